@@ -112,7 +112,7 @@ def rule(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def judge(rule: Any) -> Judge:
     """What the test's rule finds in a drawing."""
-    finding = import_module("selftime.advice.base").Finding
+    finding = import_module("selftime.advice.rule_definition").Finding
     sketch = import_module("selftime.testing").sketch
 
     def findings(drawing: str) -> list[Any]:

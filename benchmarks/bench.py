@@ -30,6 +30,7 @@ PARTS: Final = {
     "timeline": "timeline.py",
     "averages": "averages.py",
     "recording": "recording.py",
+    "ledger": "ledger.py",
 }
 """The script of each part, in the order of `all`."""
 OF_TRACES: Final = {"open", "sizes", "advise", "views", "timeline"}

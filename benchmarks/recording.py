@@ -32,7 +32,7 @@ from sheets import Column, Table, add_format, show, table
 from torch import nn
 
 import selftime
-from selftime.capture.chatter import without_marks
+from selftime.capture.profiler_stderr import hide_usdt_lines
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
@@ -83,7 +83,7 @@ def plain(step: Callable[[], None]) -> float:
 def recorded(profiler: Any, step: Callable[[], None], options: dict[str, bool]) -> float:
     plan = torch.profiler.schedule(wait=0, warmup=1, active=RECORDED, repeat=1)
     times = []
-    with without_marks(), profiler(schedule=plan, **options) as prof:
+    with hide_usdt_lines(), profiler(schedule=plan, **options) as prof:
         step()
         for _ in range(RECORDED):
             prof.step()

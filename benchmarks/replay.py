@@ -16,10 +16,16 @@ import numpy as np
 
 import selftime
 from selftime.advice import advise
-from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.advice.replay.graph_simulation import recorded_costs, simulate
 from selftime.analysis.graph.building import dependency_graph
-from selftime.analysis.graph.graph import Bindings, Calls, DependencyGraph, StreamWaits, Work
-from selftime.nesting import NONE
+from selftime.analysis.graph.dependency_graphs import (
+    DependencyGraph,
+    GraphCalls,
+    GraphDeviceWork,
+    GraphStreamWaits,
+    LastDependenciesOfWork,
+)
+from selftime.nesting import NO_SLICE
 
 LAUNCHES = 1_000_000
 SLOW, FAST = "v100-2021-resnet50-workers0", "v100-2021-resnet50-workers4"
@@ -54,7 +60,7 @@ def identity(name: str, trace: selftime.Trace) -> None:
 
 def row(name: str, graph: DependencyGraph, read: float) -> None:
     begin = perf_counter()
-    outcome = simulate(graph, costs_of(graph))
+    outcome = simulate(graph, recorded_costs(graph))
     run = perf_counter() - begin
     recorded = np.concatenate([graph.calls.end, graph.work.end])
     replayed = np.concatenate([outcome.call_end, outcome.work_end])
@@ -67,21 +73,23 @@ def row(name: str, graph: DependencyGraph, read: float) -> None:
 def generated() -> None:
     """Launches of 5 us each, of kernels of 4 us on one stream."""
     number = np.arange(LAUNCHES, dtype=np.int64)
-    nothing, zero = np.full(LAUNCHES, NONE), np.zeros(LAUNCHES, np.int64)
+    nothing, zero = np.full(LAUNCHES, NO_SLICE), np.zeros(LAUNCHES, np.int64)
     no, none = np.zeros(LAUNCHES, bool), np.zeros(0, np.int64)
-    calls = Calls(
+    calls = GraphCalls(
         id=number, wait=number, thread=zero, start=5_000 * number, end=5_000 * number + 4_000,
         before=np.where(number == 0, 0, 1_000), own=np.full(LAUNCHES, 4_000),
         waits_for=nothing, waits_stream=nothing, waits_call=nothing, after=zero, recorded=no,
         held_by=nothing, first_work=number, last_work=number + 1, step=nothing, is_collective=no,
     )  # fmt: skip
     start = 5_000 * number + 6_000
-    work = Work(
+    work = GraphDeviceWork(
         id=number, stream=zero, start=start, end=start + 4_000, latency=np.full(LAUNCHES, 6_000),
         gap=np.full(LAUNCHES, 1_000),
     )  # fmt: skip
-    waits = StreamWaits(none, none, none, none.astype(bool))
-    bindings = Bindings(link=zero, source=nothing, call=number, kind=zero, unexplained=no)
+    waits = GraphStreamWaits(none, none, none, none.astype(bool))
+    bindings = LastDependenciesOfWork(
+        link=zero, source=nothing, call=number, kind=zero, unexplained=no
+    )
     row("a million launches", DependencyGraph(calls, work, waits, bindings, 0, 1, 1), 0.0)
 
 

@@ -12,9 +12,9 @@ from measuring import Gain, Pair, Runner, recorded
 
 import selftime
 from selftime.advice import advise
-from selftime.advice.base import Finding
-from selftime.advice.together import saved_together
-from selftime.advice.verify import Achieved, Verification, promise
+from selftime.advice.rule_definition import Finding
+from selftime.advice.savings.finding_overlap import saved_together_ms
+from selftime.advice.verify import MeasuredSaving, Verification, predicted_saving
 
 __all__ = ["Prediction", "Result", "judged"]
 
@@ -120,7 +120,7 @@ class Result:
         if self.pair is None or not self.labels:
             return None
         gained, hits = self.pair.gain(), self.hits()
-        achieved = Achieved(
+        achieved = MeasuredSaving(
             gained.before_ms,
             gained.after_ms,
             gained.saved_ms,
@@ -129,8 +129,8 @@ class Result:
             recorded=False,
         )
         predicted = self.joint_ms if len(self.about.twins) > 1 else self.together_ms["good"]
-        left = tuple(promise(f) for f in self.findings if f not in hits)
-        return Verification(achieved, predicted, tuple(map(promise, hits)), left, ())
+        left = tuple(predicted_saving(f) for f in self.findings if f not in hits)
+        return Verification(achieved, predicted, tuple(map(predicted_saving, hits)), left, ())
 
 
 def judged(run: Runner, about: Entry, seed: int, pair: Pair | None, *, gpu: bool) -> Result:
@@ -141,7 +141,7 @@ def judged(run: Runner, about: Entry, seed: int, pair: Pair | None, *, gpu: bool
         raise SystemExit(f"`{about.name}` left no trace")
     answer = advise(trace)
     sets = repairs(about, about.labels(gpu=gpu), answer.findings)
-    together = {twin: saved_together(trace, hits) for twin, hits in sets.items()}
+    together = {twin: saved_together_ms(trace, hits) for twin, hits in sets.items()}
     return Result(about, seed, gpu, pair, answer.findings, together, answer.joint.estimate_ms)
 
 

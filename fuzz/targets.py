@@ -20,8 +20,8 @@ import atheris
 with atheris.instrument_imports(include=["selftime.ingest", "selftime.nesting"]):
     from selftime.errors import UnreadableTrace
     from selftime.ingest.load import load
-    from selftime.ingest.snapshots.pickles import read_plain
-    from selftime.ingest.snapshots.snapshot import read_snapshot
+    from selftime.ingest.snapshots.allocator_snapshot import read_snapshot
+    from selftime.ingest.snapshots.plain_pickles import read_plain_pickle
     from selftime.trace import Trace
 
 from linking import check_trace, document
@@ -92,7 +92,7 @@ def _linker(data: bytes) -> None:
 
 def _unpickler(data: bytes) -> None:
     with _WATCH.nothing_happens():
-        _told(lambda: read_plain(data))
+        _told(lambda: read_plain_pickle(data))
     _told(lambda: read_snapshot(data, "snapshot.pickle"))
 
 

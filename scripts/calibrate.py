@@ -4,7 +4,7 @@
 
 VERIFICATIONS are files of JSON lines, as `selftime verify --keep` and `corpus/run.py --keep` write
 them. Of each repair of a single finding that surely gave something, the achieved part of the
-promise is taken; `src/selftime/advice/calibration.json` gets the ends of the middle 80 %.
+promise is taken; `src/selftime/advice/savings/calibration.json` gets the ends of the middle 80 %.
 """
 
 import json
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from selftime.advice.calibration import FORMAT, POOLED, Factors
+from selftime.advice.savings.calibration import ALL_RULES_KEY, FORMAT, CalibrationFactors
 from selftime.advice.verify import FORMAT as VERIFICATION
 
 __all__ = ["fitted", "ratios"]
 
-FILE = Path(__file__).parents[1] / "src" / "selftime" / "advice" / "calibration.json"
+FILE = Path(__file__).parents[1] / "src" / "selftime" / "advice" / "savings" / "calibration.json"
 LEVEL = (10, 90)
 
 
@@ -37,16 +37,16 @@ def ratios(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
             yield gone[0]["rule"], achieved["saved_ms"] / gone[0]["estimate_ms"]
 
 
-def fitted(pairs: Iterable[tuple[str, float]]) -> dict[str, Factors]:
+def fitted(pairs: Iterable[tuple[str, float]]) -> dict[str, CalibrationFactors]:
     """The factors by rule, and of all together under `*`."""
     by_rule: dict[str, list[float]] = defaultdict(list)
     for rule, ratio in pairs:
-        by_rule[POOLED].append(ratio)
+        by_rule[ALL_RULES_KEY].append(ratio)
         by_rule[rule].append(ratio)
     found = {}
     for rule, parts in sorted(by_rule.items()):
         low, high = np.percentile(parts, LEVEL)
-        found[rule] = Factors(round(float(low), 3), round(float(high), 3), len(parts))
+        found[rule] = CalibrationFactors(round(float(low), 3), round(float(high), 3), len(parts))
     return found
 
 

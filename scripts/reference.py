@@ -13,10 +13,14 @@ import reference_commands
 import reference_python
 import reference_tables
 
-from selftime.advice.base import Rule
-from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
+from selftime.advice.bottleneck_catalogue import (
+    BOTTLENECKS,
+    BOTTLENECKS_WITHOUT_RULE,
+    CATALOGUE_CHAPTERS,
+)
+from selftime.advice.rule_definition import Rule
 from selftime.advice.rules import RULES
-from selftime.analysis.requirements import NEEDS
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 
 __all__ = ["FOLDER", "WRITTEN", "pages"]
 
@@ -41,8 +45,8 @@ def pages() -> dict[str, str]:
 
 
 def page(rule: Rule) -> str:
-    covered = "; ".join(f"{entry}, {ENTRIES[entry].lower()}" for entry in rule.covers)
-    needs = "\n".join(f"- {NEEDS[need].remedy}" for need in rule.needs)
+    covered = "; ".join(f"{entry}, {BOTTLENECKS[entry].lower()}" for entry in rule.covers)
+    needs = "\n".join(f"- {REQUIREMENT_BY_NEED[need].remedy}" for need in rule.needs)
     told = [
         f"# {rule.name}",
         rule.doc.strip(),
@@ -61,19 +65,19 @@ def catalogue() -> str:
         "# The catalogue",
         WHAT,
     ]
-    for letter, title in CHAPTERS.items():
+    for letter, title in CATALOGUE_CHAPTERS.items():
         rows = [f"| {entry} | {text} | {found_by(entry)} |" for entry, text in of(letter)]
         told += [f"## {letter}: {title}", "\n".join(["| | cause | rule |", "|---|---|---|", *rows])]
     return "\n\n".join(told) + "\n"
 
 
 def of(letter: str) -> list[tuple[str, str]]:
-    return [(entry, text) for entry, text in ENTRIES.items() if entry[0] == letter]
+    return [(entry, text) for entry, text in BOTTLENECKS.items() if entry[0] == letter]
 
 
 def found_by(entry: str) -> str:
     rules = [f"[{r.name}]({r.name}.md)" for r in RULES.values() if entry in r.covers]
-    return ", ".join(rules) or WITHOUT_RULE.get(entry, "none yet")
+    return ", ".join(rules) or BOTTLENECKS_WITHOUT_RULE.get(entry, "none yet")
 
 
 def main() -> None:

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from reference_words import columns, table
 
-from selftime.analysis.requirements import NEEDS
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.schema import TABLES
-from selftime.units import KINDS
+from selftime.units import UNITS
 from selftime.views import VIEWS, View
-from selftime.views.base import Option
+from selftime.views.view_declaration import Option
 
 __all__ = ["pages"]
 
@@ -39,11 +39,11 @@ def listed() -> str:
 
 
 def scope(view: View[Any]) -> str:
-    return "the ranks of a job" if view.across else "a trace"
+    return "the ranks of a job" if view.compares_ranks else "a trace"
 
 
 def units() -> str:
-    return UNITS_ARE + ", ".join(f"`{unit}`" for unit in KINDS) + "."
+    return UNITS_ARE + ", ".join(f"`{unit}`" for unit in UNITS) + "."
 
 
 def of_view(view: View[Any]) -> str:
@@ -54,15 +54,15 @@ def of_view(view: View[Any]) -> str:
         told += ["## Options", table(["option", "takes", "default"], rows)]
     told += ["## Columns", columns(view.columns)]
     if view.needs:
-        needs = "\n".join(f"- {NEEDS[need].remedy}" for need in view.needs)
+        needs = "\n".join(f"- {REQUIREMENT_BY_NEED[need].remedy}" for need in view.needs)
         told += ["## Needs", "A recording with", needs]
     return "\n\n".join(told) + "\n"
 
 
 def takes(option: Option) -> str:
-    words = option.choices or option.parts
+    words = option.choices or option.joinable_words
     if words:
-        joined = ", one or several joined by `+`" if option.parts else ""
+        joined = ", one or several joined by `+`" if option.joinable_words else ""
         return ", ".join(f"`{word}`" for word in words) + joined
     if isinstance(option.default, bool):
         return "`true`, `false`"

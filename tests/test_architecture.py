@@ -40,6 +40,26 @@ MAY_MATCH: Final = {
 }
 """Modules and folders that may import `re`, and why; none but names matches names."""
 
+SAVINGS: Final = "advice/savings/"
+"""Where the numbers of savings are made, in one order; rules only claim."""
+SAVING_FIELDS: Final = {"estimate_ms", "low_ms", "high_ms", "upper_ms", "speedup"}
+WITH_SAVING_FIELDS: Final = {"Saving", "Joint", "Checked"}
+"""The classes with those fields."""
+FOR_RULES: Final = {
+    "selftime.advice.savings.claims",
+    "selftime.advice.savings.estimates",
+}
+"""What rules and detectors may import of it."""
+
+UNRECORDED_TIMES: Final = {"unrecorded_time_ms", "unrecorded_step_ms", "measured_slowdown"}
+"""What of a step's statistics turns recorded time into time without profiler."""
+
+MAY_STATE_MS: Final = {
+    "advice/rules/host/garbage_collection.py": "how long one pause lasts, which is no saving",
+    "advice/rules/input/restarted_workers.py": "how long a start lasts that happens once",
+}
+"""Rules whose sentences hold milliseconds, and of what."""
+
 OPTIONAL: Final = ("torch", "tensorboard", "ray", "IPython", "pandas")
 """What `import selftime` must not load."""
 
@@ -171,8 +191,8 @@ def test_only_names_matches_names() -> None:
 DEFINED_ONCE: Final = {
     "call_tree": "analysis/call_tree/call_tree.py",
     "main_thread": "analysis/main_thread.py",
-    "is_work": "analysis/host_work.py",
-    "Patches": "capture/patches.py",
+    "is_work_of_host_thread": "analysis/main_thread.py",
+    "AttributePatches": "capture/attribute_patches.py",
 }
 """Ideas that several parts draw from, and the one module that defines each."""
 
@@ -200,6 +220,101 @@ def test_only_the_command_line_prints() -> None:
         and node.func.id == "print"
     }
     assert printing == set()
+
+
+def test_only_one_folder_writes_the_numbers_of_savings() -> None:
+    """A rule says what its fix removes and how sure that is; the numbers are made of it there."""
+    writing = {
+        f"{inside(path)}:{node.lineno}"
+        for path in package_files()
+        if not inside(path).startswith(SAVINGS)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call | ast.Assign | ast.AugAssign) and writes_saving(node)
+    }
+    assert writing == set()
+
+
+def test_rules_import_claims_and_replays_of_savings_and_nothing_else() -> None:
+    importing = {
+        inside(path): node.module
+        for folder in ("rules", "detectors")
+        for path in (PACKAGE / "advice" / folder).rglob("*.py")
+        if not path.name.endswith("_test.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("selftime.advice.savings")
+        and node.module not in FOR_RULES
+    }
+    assert importing == {}
+
+
+def test_only_savings_convert_recorded_time() -> None:
+    """A rule states times of the recorded step; what it has to do with others is made of them."""
+    converting = {
+        f"{inside(path)}:{node.lineno}"
+        for path in (PACKAGE / "advice").rglob("*.py")
+        if not inside(path).startswith(SAVINGS) and not path.name.endswith("_test.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in UNRECORDED_TIMES
+        if inside(path) != "advice/step_statistics.py"
+    }
+    assert converting == set()
+
+
+def test_rules_state_shares_of_the_step_and_no_ms_in_sentences() -> None:
+    """Times in a sentence would be recorded ones, and those of savings beside it are not."""
+    stating = {
+        inside(path)
+        for folder in ("rules", "detectors")
+        for path in (PACKAGE / "advice" / folder).rglob("*.py")
+        if not path.name.endswith("_test.py")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+        if isinstance(part, ast.Constant) and re.match(r" ms\b", str(part.value))
+    }
+    assert stating == MAY_STATE_MS.keys()
+
+
+def writes_saving(node: ast.Call | ast.Assign | ast.AugAssign) -> bool:
+    """Whether a call or an assignment writes a number of a saving."""
+    if not isinstance(node, ast.Call):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(t, ast.Attribute) and t.attr in SAVING_FIELDS for t in targets)
+    called = ast.unparse(node.func).rpartition(".")[2]
+    if called == "of_step" or (called in {"Saving", "Joint"} and node.args):
+        return True
+    written = {keyword.arg for keyword in node.keywords} & SAVING_FIELDS
+    return called in {"replace", *WITH_SAVING_FIELDS} and bool(written)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_written"),
+    [
+        ("Saving.of_step(step, 3.0, method='model')", True),
+        ("Saving(upper_ms=3.0)", True),
+        ("base.Saving(3.0, 2.0)", True),
+        ("replace(saving, low_ms=0.0)", True),
+        ("dataclasses.replace(saving, high_ms=upper, method='model')", True),
+        ("Checked('free', upper_ms=0.0)", True),
+        ("Joint(3.0, 1.5)", True),
+        ("saving.estimate_ms = 3.0", True),
+        ("finding.saving.speedup += 1", True),
+        ("Saving()", False),
+        ("Joint()", False),
+        ("Checked('free', 0.0)", False),
+        ("replace(finding, where=place)", False),
+        ("Timed(low_ms=1.0, high_ms=2.0)", False),
+        ("estimate_ms = finding.saving.estimate_ms", False),
+    ],
+)
+def test_what_writes_a_number_of_a_saving(source: str, *, is_written: bool) -> None:
+    statements = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call | ast.Assign | ast.AugAssign)
+    )
+    assert any(writes_saving(node) for node in statements) is is_written
 
 
 def test_every_part_is_in_the_architecture() -> None:

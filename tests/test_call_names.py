@@ -34,7 +34,7 @@ from selftime import names
     ],
 )
 def test_calls_that_hold_the_host(call: str, what: str) -> None:
-    assert names.waits_for(call) == what
+    assert names.blocking_call_target(call) == what
     assert names.is_blocking_call(call)
     assert not names.is_blocking_call(f"{call}Async")
 
@@ -105,11 +105,11 @@ def test_other_calls(means: Callable[[str], bool], yes: str, no: str) -> None:
         (names.is_compilation, "/x/torch/_dynamo/convert_frame.py(1337): __call__"),
         (names.is_compilation, "torch/_inductor/compile_fx.py(1500): compile_fx_inner"),
         (names.is_compilation, "triton/compiler/compiler.py(226): compile"),
-        (names.is_checkpoint, "/usr/lib/torch/serialization.py(943): save"),
-        (names.is_checkpoint, "torch/distributed/checkpoint/state_dict_saver.py(61): save"),
-        (names.is_logging, "logging/__init__.py(1467): info"),
-        (names.is_logging, "torch/_tensor_str.py(700): _str"),
-        (names.is_loading_frame, "/usr/lib/torch/utils/data/dataloader.py(701): __next__"),
+        (names.is_checkpoint_frame, "/usr/lib/torch/serialization.py(943): save"),
+        (names.is_checkpoint_frame, "torch/distributed/checkpoint/state_dict_saver.py(61): save"),
+        (names.is_logging_frame, "logging/__init__.py(1467): info"),
+        (names.is_logging_frame, "torch/_tensor_str.py(700): _str"),
+        (names.is_next_batch_frame, "/usr/lib/torch/utils/data/dataloader.py(701): __next__"),
         (names.is_collective_call, "nccl:all_reduce"),
         (names.is_collective_call, "c10d::allreduce_"),
         (names.is_collective_call, "record_param_comms"),
@@ -157,9 +157,9 @@ def test_questions_to_the_process_group_are_no_collectives(name: str) -> None:
     ["loader.py(7): __next__", "train.py(3): save", "train.py(4): print", "model.py(5): compile"],
 )
 def test_a_program_may_use_the_same_words(name: str) -> None:
-    assert not names.is_loading_frame(name)
-    assert not names.is_checkpoint(name)
-    assert not names.is_logging(name)
+    assert not names.is_next_batch_frame(name)
+    assert not names.is_checkpoint_frame(name)
+    assert not names.is_logging_frame(name)
     assert not names.is_compilation(name)
 
 

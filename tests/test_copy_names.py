@@ -36,4 +36,4 @@ from selftime import names
     ],
 )
 def test_direction_and_memory(name: str, told: tuple[str | None, str | None]) -> None:
-    assert names.copy_of(name) == told
+    assert names.memcpy_kind(name) == told

@@ -17,8 +17,8 @@ from results import Result  # noqa: E402 - likewise
 from scores import Share, scores  # noqa: E402 - likewise
 from tables import as_json, page  # noqa: E402 - likewise
 
-from selftime.advice.base import Finding, Fix, Saving, Where  # noqa: E402 - likewise
-from selftime.advice.registry import rules  # noqa: E402 - likewise
+from selftime.advice.rule_definition import Finding, Fix, Saving, Where  # noqa: E402 - likewise
+from selftime.advice.rule_registry import rules_by_name  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 
@@ -108,7 +108,7 @@ def test_about_three_in_ten_are_held_out() -> None:
 
 
 def test_labels_are_covered_by_rules() -> None:
-    covered = {label for rule in rules().values() for label in rule.covers}
+    covered = {label for rule in rules_by_name().values() for label in rule.covers}
     assert {label for about in ENTRIES for label in labelled(about)} - {"I4"} <= covered
 
 

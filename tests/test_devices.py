@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.devices import DEVICE_TYPES, HOST_TYPES, PEAKS, description_rows, is_amd, peaks_of
+from selftime.devices import (
+    DEVICE_TYPE_NAMES,
+    HOST_DEVICE_TYPES,
+    PEAK_RATES_BY_DEVICE_NAME,
+    description_row_by_device,
+    is_amd_recording,
+    peak_rates,
+)
 
 numbers = st.lists(st.integers(0, 9), max_size=9)
 
@@ -32,14 +39,14 @@ numbers = st.lists(st.integers(0, 9), max_size=9)
 def test_examples(
     seen: list[int], described: list[int | None], amd: bool, rank: int | None, rows: dict[int, int]
 ) -> None:
-    assert description_rows(seen, described, amd=amd, rank=rank) == rows
+    assert description_row_by_device(seen, described, is_amd_trace=amd, rank=rank) == rows
 
 
 @given(numbers, numbers, st.booleans(), st.none() | st.integers(0, 20))
 def test_rows_exist_and_devices_were_seen(
     seen: list[int], described: list[int], amd: bool, rank: int | None
 ) -> None:
-    rows = description_rows(seen, described, amd=amd, rank=rank)
+    rows = description_row_by_device(seen, described, is_amd_trace=amd, rank=rank)
     assert set(rows) <= set(seen)
     assert all(0 <= row < len(described) for row in rows.values())
 
@@ -57,11 +64,11 @@ def test_rows_exist_and_devices_were_seen(
     ],
 )
 def test_vendors(metadata: dict[str, Any], *, expected: bool) -> None:
-    assert is_amd(metadata) is expected
+    assert is_amd_recording(metadata) is expected
 
 
 def test_types_of_the_host_have_names() -> None:
-    assert set(HOST_TYPES) < set(DEVICE_TYPES)
+    assert set(HOST_DEVICE_TYPES) < set(DEVICE_TYPE_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,7 @@ def test_types_of_the_host_have_names() -> None:
 def test_peaks_of_a_device(
     name: str, multiprocessors: int | None, half: float, memory: float
 ) -> None:
-    peaks = peaks_of(name, multiprocessors)
+    peaks = peak_rates(name, multiprocessors)
     assert peaks is not None
     assert peaks.operations["float16"] == pytest.approx(half * 1e12)
     assert peaks.bytes == pytest.approx(memory * 1e9)
@@ -106,12 +113,12 @@ def test_peaks_of_a_device(
 def test_what_is_not_surely_known_has_no_peaks(
     name: str | None, multiprocessors: int | None
 ) -> None:
-    assert peaks_of(name, multiprocessors) is None
+    assert peak_rates(name, multiprocessors) is None
 
 
 def test_peaks_are_in_proportion() -> None:
     """A wider dtype is never faster, and the figures are those of machines of this age."""
-    for name, devices in PEAKS.items():
+    for name, devices in PEAK_RATES_BY_DEVICE_NAME.items():
         for peaks in devices:
             rates = [peaks.operations[d] for d in WIDTHS if d in peaks.operations]
             assert rates == sorted(rates), name

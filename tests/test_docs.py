@@ -18,13 +18,17 @@ import typer
 from typer.testing import CliRunner
 
 import selftime
-from selftime.advice.base import SECTIONS, Rule
-from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
+from selftime.advice.bottleneck_catalogue import (
+    BOTTLENECKS,
+    BOTTLENECKS_WITHOUT_RULE,
+    CATALOGUE_CHAPTERS,
+)
+from selftime.advice.rule_definition import RULE_PAGE_SECTIONS, Rule
 from selftime.advice.rules import RULES
 from selftime.cli import app
 from selftime.schema import TABLES, Column, Table
 from selftime.testing import sketch
-from selftime.units import KINDS
+from selftime.units import UNITS
 from selftime.views import VIEWS, View
 
 ROOT: Final = Path(__file__).parents[1]
@@ -78,6 +82,14 @@ def test_the_registries_are_not_empty() -> None:
     assert len(COMMANDS) > len(VIEWS)
 
 
+def test_the_readme_counts_views_and_rules() -> None:
+    told = (ROOT / "README.md").read_text(encoding="utf-8")
+    counts = re.findall(r"\b(\d+) (views|tables|rules)\b", told)
+    assert {noun for _, noun in counts} == {"views", "tables", "rules"}
+    for count, noun in counts:
+        assert int(count) == len(RULES if noun == "rules" else VIEWS), noun
+
+
 def test_a_module_says_what_it_is_for() -> None:
     docs = {module: ast.get_docstring(ast.parse(source(module))) or "" for module in MODULES}
     begins = {module: doc.partition("\n\n")[0] for module, doc in docs.items()}
@@ -109,13 +121,13 @@ def assert_columns(columns: tuple[Column, ...]) -> None:
     assert len(names) == len(set(names))
     for column in columns:
         assert is_sentence(column.doc), f"{column.name}: {column.doc}"
-        assert column.unit in KINDS
+        assert column.unit in UNITS
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
 def test_a_rule_has_its_page(rule: Rule) -> None:
     assert is_sentence(rule.title), rule.title
-    assert tuple(rule.sections) == SECTIONS
+    assert tuple(rule.sections) == RULE_PAGE_SECTIONS
     assert all(text.strip() for text in rule.sections.values())
 
 
@@ -136,13 +148,15 @@ def test_no_page_is_of_what_is_gone() -> None:
 
 def test_the_catalogue_is_covered_or_says_why_not() -> None:
     covered = {entry for rule in RULES.values() for entry in rule.covers}
-    assert [entry for entry in ENTRIES if (entry in covered) == (entry in WITHOUT_RULE)] == []
+    assert [
+        entry for entry in BOTTLENECKS if (entry in covered) == (entry in BOTTLENECKS_WITHOUT_RULE)
+    ] == []
 
 
 def test_the_catalogue_has_what_is_covered() -> None:
     covered = {entry for rule in RULES.values() for entry in rule.covers}
-    assert covered | set(WITHOUT_RULE) <= set(ENTRIES)
-    assert {entry[0] for entry in ENTRIES} == set(CHAPTERS)
+    assert covered | set(BOTTLENECKS_WITHOUT_RULE) <= set(BOTTLENECKS)
+    assert {entry[0] for entry in BOTTLENECKS} == set(CATALOGUE_CHAPTERS)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "selftime")

@@ -7,11 +7,12 @@ from selftime.schema import TRACK_KINDS
 
 
 def test_every_category_lies_on_a_kind_of_track() -> None:
-    assert set(names.TRACK_KIND.values()) <= set(TRACK_KINDS)
-    assert set(names.CURRENT_CATEGORY.values()) <= set(names.TRACK_KIND)
-    assert not set(names.CURRENT_CATEGORY) & set(names.TRACK_KIND)
+    assert set(names.TRACK_KIND_BY_CATEGORY.values()) <= set(TRACK_KINDS)
+    assert set(names.CURRENT_CATEGORY_BY_OLD_NAME.values()) <= set(names.TRACK_KIND_BY_CATEGORY)
+    assert not set(names.CURRENT_CATEGORY_BY_OLD_NAME) & set(names.TRACK_KIND_BY_CATEGORY)
     assert all(
-        category == category.lower() for category in (*names.CURRENT_CATEGORY, *names.TRACK_KIND)
+        category == category.lower()
+        for category in (*names.CURRENT_CATEGORY_BY_OLD_NAME, *names.TRACK_KIND_BY_CATEGORY)
     )
 
 
@@ -28,7 +29,7 @@ def test_every_category_lies_on_a_kind_of_track() -> None:
     ],
 )
 def test_steps(name: str, number: int | None) -> None:
-    assert names.step_number(name) == number
+    assert names.profiler_step_number(name) == number
 
 
 @pytest.mark.parametrize(
@@ -114,11 +115,11 @@ def test_launches(name: str, *, expected: bool) -> None:
     ],
 )
 def test_whose_frame_it_is(text: str, origin: str) -> None:
-    found = names.frame(text)
+    found = names.parse_frame(text)
     assert found is not None
     assert found.origin == origin
 
 
 @pytest.mark.parametrize("text", ["", "nn.Module: Linear_0", "<built-in method relu>", "a.py: f"])
 def test_what_is_no_frame(text: str) -> None:
-    assert names.frame(text) is None
+    assert names.parse_frame(text) is None

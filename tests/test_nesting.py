@@ -7,19 +7,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.intervals import length, union
-from selftime.nesting import NONE, ROUNDING_NS, Nesting, innermost_at, nearest, nest
+from selftime.nesting import (
+    MAX_ROUNDING_CROSSING_NS,
+    NO_SLICE,
+    Nesting,
+    innermost_slice_at,
+    nearest_ancestor,
+    nest_slices,
+)
 
 Slice = tuple[int, int, int]
 """Track, start, end."""
 
 
-LONG: Final = 10 * ROUNDING_NS
+LONG: Final = 10 * MAX_ROUNDING_CROSSING_NS
 
 
 def found(slices: list[Slice], *, bleed: int = 0) -> Nesting:
     columns = np.array(slices, np.int64).reshape(-1, 3)
-    return nest(
-        columns[:, 0], columns[:, 1], columns[:, 2], np.zeros(len(slices), np.int64), bleed=bleed
+    return nest_slices(
+        columns[:, 0],
+        columns[:, 1],
+        columns[:, 2],
+        np.zeros(len(slices), np.int64),
+        rounding_ns=bleed,
     )
 
 
@@ -63,7 +74,7 @@ def moved(draw: st.DrawFn) -> list[Slice]:
 def bleeding(draw: st.DrawFn) -> list[Slice]:
     """Nested slices whose ends are moved by rounding; all are longer than that."""
     scaled = [(t, s * LONG, e * LONG) for t, s, e in draw(nested()) if s < e]
-    shift = st.integers(-ROUNDING_NS // 2, ROUNDING_NS // 2)
+    shift = st.integers(-MAX_ROUNDING_CROSSING_NS // 2, MAX_ROUNDING_CROSSING_NS // 2)
     return [(t, s + draw(shift), e + draw(shift)) for t, s, e in scaled]
 
 
@@ -91,7 +102,7 @@ def naive_parents(slices: list[Slice]) -> list[int]:
             for j, (t, s, e) in enumerate(slices)
             if t == track and s <= start < e and end <= e and order(slices, j) < order(slices, i)
         ]
-        parents.append(max(around, key=lambda j: order(slices, j), default=NONE))
+        parents.append(max(around, key=lambda j: order(slices, j), default=NO_SLICE))
     return parents
 
 
@@ -118,7 +129,7 @@ def test_parents_of_crossing_slices(slices: list[Slice]) -> None:
 def test_self_time_of_nested_slices_is_the_rest_of_their_children(slices: list[Slice]) -> None:
     nesting = found(slices)
     durations = nesting.end - nesting.start
-    has = nesting.parent != NONE
+    has = nesting.parent != NO_SLICE
     inside = np.bincount(nesting.parent[has], durations[has], len(slices)) if slices else durations
     assert np.array_equal(nesting.self_time, durations - inside)
 
@@ -128,7 +139,7 @@ def test_a_crossing_deep_down_in_a_tower() -> None:
     tower = [(0, depth, 1_000 - depth) for depth in range(200)]
     crossed = [(0, 300, 400), (0, 350, 450), (0, 360, 390), (0, 410, 440), (0, 500, 510)]
     nesting = found(tower + crossed)
-    assert nesting.parent.tolist() == [NONE, *range(199), 199, 199, 201, 201, 199]
+    assert nesting.parent.tolist() == [NO_SLICE, *range(199), 199, 199, 201, 201, 199]
     assert nesting.self_time.tolist()[-6:] == [602 - 150 - 10, 50, 40, 30, 30, 10]
     check_invariants(tower + crossed, nesting)
 
@@ -138,7 +149,7 @@ def check_invariants(slices: list[Slice], nesting: Nesting) -> None:
     assert (duration >= 0).all()
     assert ((nesting.self_time >= 0) & (nesting.self_time <= duration)).all()
     track = np.array([t for t, _, _ in slices], np.int64)
-    has = nesting.parent != NONE
+    has = nesting.parent != NO_SLICE
     above = nesting.parent[has]
     assert (nesting.start[above] <= nesting.start[has]).all()
     assert (nesting.end[above] >= nesting.end[has]).all()
@@ -163,11 +174,11 @@ def test_invariants_where_slices_are_clipped(slices: list[Slice], bleed: int) ->
 @given(bleeding())
 def test_rounding_is_clipped_away(slices: list[Slice]) -> None:
     """Each end moves by no more than its neighbours bled."""
-    nesting = found(slices, bleed=ROUNDING_NS)
+    nesting = found(slices, bleed=MAX_ROUNDING_CROSSING_NS)
     check_invariants(slices, nesting)
     start = np.array([s for _, s, _ in slices], np.int64)
     end = np.array([e for _, _, e in slices], np.int64)
-    most = ROUNDING_NS * len(slices)
+    most = MAX_ROUNDING_CROSSING_NS * len(slices)
     assert (np.abs(nesting.start - start) <= most).all()
     assert (np.abs(nesting.end - end) <= most).all()
     if np.array_equal(nesting.start, start) and np.array_equal(nesting.end, end):
@@ -175,14 +186,14 @@ def test_rounding_is_clipped_away(slices: list[Slice]) -> None:
 
 
 def test_one_neighbour_moves_an_end_by_what_it_bled() -> None:
-    late = found([(0, 0, 50_000), (0, 10_000, 50_900)], bleed=ROUNDING_NS)
-    assert (late.end.tolist(), late.parent.tolist()) == ([50_000, 50_000], [NONE, 0])
-    beside = found([(0, 0, 20_300), (0, 20_000, 40_000)], bleed=ROUNDING_NS)
-    assert (beside.end.tolist(), beside.parent.tolist()) == ([20_000, 40_000], [NONE, NONE])
-    early = found([(0, 10_000, 20_000), (0, 9_500, 30_000)], bleed=ROUNDING_NS)
-    assert early.parent.tolist() == [1, NONE]
-    longer = found([(0, 0, 50_000), (0, 10_000, 51_001)], bleed=ROUNDING_NS)
-    assert (longer.end.tolist(), longer.parent.tolist()) == ([50_000, 51_001], [NONE, NONE])
+    late = found([(0, 0, 50_000), (0, 10_000, 50_900)], bleed=MAX_ROUNDING_CROSSING_NS)
+    assert (late.end.tolist(), late.parent.tolist()) == ([50_000, 50_000], [NO_SLICE, 0])
+    beside = found([(0, 0, 20_300), (0, 20_000, 40_000)], bleed=MAX_ROUNDING_CROSSING_NS)
+    assert (beside.end.tolist(), beside.parent.tolist()) == ([20_000, 40_000], [NO_SLICE, NO_SLICE])
+    early = found([(0, 10_000, 20_000), (0, 9_500, 30_000)], bleed=MAX_ROUNDING_CROSSING_NS)
+    assert early.parent.tolist() == [1, NO_SLICE]
+    longer = found([(0, 0, 50_000), (0, 10_000, 51_001)], bleed=MAX_ROUNDING_CROSSING_NS)
+    assert (longer.end.tolist(), longer.parent.tolist()) == ([50_000, 51_001], [NO_SLICE, NO_SLICE])
 
 
 @given(crossing(), st.integers(1, 6))
@@ -203,7 +214,7 @@ def test_what_nests_is_not_clipped(slices: list[Slice], bleed: int) -> None:
 
 def test_equal_slices_nest_by_rank_then_order() -> None:
     times = np.zeros(3, np.int64), np.zeros(3, np.int64), np.full(3, 5, np.int64)
-    assert nest(*times, np.array([1, 0, 1])).parent.tolist() == [1, NONE, 0]
+    assert nest_slices(*times, np.array([1, 0, 1])).parent.tolist() == [1, NO_SLICE, 0]
 
 
 def test_depth_of_a_thousand_levels() -> None:
@@ -216,20 +227,20 @@ def test_depth_of_a_thousand_levels() -> None:
 def test_the_innermost_at_an_instant(slices: list[Slice], when: list[int]) -> None:
     slices = sorted((s for s in slices if s[0] == 0), key=lambda s: (s[1], -s[2]))
     nesting = found(slices)
-    at = innermost_at(nesting.start, nesting.end, nesting.parent, np.array(when, np.int64))
+    at = innermost_slice_at(nesting.start, nesting.end, nesting.parent, np.array(when, np.int64))
     for instant, place in zip(when, at.tolist(), strict=True):
         around = [i for i, (_, s, e) in enumerate(slices) if s <= instant < e]
-        assert place == max(around, default=NONE)
+        assert place == max(around, default=NO_SLICE)
 
 
 @given(st.data())
 def test_the_nearest_wanted_ancestor(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 10))
-    parent = [data.draw(st.integers(NONE, i - 1)) for i in range(size)]
+    parent = [data.draw(st.integers(NO_SLICE, i - 1)) for i in range(size)]
     wanted = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
-    where = data.draw(st.lists(st.integers(NONE, size - 1), max_size=8))
-    at = nearest(np.array(parent), np.array(wanted), np.array(where, np.int64))
+    where = data.draw(st.lists(st.integers(NO_SLICE, size - 1), max_size=8))
+    at = nearest_ancestor(np.array(parent), np.array(wanted), np.array(where, np.int64))
     for begin, end in zip(where, at.tolist(), strict=True):
-        while begin != NONE and not wanted[begin]:
+        while begin != NO_SLICE and not wanted[begin]:
             begin = parent[begin]  # noqa: PLW2901 - the climb
         assert end == begin

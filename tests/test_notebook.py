@@ -67,8 +67,8 @@ def test_the_summary_is_there_without_the_frame() -> None:
 
 
 def test_the_frame_is_smaller_than_a_report() -> None:
-    assert selftime_report_limit() > notebook.LIMIT
-    assert len(unescape(shown())) < notebook.LIMIT
+    assert selftime_report_limit() > notebook.MAX_NOTEBOOK_PAGE_BYTES
+    assert len(unescape(shown())) < notebook.MAX_NOTEBOOK_PAGE_BYTES
 
 
 def selftime_report_limit() -> int:
@@ -97,7 +97,9 @@ def test_every_view_has_an_address(view: str) -> None:
 def test_what_a_panel_does_not_know_is_told() -> None:
     with pytest.raises(UsageError, match="no option `bye`"):
         slow().show("operators", bye="line")
-    with pytest.raises(UsageError, match="no panel `operatrs`; there are annotations, answer"):
+    with pytest.raises(
+        UsageError, match="no panel `operatrs`; there are account, annotations, answer"
+    ):
         slow().show("operatrs")
 
 
@@ -118,11 +120,11 @@ def test_a_job_shows_all_its_traces() -> None:
 
 
 def test_a_huge_trace_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "_MOST_SLICES", 1)
+    monkeypatch.setattr(notebook, "_MAX_SLICES_IN_PAGE", 1)
     html = slow()._repr_html_()
     assert "<iframe" not in html
     assert "slices" in html
-    assert "<code>.show()</code> draws the page" in html
+    assert "<code>.show()</code> shows the page" in html
     advice = selftime.advise(slow())._repr_html_()
     assert "<iframe" not in advice
     assert "Health" in advice

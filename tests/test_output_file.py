@@ -22,7 +22,7 @@ import pytest
 
 from selftime import output_file
 from selftime.capture import trace_files
-from selftime.cli import writing
+from selftime.cli import output_writing
 from selftime.errors import SelftimeError
 from selftime.reports import trace_file
 from selftime.reports.exports import export
@@ -41,11 +41,11 @@ LARGE: Final = 300_000
 
 
 def page(path: Path, size: int) -> None:
-    writing.write("x" * size, to=path)
+    output_writing.write_output("x" * size, to=path)
 
 
 def rewritten_trace(path: Path, size: int) -> None:
-    with trace_file.new_file(path, "none.json") as put:
+    with trace_file.open_file_writer(path, "none.json") as put:
         for _ in range(10):
             put(b"x" * (size // 10))
 
@@ -54,7 +54,7 @@ def recording(path: Path, size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         body = Path(folder, "body.json")
         body.write_text(json.dumps({"traceEvents": []}))
-        trace_files.write(body, path, {"a": "x" * size})
+        trace_files.write_trace_with_facts(body, path, {"a": "x" * size})
 
 
 def tables(path: Path, size: int) -> None:
@@ -420,7 +420,7 @@ def test_room_is_reserved_before_a_file_is_written_in_place(output: Path) -> Non
         pytest.skip("this system reserves no room")
     output.write_text("old")
     with files_up_to(LARGE // 2), pytest.raises(OSError, match="File too large"):
-        output_file._overwrite(output, BytesIO(b"x" * LARGE))
+        output_file._overwrite_file_in_place(output, BytesIO(b"x" * LARGE))
     assert output.read_text() == "old"
 
 
@@ -484,7 +484,7 @@ def test_a_full_disk_leaves_what_was_there(old: bool, write: Write, output: Path
 
 
 def _fail_in_the_middle(output: Path, error: type[BaseException]) -> None:
-    with trace_file.new_file(output, "none.json") as put:
+    with trace_file.open_file_writer(output, "none.json") as put:
         put(b"x" * LARGE)
         raise error("in the middle")
 
@@ -519,9 +519,9 @@ def test_a_process_that_is_ended_leaves_what_was_there(how: signal.Signals, outp
     program = """
         import sys
         from pathlib import Path
-        from selftime.reports.trace_file import new_file
+        from selftime.reports.trace_file import open_file_writer
 
-        with new_file(Path(sys.argv[1]), "none.json") as put:
+        with open_file_writer(Path(sys.argv[1]), "none.json") as put:
             put(b"x" * 300_000)
             print("in the middle", flush=True)
             sys.stdin.read()
@@ -568,7 +568,7 @@ def test_a_pipe_that_nobody_reads_any_more_ends_quietly(output: Path) -> None:
     reading = os.open(output, os.O_RDONLY | os.O_NONBLOCK)
 
     def write() -> None:
-        with trace_file.new_file(output, "none.json") as put:
+        with trace_file.open_file_writer(output, "none.json") as put:
             os.close(reading)
             put(b"x" * LARGE)
 
@@ -587,6 +587,6 @@ def test_a_link_to_a_folder_that_is_not_there_yet_leads_to_it(kind: str, tmp_pat
 
 def test_recordings_go_where_a_link_leads(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to("real")
-    trace_files.make_folder(tmp_path / "runs")
+    trace_files.make_trace_folder(tmp_path / "runs")
     assert (tmp_path / "real").is_dir()
     assert (tmp_path / "runs").is_symlink()

@@ -7,11 +7,14 @@ import pytest
 
 import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
-from selftime.advice.advise import spokesman
-from selftime.advice.base import SECTIONS, Outcome
-from selftime.advice.catalogue import CHAPTERS
-from selftime.analysis.ranks.ranks import Ranks
-from selftime.analysis.requirements import NEEDS, missing
+from selftime.advice.advise import advised_trace_path
+from selftime.advice.bottleneck_catalogue import CATALOGUE_CHAPTERS
+from selftime.advice.rule_definition import RULE_PAGE_SECTIONS, Outcome
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.recording_requirements import (
+    REQUIREMENT_BY_NEED,
+    missing_requirement_sentences,
+)
 from selftime.testing import sketch_job
 from selftime.trace import Job, Trace
 
@@ -24,7 +27,7 @@ every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
 @every_rule
 def test_page_is_complete(rule: Rule) -> None:
-    assert tuple(rule.sections) == SECTIONS
+    assert tuple(rule.sections) == RULE_PAGE_SECTIONS
     assert all(text.strip() for text in rule.sections.values())
     assert rule.title.endswith(".")
     assert len(rule.title) <= 72
@@ -38,7 +41,7 @@ def test_it_finds_what_it_fires_on(rule: Rule) -> None:
     for drawing in drawings:
         drawn = sketch_job(drawing)
         for trace in [drawn] if isinstance(drawn, Trace) else drawn:
-            assert missing(trace, rule.needs) == [], drawing
+            assert missing_requirement_sentences(trace, rule.needs) == [], drawing
         found = findings(told(rule, drawn))
         assert found, drawing
         for finding in found:
@@ -90,20 +93,22 @@ def test_every_file_is_registered_and_tested() -> None:
 def test_it_lies_in_the_folder_of_a_chapter_that_it_covers(rule: Rule) -> None:
     [file] = FOLDER.glob(f"*/{rule.name}.py")
     chapter = (file.parent / "__init__.py").read_text(encoding="utf-8")
-    assert any(f"Chapter {entry[0]} " in chapter for entry in rule.covers)
+    assert any(f"chapter {entry[0]} " in chapter for entry in rule.covers)
 
 
 def test_every_chapter_with_rules_has_a_folder() -> None:
     folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
     pages = [(FOLDER / name / "__init__.py").read_text(encoding="utf-8") for name in folders]
     told = {
-        letter: title for letter, title in CHAPTERS.items() if any(title[1:] in p for p in pages)
+        letter
+        for letter in CATALOGUE_CHAPTERS
+        if any(f"chapter {letter} of the catalogue" in page for page in pages)
     }
-    assert set(told) == {entry[0] for rule in RULES.values() for entry in rule.covers}
+    assert told == {entry[0] for rule in RULES.values() for entry in rule.covers}
 
 
 def test_every_need_says_how_to_record_it() -> None:
-    assert all("record" in need.remedy for need in NEEDS.values())
+    assert all("record" in need.remedy for need in REQUIREMENT_BY_NEED.values())
 
 
 def told(rule: Rule, drawn: Trace | Job) -> tuple[Outcome, ...]:
@@ -111,7 +116,7 @@ def told(rule: Rule, drawn: Trace | Job) -> tuple[Outcome, ...]:
     if isinstance(drawn, Trace):
         return rule(drawn)
     ranks = Ranks.of(drawn)
-    return rule(drawn.traces[spokesman(ranks)], ranks)
+    return rule(drawn.traces[advised_trace_path(ranks)], ranks)
 
 
 def findings(outcomes: tuple[Outcome, ...]) -> list[Finding]:

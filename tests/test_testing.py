@@ -164,3 +164,30 @@ def test_runs_of_letters_are_slices(drawn: str) -> None:
     assert trace.slices["duration"].sum() == 10_000 * (len(drawn) - drawn.count(" "))
     for name, start, duration in trace.slices.select("name", "start", "duration").rows():
         assert set(drawn[start // 10_000 : (start + duration) // 10_000]) == {name}
+
+
+def test_a_run_is_drawn_line_by_line() -> None:
+    run = sketch("""
+        run | start 300 ms
+        run | before 2 s: imports numpy 1500 ms at train.py:1
+        run | 2 training 100 ms recorded: data_wait 10 ms
+        run | compiled forward 2 s at model.py:3: the size of `x` changed
+        run | iterator 500 ms with 4 new workers at train.py:9 main
+        run | loop training at train.py:9
+    """).run
+    assert run.wall_ns == 2_500_000_000
+    assert run.segments.select("kind", "data_wait", "recorded").rows() == [
+        (None, 0, False),
+        ("training", 10_000_000, True),
+        ("training", 10_000_000, True),
+    ]
+    assert run.readings.select("part", "what", "line").rows() == [("imports", "numpy", 1)]
+    assert run.compilations["reason"].to_list() == ["the size of `x` changed"]
+    assert run.iterators.select("workers", "starts_workers", "line").rows() == [(4, True, 9)]
+    assert run.loop_lines == {"training": ("train.py", 9)}
+
+
+@pytest.mark.parametrize("line", ["9 steps", "training", "training 2 s: later", "before two s"])
+def test_a_line_that_draws_no_run_is_refused(line: str) -> None:
+    with pytest.raises(UsageError, match="sketch of a run"):
+        sketch(f"run | {line}")

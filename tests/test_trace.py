@@ -29,7 +29,7 @@ def test_every_table_is_declared_in_full(table: schema.Table) -> None:
     for column in table.columns:
         assert column.name.isidentifier()
         assert column.doc.endswith(".")
-        assert column.unit in units.KINDS
+        assert column.unit in units.UNITS
 
 
 def test_it_cannot_be_changed() -> None:

@@ -53,15 +53,15 @@ def test_shares(value: float) -> None:
     assert abs(float(text[:-2]) / 100 - value) <= 0.000501
 
 
-@pytest.mark.parametrize("unit", units.KINDS)
+@pytest.mark.parametrize("unit", units.UNITS)
 def test_every_unit_writes_every_kind_of_value(unit: units.Unit) -> None:
     for value in (None, True, 0, -1, 2**62, 0.5):
-        assert units.text(value, unit)
-    assert units.text(None, unit) == units.text(None, "ns") != units.text(0, unit)
+        assert units.value_text(value, unit)
+    assert units.value_text(None, unit) == units.value_text(None, "ns") != units.value_text(0, unit)
 
 
 def test_every_unit_is_listed() -> None:
-    assert get_args(units.Unit) == units.KINDS
+    assert get_args(units.Unit) == units.UNITS
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_every_unit_is_listed() -> None:
     ],
 )
 def test_examples(value: object, unit: units.Unit, text: str) -> None:
-    assert units.text(value, unit) == text
+    assert units.value_text(value, unit) == text
 
 
 @pytest.mark.parametrize("unit", ["FLOP", "B"])
@@ -96,6 +96,6 @@ def test_rates(unit: str, value: float) -> None:
 def test_the_page_and_the_terminal_write_alike() -> None:
     """Both are held to the same texts."""
     cases = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    assert {case["unit"] for case in cases} == set(units.KINDS)
+    assert {case["unit"] for case in cases} == set(units.UNITS)
     for case in cases:
-        assert units.text(case["value"], case["unit"]) == case["text"], case
+        assert units.value_text(case["value"], case["unit"]) == case["text"], case

@@ -7,11 +7,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime import units
-from selftime.cli.view import OPTIONS
+from selftime.cli.view import RESERVED_VIEW_OPTION_NAMES
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views import VIEWS, View, find
+from selftime.views import VIEWS, View, find_view
 
 DRAWINGS = {
     "host": "cpu 1 | aaaa bbb\npython 1 | ffffffff",
@@ -61,7 +61,7 @@ def test_is_documented(view: View[Any]) -> None:
     assert len({column.name for column in view.columns}) == len(view.columns)
     for column in view.columns:
         assert column.doc.endswith("."), column.name
-        assert column.unit in units.KINDS, column.name
+        assert column.unit in units.UNITS, column.name
         assert column.dtype in (pl.String, pl.Categorical, pl.Enum) or column.unit != "name"
 
 
@@ -69,7 +69,9 @@ def test_is_documented(view: View[Any]) -> None:
 def test_options_have_defaults_and_words_of_their_own(view: View[Any]) -> None:
     for option in view.options.values():
         assert option.default is not option.type, option.name
-        assert option.name not in OPTIONS, "the command has this option for itself"
+        assert option.name not in RESERVED_VIEW_OPTION_NAMES, (
+            "the command has this option for itself"
+        )
         assert not option.choices or option.default in option.choices, option.name
 
 
@@ -78,20 +80,20 @@ def test_refuses_an_unknown_option(view: View[Any]) -> None:
     with pytest.raises(UsageError, match="no option `nonesuch`"):
         view(Trace(), nonesuch=1)
     with pytest.raises(UsageError, match="no option `nonesuch`"):
-        view.read({"nonesuch": "1"})
+        view.parse_options({"nonesuch": "1"})
 
 
 @every_view
 @every_trace
 def test_takes_the_parts_of_an_option_alone_and_joined(view: View[Any], trace: Trace) -> None:
     for option in view.options.values():
-        for word in (*option.parts, *filter(None, ["+".join(option.parts)])):
+        for word in (*option.joinable_words, *filter(None, ["+".join(option.joinable_words)])):
             assert view(trace, **{option.name: word}).columns == [c.name for c in view.columns]
 
 
 def test_a_view_is_found_by_name() -> None:
     for name, view in VIEWS.items():
-        assert find(name) is view
+        assert find_view(name) is view
         assert view.name == name
     with pytest.raises(UsageError, match="no view `nonesuch`"):
-        find("nonesuch")
+        find_view("nonesuch")

@@ -133,7 +133,7 @@ def test_without_the_hook_the_page_is_lacking(wheel: Path, source: Path, tmp_pat
 
 @pytest.mark.sweep
 def test_a_broken_source_of_the_page_fails_the_wheel(source: Path, tmp_path: Path) -> None:
-    (source / "frontend" / "src" / "shell.tsx").unlink()
+    (source / "frontend" / "src" / "shell" / "shell.tsx").unlink()
     done = build(source, tmp_path / "broken", "--wheel")
     assert done.returncode != 0
     assert "shell.tsx" in done.stdout + done.stderr

@@ -1,22 +1,22 @@
-// The start of the page, wherever it is mounted: served, in a report, TensorBoard or a notebook.
+// Starts the page, on a server, in a report, in TensorBoard or in a notebook.
 
 import "./style.css";
 import { render } from "preact";
-import type { Data } from "./api.ts";
-import { carried, InlineData } from "./inline.ts";
-import { remembering } from "./parts/remember.ts";
-import { ServerData } from "./server.ts";
-import { Shell } from "./shell.tsx";
-import { applyStored } from "./shell/scheme.tsx";
+import type { Data } from "./data/api.ts";
+import { readReportData, InlineData } from "./data/inline.ts";
+import { cachedData } from "./parts/data/remember.ts";
+import { ServerData } from "./data/server.ts";
+import { Shell } from "./shell/shell.tsx";
+import { applyStoredScheme } from "./shell/scheme.tsx";
 
 async function start(): Promise<void> {
-  applyStored();
-  const inside = await carried();
+  applyStoredScheme();
+  const inside = await readReportData();
   const data: Data = inside === null ? new ServerData() : new InlineData(inside);
   const root = document.createElement("div");
   root.id = "selftime";
   document.body.append(root);
-  render(<Shell data={remembering(data)} />, root);
+  render(<Shell data={cachedData(data)} />, root);
 }
 
 await start();

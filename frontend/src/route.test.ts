@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { read, write } from "./route.ts";
+import { parseRoute, formatRoute } from "./route.ts";
 
 test("nothing in the address is no panel", () => {
-  assert.deepEqual(read(""), { panel: "", params: {} });
-  assert.deepEqual(read("#/"), { panel: "", params: {} });
+  assert.deepEqual(parseRoute(""), { panel: "", params: {} });
+  assert.deepEqual(parseRoute("#/"), { panel: "", params: {} });
 });
 
 test("what is written is read again", () => {
@@ -13,9 +13,9 @@ test("what is written is read again", () => {
     { panel: "operators", params: { sort: "-count", find: "a&b=c?d#e %", where: '[{"column":"x"}]' } },
     { panel: "lines", params: { file: "/data/ü/<script>.py", line: "12" } },
   ];
-  for (const route of routes) assert.deepEqual(read(write(route)), route);
+  for (const route of routes) assert.deepEqual(parseRoute(formatRoute(route)), route);
 });
 
 test("a lone percent sign is read as it is", () => {
-  assert.equal(read("#/50%").panel, "50%");
+  assert.equal(parseRoute("#/50%").panel, "50%");
 });

@@ -1,4 +1,4 @@
-// What is shown, all of it in the address: `#/panel?name=value`. A link is an ordinary link.
+// The state of the page, which is completely in the URL fragment: `#/panel?name=value`.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -7,7 +7,7 @@ export interface Route {
   params: Readonly<Record<string, string>>;
 }
 
-export function read(hash: string): Route {
+export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const params = Object.fromEntries(new URLSearchParams(query));
   return { panel: decoded(path), params };
@@ -21,32 +21,32 @@ function decoded(path: string): string {
   }
 }
 
-export function write(route: Route): string {
+export function formatRoute(route: Route): string {
   const query = new URLSearchParams(route.params).toString();
   return `#/${encodeURIComponent(route.panel)}${query ? `?${query}` : ""}`;
 }
 
-/** Small moves come faster than browsers let a page write its address. */
+/** Delay of writing the URL in ms, since browsers limit how often a page may do that. */
 const WRITTEN_AFTER_MS = 200;
 
-/** What is shown already and stands in the address a moment later, in place of `from`. */
+/** A route that is shown but not yet written to the URL, and the URL that it replaces. */
 let ahead: { route: Route; from: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
 
 export function current(): Route {
-  return pending() ?? read(location.hash);
+  return pending() ?? parseRoute(location.hash);
 }
 
-/** What is ahead, unless the address has become another since: then that is meant. */
+/** Returns the pending route, unless the URL has changed since. */
 function pending(): Route | null {
   return ahead !== null && ahead.from === location.hash ? ahead.route : null;
 }
 
-/** The address of a panel. The chosen trace goes with it; other parameters only if they are given. */
+/** Returns the URL of a panel; it keeps the chosen trace, and no other parameters. */
 export function link(panel: string, params: Record<string, string> = {}): string {
   const { trace } = current().params;
-  return write({ panel, params: trace === undefined ? params : { trace, ...params } });
+  return formatRoute({ panel, params: trace === undefined ? params : { trace, ...params } });
 }
 
 export function go(panel: string, params: Record<string, string> = {}): void {
@@ -55,7 +55,7 @@ export function go(panel: string, params: Record<string, string> = {}): void {
   move(hash);
 }
 
-/** A new entry of the history, shown at once: the browser tells of it only later. */
+/** Adds an entry to the history and shows it immediately. */
 function move(hash: string): void {
   location.hash = hash;
   moved();
@@ -76,10 +76,10 @@ export function change(
     else merged[name] = value;
   }
   const next = { panel: route.panel, params: merged };
-  if (write(next) === write(route)) return;
+  if (formatRoute(next) === formatRoute(route)) return;
   if (!replace) {
     settle();
-    move(write(next));
+    move(formatRoute(next));
     return;
   }
   ahead = { route: next, from: location.hash };
@@ -87,16 +87,16 @@ export function change(
   for (const told of [...listeners]) told();
 }
 
-/** Writes what is ahead of the address into it. */
+/** Writes the pending route to the URL. */
 function settle(): void {
   clearTimeout(timer);
   timer = undefined;
   const route = pending();
   ahead = null;
-  if (route !== null) rewrite(write(route), history.state);
+  if (route !== null) rewrite(formatRoute(route), history.state);
 }
 
-/** This document's address. A frame written into another page has that page's as its base. */
+/** This document's URL; a `srcdoc` frame would otherwise resolve links against the outer page. */
 function home(): string {
   return location.href.split("#", 1)[0] ?? "";
 }
@@ -109,7 +109,7 @@ function rewrite(hash: string, state: unknown): void {
   }
 }
 
-/** Before a link is followed; in a frame written into another page it would lead to that page. */
+/** Handles clicks on links, which in a `srcdoc` frame would open the outer page. */
 function clicked(event: MouseEvent): void {
   settle();
   const hash = (event.target as Element | null)?.closest?.("a[href^='#']")?.getAttribute("href");
@@ -120,7 +120,7 @@ function clicked(event: MouseEvent): void {
   location.hash = hash;
 }
 
-/** The number of the shown entry of the history: going back finds the number it had. */
+/** The number of the current history entry; going back restores its number. */
 export function entry(): number {
   const state: unknown = history.state;
   const known = typeof state === "object" && state !== null && "entry" in state && state.entry;
@@ -130,7 +130,7 @@ export function entry(): number {
   return fresh;
 }
 
-/** Follows links and the keys of the history. */
+/** Returns the current route; follows links and the browser's history. */
 function moved(): void {
   clearTimeout(timer);
   timer = undefined;
@@ -141,7 +141,7 @@ function moved(): void {
 export function useRoute(): Route {
   const [route, set] = useState(current);
   useEffect(() => {
-    const update = () => set((shown) => (write(shown) === write(current()) ? shown : current()));
+    const update = () => set((shown) => (formatRoute(shown) === formatRoute(current()) ? shown : current()));
     listeners.add(update);
     addEventListener("hashchange", moved);
     document.addEventListener("click", clicked, { capture: true });

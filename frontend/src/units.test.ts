@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Cell, Unit } from "./api.ts";
-import { exampleOf, millisecondsText, quantity, text } from "./units.ts";
+import type { Cell, Unit } from "./data/api.ts";
+import { exampleOf, millisecondsText, parseQuantity, text } from "./units.ts";
 
 interface Golden {
   value: Cell;
@@ -56,14 +56,14 @@ test("a written quantity is read with its unit", () => {
     ["1 2 x", "ns", null],
   ];
   for (const [words, unit, expected] of read) {
-    assert.equal(quantity(words, unit), expected, `${words} as ${unit}`);
+    assert.equal(parseQuantity(words, unit), expected, `${words} as ${unit}`);
   }
 });
 
 test("what is written can be read back", () => {
   for (const { value, unit, text: written } of CASES) {
     if (typeof value !== "number" || Math.abs(value) < 1 || unit === "flops/byte") continue;
-    const read = quantity(written, unit);
+    const read = parseQuantity(written, unit);
     assert.ok(read !== null, `${written} as ${unit}`);
     const tolerance = Math.max(0.51, Math.abs(value) * 0.006);
     assert.ok(Math.abs(read - value) <= tolerance, `${written} as ${unit} is ${read}`);
@@ -72,5 +72,5 @@ test("what is written can be read back", () => {
 
 test("the examples are quantities of their units", () => {
   const units = new Set(CASES.map((known) => known.unit));
-  for (const unit of units) assert.notEqual(quantity(exampleOf(unit), unit), null, unit);
+  for (const unit of units) assert.notEqual(parseQuantity(exampleOf(unit), unit), null, unit);
 });

@@ -1,7 +1,7 @@
-// Units: what a number means, and how it is written for people and read from them. The twin of
-// units.py, digit for digit: both are held to tests/golden/units.json.
+// Formats quantities with units, and parses them. The output equals that of units.py;
+// tests/golden/units.json tests both.
 
-import type { Cell, Unit } from "./api.ts";
+import type { Cell, Unit } from "./data/api.ts";
 
 const TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
 const BYTES: readonly Step[] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
@@ -10,23 +10,23 @@ const COUNTS: readonly Step[] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"
 
 type Step = readonly [size: number, unit: string];
 
-/** What stands for a value that the trace does not tell. */
+/** The text of an unknown value. */
 export const UNKNOWN = "-";
 
-/** A number with so many digits after the point; of two that are as near, the even one. */
+/** A number with the given decimals, rounded half to even. */
 export function fixed(value: number, digits: number): string {
   const written = Math.abs(value).toFixed(digits);
   const sign = value < 0 || Object.is(value, -0) ? "-" : "";
   return sign + (isHalf(Math.abs(value), digits) ? toEven(Math.abs(value), digits, written) : written);
 }
 
-/** Whether a number lies exactly in the middle of two with so many digits. */
+/** Whether a number is exactly halfway between two numbers with the given decimals. */
 function isHalf(value: number, digits: number): boolean {
   const next = value.toFixed(digits + 1);
   return next.endsWith("5") && /^50*$/.test(value.toFixed(60).split(".")[1]?.slice(digits) ?? "");
 }
 
-/** `toFixed` rounds a half up: one less in the last place if that is odd. */
+/** `toFixed` rounds half up: subtract one unit in the last place if it is odd. */
 function toEven(value: number, digits: number, up: string): string {
   const last = Number(up.at(-1));
   return last % 2 === 0 ? up : (value - 0.5 * 10 ** -digits).toFixed(digits);
@@ -51,17 +51,17 @@ export function bytesText(size: number): string {
 /** A count, whole below a million and scaled above. */
 export function countText(count: number): string {
   const step = inSteps(count, COUNTS);
-  return step ? `${fixed(count / step[0], 2)} ${step[1]}` : grouped(unsigned(fixed(count, 0)));
+  return step ? `${fixed(count / step[0], 2)} ${step[1]}` : withThousands(unsigned(fixed(count, 0)));
 }
 
 /** Milliseconds with three significant digits, as people compare them. */
 export function millisecondsText(value: number): string {
   const size = Math.abs(value);
   const [whole = "", rest] = fixed(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2).split(".");
-  return `${grouped(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
+  return `${withThousands(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
 }
 
-/** So much of a unit a second, in decimal steps, as vendors state what devices can do. */
+/** A rate per second with decimal prefixes, as in vendors' specifications. */
 export function rateText(rate: number, unit: string): string {
   const step = inSteps(rate, RATES);
   return step ? `${fixed(rate / step[0], 2)} ${step[1]}${unit}/s` : `${fixed(rate, 2)} ${unit}/s`;
@@ -76,7 +76,7 @@ function unsigned(whole: string): string {
   return whole === "-0" ? "0" : whole;
 }
 
-export function grouped(whole: string): string {
+export function withThousands(whole: string): string {
   return whole.replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
@@ -95,7 +95,7 @@ const WRITTEN: Partial<Record<Unit, (value: number) => string>> = {
   "gb/s": (value) => `${fixed(value, 1)} GB/s`,
 };
 
-/** Any value of a declared column as people read it; an unknown value is a dash. */
+/** The text of a value of any column; a dash if unknown. */
 export function text(value: Cell, unit: Unit): string {
   if (value === null) return UNKNOWN;
   if (typeof value === "boolean") return value ? "yes" : "no";
@@ -110,7 +110,7 @@ const BYTE_SIZES = {
 };
 const DECIMAL_SIZES = { k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15 };
 
-/** What may stand behind a number of each unit, in small letters, and what it multiplies by. */
+/** Suffixes that a number of each unit may have, in lower case, and their factors. */
 const SIZES: Partial<Record<Unit, Readonly<Record<string, number>>>> = {
   "ns": TIME_SIZES,
   "instant": TIME_SIZES,
@@ -135,7 +135,7 @@ function perSecond(unit: string): Record<string, number> {
  * The number that a text such as "1 ms", "2.5 MiB" or "1,204" means in a column of that unit; null
  * if it means none. A bare number is one of the unit itself: nanoseconds, bytes, 1 for the whole.
  */
-export function quantity(words: string, unit: Unit): number | null {
+export function parseQuantity(words: string, unit: Unit): number | null {
   const found = /^([+-]?(?:\d[\d,_ ]*)?\.?\d*(?:e[+-]?\d+)?)\s*([a-zµμ%][a-z/]*|%)?$/i.exec(words.trim());
   const digits = found?.[1]?.replace(/[,_ ]/g, "") ?? "";
   if (!/\d/.test(digits)) return null;
@@ -146,7 +146,7 @@ export function quantity(words: string, unit: Unit): number | null {
   return size < 1 ? number / Math.round(1 / size) : number * size;
 }
 
-/** An example of what `quantity` reads, to show in an empty field. */
+/** An example of a quantity, shown in an empty field. */
 export function exampleOf(unit: Unit): string {
   return EXAMPLES[unit] ?? "100";
 }

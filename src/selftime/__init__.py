@@ -1,4 +1,4 @@
-"""Find out where a PyTorch program spends its time, what to change, and what it will save.
+"""Finds out where a PyTorch program spends its time, what to change, and what it will save.
 
 >>> import selftime
 >>> trace = selftime.load("trace.json.gz")        # doctest: +SKIP
@@ -6,61 +6,86 @@
 """
 
 from importlib import import_module
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from selftime._version import __version__
 
 if TYPE_CHECKING:
-    from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
+    from torch.profiler import (
+        DeviceType,
+        ExecutionTraceObserver,
+        ProfilerAction,
+        ProfilerActivity,
+        itt,
+        kineto_available,
+        record_function,
+        schedule,
+        supported_activities,
+    )
 
     from selftime.advice.advise import advise
     from selftime.capture import tensorboard_trace_handler
-    from selftime.frameworks.loop import watch
+    from selftime.frameworks.watched_loop import watch
     from selftime.ingest.load import load
     from selftime.session import profile
     from selftime.trace import Job, Trace
 
+LOAD_START_NS = perf_counter_ns()
+"""Value of `time.perf_counter_ns()` when Python began to import selftime."""
+
 __all__ = [
+    "DeviceType",
+    "ExecutionTraceObserver",
     "Job",
     "ProfilerAction",
     "ProfilerActivity",
     "Trace",
     "__version__",
     "advise",
+    "itt",
+    "kineto_available",
     "load",
     "profile",
     "record_function",
     "schedule",
+    "supported_activities",
     "tensorboard_trace_handler",
     "watch",
 ]
 
-_HOMES = {
+_MODULE_OF_PUBLIC_NAME = {
+    "DeviceType": "selftime.capture",
+    "ExecutionTraceObserver": "selftime.capture",
     "Job": "selftime.trace",
     "ProfilerAction": "selftime.capture",
     "ProfilerActivity": "selftime.capture",
     "Trace": "selftime.trace",
     "advise": "selftime.advice",
+    "itt": "selftime.capture",
+    "kineto_available": "selftime.capture",
     "load": "selftime.ingest.load",
     "profile": "selftime.session",
     "record_function": "selftime.capture",
     "schedule": "selftime.capture",
+    "supported_activities": "selftime.capture",
     "tensorboard_trace_handler": "selftime.capture",
-    "watch": "selftime.frameworks.loop",
+    "watch": "selftime.frameworks.watched_loop",
 }
+"""Maps each public name to the module that defines it."""
 
-_EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
-"""What `%load_ext selftime` asks for."""
+_IPYTHON_EXTENSION_FUNCTIONS = ("load_ipython_extension", "unload_ipython_extension")
+"""Functions that `%load_ext selftime` and `%unload_ext selftime` call."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: `import selftime` alone loads neither torch nor polars."""
-    if name in _EXTENSION:
+    """Imports a public name on first use, so that `import selftime` loads no torch or polars."""
+    if name in _IPYTHON_EXTENSION_FUNCTIONS:
         return getattr(import_module("selftime.frameworks.ipython"), name)
-    if name not in _HOMES:
+    if name not in _MODULE_OF_PUBLIC_NAME:
         raise AttributeError(f"module 'selftime' has no attribute {name!r}")
     try:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_MODULE_OF_PUBLIC_NAME[name]), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
@@ -74,4 +99,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Returns the public names."""
     return sorted(__all__)

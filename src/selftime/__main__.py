@@ -1,4 +1,4 @@
-"""`python -m selftime` is the command `selftime`."""
+"""Runs the command `selftime` for `python -m selftime`."""
 
 from selftime.cli import main
 

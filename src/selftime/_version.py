@@ -1,3 +1,3 @@
-"""The version of selftime."""
+"""Contains the version number of selftime."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Every error that selftime raises on purpose, as one tree.
+"""Every error that selftime raises on purpose, in one class hierarchy.
 
 SelftimeError            a sentence for the user: what was found, where, what to do
 ├── UsageError           an argument of a command, a query or a call is wrong
@@ -9,20 +9,20 @@ SelftimeError            a sentence for the user: what was found, where, what to
 
 
 class SelftimeError(Exception):
-    """One sentence that says what was found, where, and what to do."""
+    """Base class of all errors; the message says in one sentence what is wrong and what to do."""
 
 
 class UsageError(SelftimeError):
-    """An argument of a command, a query or a call is wrong."""
+    """Raised for a wrong argument of a command, a query or a call."""
 
 
 class UnreadableTrace(SelftimeError):  # noqa: N818 - reads as what was found, like FileNotFoundError's kin
-    """A path holds nothing that can be read as a trace."""
+    """Raised for a path if no file there can be read as a trace."""
 
 
 class RecordingError(SelftimeError):
-    """A recording cannot be started, stopped or written."""
+    """Raised if a recording cannot be started, stopped or written."""
 
 
 class MissingDependency(SelftimeError):  # noqa: N818 - names what is missing
-    """A required optional package is not installed."""
+    """Raised if an optional package that a function needs is not installed."""

@@ -9,14 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from selftime.arrays import Ints
+from selftime.array_types import Ints
 
 
 class Intervals(NamedTuple):
-    """Sorted, disjoint, half-open intervals; both arrays have shape (n,) and hold ns."""
+    """Sorted, disjoint, half-open intervals; both arrays have shape (n,) and are in ns."""
 
     starts: Ints
+    """The start of each interval, in ns."""
     ends: Ints
+    """The end of each interval in ns; the end itself is not part of the interval."""
 
 
 def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
@@ -40,59 +42,61 @@ def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
     return Intervals(first[opens], reach[closes])
 
 
-def length(these: Intervals) -> int:
-    """Returns the total time covered, in ns."""
-    return int((these.ends - these.starts).sum())
+def length(intervals: Intervals) -> int:
+    """Returns the sum of the lengths of disjoint intervals, in ns."""
+    return int((intervals.ends - intervals.starts).sum())
 
 
-def intersect(these: Intervals, those: Intervals) -> Intervals:
-    """Returns the time covered by both sets.
+def intersect(first: Intervals, second: Intervals) -> Intervals:
+    """Returns the intersection of two sets of intervals.
 
     >>> intersect(union([0, 10], [5, 20]), union([3], [12]))
     Intervals(starts=array([ 3, 10]), ends=array([ 5, 12]))
     """
-    low = np.searchsorted(those.ends, these.starts, side="right")
-    high = np.searchsorted(those.starts, these.ends, side="left")
+    low = np.searchsorted(second.ends, first.starts, side="right")
+    high = np.searchsorted(second.starts, first.ends, side="left")
     many = np.maximum(high - low, 0)
-    mine = np.repeat(np.arange(these.starts.size), many)
+    mine = np.repeat(np.arange(first.starts.size), many)
     within = np.arange(mine.size) - np.repeat(np.cumsum(many) - many, many)
     other = np.repeat(low, many) + within
     return Intervals(
-        np.maximum(these.starts[mine], those.starts[other]),
-        np.minimum(these.ends[mine], those.ends[other]),
+        np.maximum(first.starts[mine], second.starts[other]),
+        np.minimum(first.ends[mine], second.ends[other]),
     )
 
 
-def subtract(these: Intervals, those: Intervals) -> Intervals:
-    """Returns the time covered by the first set and not by the second.
+def subtract(minuend: Intervals, subtrahend: Intervals) -> Intervals:
+    """Returns the first set of intervals without the time that the second one covers.
 
     >>> subtract(union([0], [10]), union([2, 8], [3, 12]))
     Intervals(starts=array([0, 3]), ends=array([2, 8]))
     """
-    if not these.starts.size:
-        return these
-    low, high = int(these.starts[0]), int(these.ends[-1])
-    gaps = Intervals(np.append(low, those.ends), np.append(those.starts, high))
+    if not minuend.starts.size:
+        return minuend
+    low, high = int(minuend.starts[0]), int(minuend.ends[-1])
+    gaps = Intervals(np.append(low, subtrahend.ends), np.append(subtrahend.starts, high))
     real = gaps.ends > gaps.starts
-    return intersect(these, Intervals(gaps.starts[real], gaps.ends[real]))
+    return intersect(minuend, Intervals(gaps.starts[real], gaps.ends[real]))
 
 
-def clip(these: Intervals, start: int, end: int) -> Intervals:
-    """Returns the part of the set within `[start, end)`."""
+def clip(intervals: Intervals, start: int, end: int) -> Intervals:
+    """Returns the parts of the intervals that lie within `[start, end)`, both in ns."""
     if end <= start:
-        return Intervals(these.starts[:0], these.ends[:0])
+        return Intervals(intervals.starts[:0], intervals.ends[:0])
     window = Intervals(np.array([start], np.int64), np.array([end], np.int64))
-    return intersect(these, window)
+    return intersect(intervals, window)
 
 
-def before(these: Intervals, when: Ints) -> Ints:
-    """Returns how much of the set lies before each time, in ns, shape (m,).
+def covered_time_before(intervals: Intervals, times: Ints) -> Ints:
+    """Returns for each of the m `times` how many ns of the intervals lie before it; shape (m,).
 
-    >>> before(union([0, 10], [5, 20]), np.array([3, 7, 12]))
+    >>> covered_time_before(union([0, 10], [5, 20]), np.array([3, 7, 12]))
     array([3, 5, 7])
     """
-    lengths = np.append(0, np.cumsum(these.ends - these.starts))
-    at = np.searchsorted(these.starts, when, side="right")
-    if not these.starts.size:
-        return np.zeros(when.size, np.int64)
-    return np.asarray(lengths[at] - np.where(at > 0, np.maximum(these.ends[at - 1] - when, 0), 0))
+    lengths = np.append(0, np.cumsum(intervals.ends - intervals.starts))
+    at = np.searchsorted(intervals.starts, times, side="right")
+    if not intervals.starts.size:
+        return np.zeros(times.size, np.int64)
+    return np.asarray(
+        lengths[at] - np.where(at > 0, np.maximum(intervals.ends[at - 1] - times, 0), 0)
+    )

@@ -1,8 +1,8 @@
-"""How a trace, a job and advice show themselves in a notebook: the page, in a frame of the cell.
+"""Shows the web page about traces, jobs and advice in the output of a notebook cell.
 
-Nothing is loaded and no server is asked: the page and its data are in the output, and stay in the
-notebook's file with it. The frame has no origin, so that the page in it can reach nothing of the
-notebook. Where frames are not let in, a summary without script is left.
+The page and its data are in the output and are saved with the notebook; no server is needed. The
+frame has no origin, so the page cannot access the notebook. Where frames are blocked, a summary
+without scripts remains.
 """
 
 from collections.abc import Mapping
@@ -14,22 +14,25 @@ from typing import Any, Final
 from selftime.advice import Advice, advise
 from selftime.errors import UsageError
 from selftime.reports.html import Frame, as_html
-from selftime.reports.html.summary import in_a_line, summary
+from selftime.reports.html.summary import advice_summary_html, one_line_advice_summary
 from selftime.reports.plain import plain
 from selftime.trace import Job, Trace
 from selftime.views import FORMER_NAMES, VIEWS
 
-LIMIT: Final = 3_000_000
-"""Bytes of the page in an output: a notebook's file keeps every one of them."""
-_MOST_SLICES: Final = 300_000
-"""A trace of more shows itself as a summary, so that naming it in a cell takes no minute."""
-_HEIGHT: Final = 680
-_FRAME: Final = (
+MAX_NOTEBOOK_PAGE_BYTES: Final = 3_000_000
+"""Largest page, in bytes, that is put into a notebook, whose file stores every page."""
+_MAX_SLICES_IN_PAGE: Final = 300_000
+"""Largest number of slices of a trace that gets a full page; a trace with more gets only a
+summary, since a full page would take long."""
+_DEFAULT_PAGE_HEIGHT_PIXELS: Final = 680
+"""Default height of the page in pixels."""
+_IFRAME_TEMPLATE: Final = (
     '<iframe title="{title}" sandbox="allow-scripts allow-downloads" srcdoc="{page}"'
     ' style="width: 100%; height: {height}px; border: 1px solid #8886; border-radius: 6px">'
     "</iframe>"
 )
-_PLACES: Final = (
+"""HTML template of the `<iframe>` that shows the page."""
+_PANELS_WITH_SEVERAL_TABLES: Final = (
     "answer",
     "compare",
     "distributed",
@@ -38,15 +41,26 @@ _PLACES: Final = (
     "memory",
     "modules",
     "overview",
+    "run",
     "timeline",
 )
-"""Panels that are more than the table of a view."""
-_UNLISTED: Final = ("matches", "memory_curve", "memory_peak", "selection", "slice")
-"""Views without a panel of their own: their tables are in the panel of all tables."""
+"""Names of the page's panels that show more than one table."""
+_VIEWS_WITHOUT_PANEL: Final = (
+    "matches",
+    "memory_curve",
+    "memory_peak",
+    "run_curve",
+    "run_kinds",
+    "run_summary",
+    "selection",
+    "slice",
+)
+"""Names of views that have no panel of their own in the page; the panel `view` shows their
+tables."""
 
 
-class Shown:
-    """A page that a notebook draws where it is the value of a cell."""
+class NotebookPage:
+    """A web page about traces; a notebook shows the page if it is the value of a cell."""
 
     def __init__(
         self,
@@ -71,83 +85,101 @@ class Shown:
             self.advice[name] = advise(self.traces[name])
         page = as_html(
             self.traces,
-            limit=LIMIT,
+            limit=MAX_NOTEBOOK_PAGE_BYTES,
             advice=self.advice,
             frame=Frame(self.panel, self.params),
         )
         title = f"selftime: {', '.join(self.traces)}"
-        frame = _FRAME.format(title=_safe(title), page=escape(page), height=self.height)
-        return "\n".join([*map(_folded, self.traces.items(), self.advice.values()), frame])
+        frame = _IFRAME_TEMPLATE.format(
+            title=_escaped_html(title), page=escape(page), height=self.height
+        )
+        return "\n".join(
+            [*map(_collapsed_summary_html, self.traces.items(), self.advice.values()), frame]
+        )
 
 
-def show(what: Trace | Job | Advice, panel: str = "answer", /, **params: Any) -> Shown:
-    """The page of a trace, of a job's traces or of advice, opened at one of its panels.
+def show(subject: Trace | Job | Advice, panel: str = "answer", /, **params: Any) -> NotebookPage:
+    """Returns the page about a trace, a job or advice, with the named panel open.
 
     Args:
-        what: What to show.
+        subject: What to show.
         panel: The panel: a view such as `operators`, or one of answer, compare, distributed,
-            flame, lines, memory, modules, overview, timeline.
-        params: The view's options, or what else the address of the panel tells: `slice=ID` of the
-            timeline. `height` is the height in pixels.
+            flame, lines, memory, modules, overview, run, timeline.
+        params: The view's options, or other parameters of the panel's URL, such as `slice=ID` of
+            the timeline. `height` is the height in pixels.
     """
-    height = int(params.pop("height", _HEIGHT))
+    height = int(params.pop("height", _DEFAULT_PAGE_HEIGHT_PIXELS))
     panel = FORMER_NAMES.get(panel, panel)
-    if panel in VIEWS and panel not in _PLACES:
+    if panel in VIEWS and panel not in _PANELS_WITH_SEVERAL_TABLES:
         unknown = params.keys() - VIEWS[panel].options.keys()
         if unknown:
             raise UsageError(f"`{panel}` has no option `{min(unknown)}`")
-    elif panel not in _PLACES:
-        raise UsageError(f"there is no panel `{panel}`; there are {', '.join(panels())}")
-    if panel in _UNLISTED:
+    elif panel not in _PANELS_WITH_SEVERAL_TABLES:
+        raise UsageError(f"there is no panel `{panel}`; there are {', '.join(panel_names())}")
+    if panel in _VIEWS_WITHOUT_PANEL:
         panel, params = "view", {"name": panel, **params}
-    return Shown(_traces(what), panel=panel, params=params, height=height, advice=_known(what))
+    return NotebookPage(
+        _traces_by_shown_name(subject),
+        panel=panel,
+        params=params,
+        height=height,
+        advice=_given_advice_by_trace_name(subject),
+    )
 
 
-def html(what: Trace | Job | Advice) -> str:
-    """How it shows itself: as the page, or if that takes long as what is known at once."""
-    traces = _traces(what)
+def notebook_html(subject: Trace | Job | Advice) -> str:
+    """Returns HTML: the page about a trace, a job or advice; for a large trace only a summary."""
+    traces = _traces_by_shown_name(subject)
     slices = sum(trace.slices.height for trace in traces.values())
-    if traces and slices <= _MOST_SLICES:
-        return show(what)._repr_html_()
-    if isinstance(what, Advice):
-        return summary(what, root=str(Path.cwd()))
-    rows = "".join(f"<li>{_safe(repr(trace))}</li>" for trace in traces.values())
-    hint = "<p><code>.show()</code> draws the page of it; that takes a while.</p>"
+    if traces and slices <= _MAX_SLICES_IN_PAGE:
+        return show(subject)._repr_html_()
+    if isinstance(subject, Advice):
+        return advice_summary_html(subject, root=str(Path.cwd()))
+    rows = "".join(f"<li>{_escaped_html(repr(trace))}</li>" for trace in traces.values())
+    hint = "<p><code>.show()</code> shows the page; this may take minutes.</p>"
     return f"<ul>{rows}</ul>{hint}"
 
 
-def panels() -> list[str]:
-    """Every panel that can be shown."""
-    return sorted({*_PLACES, *VIEWS})
+def panel_names() -> list[str]:
+    """Returns the names of all panels of the page."""
+    return sorted({*_PANELS_WITH_SEVERAL_TABLES, *VIEWS})
 
 
-def _traces(what: Trace | Job | Advice) -> dict[str, Trace]:
-    if isinstance(what, Job):
-        return {_below(path, what): trace for path, trace in what.traces.items()}
-    trace = what.trace if isinstance(what, Advice) else what
-    return {} if trace is None else {_named(trace): trace}
+def _traces_by_shown_name(subject: Trace | Job | Advice) -> dict[str, Trace]:
+    """Returns {name shown in the page: trace} for the traces of a trace, a job or advice."""
+    if isinstance(subject, Job):
+        return {_path_in_job(path, subject): trace for path, trace in subject.traces.items()}
+    trace = subject.trace if isinstance(subject, Advice) else subject
+    return {} if trace is None else {_trace_name(trace): trace}
 
 
-def _known(what: Trace | Job | Advice) -> dict[str, Advice]:
-    return {_named(what.trace): what} if isinstance(what, Advice) and what.trace else {}
+def _given_advice_by_trace_name(subject: Trace | Job | Advice) -> dict[str, Advice]:
+    """Returns {trace name: advice} if `subject` is advice; an empty dict for a trace or a job."""
+    return (
+        {_trace_name(subject.trace): subject}
+        if isinstance(subject, Advice) and subject.trace
+        else {}
+    )
 
 
-def _named(trace: Trace) -> str:
+def _trace_name(trace: Trace) -> str:
+    """Returns the last part of a trace's path; `recording` for a trace without a path."""
     return trace.source.rstrip("/").rpartition("/")[2] or "recording"
 
 
-def _below(path: str, job: Job) -> str:
-    """A path of a job's trace from the folder that all of them are in."""
+def _path_in_job(path: str, job: Job) -> str:
+    """Returns a trace's path relative to the common folder of the job's traces."""
     folder = commonpath([str(Path(one).parent) for one in job.traces])
     return path.removeprefix(folder).lstrip("/")
 
 
-def _folded(named: tuple[str, Trace], advice: Advice) -> str:
-    """A line that unfolds to the summary."""
-    line = f"selftime · {_safe(named[0])} · {in_a_line(advice)}"
-    text = summary(advice, root=str(Path.cwd()))
+def _collapsed_summary_html(name_and_trace: tuple[str, Trace], advice: Advice) -> str:
+    """Returns HTML of one line that expands to a trace's summary when the user clicks it."""
+    line = f"selftime · {_escaped_html(name_and_trace[0])} · {one_line_advice_summary(advice)}"
+    text = advice_summary_html(advice, root=str(Path.cwd()))
     return f"<details><summary>{line}</summary>\n{text}\n</details>"
 
 
-def _safe(text: str) -> str:
+def _escaped_html(text: str) -> str:
+    """Returns text with HTML special characters escaped and control characters removed."""
     return escape(plain(text))

@@ -1,16 +1,16 @@
-"""Writes the file that a user names for output; what the name leads to stays what it is.
+"""Writes an output file completely, or leaves the old file unchanged.
 
-Symbolic links are followed and stay links. What happens then depends on what they lead to:
+Symbolic links are followed and kept. What happens then depends on their target:
 
-- Nothing yet, or a regular file: the content goes into a temporary file in the same folder, which
-  takes the place of the file once it is whole. Owner, mode, access list and attributes stay; a new
-  file gets its mode from the umask. Another hard link to the file keeps the old content.
-- A regular file that cannot be replaced, because its folder may not be written, its owner cannot be
-  kept, or it is a mount point: the content goes into a temporary file elsewhere, and is copied into
-  the file once it is whole and the file system has reserved the room for it. This alone can leave a
-  file half written, if the process is killed while it copies.
+- Nothing, or a regular file: the content is written to a temporary file in the same folder, which
+  then replaces the target. Owner, mode, access list and attributes are kept; a new file gets its
+  mode from the umask. Another hard link to the file keeps the old content.
+- A regular file that cannot be replaced, because its folder is not writable, its owner cannot be
+  kept, or it is a mount point: the content is written to a temporary file elsewhere, then copied
+  into the target after the file system has reserved the space. This is the only case that can
+  leave a file half written, if the process is killed during the copy.
 - A device, a pipe, a socket, or a descriptor of this process (`/dev/stdout`, `/dev/fd/3`,
-  `>(command)` in a shell): the content is written to it as it comes.
+  `>(command)` in a shell): each piece of content is written to it at once.
 """
 
 import errno
@@ -28,57 +28,64 @@ from typing import IO, Final
 
 from selftime.errors import SelftimeError
 
-__all__ = ["make_folder", "open_output", "told_in_a_sentence"]
+__all__ = ["make_folder", "open_output", "report_output_errors"]
 
-_DESCRIPTORS: Final = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
-"""Folders whose entries are this process's open files, by their numbers."""
-_MOST_LINKS: Final = 40
-"""One that leads to another, as Linux counts them."""
-_UNREPLACEABLE: Final = frozenset(
+_FILE_DESCRIPTOR_FOLDERS: Final = ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")
+"""Folders that list the open files of this process by descriptor number."""
+_MAX_FOLLOWED_SYMBOLIC_LINKS: Final = 40
+"""Largest number of symbolic links that are followed, as on Linux."""
+_ERRNOS_TO_WRITE_IN_PLACE: Final = frozenset(
     {
-        errno.EACCES,  # no right to write into the folder
-        errno.EPERM,  # no right to give the file away
-        errno.EROFS,  # the folder is read-only, and the file mounted into it is not
+        errno.EACCES,  # the folder is not writable
+        errno.EPERM,  # the owner cannot be changed
+        errno.EROFS,  # a writable file is mounted into a read-only folder
         errno.EBUSY,  # the file is a mount point
         errno.EINVAL,  # the owner does not exist in this container
-        errno.ENOENT,  # the folder is one of /proc
-        errno.ENOTSUP,  # the file system keeps no access lists
+        errno.ENOENT,  # the folder is in /proc
+        errno.ENOTSUP,  # the file system has no access lists
     }
 )
-"""Errors of replacing after which an existing file may still be written in place."""
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_ACCESS_LIST: Final = "system.posix_acl_access"
+"""Error numbers of a failed replacement of a file after which overwriting its content may still
+work."""
+_ERRNOS_OF_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Error numbers that mean that the file system has no space left."""
+_ACCESS_LIST_EXTENDED_ATTRIBUTE: Final = "system.posix_acl_access"
+"""Name of the extended attribute with a file's access list."""
 
 
 @contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open the file that `path` names for its whole new content.
+    """Yields a binary file for new content, which replaces the file at `path` if no error occurs.
 
-    A regular file changes when the `with` block ends, and not at all if an exception ends it.
+    A regular file changes when the `with` block ends, and not at all if the block raises.
 
     Raises:
         OSError: It cannot be written.
     """
-    place = _followed(Path(path))
-    found = None if isinstance(place, int) else _found(place)
-    if isinstance(place, int):
-        opened = _duplicate(place)
-    elif found is None or stat.S_ISREG(found.st_mode):
-        with _replacing(place, found) as draft:
-            yield draft
+    target = _resolve_symbolic_links(Path(path))
+    target_stat = None if isinstance(target, int) else _stat_if_exists(target)
+    if isinstance(target, int):
+        output = _open_file_descriptor(target)
+    elif target_stat is None or stat.S_ISREG(target_stat.st_mode):
+        with _write_temporary_file_then_replace(target, target_stat) as temporary:
+            yield temporary
         return
     else:
-        opened = _existing(place, found)
-    with opened:
-        yield opened
+        output = _open_special_file(target, target_stat)
+    with output:
+        yield output
 
 
 @contextmanager
-def told_in_a_sentence(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an error of the system into the sentence that `path` cannot be written.
+def report_output_errors(path: str | os.PathLike[str], *, option: str = "-o") -> Iterator[None]:
+    """Turns an OSError in the block into a SelftimeError that says that `path` cannot be written.
+
+    Args:
+        path: The file or folder that is written.
+        option: The command-line option that names it, for the message.
 
     Raises:
-        BrokenPipeError: Whoever reads has read enough.
+        BrokenPipeError: The pipe's reader has closed it.
         SelftimeError: `path` cannot be written.
     """
     try:
@@ -86,246 +93,273 @@ def told_in_a_sentence(path: str | os.PathLike[str]) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        why = error.strerror or error
+        reason = error.strerror or error
         is_limited = error.errno == errno.EMFILE
-        cure = "raise `ulimit -n`" if is_limited else "choose another place with `-o`"
-        raise SelftimeError(f"`{os.fspath(path)}` cannot be written: {why}; {cure}") from error
+        advice = "raise `ulimit -n`" if is_limited else f"choose another path with `{option}`"
+        raise SelftimeError(f"`{os.fspath(path)}` cannot be written: {reason}; {advice}") from error
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder and those around it unless they are there; a link to it stays a link.
+    """Makes the folder and its parents if they do not exist; keeps a symbolic link to a folder.
 
     Raises:
         OSError: It cannot be made.
     """
-    place = _followed(folder)
-    Path(folder if isinstance(place, int) else place).mkdir(parents=True, exist_ok=True)
+    target = _resolve_symbolic_links(folder)
+    Path(folder if isinstance(target, int) else target).mkdir(parents=True, exist_ok=True)
 
 
-def _followed(path: Path) -> Path | int:
-    """Where the links of `path` lead; a number if that is a descriptor of this process."""
-    own = {os.path.realpath(folder) for folder in _DESCRIPTORS}
-    for _ in range(_MOST_LINKS):
+def _resolve_symbolic_links(path: Path) -> Path | int:
+    """Returns the path that links lead to, or a descriptor number for a path like /dev/fd/1."""
+    descriptor_folders = {os.path.realpath(folder) for folder in _FILE_DESCRIPTOR_FOLDERS}
+    for _ in range(_MAX_FOLLOWED_SYMBOLIC_LINKS):
         folder = Path(os.path.realpath(path.parent))
-        place = folder / path.name
-        if os.fspath(folder) in own and path.name.isascii() and path.name.isdecimal():
+        target = folder / path.name
+        if (
+            os.fspath(folder) in descriptor_folders
+            and path.name.isascii()
+            and path.name.isdecimal()
+        ):
             return int(path.name)
         try:
-            known = place.lstat()
+            target_stat = target.lstat()
         except FileNotFoundError:
-            return place
-        _refuse_planted(folder, known)
-        # The links of /proc do not tell by their text where they lead.
-        if not stat.S_ISLNK(known.st_mode) or folder.is_relative_to("/proc"):
-            return place
-        path = folder / place.readlink()
+            return target
+        _refuse_other_users_file(folder, target_stat)
+        # The text of a link in /proc is not its target.
+        if not stat.S_ISLNK(target_stat.st_mode) or folder.is_relative_to("/proc"):
+            return target
+        path = folder / target.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _refuse_planted(folder: Path, known: os.stat_result) -> None:
-    """Refuse what another user put into a folder such as /tmp: it may lead anywhere.
+def _refuse_other_users_file(folder: Path, target_stat: os.stat_result) -> None:
+    """Refuses a link, pipe or file of another user in a world-writable folder such as /tmp.
 
     Linux has the same rule (`fs.protected_symlinks` and others), but not on every machine, and not
     for a file that is opened without being created.
+
+    Raises:
+        PermissionError: The target belongs to another user.
     """
-    if stat.S_IFMT(known.st_mode) not in {stat.S_IFLNK, stat.S_IFIFO, stat.S_IFREG}:
+    if stat.S_IFMT(target_stat.st_mode) not in {stat.S_IFLNK, stat.S_IFIFO, stat.S_IFREG}:
         return
-    shared = folder.stat()
-    is_everybodys = shared.st_mode & stat.S_ISVTX and shared.st_mode & stat.S_IWOTH
-    if is_everybodys and known.st_uid not in {os.geteuid(), shared.st_uid}:
+    folder_stat = folder.stat()
+    is_world_writable = folder_stat.st_mode & stat.S_ISVTX and folder_stat.st_mode & stat.S_IWOTH
+    if is_world_writable and target_stat.st_uid not in {os.geteuid(), folder_stat.st_uid}:
         raise PermissionError(
-            errno.EACCES, "another user put it into a folder where everybody may write"
+            errno.EACCES, "another user created it in a folder that everybody may write to"
         )
 
 
-def _found(place: Path) -> os.stat_result | None:
+def _stat_if_exists(target: Path) -> os.stat_result | None:
+    """Returns the status of a file; None if it does not exist."""
     try:
-        return place.stat()
+        return target.stat()
     except FileNotFoundError:
         return None
 
 
-def _duplicate(number: int) -> IO[bytes]:
-    """The open file of that number: opened again, it would be written from its beginning."""
+def _open_file_descriptor(descriptor: int) -> IO[bytes]:
+    """Returns a file object for a duplicate of a file descriptor.
+
+    Opening the descriptor's path would write from the beginning.
+    """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
-    return os.fdopen(os.dup(number), "wb")
+    return os.fdopen(os.dup(descriptor), "wb")
 
 
-def _existing(place: Path, found: os.stat_result) -> IO[bytes]:
-    """A device, a pipe or a socket; of a folder the error that it is one."""
-    if stat.S_ISSOCK(found.st_mode):
+def _open_special_file(target: Path, target_stat: os.stat_result) -> IO[bytes]:
+    """Opens a device, pipe or socket; opening a folder raises IsADirectoryError."""
+    if stat.S_ISSOCK(target_stat.st_mode):
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(os.fspath(place))
+            connection.connect(os.fspath(target))
             return connection.makefile("wb")
-    return _opened_in_place(place)
+    return _open_without_truncating(target)
 
 
-def _opened_in_place(place: Path) -> IO[bytes]:
-    """What is there, neither created nor emptied; a terminal does not become the process's own."""
+def _open_without_truncating(target: Path) -> IO[bytes]:
+    """Opens an existing file for writing, without deleting its content."""
 
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags & ~(os.O_CREAT | os.O_TRUNC) | getattr(os, "O_NOCTTY", 0))
 
-    return open(place, "wb", opener=opener)
+    return open(target, "wb", opener=opener)
 
 
 @contextmanager
-def _replacing(place: Path, found: os.stat_result | None) -> Iterator[IO[bytes]]:
-    """A temporary file that becomes the file at `place` if all goes well."""
-    if found is not None:
-        _opened_in_place(place).close()  # a file that is protected from writing is not replaced
-    draft = _draft(place.parent, found)
+def _write_temporary_file_then_replace(
+    target: Path, target_stat: os.stat_result | None
+) -> Iterator[IO[bytes]]:
+    """Yields a temporary file that replaces `target` after the block, unless the block fails."""
+    if target_stat is not None:
+        _open_without_truncating(target).close()  # raises for a read-only file
+    temporary = _create_temporary_file(target.parent, target_stat)
     try:
-        yield draft.file
-        draft.file.flush()
-        if not draft.replace(place, found):
-            _overwrite(place, draft.file)
+        yield temporary.file
+        temporary.file.flush()
+        if not temporary.try_replace(target, target_stat):
+            _overwrite_file_in_place(target, temporary.file)
     finally:
-        draft.drop()
+        temporary.close_and_remove()
 
 
 @dataclass(slots=True)
-class _Draft:
-    """A temporary file, without a name where the system can give it one later.
+class _TemporaryFile:
+    """A temporary file; it has no name if the system can give it one later.
 
-    What has no name is gone with the process, however that ends.
+    An unnamed file disappears with the process, however that ends.
     """
 
     file: IO[bytes]
     folder: Path | None
-    """The folder in which it can have a name."""
+    """The folder in which the file can get a name; None if it cannot replace the output file."""
     name: Path | None = None
 
-    def replace(self, place: Path, found: os.stat_result | None) -> bool:
-        """Take the place of the file there; False if that can only be written in place."""
+    def try_replace(self, target: Path, target_stat: os.stat_result | None) -> bool:
+        """Replaces `target` by this file; returns False if `target` must be overwritten instead."""
         if self.folder is None:
             return False
         try:
-            if found is not None:
-                _keep_access(self.file.fileno(), place, found)
+            if target_stat is not None:
+                _copy_access_rights(self.file.fileno(), target, target_stat)
             if self.name is None:
-                self.name = _given_name(self.file, self.folder)
-            if os.name == "nt":  # an open file cannot be renamed there
+                self.name = _link_unnamed_file(self.file, self.folder)
+            if os.name == "nt":  # Windows cannot rename an open file
                 self.file.close()
-            self.name.replace(place)
+            self.name.replace(target)
         except OSError as error:
-            if found is None or self.file.closed or error.errno not in _UNREPLACEABLE:
+            if (
+                target_stat is None
+                or self.file.closed
+                or error.errno not in _ERRNOS_TO_WRITE_IN_PLACE
+            ):
                 raise
             return False
         return True
 
-    def drop(self) -> None:
-        """Close it, and remove it unless it has taken its place."""
-        with suppress(OSError):  # what could not be written still cannot
+    def close_and_remove(self) -> None:
+        """Closes the file, and deletes it unless it has replaced the target."""
+        with suppress(OSError):  # unwritten data fails again on close
             self.file.close()
         if self.name is not None:
             self.name.unlink(missing_ok=True)
 
 
-def _draft(folder: Path, found: os.stat_result | None) -> _Draft:
-    """A draft in the folder; elsewhere if only the file that is there may be written.
+def _create_temporary_file(folder: Path, target_stat: os.stat_result | None) -> _TemporaryFile:
+    """Creates a temporary file in the folder, or elsewhere if only the target is writable.
 
-    In place of an existing file it is nobody else's until it has that file's rights.
+    When it replaces an existing file, only the owner may access it until it has that file's rights.
     """
-    mode = 0o666 if found is None else 0o600
+    mode = 0o666 if target_stat is None else 0o600
     try:
-        unnamed = _unnamed(folder, mode)
-        return _named(folder, mode) if unnamed is None else _Draft(unnamed, folder)
+        file = _open_unnamed_temporary_file(folder, mode)
+        return (
+            _create_named_temporary_file(folder, mode)
+            if file is None
+            else _TemporaryFile(file, folder)
+        )
     except OSError as error:
-        if found is None or error.errno not in _UNREPLACEABLE:
+        if target_stat is None or error.errno not in _ERRNOS_TO_WRITE_IN_PLACE:
             raise
-    return _Draft(tempfile.TemporaryFile(), None)
+    return _TemporaryFile(tempfile.TemporaryFile(), None)
 
 
-def _unnamed(folder: Path, mode: int) -> IO[bytes] | None:
-    """An open file without a name; None where the system has none, or cannot name it later."""
+def _open_unnamed_temporary_file(folder: Path, mode: int) -> IO[bytes] | None:
+    """Opens a file without a name; returns None if the system cannot do so or link it later."""
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
-        number = os.open(folder, os.O_TMPFILE | os.O_RDWR, mode)
-    except OSError:  # the file system has none, or a file with a name tells the same error
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR, mode)
+    except OSError:  # unsupported, or an error that a named file raises too
         return None
     try:
-        os.stat(f"/proc/self/fd/{number}")  # noqa: PTH116 - it is no path of the user's
+        os.stat(f"/proc/self/fd/{descriptor}")  # noqa: PTH116 - not a path of the user's
     except OSError:
-        os.close(number)
+        os.close(descriptor)
         return None
-    return os.fdopen(number, "w+b")
+    return os.fdopen(descriptor, "w+b")
 
 
-def _named(folder: Path, mode: int) -> _Draft:
-    name = _new_name(folder)
+def _create_named_temporary_file(folder: Path, mode: int) -> _TemporaryFile:
+    """Creates a temporary file with a random name in the folder."""
+    name = _random_temporary_path(folder)
 
     def opener(path: str, flags: int) -> int:
         return os.open(path, flags, mode)
 
-    return _Draft(open(name, "x+b", opener=opener), folder, name)
+    return _TemporaryFile(open(name, "x+b", opener=opener), folder, name)
 
 
-def _new_name(folder: Path) -> Path:
+def _random_temporary_path(folder: Path) -> Path:
+    """Returns the path of a new temporary file in the folder."""
     return folder / f".selftime-{os.urandom(8).hex()}"
 
 
-def _given_name(file: IO[bytes], folder: Path) -> Path:
-    """Give an open file without a name one in the folder."""
-    name = _new_name(folder)
-    number = os.open(folder, os.O_PATH)  # a folder may be written that may not be read
+def _link_unnamed_file(file: IO[bytes], folder: Path) -> Path:
+    """Links an unnamed open file into the folder under a random name."""
+    name = _random_temporary_path(folder)
+    descriptor = os.open(folder, os.O_PATH)  # works for a folder that is not readable
     try:
-        # With a folder's number Python asks the system to follow the link of /proc.
-        os.link(f"/proc/self/fd/{file.fileno()}", name.name, dst_dir_fd=number)
+        # With `dst_dir_fd` Python makes the system follow the link in /proc.
+        os.link(f"/proc/self/fd/{file.fileno()}", name.name, dst_dir_fd=descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
     return name
 
 
-def _keep_access(number: int, old: Path, found: os.stat_result) -> None:
-    """Give an open file the owner, the mode, the access list and the attributes of the old one."""
-    if not hasattr(os, "fchown"):  # Windows has none of them
+def _copy_access_rights(descriptor: int, old_file: Path, target_stat: os.stat_result) -> None:
+    """Gives an open file the owner, mode, access list and attributes of the old file."""
+    if not hasattr(os, "fchown"):  # not on Windows
         return
-    own = os.fstat(number)
-    if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
-        os.fchown(number, found.st_uid, found.st_gid)
-    os.fchmod(number, found.st_mode & 0o777)  # new content runs with nobody's rights
-    kept = _attributes(old)
-    for name in _attributes(number) - kept:  # a folder may hand rights down to new files
-        os.removexattr(number, name)
-    for name in kept:
-        os.setxattr(number, name, os.getxattr(old, name))
+    new_stat = os.fstat(descriptor)
+    if (new_stat.st_uid, new_stat.st_gid) != (target_stat.st_uid, target_stat.st_gid):
+        os.fchown(descriptor, target_stat.st_uid, target_stat.st_gid)
+    os.fchmod(descriptor, target_stat.st_mode & 0o777)  # without set-user-ID bits
+    names_to_copy = _user_extended_attributes(old_file)
+    for name in _user_extended_attributes(descriptor) - names_to_copy:
+        os.removexattr(descriptor, name)
+    for name in names_to_copy:
+        os.setxattr(descriptor, name, os.getxattr(old_file, name))
 
 
-def _attributes(file: Path | int) -> set[str]:
-    """The names of what a user may set of a file besides its mode."""
-    if not hasattr(os, "listxattr"):  # Linux alone has them
+def _user_extended_attributes(path_or_descriptor: Path | int) -> set[str]:
+    """Returns the names of a file's user-set extended attributes and of its access list."""
+    if not hasattr(os, "listxattr"):  # exists on Linux only
         return set()
     try:
-        names = os.listxattr(file)
+        names = os.listxattr(path_or_descriptor)
     except OSError as error:
         if error.errno != errno.ENOTSUP:
             raise
         return set()
-    return {name for name in names if name == _ACCESS_LIST or name.startswith("user.")}
+    return {
+        name
+        for name in names
+        if name == _ACCESS_LIST_EXTENDED_ATTRIBUTE or name.startswith("user.")
+    }
 
 
-def _overwrite(place: Path, content: IO[bytes]) -> None:
-    """Copy the content into the file that is there, if there is room for all of it."""
+def _overwrite_file_in_place(target: Path, content: IO[bytes]) -> None:
+    """Copies the content into an existing file, after reserving the space for all of it."""
     size = content.seek(0, os.SEEK_END)
     content.seek(0)
-    with _opened_in_place(place) as file:
-        _reserve(file.fileno(), size)
+    with _open_without_truncating(target) as file:
+        _reserve_disk_space(file.fileno(), size)
         shutil.copyfileobj(content, file)
         file.truncate()
 
 
-def _reserve(number: int, size: int) -> None:
-    """Let the file system set room aside for so many bytes, where it can."""
+def _reserve_disk_space(descriptor: int, size: int) -> None:
+    """Reserves this many bytes for a file in the file system, where supported."""
     if not size or not hasattr(os, "posix_fallocate"):
         return
-    before = os.fstat(number).st_size
+    before = os.fstat(descriptor).st_size
     try:
-        os.posix_fallocate(number, 0, size)
+        os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        if error.errno in _NO_ROOM:
-            os.ftruncate(number, before)
+        if error.errno in _ERRNOS_OF_NO_SPACE:
+            os.ftruncate(descriptor, before)
             raise

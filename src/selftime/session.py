@@ -1,8 +1,7 @@
-"""`selftime.profile`: recording joined with the answers.
+"""Implements `selftime.profile`: records a program and analyses the recording in the same process.
 
-Everything it prints comes from the same views as everywhere: what a program is told while it runs,
-and what a file tells later, are the same numbers. Tables of operators are counted from what the
-recorder holds in memory, the rest from the trace that it writes.
+All results come from the same views as for trace files. Tables of operators are computed from the
+profiler's events in memory, other results from the trace that it writes.
 """
 
 import tempfile
@@ -10,33 +9,40 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.advice import Advice, advise
-from selftime.capture import Profile, profiler_pitfalls
-from selftime.capture.in_memory.tables import Wanted, read_tables
+from selftime.capture import Profile, profiler_options
+from selftime.capture.in_memory.tables import OptionalOperatorColumns, read_trace_tables
 from selftime.ingest.load import load
-from selftime.reports.tables.averages import Averages
+from selftime.reports.tables.averages import OperatorAverages
 from selftime.trace import Trace
 
-_DEVICE_NAMES: Final = (("xpu_", "xpu"), ("mtia_", "mtia"), ("privateuse1_", "privateuse1"))
+_TORCH_DEVICE_BY_PREFIX: Final = (
+    ("xpu_", "xpu"),
+    ("mtia_", "mtia"),
+    ("privateuse1_", "privateuse1"),
+)
+"""Pairs of the prefix of an event category and torch's name of the device type; all other
+categories belong to `cuda`."""
 
 
 class profile(Profile):  # noqa: N801 - named as the class that it stands in for
-    """Record a program's operators, device work and Python, and say where its time goes.
+    """Records a program's operators, device work and Python frames, and analyses its time.
 
-    Takes every argument of `torch.profiler.profile` and has its methods, so that a tutorial's code
-    runs with its import changed.
+    Has the arguments and methods of `torch.profiler.profile`, so code for that class only needs
+    another import.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._shows_frames = bool(options.get("with_stack"))
-        """Whether frames were asked for; modules alone need them too, but torch shows none."""
+        """Whether views show Python frames; False if frames were recorded only to find module
+        calls."""
         self._read: tuple[object, Trace] | None = None
-        """The recording that was read last, and its trace."""
-        self._held: tuple[object, Wanted, Trace | None] | None = None
-        """The recording whose tables were read last from memory, and what they hold."""
+        """The last recording whose trace file was read, and its `Trace`; None before the first."""
+        self._tables_in_memory: tuple[object, OptionalOperatorColumns, Trace | None] | None = None
+        """The last recording converted to tables in memory, the columns read, and the `Trace`."""
 
     def trace(self) -> Trace:
-        """The last recording, as `selftime.load` gives it."""
+        """Returns the trace of the last finished recording."""
         if self._read is None or self._read[0] is not self._recording:
             with tempfile.TemporaryDirectory(prefix="selftime-") as folder:
                 path = Path(folder, "recording.json")
@@ -52,12 +58,12 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> Any:
-        """The operator table: rows with torch's attributes, and `.table()` in torch's form.
+        """Returns averages by operator, with the attributes and `.table()` of torch's result.
 
-        With `acc_events=True` the events of all cycles count, which no trace holds: then the answer
-        is torch's own.
+        With `acc_events=True` the events of all cycles count, which no trace contains: then the
+        result is torch's own.
         """
-        profiler_pitfalls.check_grouping(
+        profiler_options.check_table_grouping(
             self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0
         )
         if self.acc_events:
@@ -69,43 +75,52 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
             *(["stack"] if group_by_stack_n > 0 else []),
             *(["overload"] if group_by_overload_name else []),
         ]
-        return self._averages("+".join(keys) or "name", group_by_stack_n)
+        return self._key_averages_by("+".join(keys) or "name", group_by_stack_n)
 
-    def _counted(self, by: str) -> Trace:
-        """The tables that a grouping is counted from; stacks are in the trace file alone."""
+    def _trace_for_grouping(self, by: str) -> Trace:
+        """Returns the trace to average operators of; for stacks, read from a trace file."""
         if "stack" in by or (self._read is not None and self._read[0] is self._recording):
             return self.trace()
-        wanted = Wanted(
+        wanted = OptionalOperatorColumns(
             shapes="shape" in by and bool(self.record_shapes or self.with_flops),
             overloads="overload" in by,
             flops=bool(self.with_flops),
         )
-        if self._held is None or self._held[:2] != (self._recording, wanted):
-            self._held = self._recording, wanted, read_tables(self._results(), wanted)
-        held = self._held[2]
+        if self._tables_in_memory is None or self._tables_in_memory[:2] != (
+            self._recording,
+            wanted,
+        ):
+            tables = read_trace_tables(self._results(), wanted)
+            self._tables_in_memory = self._recording, wanted, tables
+        held = self._tables_in_memory[2]
         return self.trace() if held is None else held
 
-    def _averages(self, by: str, frames: int, *, top_level: bool = False) -> Averages:
-        trace = self._counted(by)
-        return Averages.of_view(
+    def _key_averages_by(
+        self, by: str, frames: int, *, top_level: bool = False
+    ) -> OperatorAverages:
+        """Returns averages of operators grouped by `by`, as torch's `key_averages` does."""
+        trace = self._trace_for_grouping(by)
+        return OperatorAverages.of_view(
             trace.view(
                 "operators", by=by, frames=frames, top_level=top_level, python=self._shows_frames
             ),
-            device=_device_name(trace),
+            device=_torch_device_type(trace),
             with_memory=self.profile_memory,
             with_flops=self.with_flops,
-            top_level=None if top_level else lambda: self._averages(by, frames, top_level=True),
+            top_level=None
+            if top_level
+            else lambda: self._key_averages_by(by, frames, top_level=True),
         )
 
     def advise(self) -> Advice:
-        """What to change in the program, on which line, and what it saves."""
+        """Returns advice: source lines to change, how, and the time that each change saves."""
         return advise(self.trace())
 
 
-def _device_name(trace: Trace) -> str:
-    """What torch calls the kind of device that the trace's calls are for."""
+def _torch_device_type(trace: Trace) -> str:
+    """Returns torch's name, such as `cuda` or `xpu`, of the device type in a trace."""
     for category in trace.slices["category"].unique().cast(str).to_list():
-        for prefix, name in _DEVICE_NAMES:
+        for prefix, name in _TORCH_DEVICE_BY_PREFIX:
             if category.startswith(prefix):
                 return name
     return "cuda"

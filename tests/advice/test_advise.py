@@ -27,9 +27,9 @@ from selftime.advice import (
     Where,
     advise,
 )
-from selftime.advice.answer import Joint
-from selftime.advice.replay import Cut, Scale
-from selftime.analysis.requirements import Need
+from selftime.advice.advice_result import Joint
+from selftime.advice.replay import CutHostTime, ScaleDeviceWork
+from selftime.analysis.recording_requirements import RecordingNeed
 from selftime.intervals import union
 from selftime.reports.schemas import schema as published
 from selftime.testing import sketch
@@ -39,7 +39,7 @@ BUSY = "column = 10 ms\ncpu 1 | aaa bbb cc"
 """A step of 100 ms."""
 
 
-def rules(*outcomes: Outcome, needs: tuple[Need, ...] = ()) -> dict[str, Rule]:
+def rules(*outcomes: Outcome, needs: tuple[RecordingNeed, ...] = ()) -> dict[str, Rule]:
     """One rule that says these outcomes."""
 
     def check(_trace: Trace) -> Iterator[Outcome]:
@@ -79,7 +79,7 @@ def test_an_unusable_trace_gets_no_advice() -> None:
     validated(advice)
 
 
-def test_findings_rank_by_what_they_save_within_what_they_change() -> None:
+def test_findings_rank_by_what_they_save() -> None:
     told = [
         finding(50.0, line=1, semantics="training"),
         finding(9.0, line=2, semantics="numerics"),
@@ -90,7 +90,7 @@ def test_findings_rank_by_what_they_save_within_what_they_change() -> None:
     ]
     forth = advise(sketch(BUSY), rules=rules(*told))
     back = advise(sketch(BUSY), rules=rules(*reversed(told)))
-    assert [f.where.line for f in forth.findings] == [5, 4, 6, 3, 2, 1]
+    assert [f.where.line for f in forth.findings] == [1, 2, 5, 4, 6, 3]
     assert forth.to_json() == back.to_json()
 
 
@@ -134,8 +134,8 @@ LOSSY = """
 
 def test_nothing_is_surely_saved_of_steps_that_lost_work() -> None:
     """One launch of thirty has no work: what looks idle, or exposed, may not have been."""
-    host = finding(2.0, line=1, changes=(Cut(union([0], [100])),))
-    device = finding(2.0, line=2, changes=(Scale(np.array([5])),))
+    host = finding(2.0, line=1, changes=(CutHostTime(union([0], [100])),))
+    device = finding(2.0, line=2, changes=(ScaleDeviceWork(np.array([5])),))
     silent = finding(line=3)
     advice = advise(sketch(LOSSY), rules=rules(host, device, silent))
     assert "launches" in [note.check for note in advice.health.notes]
@@ -158,7 +158,9 @@ def test_a_rule_that_says_nothing_was_still_asked() -> None:
         ("device", "accelerator"),
     ],
 )
-def test_a_rule_is_not_asked_what_the_recording_cannot_tell(need: Need, remedy: str) -> None:
+def test_a_rule_is_not_asked_what_the_recording_cannot_tell(
+    need: RecordingNeed, remedy: str
+) -> None:
     advice = advise(sketch(BUSY), rules=rules(finding(9.0, line=1), needs=(need,)))
     assert advice.findings == ()
     [unknown] = advice.unknown
@@ -194,16 +196,16 @@ def test_rules_asked_side_by_side_say_what_they_say_one_by_one(
     one_by_one = advise(sketch(drawing))
     assert one_by_one.findings
     module = import_module("selftime.advice.advise")
-    monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr(module, "_MIN_SLICES_TO_RUN_RULES_IN_THREADS", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     asked_by = set[str]()
-    outcomes = module._outcomes
+    outcomes = module._run_rule
 
     def noted(*args: Any) -> Any:
         asked_by.add(current_thread().name)
         return outcomes(*args)
 
-    monkeypatch.setattr(module, "_outcomes", noted)
+    monkeypatch.setattr(module, "_run_rule", noted)
     assert advise(sketch(drawing)).to_json() == one_by_one.to_json()
     assert current_thread().name not in asked_by
 
@@ -218,7 +220,8 @@ def test_json_follows_its_schema() -> None:
     ]
     document = validated(advise(sketch(BUSY), rules=rules(*told)))
     first, second = document["findings"]
-    assert [*first, "changes"] == [f.name for f in fields(Finding)]  # changes are for the replay
+    inner = ["claim", "changes"]  # what a fix changes is for the replay
+    assert [*first, *inner] == [f.name for f in fields(Finding)]
     assert first["saving"]["estimate_ms"] == 9.123457
     assert first["evidence"] == [
         {"metric": "waits", "value": None, "unit": "count", "events": [1, 2]}

@@ -3,7 +3,7 @@
 import pytest
 
 from selftime.advice import RULES, Finding
-from selftime.advice.detectors.decoding import decoding, weight_products
+from selftime.advice.detectors.token_decoding import token_decoding_of, weight_matrix_products
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -39,12 +39,12 @@ def covers(rule: str, text: str) -> tuple[str, ...]:
 
 
 def test_a_token_is_a_row_of_each_sequence() -> None:
-    found = decoding(sketch(drawing("aten::item", "aten::_local_scalar_dense", rows=4)))
+    found = token_decoding_of(sketch(drawing("aten::item", "aten::_local_scalar_dense", rows=4)))
     assert found is not None
     assert found.per_step == 1
     assert found.products["columns"].unique().sort().to_list() == [64, 1000]
-    assert not found.reads_often(1)
-    assert found.reads_often(2)
+    assert not found.reads_several_times_per_token(1)
+    assert found.reads_several_times_per_token(2)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_token_is_a_row_of_each_sequence() -> None:
 def test_other_steps_do_not_decode(told: tuple[str, str]) -> None:
     """Unreadable shapes leave the head alone, which is half of the products."""
     text = drawing("aten::item", "aten::_local_scalar_dense").replace(*told)
-    assert decoding(sketch(text)) is None or told[1] == "oops"
+    assert token_decoding_of(sketch(text)) is None or told[1] == "oops"
 
 
 def test_sizes_that_do_not_fit_are_no_product() -> None:
     text = drawing("aten::item", "aten::item").replace("[1000,64]", "[1000,32]")
-    assert weight_products(sketch(text))["columns"].drop_nulls().unique().to_list() == [64]
+    assert weight_matrix_products(sketch(text))["columns"].drop_nulls().unique().to_list() == [64]
 
 
 def test_looking_for_the_end_of_the_text_is_told() -> None:
@@ -103,5 +103,5 @@ def test_drawing_a_token_is_told() -> None:
 
 
 def test_no_products_are_no_decoding() -> None:
-    assert decoding(Trace()) is None
-    assert not weight_products(Trace()).height
+    assert token_decoding_of(Trace()) is None
+    assert not weight_matrix_products(Trace()).height

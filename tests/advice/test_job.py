@@ -7,7 +7,7 @@ import pytest
 
 from selftime.advice import advise
 from selftime.ingest.load import load
-from selftime.testing.jobs import Delay, simulate
+from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.trace import Job
 
 
@@ -21,7 +21,7 @@ def read(folder: Path, traces: dict[int, bytes]) -> Job:
 
 def test_it_is_about_the_rank_that_is_waited_for(tmp_path: Path) -> None:
     said = advise(
-        read(tmp_path, simulate(ranks=4, steps=6, late=Delay(2, 8_000_000, "data")).traces)
+        read(tmp_path, simulate_job(ranks=4, steps=6, late=RankDelay(2, 8_000_000, "data")).traces)
     )
     assert said.trace is not None
     assert said.trace.source.endswith("rank2.json")
@@ -29,11 +29,13 @@ def test_it_is_about_the_rank_that_is_waited_for(tmp_path: Path) -> None:
     assert {"slow_rank", "slow_input"} <= {finding.rule for finding in said.findings}
     [note] = [note for note in said.health.notes if note.check == "ranks"]
     assert note.text.startswith("of 4 ranks")
-    assert note.text.endswith("it is about rank 2")
+    assert note.text.endswith("the advice is about rank 2")
 
 
 def test_fixes_of_the_slow_rank_are_not_added_up(tmp_path: Path) -> None:
-    job = read(tmp_path, simulate(ranks=4, steps=6, late=Delay(2, 8_000_000, "data")).traces)
+    job = read(
+        tmp_path, simulate_job(ranks=4, steps=6, late=RankDelay(2, 8_000_000, "data")).traces
+    )
     said = advise(job)
     estimates = [one.saving.estimate_ms for one in said.findings if one.saving.estimate_ms]
     assert said.joint.estimate_ms is not None
@@ -43,7 +45,7 @@ def test_fixes_of_the_slow_rank_are_not_added_up(tmp_path: Path) -> None:
 
 
 def test_ranks_that_are_missing_are_named(tmp_path: Path) -> None:
-    traces = simulate(ranks=4, steps=6, late=Delay(2, 8_000_000, "data")).traces
+    traces = simulate_job(ranks=4, steps=6, late=RankDelay(2, 8_000_000, "data")).traces
     del traces[1]
     said = advise(read(tmp_path, traces))
     [late] = [finding for finding in said.findings if finding.rule == "slow_rank"]
@@ -53,7 +55,7 @@ def test_ranks_that_are_missing_are_named(tmp_path: Path) -> None:
 
 
 def test_rounds_that_a_rank_did_not_record_do_not_make_it_cheaper(tmp_path: Path) -> None:
-    traces = simulate(ranks=2, steps=6, late=Delay(1, 8_000_000, "host")).traces
+    traces = simulate_job(ranks=2, steps=6, late=RankDelay(1, 8_000_000, "host")).traces
     whole = advise(read(tmp_path, traces))
     kept = json.loads(traces[1])
     last = max(e["ts"] for e in kept["traceEvents"] if "nccl" in e.get("name", "").lower())

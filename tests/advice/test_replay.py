@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import Trace, load
-from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
-from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.advice.replay import Change, CutHostTime, RemoveWaits, ScaleDeviceWork, replay_of
+from selftime.advice.replay.graph_simulation import recorded_costs, simulate
 from selftime.analysis.graph.building import dependency_graph
 from selftime.intervals import Intervals, length, union
 from selftime.testing import sketch
@@ -51,7 +51,7 @@ def times(slices: pl.DataFrame) -> Intervals:
 def exact(trace: Trace) -> None:
     """Every call returns and every work ends when it did."""
     graph = dependency_graph(trace)
-    outcome = simulate(graph, costs_of(graph))
+    outcome = simulate(graph, recorded_costs(graph))
     assert outcome.call_end.tolist() == graph.calls.end.tolist()
     assert outcome.work_end.tolist() == graph.work.end.tolist()
 
@@ -65,22 +65,22 @@ def test_loading_that_nothing_hides_is_saved_whole() -> None:
     trace = sketch(HOST_BOUND)
     replay = replay_of(trace)
     assert replay.step_time() == 200 * US
-    loading = Cut(times(named(trace, "enumerate")))
+    loading = CutHostTime(times(named(trace, "enumerate")))
     assert replay.saving(loading) == 80 * US
-    assert replay.saving(Cut(loading.where, keep=0.75)) == 20 * US
+    assert replay.saving(CutHostTime(loading.where, keep=0.75)) == 20 * US
 
 
 def test_what_the_device_hides_saves_nothing() -> None:
     trace = sketch(DEVICE_BOUND)
     replay = replay_of(trace)
     steps = times(named(trace, "ProfilerStep"))
-    assert replay.saving(Cut(steps, keep=0.5)) == 0
+    assert replay.saving(CutHostTime(steps, keep=0.5)) == 0
 
 
 def test_faster_kernels_save_their_time_where_the_device_is_the_limit() -> None:
     trace = sketch(DEVICE_BOUND)
     kernels = trace.device_args["id"].cast(pl.Int64).to_numpy()
-    assert replay_of(trace).saving(Scale(kernels, keep=0.5)) == 50 * US
+    assert replay_of(trace).saving(ScaleDeviceWork(kernels, keep=0.5)) == 50 * US
 
 
 def test_waits_that_hold_the_host_back_are_saved_as_far_as_the_device_idles() -> None:
@@ -94,7 +94,7 @@ def test_waits_that_hold_the_host_back_are_saved_as_far_as_the_device_idles() ->
         gpu 7  |  kkkkk       kkkkk       kkkkk
     """)
     replay = replay_of(trace)
-    waits = Unwait(named(trace, "cudaStream")["id"].cast(pl.Int64).to_numpy())
+    waits = RemoveWaits(named(trace, "cudaStream")["id"].cast(pl.Int64).to_numpy())
     saving = replay.saving(waits)
     assert 0 < saving <= length(replay.idle) / len(replay.counted)
     assert saving == pytest.approx(50 * US, abs=10 * US)
@@ -103,8 +103,8 @@ def test_waits_that_hold_the_host_back_are_saved_as_far_as_the_device_idles() ->
 def test_several_changes_are_one_replay_and_no_sum() -> None:
     trace = sketch(HOST_BOUND)
     replay = replay_of(trace)
-    loading = Cut(times(named(trace, "enumerate")))
-    everything = Cut(times(named(trace, "ProfilerStep")))
+    loading = CutHostTime(times(named(trace, "enumerate")))
+    everything = CutHostTime(times(named(trace, "ProfilerStep")))
     together = replay.saving(loading, everything)
     assert together >= replay.saving(loading)
     assert together <= replay.saving(loading) + replay.saving(everything)
@@ -121,7 +121,7 @@ def test_a_program_without_a_device_is_the_hosts_own() -> None:
     """)
     replay = replay_of(trace)
     assert replay.step_time() == 60 * US
-    assert replay.saving(Cut(times(named(trace, "a")))) == 20 * US
+    assert replay.saving(CutHostTime(times(named(trace, "a")))) == 20 * US
 
 
 def test_work_needs_work_of_another_stream_that_ended_just_before() -> None:
@@ -137,7 +137,7 @@ def test_work_needs_work_of_another_stream_that_ended_just_before() -> None:
     replay = replay_of(trace)
     graph = dependency_graph(trace)
     assert graph.waits.work.size == 1
-    outcome = replay.program_time(Scale(kernel.cast(pl.Int64).to_numpy(), keep=0.5))
+    outcome = replay.program_time(ScaleDeviceWork(kernel.cast(pl.Int64).to_numpy(), keep=0.5))
     assert outcome == 200 * US  # the host's step is longer
 
 
@@ -176,8 +176,8 @@ def test_removing_host_time_slows_nothing_and_saves_at_most_the_idle_time(
 ) -> None:
     replay = replay_of(trace)
     where = union([begin * 10 * US], [(begin + width) * 10 * US])
-    assert replay.program_time(Cut(where, keep)) <= replay.program_time()
-    saving = replay.saving(Cut(where, keep))
+    assert replay.program_time(CutHostTime(where, keep)) <= replay.program_time()
+    saving = replay.saving(CutHostTime(where, keep))
     if replay.graph.work.id.size:
         assert saving <= length(replay.idle) / max(len(replay.counted), 1)
 
@@ -188,7 +188,7 @@ def test_removing_work_and_waits_slows_nothing(trace: Trace, data: st.DataObject
     work = replay.graph.work.id
     chosen = np.array(data.draw(st.lists(st.sampled_from(work.tolist()))) if work.size else [])
     waits = replay.graph.calls.id
-    changes: list[Change] = [Scale(chosen.astype(np.int64), 0.5), Unwait(waits)]
+    changes: list[Change] = [ScaleDeviceWork(chosen.astype(np.int64), 0.5), RemoveWaits(waits)]
     for change in changes:
         assert replay.program_time(change) <= replay.program_time()
     assert replay.program_time(*changes) <= min(map(replay.program_time, changes))
@@ -215,7 +215,7 @@ def test_the_repaired_twin_is_predicted() -> None:
     slow, fast = load(before), load(after)
     assert isinstance(slow, Trace)
     assert isinstance(fast, Trace)
-    loading = Cut(times(named(slow, "enumerate(DataLoader)")))
+    loading = CutHostTime(times(named(slow, "enumerate(DataLoader)")))
     predicted = replay_of(slow).step_time(loading)
     measured = fast.view("steps").filter("counted")["device_time"].median()
     assert isinstance(measured, float)

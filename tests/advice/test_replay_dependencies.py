@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from selftime.advice.replay import Cut, Scale, replay_of
+from selftime.advice.replay import CutHostTime, ScaleDeviceWork, replay_of
 from selftime.intervals import union
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -44,15 +44,15 @@ def recorded(drawing: str) -> Trace:
     return replace(trace, sync_args=sync)
 
 
-def kernels(trace: Trace, name: str) -> Scale:
+def kernels(trace: Trace, name: str) -> ScaleDeviceWork:
     """The kernels of that name at half their time."""
     is_kernel = (pl.col("category") == "kernel") & (pl.col("name").cast(pl.String) == name)
-    return Scale(trace.slices.filter(is_kernel)["id"].cast(pl.Int64).to_numpy(), 0.5)
+    return ScaleDeviceWork(trace.slices.filter(is_kernel)["id"].cast(pl.Int64).to_numpy(), 0.5)
 
 
-def between(begin: int, end: int) -> Cut:
+def between(begin: int, end: int) -> CutHostTime:
     """The host's time between two columns of a drawing."""
-    return Cut(union([begin * 10 * US], [end * 10 * US]))
+    return CutHostTime(union([begin * 10 * US], [end * 10 * US]))
 
 
 def test_work_waits_for_what_is_recorded_and_not_for_what_ends_just_before() -> None:

@@ -15,8 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import Trace
-from selftime.advice.replay import Change, Cut, Replay, Scale, Unwait, replay_of
-from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.advice.replay import (
+    Change,
+    CutHostTime,
+    RemoveWaits,
+    Replay,
+    ScaleDeviceWork,
+    replay_of,
+)
+from selftime.advice.replay.graph_simulation import recorded_costs, simulate
 from selftime.analysis.graph.building import dependency_graph
 from selftime.intervals import intersect, length, subtract, union
 from selftime.testing import sketch
@@ -144,7 +151,7 @@ def _lane(name: str, spans: Sequence[tuple[str, int, int]]) -> str:
 def exact(trace: Trace) -> Replay:
     """Every call returns and every work ends when it did."""
     graph = dependency_graph(trace)
-    outcome = simulate(graph, costs_of(graph))
+    outcome = simulate(graph, recorded_costs(graph))
     assert outcome.call_end.tolist() == graph.calls.end.tolist()
     assert outcome.work_end.tolist() == graph.work.end.tolist()
     return replay_of(trace)
@@ -154,16 +161,16 @@ def columns(time: float) -> float:
     return time / COLUMN
 
 
-def cut(found: Run, keep: float = 0.0) -> Cut:
+def cut(found: Run, keep: float = 0.0) -> CutHostTime:
     """All host work between calls."""
     starts = [begin * COLUMN for begin, _ in found.gaps]
-    return Cut(union(starts, [end * COLUMN for _, end in found.gaps]), keep)
+    return CutHostTime(union(starts, [end * COLUMN for _, end in found.gaps]), keep)
 
 
-def waits(trace: Trace) -> Unwait:
+def waits(trace: Trace) -> RemoveWaits:
     name = pl.col("name").cast(pl.String)
     calls = trace.slices.filter(name == "cudaDeviceSynchronize")
-    return Unwait(calls["id"].cast(pl.Int64).to_numpy())
+    return RemoveWaits(calls["id"].cast(pl.Int64).to_numpy())
 
 
 ops = st.one_of(
@@ -209,7 +216,7 @@ def test_with_longer_or_no_kernels_it_takes_what_the_model_takes(steps: list[lis
         return replace(op, lasts=3 * op.lasts) if isinstance(op, Launch) else op
 
     longer = run([[scaled(op) for op in step] for step in steps])
-    predicted = replay_of(trace).program_time(Scale(kernels, 3.0))
+    predicted = replay_of(trace).program_time(ScaleDeviceWork(kernels, 3.0))
     assert columns(predicted) == pytest.approx(longer.done, abs=0.5)
 
 
@@ -227,7 +234,7 @@ def test_no_saving_exceeds_what_there_is_to_save(
     mine = np.isin(work.id, chosen)
     others = union(work.start[~mine], work.end[~mine])
     exposed = subtract(union(work.start[mine], work.end[mine]), others)
-    scale = Scale(chosen, 0.0)
+    scale = ScaleDeviceWork(chosen, 0.0)
     assert replay.saving(cut(found)) <= length(replay.idle) / counted
     assert replay.saving(waits(trace)) <= length(replay.idle) / counted
     assert replay.saving(scale) <= length(intersect(exposed, replay.spans)) / counted
@@ -241,7 +248,11 @@ def test_several_fixes_save_as_much_as_the_best_of_them_and_no_more_than_the_ste
     found = run(steps)
     trace = recorded(found)
     replay = replay_of(trace)
-    every: list[Change] = [cut(found, 0.5), waits(trace), Scale(replay.graph.work.id[::2], 0.5)]
+    every: list[Change] = [
+        cut(found, 0.5),
+        waits(trace),
+        ScaleDeviceWork(replay.graph.work.id[::2], 0.5),
+    ]
     assert replay.program_time(*every) <= min(replay.program_time(change) for change in every)
     assert replay.saving(*every) <= replay.step_time()
     assert replay.program_time(*every) == replay.program_time(*every[::-1])
@@ -266,7 +277,9 @@ def test_a_stream_that_waits_for_another_keeps_waiting() -> None:
     work = replay.graph.work
     first = work.id[work.end - work.start == 9 * COLUMN]
     faster = run([[Launch(0, 3), *step[1:]]] * 3)
-    assert columns(replay.program_time(Scale(first, 1 / 3))) == pytest.approx(faster.done, abs=0.5)
+    assert columns(replay.program_time(ScaleDeviceWork(first, 1 / 3))) == pytest.approx(
+        faster.done, abs=0.5
+    )
 
 
 def test_a_full_queue_holds_the_host_back_until_the_device_is_faster() -> None:
@@ -282,7 +295,9 @@ def test_a_full_queue_holds_the_host_back_until_the_device_is_faster() -> None:
     assert columns(replay.program_time(cut(found))) == pytest.approx(without.done, abs=2)
     kernels = replay.graph.work.id
     faster = run([[Host(30), *([Launch(0, 1)] * 900)]] * 3)
-    assert columns(replay.program_time(Scale(kernels, 0.5))) == pytest.approx(faster.done, abs=2)
+    assert columns(replay.program_time(ScaleDeviceWork(kernels, 0.5))) == pytest.approx(
+        faster.done, abs=2
+    )
 
 
 THREADS: Final = """

@@ -146,7 +146,7 @@ def test_on_a_cpu_with_free_cores_workers_hide_the_loading(threads: int, cores: 
     assert "num_workers=1," in (finding.fix.code or "")
     [told] = (c.reason for c in advice.checked if c.rule == "heavy_transform")
     assert told.startswith("`__getitem__` computes for 100")
-    assert told.endswith("of the data loading; workers would hide it, see `slow_input`")
+    assert told.endswith("of the data loading time; workers would hide it, see `slow_input`")
 
 
 def test_on_a_cpu_whose_cores_all_compute_workers_take_from_the_rest() -> None:
@@ -165,7 +165,7 @@ def test_on_a_cpu_without_a_free_core_the_sample_is_to_get_cheaper() -> None:
     assert finding.title.endswith("of the data loading, and no core is free")
     assert "num_workers" not in (finding.fix.code or "")
     [told] = (c for c in advice.checked if c.rule == "slow_input")
-    assert told.reason == "data loading takes 8.0 ms a step; no core is free for workers"
+    assert told.reason == "data loading takes 27% of each step; no core is free for workers"
     assert told.upper_ms == pytest.approx(LOADING_MS)
 
 
@@ -175,7 +175,7 @@ def test_on_a_cpu_whose_workers_have_every_core_more_of_them_are_no_help() -> No
     assert (entry, finding.where.line) == ("A3", 40)
     assert finding.saving.estimate_ms is None
     [told] = (c.reason for c in advice.checked if c.rule == "slow_input")
-    assert "more of them would find no free core: see `saturated_cores`" in told
+    assert "no core is free for more of them: see `saturated_cores`" in told
 
 
 HIDDEN: Final = """

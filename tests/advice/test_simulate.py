@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from selftime.advice.replay.simulate import Costs, Outcome, simulate
-from selftime.advice.replay.stretches import acting, stretches
-from selftime.analysis.graph.graph import (
-    ALL,
-    Bindings,
-    Calls,
+from selftime.advice.replay.call_range import call_ranges, indices_of_acting_calls
+from selftime.advice.replay.graph_simulation import GraphCosts, SimulatedTimes, simulate
+from selftime.analysis.graph.dependency_graphs import (
+    CODE_OF_ALL_STREAMS,
     DependencyGraph,
-    StreamWaits,
-    Work,
+    GraphCalls,
+    GraphDeviceWork,
+    GraphStreamWaits,
+    LastDependenciesOfWork,
 )
-from selftime.nesting import NONE
+from selftime.nesting import NO_SLICE
 
 
-def plainly(graph: DependencyGraph, costs: Costs) -> Outcome:
+def plainly(graph: DependencyGraph, costs: GraphCosts) -> SimulatedTimes:
     """The definition: every call and every work in turn."""
     calls, work, waits = graph.calls, graph.work, graph.waits
     clock = [graph.begin] * graph.threads
@@ -38,21 +38,21 @@ def plainly(graph: DependencyGraph, costs: Costs) -> Outcome:
         end = called + int(costs.own[k])
         if costs.waits[k]:
             stream, call = int(calls.waits_stream[k]), int(calls.waits_call[k])
-            if call != NONE:
+            if call != NO_SLICE:
                 until = ends[call]
-            elif stream == NONE:
+            elif stream == NO_SLICE:
                 until = work_end[calls.waits_for[k]]
             else:
-                until = max(free) if stream == ALL else free[stream]
+                until = max(free) if stream == CODE_OF_ALL_STREAMS else free[stream]
             end = max(end, until + int(calls.after[k]))
         clock[thread] = end
         ends.append(end)
-        if calls.step[k] != NONE:
+        if calls.step[k] != NO_SLICE:
             done[int(calls.step[k])] = max(end, *free)
-    return Outcome(np.array(ends, np.int64), np.array(work_end, np.int64), done)
+    return SimulatedTimes(np.array(ends, np.int64), np.array(work_end, np.int64), done)
 
 
-def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, Costs]:
+def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, GraphCosts]:
     """A graph whose waits for streams, other work and other threads come so often."""
     random = np.random.default_rng(seed)
     n, threads, streams = (
@@ -61,39 +61,42 @@ def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, Costs]:
     counts = random.choice([0, 1, 1, 1, 3], n)
     last = np.cumsum(counts)
     m = int(last[-1]) if n else 0
-    waits_for = np.where(random.random(n) < 0.5, last - 1 - random.integers(0, 150, n), NONE)
-    waits_stream = np.where(random.random(n) < often, random.integers(0, streams, n), NONE)
-    waits_stream[random.random(n) < often / 4] = ALL
+    waits_for = np.where(random.random(n) < 0.5, last - 1 - random.integers(0, 150, n), NO_SLICE)
+    waits_stream = np.where(random.random(n) < often, random.integers(0, streams, n), NO_SLICE)
+    waits_stream[random.random(n) < often / 4] = CODE_OF_ALL_STREAMS
     waits_call = np.arange(n) - random.integers(1, 60, n)
-    waits_call = np.where(random.random(n) < often, np.maximum(waits_call, NONE), NONE)
-    alone = (waits_stream == NONE) & (waits_call == NONE)
+    waits_call = np.where(random.random(n) < often, np.maximum(waits_call, NO_SLICE), NO_SLICE)
+    alone = (waits_stream == NO_SLICE) & (waits_call == NO_SLICE)
     nothing, no = np.zeros(n, np.int64), np.zeros(n, bool)
-    calls = Calls(
+    calls = GraphCalls(
         id=np.arange(n), wait=np.arange(n), thread=random.integers(0, threads, n), start=nothing,
         end=nothing, before=random.integers(-50, 200, n), own=random.integers(0, 100, n),
-        waits_for=np.where(alone, np.maximum(waits_for, NONE), NONE),
-        waits_stream=np.where(waits_call == NONE, waits_stream, NONE), waits_call=waits_call,
+        waits_for=np.where(alone, np.maximum(waits_for, NO_SLICE), NO_SLICE),
+        waits_stream=np.where(waits_call == NO_SLICE, waits_stream, NO_SLICE),
+        waits_call=waits_call,
         after=random.integers(-40, 40, n), recorded=no, held_by=nothing, first_work=last - counts,
-        last_work=last, step=np.where(random.random(n) < 0.05, np.arange(n), NONE),
+        last_work=last, step=np.where(random.random(n) < 0.05, np.arange(n), NO_SLICE),
         is_collective=no,
     )  # fmt: skip
-    work = Work(
+    work = GraphDeviceWork(
         id=np.arange(m), stream=random.integers(0, streams, m), start=np.zeros(m, np.int64),
         end=np.zeros(m, np.int64), latency=random.integers(0, 300, m),
         gap=random.integers(-150, 50, m),
     )  # fmt: skip
     waiting = np.sort(random.integers(0, max(m, 1), int(often * m)))
     needs = waiting - random.integers(1, 40, waiting.size)
-    waits = StreamWaits(
+    waits = GraphStreamWaits(
         waiting[needs >= 0], needs[needs >= 0], random.integers(-20, 20, int((needs >= 0).sum())),
         np.zeros(int((needs >= 0).sum()), bool),
     )  # fmt: skip
     zeros = np.zeros(m, np.int64)
-    bindings = Bindings(zeros, zeros, zeros, zeros, zeros.astype(bool))
+    bindings = LastDependenciesOfWork(zeros, zeros, zeros, zeros, zeros.astype(bool))
     begin = int(random.integers(0, 1000))
     graph = DependencyGraph(calls, work, waits, bindings, begin, threads, streams)
-    waits_at_all = (calls.waits_for != NONE) | (calls.waits_stream != NONE) | (waits_call != NONE)
-    costs = Costs(
+    waits_at_all = (
+        (calls.waits_for != NO_SLICE) | (calls.waits_stream != NO_SLICE) | (waits_call != NO_SLICE)
+    )
+    costs = GraphCosts(
         before=calls.before, own=calls.own, waits=waits_at_all & (random.random(n) < 0.9),
         duration=random.integers(0, 200, m), runs=random.random(m) < 0.9,
     )  # fmt: skip
@@ -109,5 +112,7 @@ def test_a_graph_ends_when_it_does_call_by_call(often: float) -> None:
         assert found.call_end.tolist() == expected.call_end.tolist()
         assert found.work_end.tolist() == expected.work_end.tolist()
         assert found.done == expected.done
-        at_once += sum(part.at_once for part in stretches(graph, acting(graph)))
+        at_once += sum(
+            part.is_vectorised for part in call_ranges(graph, indices_of_acting_calls(graph))
+        )
     assert at_once or often > 0.1

@@ -6,10 +6,10 @@ import pytest
 
 from selftime.advice import RULES, Checked, Finding, Unknown
 from selftime.advice.advise import advise
-from selftime.advice.detectors.wait_savings import Costs, costs
-from selftime.advice.detectors.wait_sites import sites_of_waits
-from selftime.advice.gate import gate
-from selftime.advice.replay import Unwait, replay_of
+from selftime.advice.detectors.wait_savings import AllWaitCosts, wait_costs
+from selftime.advice.detectors.wait_sites import wait_sites
+from selftime.advice.replay import RemoveWaits, replay_of
+from selftime.advice.step_statistics import step_statistics
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -61,11 +61,11 @@ def train(steps, profiler):
 
 def test_two_waits_for_the_same_queue_share_what_both_save() -> None:
     trace = sketch(TWO_READS)
-    limits = gate(trace)
+    limits = step_statistics(trace)
     assert limits is not None
-    found = costs(trace).each
-    calls = [Unwait(site.calls) for site in sites_of_waits(trace)]
-    joint = limits.typical(replay_of(trace).saving(*calls) / 1e6)
+    found = wait_costs(trace).each
+    calls = [RemoveWaits(site.calls) for site in wait_sites(trace)]
+    joint = limits.scaled_to_typical_step(replay_of(trace).saving(*calls) / 1e6)
     assert len(found) == 2
     for cost in found.values():
         assert cost.alone < 0.5 * joint, "the other waits for the same work"
@@ -104,7 +104,7 @@ def test_a_wait_within_a_print_is_left_to_the_rule_on_logging() -> None:
         m = Memcpy DtoH (Device -> Pageable)
         """
     )
-    assert sites_of_waits(trace) == ()
+    assert wait_sites(trace) == ()
 
 
 def test_a_wait_that_the_device_works_through_is_free() -> None:
@@ -113,13 +113,14 @@ def test_a_wait_that_the_device_works_through_is_free() -> None:
     assert isinstance(outcome, Checked)
     assert "1 a step" in outcome.reason
     assert "cost nothing today" in outcome.reason
-    assert "on a device 4 times as fast all waits of a step would cost 0.22 ms" in outcome.reason
+    assert "on a device 4 times as fast all waits of a step" in outcome.reason
+    assert "would cost as much as 11.0 % of today's step" in outcome.reason
     assert outcome.upper_ms == pytest.approx(0, abs=0.02)
 
 
 def test_an_empty_trace_has_no_sites() -> None:
-    assert sites_of_waits(Trace()) == ()
-    assert costs(Trace()) == Costs()
+    assert wait_sites(Trace()) == ()
+    assert wait_costs(Trace()) == AllWaitCosts()
 
 
 @pytest.mark.torch

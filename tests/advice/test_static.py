@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from selftime.advice import Evidence, Finding, Fix, Saving, Where
-from selftime.advice.base import How
-from selftime.advice.lines.static import with_static_line
+from selftime.advice.lines.line_from_source import with_line_from_source
+from selftime.advice.rule_definition import LineEvidence
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -48,7 +48,7 @@ def recorded(
 
 
 def finding(
-    trace: Trace, function: str = "loss", line: int | None = 4, how: How = "definition"
+    trace: Trace, function: str = "loss", line: int | None = 4, how: LineEvidence = "definition"
 ) -> Finding:
     [operator] = trace.op_args["id"].to_list()
     return Finding(
@@ -76,7 +76,7 @@ def test_the_one_line_that_can_have_run_it(
     tmp_path: Path, operator: str, between: tuple[str, ...], line: int
 ) -> None:
     trace = recorded(tmp_path, operator, *between)
-    told = with_static_line(trace, finding(trace))
+    told = with_line_from_source(trace, finding(trace))
     assert (told.where.line, told.where.how) == (line, "static")
 
 
@@ -93,30 +93,30 @@ def test_code_without_a_name_has_lines_too(
         function=function,
         line=line,
     )
-    told = with_static_line(trace, finding(trace, function, line))
+    told = with_line_from_source(trace, finding(trace, function, line))
     assert (told.where.line, told.where.how) == (found, "static")
 
 
 def test_several_candidates_are_named_and_none_is_chosen(tmp_path: Path) -> None:
     trace = recorded(tmp_path, "aten::gt")
-    told = with_static_line(trace, finding(trace))
+    told = with_line_from_source(trace, finding(trace))
     assert told.where == finding(trace).where
-    assert told.evidence[-1].metric == "lines that it can be: 8 or 10 of `train.py`"
+    assert told.evidence[-1].metric == "source lines that may have run it: 8 or 10 of `train.py`"
 
 
 def test_a_file_that_changed_since_tells_nothing(tmp_path: Path) -> None:
     trace = recorded(tmp_path, "aten::index", line=5)
-    assert with_static_line(trace, finding(trace, line=5)).where.line == 9
+    assert with_line_from_source(trace, finding(trace, line=5)).where.line == 9
     trace = recorded(tmp_path, "aten::index", line=40)
     told = finding(trace, line=40)
-    assert with_static_line(trace, told) == told
+    assert with_line_from_source(trace, told) == told
 
 
 @pytest.mark.parametrize("content", ["def loss(:\n", "\0", ""])
 def test_a_file_that_cannot_be_parsed_tells_nothing(tmp_path: Path, content: str) -> None:
     trace = recorded(tmp_path, "aten::index")
     (tmp_path / "train.py").write_text(content)
-    assert with_static_line(trace, finding(trace)) == finding(trace)
+    assert with_line_from_source(trace, finding(trace)) == finding(trace)
 
 
 LOOP = """\
@@ -169,36 +169,36 @@ def test_a_frame_that_was_open_at_the_begin_shows_a_line_within_its_function(
     tmp_path: Path,
 ) -> None:
     trace = in_a_loop(tmp_path, 11, "aten::sub")
-    told = with_static_line(trace, shown(trace, 11))
+    told = with_line_from_source(trace, shown(trace, 11))
     assert (told.where.line, told.where.how) == (12, "static")
     trace = in_a_loop(tmp_path, 11, "aten::relu")
-    told = with_static_line(trace, shown(trace, 11))
+    told = with_line_from_source(trace, shown(trace, 11))
     assert (told.where.line, told.where.how) == (5, "definition")
 
 
 def test_what_runs_often_in_a_frame_is_in_a_loop(tmp_path: Path) -> None:
     """Outside of the loop two lines print, and five prints are more than they can be."""
     trace = in_a_loop(tmp_path, 5, "aten::relu", "<built-in function print>")
-    told = with_static_line(trace, shown(trace, 5))
+    told = with_line_from_source(trace, shown(trace, 5))
     assert (told.where.line, told.where.how) == (13, "static")
 
 
 def test_a_range_is_no_index(tmp_path: Path) -> None:
     trace = in_a_loop(tmp_path, 5, "aten::index")
-    told = with_static_line(trace, shown(trace, 5))
-    assert told.evidence[-1].metric == "lines that it can be: 7 or 11 of `train.py`"
+    told = with_line_from_source(trace, shown(trace, 5))
+    assert told.evidence[-1].metric == "source lines that may have run it: 7 or 11 of `train.py`"
 
 
 def test_a_file_has_a_long_name_and_a_short_one(tmp_path: Path) -> None:
     trace = in_a_loop(tmp_path, 5, "aten::sub")
-    told = with_static_line(trace, shown(trace, 5, str(tmp_path / "train.py")))
+    told = with_line_from_source(trace, shown(trace, 5, str(tmp_path / "train.py")))
     assert (told.where.line, told.where.how) == (12, "static")
 
 
 def test_a_line_that_is_known_stays(tmp_path: Path) -> None:
     trace = recorded(tmp_path, "aten::index")
     known = finding(trace, line=13, how="stack")
-    assert with_static_line(trace, known) == known
+    assert with_line_from_source(trace, known) == known
 
 
 @pytest.mark.parametrize("wrapper", ["torch/_compile.py(42): inner", "torch/functional.py(9): f"])
@@ -208,7 +208,7 @@ def test_a_frame_can_be_the_evidence(tmp_path: Path, wrapper: str) -> None:
     trace = recorded(tmp_path, "aten::_unique2", wrapper, unique)
     [frame] = trace.frame_args["id"].to_list()[-1:]
     shown = replace(finding(trace), evidence=(Evidence("calls", 1.0, "count", (frame,)),))
-    told = with_static_line(trace, shown)
+    told = with_line_from_source(trace, shown)
     assert (told.where.line, told.where.how) == (
         (12, "static") if "inner" in wrapper else (4, "definition")
     )
@@ -219,6 +219,6 @@ def test_operators_tell_where_the_file_of_a_frame_lies(tmp_path: Path) -> None:
     [operator] = trace.op_args["id"].to_list()
     lines = sketch(f"cpu 1 | o\no = a; line = {tmp_path}/train.py:9 loss").lines
     elsewhere = replace(trace, source="elsewhere/trace.json")
-    assert with_static_line(elsewhere, finding(trace)).where.how == "definition"
+    assert with_line_from_source(elsewhere, finding(trace)).where.how == "definition"
     told = replace(elsewhere, lines=lines.with_columns(id=pl.lit(operator, pl.UInt32)))
-    assert with_static_line(told, finding(trace)).where.line == 9
+    assert with_line_from_source(told, finding(trace)).where.line == 9

@@ -9,7 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from selftime.advice.verify import FORMAT, verify
-from selftime.bench.result import Bench, Bounds, Metric, ProgramTimes, Round, Run, Stop
+from selftime.bench.result import (
+    Bench,
+    BenchMetric,
+    BenchRound,
+    EstimateWithInterval,
+    ProgramRun,
+    ProgramTimes,
+    StopReason,
+)
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.schemas import schema
@@ -49,7 +57,7 @@ def test_a_repair_is_held_against_its_promise() -> None:
     assert found.achieved.recorded
     assert found.achieved.saved_ms == pytest.approx(19)
     assert found.predicted_ms == pytest.approx(19, abs=1)
-    assert "19.000 ms a step" in as_text(found)
+    assert "19.0 ms a step" in as_text(found)
 
 
 def test_steps_that_nobody_recorded_count_first() -> None:
@@ -68,18 +76,19 @@ def timed(before: float, after: float, reach: float | None, **changed: Any) -> B
         for name, ms in (("train", before), ("train_fixed", after))
     ]
     given = {
-        "metric": Metric.step,
+        "metric": BenchMetric.step,
         "precision": 0.02,
-        "stop": Stop.precise,
+        "stop": StopReason.precise,
         "seconds": 60.0,
         "before": sides[0],
         "after": sides[1],
-        "speedup": Bounds(before / after, None, None),
-        "saved_ms": Bounds(saved, low, high),
+        "speedup": EstimateWithInterval(before / after, None, None),
+        "saved_ms": EstimateWithInterval(saved, low, high),
         "reached": 0.01,
         "failure": None,
         "notes": (),
-        "rounds": (Round("before", Run(1000.0, before), Run(1000.0, after)),) * 6,
+        "rounds": (BenchRound("before", ProgramRun(1000.0, before), ProgramRun(1000.0, after)),)
+        * 6,
     }
     return Bench(**{**given, **changed})
 
@@ -108,7 +117,7 @@ def test_recorded_and_unprofiled_steps_stand_apart() -> None:
     assert found.benched is not None
     assert (found.benched.before_ms, found.benched.after_ms) == (30, 12)
     text = as_text(found)
-    assert text.index("(recorded)") < text.index("UNPROFILED") < text.index("30.000 ms before")
+    assert text.index("(recorded)") < text.index("UNPROFILED") < text.index("30.0 ms before")
     assert max(map(len, text.splitlines())) <= 80
     assert json.loads(found.to_json())["benched"]["saved_ms"] == 18
 
@@ -122,7 +131,7 @@ def test_without_a_gone_finding_nothing_was_promised() -> None:
 
 def test_a_bench_of_processes_is_refused() -> None:
     with pytest.raises(UsageError, match="timed whole processes"):
-        verify(program(20, 40), program(1, 21), timed(30, 12, 1, metric=Metric.process))
+        verify(program(20, 40), program(1, 21), timed(30, 12, 1, metric=BenchMetric.process))
 
 
 def test_a_bench_of_other_programs_is_told() -> None:

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 from tests.agents.promised import broken, promises
 from tests.agents.recorded import LOADER, written
+from tests.ledgers import Step, write_ledger
 from tests.security.adversary import recording
 from typer.testing import CliRunner
 
-from selftime.bench.result import Metric, Round, Run, Stop
-from selftime.bench.summary import Sample, summarize
-from selftime.capture.doctor.observations import State, Subject
+from selftime.bench.result import BenchMetric, BenchRound, ProgramRun, StopReason
+from selftime.bench.result_summary import BenchSample, summarize_bench
+from selftime.capture.doctor.observations import FindingState, FindingSubject
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.schemas import kinds, schema
-from selftime.units import KINDS
+from selftime.units import UNITS
 from selftime.views import VIEWS
 
 ROOT: Final = Path(__file__).parents[2]
@@ -79,12 +80,12 @@ def test_every_kind_that_the_documents_name_has_a_schema_and_the_other_way_round
 
 def test_words_of_the_schemas_are_those_of_the_program() -> None:
     column = schema("view")["$defs"]["column"]["properties"]
-    of_columns = [unit for unit in KINDS if unit != "times"]  # single figures alone have it
+    of_columns = [unit for unit in UNITS if unit != "times"]  # single figures alone have it
     assert column["unit"]["enum"] == of_columns
     assert all(one.unit != "times" for view in VIEWS.values() for one in view.columns)
     finding = schema("doctor")["properties"]["findings"]["items"]["properties"]
-    assert finding["state"]["enum"] == [state.value for state in State]
-    assert finding["subject"]["enum"] == [subject.value for subject in Subject]
+    assert finding["state"]["enum"] == [state.value for state in FindingState]
+    assert finding["subject"]["enum"] == [subject.value for subject in FindingSubject]
 
 
 def test_a_kind_that_there_is_not() -> None:
@@ -153,15 +154,29 @@ def test_exports_and_what_lies_beside_tables(folder: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
+def test_a_run(is_whole: bool, tmp_path: Path) -> None:
+    steps = [Step(10, counted={"data_wait": 1})] * 9
+    path = write_ledger(tmp_path / "a.run.jsonl", [*steps, Step(90, line=3)], whole=is_whole)
+    told = validated(say("ledger", path, "--format", "json"))
+    assert told["is_whole"] is is_whole
+    assert sum(part["s"] for part in told["parts"]) == pytest.approx(told["wall_s"])
+    [kind] = told["steps"]["kinds"]
+    assert (kind["count"], kind["slow"], kind["median_ms"]) == (10, 1, 10)
+    [slow] = told["steps"]["slow"]
+    assert (slow["index"], slow["ms"], slow["where"]["line"]) == (9, 90, 3)
+    assert slow["cause"] == "program"
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
 def test_a_bench(is_whole: bool) -> None:
-    steps = Run(20.5, 2.5, 2.5, 8, 1, 0, True, "optimizer steps", "host", None)
-    run = steps if is_whole else Run(20.5)
-    rounds = tuple(Round("before", run, run) for _ in range(8 if is_whole else 1))
-    metric = Metric.step if is_whole else Metric.process
+    steps = ProgramRun(20.5, 2.5, 2.5, 8, 1, 0, True, "optimizer steps", "host", None)
+    run = steps if is_whole else ProgramRun(20.5)
+    rounds = tuple(BenchRound("before", run, run) for _ in range(8 if is_whole else 1))
+    metric = BenchMetric.step if is_whole else BenchMetric.process
     bounds, reach = ((-0.1, 0.1), 0.1) if is_whole else (None, None)
-    times = np.full((len(rounds), 2), run.of(metric))
-    sample = Sample(metric, rounds, times, 0.0, 0.0, bounds, bounds, reach)
-    found = summarize(sample, ("a.py", "b.py"), 0.02, Stop.rounds, 4.5, None)
+    times = np.full((len(rounds), 2), run.time_ms(metric))
+    sample = BenchSample(metric, rounds, times, 0.0, 0.0, bounds, bounds, reach)
+    found = summarize_bench(sample, ("a.py", "b.py"), 0.02, StopReason.rounds, 4.5, None)
     assert validated(found.to_json())["metric"] == metric.value
 
 

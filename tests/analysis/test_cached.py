@@ -9,7 +9,7 @@ import pytest
 from selftime.advice import advise
 from selftime.analysis.ranks.rank_summary import rank_summary
 from selftime.ingest.load import load
-from selftime.testing.jobs import simulate
+from selftime.testing.simulated_jobs import simulate_job
 from selftime.trace import Trace
 from selftime.views import VIEWS
 
@@ -17,7 +17,7 @@ from selftime.views import VIEWS
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "trace.json"
-    path.write_bytes(simulate(ranks=2, steps=4).traces[0])
+    path.write_bytes(simulate_job(ranks=2, steps=4).traces[0])
     return path
 
 

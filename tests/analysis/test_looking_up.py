@@ -9,12 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.analysis import slice_filters
-from selftime.analysis.call_tree.passes import RECOMPUTE, may_recompute, passes_of
-from selftime.analysis.graph.calls import in_order
-from selftime.analysis.grouping import by_kind, group_numbers, grouped
-from selftime.analysis.parents import callers, frames_around, parents
-from selftime.analysis.slice_arguments import arguments_of, with_arguments
+from selftime.analysis.call_tree.training_passes import (
+    RECOMPUTE_PASS,
+    find_training_passes,
+    may_recompute_forward_work,
+)
+from selftime.analysis.graph.calls import order_by_start_and_end
+from selftime.analysis.slice_arguments import (
+    arguments_of_slices,
+    caller_of_every_frame,
+    enclosing_frame_of_every_slice,
+    parent_of_every_slice,
+    slices_with_arguments,
+)
 from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on, with_known_end
+from selftime.analysis.slice_grouping import (
+    equal_row_group_numbers,
+    group_and_first_row_of_rows,
+    slice_codes_by_category_and_name,
+)
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.lines import lines
@@ -59,18 +72,18 @@ def test_the_order_of_names_goes_with_its_table() -> None:
     table = named(["a", "b"])
     for _ in range(2):
         assert filter_by_name(table, "b".__eq__)["id"].to_list() == [1]
-    known = set(slice_filters._ASKED)
+    known = set(slice_filters._ROWS_BY_NAME_OF_SEEN_TABLES)
     assert id(table) in known
     key = id(table)
     del table
     gc.collect()
-    assert key not in slice_filters._ASKED
+    assert key not in slice_filters._ROWS_BY_NAME_OF_SEEN_TABLES
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-3, 3) | st.none())))
 def test_rows_are_grouped_as_they_are_equal(rows: list[tuple[str, int | None]]) -> None:
     table = pl.DataFrame(rows, schema={"name": pl.Categorical, "line": pl.Int32}, orient="row")
-    group, first = grouped(table)
+    group, first = group_and_first_row_of_rows(table)
     firsts = list(dict.fromkeys(rows))
     assert sorted(rows.index(row) for row in firsts) == sorted(first.tolist())
     assert [rows[first[g]] for g in group.tolist()] == rows
@@ -78,8 +91,8 @@ def test_rows_are_grouped_as_they_are_equal(rows: list[tuple[str, int | None]]) 
 
 def test_numbers_far_apart_are_grouped_too() -> None:
     table = pl.DataFrame({"a": [1 << 40, 0, 1 << 40, None]})
-    assert group_numbers(table).max() > 1 << 30
-    group, first = grouped(table)
+    assert equal_row_group_numbers(table).max() > 1 << 30
+    group, first = group_and_first_row_of_rows(table)
     assert group[0] == group[2]
     assert len({*group.tolist()}) == 3
     assert sorted(first.tolist()) == [0, 1, 3]
@@ -96,9 +109,9 @@ def test_a_pair_of_category_and_name_is_read_once() -> None:
         cpu 1 | a a b a
         b = aten::add
     """)
-    assert by_kind(trace.slices, read).tolist() == [1, 1, 9, 1]
+    assert slice_codes_by_category_and_name(trace.slices, read).tolist() == [1, 1, 9, 1]
     assert len(asked) == 2
-    assert by_kind(Trace().slices, read).size == 0
+    assert slice_codes_by_category_and_name(Trace().slices, read).size == 0
 
 
 def test_arguments_are_those_of_the_slices_asked_for() -> None:
@@ -108,7 +121,7 @@ def test_arguments_are_those_of_the_slices_asked_for() -> None:
     """)
     ids = pl.Series([2, None, 1, 0, 2], dtype=pl.UInt32)
     joined = ids.alias("id").to_frame().join(trace.op_args, on="id", how="left")
-    assert arguments_of(trace, "op_args", ids, "sequence")["sequence"].to_list() == [
+    assert arguments_of_slices(trace, "op_args", ids, "sequence")["sequence"].to_list() == [
         7,
         None,
         None,
@@ -116,8 +129,8 @@ def test_arguments_are_those_of_the_slices_asked_for() -> None:
         7,
     ]
     assert joined["sequence"].to_list() == [7, None, None, 7, 7]
-    assert with_arguments(trace, "op_args", trace.slices, "sequence").height == 3
-    assert arguments_of(Trace(), "op_args", ids.clear(), "sequence").height == 0
+    assert slices_with_arguments(trace, "op_args", trace.slices, "sequence").height == 3
+    assert arguments_of_slices(Trace(), "op_args", ids.clear(), "sequence").height == 0
 
 
 def test_what_is_around_is_told_for_every_slice() -> None:
@@ -129,9 +142,9 @@ def test_what_is_around_is_told_for_every_slice() -> None:
     """)
     known = dict(zip(trace.slices["name"].cast(pl.String), trace.slices["id"], strict=True))
     f, a, b = known["train.py(1): main"], known["a"], known["b"]
-    assert parents(trace)[[f, a, b]].tolist() == [-1, -1, a]
-    assert callers(trace)[f] == -1
-    assert frames_around(trace)[f] == f
+    assert parent_of_every_slice(trace)[[f, a, b]].tolist() == [-1, -1, a]
+    assert caller_of_every_frame(trace)[f] == -1
+    assert enclosing_frame_of_every_slice(trace)[f] == f
 
 
 def test_slices_without_an_end_are_left_out_where_that_is_asked() -> None:
@@ -152,11 +165,11 @@ AGAIN = """
 def test_what_cannot_be_recomputed_is_seen_without_the_tree() -> None:
     plain = sketch(f"{AGAIN}\n    n = aten::mm")
     again = sketch(f"{AGAIN}\n    n = aten::linear; sequence = 4; forward_thread = 0")
-    assert not may_recompute(plain)
-    assert not (passes_of(plain).running == RECOMPUTE).any()
-    assert may_recompute(again)
-    assert (passes_of(again).running == RECOMPUTE).any()
-    assert not may_recompute(Trace())
+    assert not may_recompute_forward_work(plain)
+    assert not (find_training_passes(plain).pass_code == RECOMPUTE_PASS).any()
+    assert may_recompute_forward_work(again)
+    assert (find_training_passes(again).pass_code == RECOMPUTE_PASS).any()
+    assert not may_recompute_forward_work(Trace())
 
 
 def test_lines_of_a_dtype_that_nothing_computes_in_are_none() -> None:
@@ -175,5 +188,5 @@ def test_lines_of_a_dtype_that_nothing_computes_in_are_none() -> None:
 )
 def test_entries_are_in_order_of_start_end_and_mark(keys: list[tuple[int, int, int]]) -> None:
     columns = np.array(keys, np.int64).reshape(-1, 3).T
-    order = in_order(*columns).tolist()
+    order = order_by_start_and_end(*columns).tolist()
     assert order == sorted(range(len(keys)), key=lambda at: (keys[at], at))

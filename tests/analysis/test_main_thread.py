@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from selftime.advice.detectors.batch_fetching import calls
-from selftime.analysis.graph.serial_threads import serial_threads_of
-from selftime.analysis.main_thread import main_thread, on_main_thread
+from selftime.advice.detectors.batch_fetching import next_batch_calls
+from selftime.analysis.graph.serial_threads import serial_threads
+from selftime.analysis.main_thread import main_thread, slices_on_main_thread
 from selftime.analysis.slice_filters import slices_on
-from selftime.analysis.steps.category_times import spans
+from selftime.analysis.steps.breakdown import time_category_intervals
 from selftime.intervals import length
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -28,7 +28,7 @@ def main_tid(drawing: str) -> str | None:
 def test_without_a_host_there_is_none() -> None:
     assert main_thread(Trace()) is None
     assert main_tid("gpu 7 | kkk") is None
-    assert on_main_thread(Trace(), slices_on(Trace(), "host")).is_empty()
+    assert slices_on_main_thread(Trace(), slices_on(Trace(), "host")).is_empty()
 
 
 AUTOGRAD = """
@@ -121,13 +121,13 @@ def test_batches_that_another_thread_takes_are_no_wait_of_the_loop() -> None:
     trace = sketch(drawing)
 
     assert main_tid(drawing) == "1"
-    assert calls(trace)["end"].to_list() == [3 * COLUMN]
-    assert length(spans(trace)["data_loading"]) == 3 * COLUMN
+    assert next_batch_calls(trace)["end"].to_list() == [3 * COLUMN]
+    assert length(time_category_intervals(trace)["data_loading"]) == 3 * COLUMN
 
 
 def test_the_critical_path_ends_on_it() -> None:
     trace = sketch(AUTOGRAD)
-    threads, main = serial_threads_of(trace), main_thread(trace)
+    threads, main = serial_threads(trace), main_thread(trace)
 
     assert main is not None
     assert threads.number[main] == threads.main

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from selftime.analysis.sites import sites
+from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -28,7 +28,7 @@ DRAWING = """
 
 def told(trace: Trace) -> dict[tuple[str, str], tuple[str | None, int | None, str | None]]:
     slices = trace.slices.select(pl.col("category", "name").cast(pl.String)).rows()
-    found = sites(trace, trace.slices["id"]).select("file", "line", "how").rows()
+    found = source_sites_of_slices(trace, trace.slices["id"]).select("file", "line", "how").rows()
     return dict(zip(slices, found, strict=True))
 
 
@@ -52,10 +52,10 @@ def test_where_no_operator_tells_the_users_innermost_function_does() -> None:
 
 def test_what_is_not_known_is_null() -> None:
     trace = sketch("cpu 1 | a\ngpu 7 | k")
-    assert sites(trace, trace.slices["id"])["file"].null_count() == 2
-    nothing = sites(trace, pl.Series([None, 1], dtype=pl.UInt32))
+    assert source_sites_of_slices(trace, trace.slices["id"])["file"].null_count() == 2
+    nothing = source_sites_of_slices(trace, pl.Series([None, 1], dtype=pl.UInt32))
     assert nothing.rows() == [(None, None, None, None)] * 2
-    assert sites(Trace(), pl.Series([], dtype=pl.UInt32)).is_empty()
+    assert source_sites_of_slices(Trace(), pl.Series([], dtype=pl.UInt32)).is_empty()
 
 
 def test_a_line_that_calls_and_marks_tell_is_one_line() -> None:
@@ -68,4 +68,8 @@ def test_a_line_that_calls_and_marks_tell_is_one_line() -> None:
     marked = pl.Series("how", ["stack", "stamp", "stamp"], dtype=pl.Categorical())
     trace = replace(trace, lines=trace.lines.with_columns(marked))
 
-    assert sites(trace, trace.slices["id"])["how"].to_list() == ["stack", "stack", "stamp"]
+    assert source_sites_of_slices(trace, trace.slices["id"])["how"].to_list() == [
+        "stack",
+        "stack",
+        "stamp",
+    ]

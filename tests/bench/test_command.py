@@ -56,7 +56,7 @@ def test_one_program_against_itself_with_words_for_both(sleeps: str) -> None:
         (["sleeps.py"], "name two scripts"),
         (["sleeps.py", "sleeps.py", "--before", "sleeps.py"], "name two scripts"),
         (["sleeps.py", "nonesuch.py"], "the script `nonesuch.py` does not exist"),
-        (["sleeps.py", "sleeps.py", "--precision", "0"], "no number of runs reaches"),
+        (["sleeps.py", "sleeps.py", "--precision", "0"], "cannot be reached"),
         (["sleeps.py", "sleeps.py", "--precision", "x"], "write a share"),
         (["sleeps.py", "sleeps.py"], "IndexError: list index out of range"),
     ],

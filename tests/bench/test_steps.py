@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from selftime.bench import BenchedProgram
-from selftime.bench.process import RunOutcome, run_once
-from selftime.bench.steady import steady_steps
+from selftime.bench.program_runs import RunOutcome, run_program_once
+from selftime.bench.steady_step_time import steady_steps
 
 pytestmark = pytest.mark.torch
 
@@ -34,7 +34,7 @@ TRAINS = """
 def run(folder: Path, code: str) -> RunOutcome:
     script = folder / "program.py"
     script.write_text(textwrap.dedent(TRAINS) + textwrap.dedent(code))
-    ended = run_once(BenchedProgram((str(script),)), timed=True, seconds=200)
+    ended = run_program_once(BenchedProgram((str(script),)), timed=True, seconds=200)
     assert ended.status == 0, ended.last_words
     return ended
 
@@ -133,9 +133,9 @@ class Event:
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
-    clock = pytest.importorskip("selftime.capture.timing.clock")
+    clock = pytest.importorskip("selftime.capture.timing.step_clock")
     queue = Queue()
-    monkeypatch.setattr(clock, "_new_event", queue.event)
+    monkeypatch.setattr(clock, "_new_cuda_timing_event", queue.event)
     monkeypatch.setattr(clock.torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(clock.torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(clock.torch.cuda, "current_stream", lambda _index: None)
@@ -144,8 +144,8 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
 
 
 def test_steps_of_a_device_take_what_it_needs_however_far_the_host_is_ahead(queue: Queue) -> None:
-    from selftime.capture.steps import Source  # noqa: PLC0415 - imports torch
-    from selftime.capture.timing.clock import StepClock  # noqa: PLC0415 - likewise
+    from selftime.capture.steps import StepSource  # noqa: PLC0415 - imports torch
+    from selftime.capture.timing.step_clock import StepClock  # noqa: PLC0415 - likewise
 
     clock = StepClock()
     for step in range(101):
@@ -153,12 +153,12 @@ def test_steps_of_a_device_take_what_it_needs_however_far_the_host_is_ahead(queu
         if step % 20 == 0:
             queue.host = max(queue.host, queue.free)  # the program waits, as `.item()` does
         if step == 50:
-            clock.note_unlike()
-        clock.boundary(Source.OPTIMIZER)
-    found = clock.read()
+            clock.mark_step_unusual()
+        clock.on_step_boundary(StepSource.OPTIMIZER)
+    found = clock.read_step_durations()
     assert found is not None
-    source, is_of_device, durations, unlike = found
-    assert (source, is_of_device) == (Source.OPTIMIZER, True)
+    source, is_device_clock, durations, unlike = found
+    assert (source, is_device_clock) == (StepSource.OPTIMIZER, True)
     assert len(durations) == 100
     assert unlike.index(1) == 49
     assert durations[49] == pytest.approx(30e6, abs=1.1e6)
@@ -168,15 +168,15 @@ def test_steps_of_a_device_take_what_it_needs_however_far_the_host_is_ahead(queu
 
 
 def test_steps_within_which_a_graph_is_captured_are_of_the_host(queue: Queue) -> None:
-    from selftime.capture.steps import Source  # noqa: PLC0415 - imports torch
-    from selftime.capture.timing.clock import StepClock  # noqa: PLC0415 - likewise
+    from selftime.capture.steps import StepSource  # noqa: PLC0415 - imports torch
+    from selftime.capture.timing.step_clock import StepClock  # noqa: PLC0415 - likewise
 
     clock = StepClock()
     for step in range(10):
         queue.capturing = step == 5
         queue.work(10, host=1)
-        clock.boundary(Source.OPTIMIZER)
-    found = clock.read()
+        clock.on_step_boundary(StepSource.OPTIMIZER)
+    found = clock.read_step_durations()
     assert found is not None
     assert (found[1], len(found[2])) == (False, 9)
 

@@ -22,8 +22,8 @@ from selftime.cli import serve
 from selftime.ingest.load import load
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.web import App, Files
-from selftime.web.guard import Guard
+from selftime.web import PageApp, TracesAtPaths
+from selftime.web.access_guard import AccessGuard
 
 ROOT: Final = Path(__file__).parents[2]
 REAL: Final = Path(os.environ.get("SELFTIME_TRACES", ROOT.parent / "shared" / "traces"))
@@ -51,10 +51,10 @@ def serving(paths: tuple[Path, ...]) -> Iterator[str]:
     It runs in this process: to start one of its own and to import what it needs takes longer than
     most tests. That the command does so is tested in `tests/web/test_serve.py`.
     """
-    listening = serve._listen("127.0.0.1", 0)
+    listening = serve._open_listening_socket("127.0.0.1", 0)
     host = f"127.0.0.1:{listening.getsockname()[1]}"
-    app = App(Files([str(path) for path in paths]))
-    server = serve._server(Guard(app, hosts=[host]), listening, threads=4)
+    app = PageApp(TracesAtPaths([str(path) for path in paths]))
+    server = serve._make_waitress_server(AccessGuard(app, hosts=[host]), listening, threads=4)
     running = Thread(target=server.run)
     running.start()
     try:

@@ -115,14 +115,14 @@ def test_the_page_says_what_the_terminal_says(
     settle(page, "answer")
     answer = said(page.locator(".answer"))
     expected = [
-        wording.DO_THIS,
-        wording.HEALTH[advice.health.verdict],
+        wording.FINDINGS_TITLE,
+        wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         *(unquoted(note.text) for note in advice.health.notes),
-        wording.step_text(advice.step),
-        *(wording.checked_text(checked) for checked in wording.weighed(advice)),
-        *(f"needs {need}" for need in wording.by_need(advice)),
-        wording.absent_text(advice) or "",
-        wording.joint_text(advice) or "",
+        wording.typical_step_text(advice.step),
+        *map(wording.checked_cause_text, wording.causes_not_worth_changing(advice)),
+        *(f"needs {need}" for need in wording.rules_by_missing_data(advice)),
+        wording.absent_causes_text(advice) or "",
+        wording.joint_saving_text(advice) or "",
     ]
     assert [words for words in expected if unquoted(words) not in answer] == []
     shown = page.locator(".finding")
@@ -130,9 +130,9 @@ def test_the_page_says_what_the_terminal_says(
     for finding, item in zip(advice.findings, shown.all(), strict=True):
         head = said(item)
         assert unquoted(finding.title) in head
-        assert one_line(wording.place_text(finding.where)) in head
+        assert one_line(wording.source_location_text(finding.where)) in head
         assert wording.saving_text(finding.saving) in head
-        assert wording.sureness_text(finding) in head
+        assert wording.finding_confidence_text(finding) in head
         item.locator(".finding-toggle").click()
         body = said(item.locator(".finding-body"))
         assert unquoted(finding.fix.text) in body
@@ -258,6 +258,6 @@ def test_the_slowest_line_is_named_at_once(
     trace = selftime.load(str(program))
     assert isinstance(trace, selftime.Trace)
     time = trace.view("lines").row(0, named=True)["self_cpu_time"]
-    expect(first).to_contain_text(units.text(time, "ns"))
+    expect(first).to_contain_text(units.value_text(time, "ns"))
     first.get_by_role("link").click()
     settle(page, "lines")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import selftime
 from selftime.cli import app
-from selftime.testing.jobs import Delay, simulate
+from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.units import time_text
 
 RANKS: Final = 4
@@ -30,14 +30,14 @@ HELD: Final = """() =>
 
 
 def written(folder: Path, **words: Any) -> Path:
-    for rank, text in simulate(**words).traces.items():
+    for rank, text in simulate_job(**words).traces.items():
         (folder / f"rank{rank}.pt.trace.json").write_bytes(text)
     return folder
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    late = Delay(LATE, 8_000_000, "data")
+    late = RankDelay(LATE, 8_000_000, "data")
     return written(tmp_path_factory.mktemp("job"), ranks=RANKS, steps=STEPS, late=late)
 
 
@@ -177,7 +177,7 @@ def test_ranks_are_chosen_and_a_slice_of_another_rank_is_told(
 ) -> None:
     page = job("timeline", "?from=58000000&to=89000000")
     page.get_by_role("button", name="Ranks").click()
-    page.get_by_label("rank 2").check()
+    page.get_by_label("rank 2").click()  # and not `check`: the page draws the box anew
     page.wait_for_function("location.hash.includes('with=2')")
     settle(page, "timeline")
     page.wait_for_function(HELD)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import polars as pl
 from playwright.sync_api import Page, Route, expect
 
-from selftime.reports.exports.stacks import as_folded
+from selftime.reports.exports.folded_stacks import as_folded_stacks
 from selftime.units import time_text
 
 Address = Callable[[str], str]
@@ -155,7 +155,7 @@ def test_folded_stacks_are_those_of_the_command_line(
     with page.expect_download() as saved:
         page.get_by_role("button", name="folded stacks").click()
 
-    assert saved.value.path().read_text(encoding="utf-8") == as_folded(table)
+    assert saved.value.path().read_text(encoding="utf-8") == as_folded_stacks(table)
 
 
 def test_what_is_lacking_is_said_with_the_flag(

@@ -104,7 +104,7 @@ def test_without_the_file_its_lines_are_a_table(
 
     page = opened(f"{address('cuda')}#/lines")
     settle(page, "lines")
-    expect(page.locator(".lines-absent")).to_contain_text("not at hand")
+    expect(page.locator(".lines-absent")).to_contain_text("not available")
     expect(page.locator(".listing-row:not(.listing-head)")).to_have_count(known.height)
     device = page.locator(".listing-row.chosen .listing-bar").first
     expect(device).to_have_text(time_text(max(known["device_time"])))

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 from typer.testing import CliRunner
 
 from selftime.cli import app
-from selftime.units import text
+from selftime.units import value_text
 from selftime.views import VIEWS
 
 TRACES: Final = (
@@ -53,7 +53,7 @@ def cells(page: Page, selector: str) -> list[list[str]]:
 
 
 def written(value: Any, unit: Any) -> str:
-    return NOT_KNOWN if value is None else text(value, unit)
+    return NOT_KNOWN if value is None else value_text(value, unit)
 
 
 def sum_of(rows: list[dict[str, Any]], column: dict[str, Any]) -> str:

@@ -58,7 +58,10 @@ def test_every_figure_is_that_of_the_view(
             continue
         name = row["metric"].partition(", ")[0]
         if row["section"] == "execution":
-            value, share = units.text(row["value"], "ns"), units.text(row["share"], "ratio")
+            value, share = (
+                units.value_text(row["value"], "ns"),
+                units.value_text(row["share"], "ratio"),
+            )
             words = [value] if row["metric"] == "average step" else [value, share]
         else:
             words = [row["text"]]
@@ -83,13 +86,13 @@ def test_idle_time_by_cause_is_that_of_the_view_and_leads_to_its_gaps(
     settle(page, "overview")
     shown = table(page, ".idle-causes")
     assert [[row[0], row[-4]] for row in shown] == [
-        [row["cause"].replace("_", " "), units.text(row["duration"], "ns")] for row in causes
+        [row["cause"].replace("_", " "), units.value_text(row["duration"], "ns")] for row in causes
     ]
     if causes:
         page.locator(".idle-causes tbody th a").first.click()
         settle(page, "idle")
         total = page.locator(".grid-totals")
-        expect(total).to_contain_text(units.text(causes[0]["duration"], "ns"))
+        expect(total).to_contain_text(units.value_text(causes[0]["duration"], "ns"))
 
 
 @pytest.mark.traces
@@ -107,8 +110,8 @@ def test_the_table_beside_the_bars_is_the_view(
     assert [row[:5] for row in shown] == [
         [
             str(row["step"]),
-            units.text(row["counted"], "flag"),
-            *(units.text(row[time], "ns") for time in ("time", "host_time", "device_time")),
+            units.value_text(row["counted"], "flag"),
+            *(units.value_text(row[time], "ns") for time in ("time", "host_time", "device_time")),
         ]
         for row in steps
     ]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import selftime
 from selftime.cli import app
-from selftime.notebook import panels as shown_panels
+from selftime.notebook import panel_names as shown_panels
 from selftime.notebook import show as shown
 from selftime.trace import Trace
 

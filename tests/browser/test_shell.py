@@ -86,7 +86,7 @@ def test_colours_follow_the_system_or_what_is_chosen(cuda: str, opened: Open) ->
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     dark = background(page)
     assert dark != light
-    button = page.get_by_role("button", name="Colours as the system has them")
+    button = page.get_by_role("button", name="Colours of the system")
     button.click()  # dark
     page.get_by_role("button", name="Dark colours;").click()  # light
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
@@ -103,7 +103,7 @@ def test_a_frame_without_storage_shows_the_page(cuda: str, opened: Open) -> None
         });"""
     )
     page.reload()
-    page.get_by_role("button", name="Colours as the system has them").click()
+    page.get_by_role("button", name="Colours of the system").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
@@ -121,7 +121,7 @@ def test_an_unknown_panel_or_trace_is_told(cuda: str, opened: Open) -> None:
     page = opened(f"{cuda}#/nowhere?trace=none")
     notice = page.get_by_role("alert")
     expect(notice).to_contain_text("There is no panel “nowhere”.")
-    expect(notice).to_contain_text("The trace of this address is not here")
+    expect(notice).to_contain_text("The trace in the URL does not exist")
 
 
 def test_three_hundred_traces_are_chosen_by_run_worker_and_span(

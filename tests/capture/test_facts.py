@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from selftime import __version__  # noqa: E402 - torch is looked for first
 from selftime.capture import Profile  # noqa: E402 - likewise
-from selftime.capture.facts.machine import cpu_quota, rank_and_world  # noqa: E402 - likewise
-from selftime.capture.facts.overhead import StepTimes  # noqa: E402 - likewise
+from selftime.capture.facts.machine import cgroup_cpu_quota, rank_and_world  # noqa: E402 - likewise
+from selftime.capture.facts.step_overhead import StepOverhead  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 
@@ -93,16 +93,18 @@ def test_steps_are_timed_by_what_the_schedule_did_with_them() -> None:
 
 
 def test_overhead_is_a_ratio_of_undisturbed_steps_or_unknown() -> None:
-    times = StepTimes("x", unprofiled=[20, 20, 20, 900, 900], profiled=[900, 30, 30])
+    times = StepOverhead("x", unprofiled=[20, 20, 20, 900, 900], profiled=[900, 30, 30])
 
-    assert times.overhead() == {
+    assert times.overhead_ratio_and_medians() == {
         "ratio": 1.5,
         "unprofiled_median_ns": 20,
         "profiled_median_ns": 30,
     }
-    assert StepTimes("x", unprofiled=[10], profiled=[30]).overhead()["ratio"] == 3.0
-    assert StepTimes("x", profiled=[30]).overhead()["ratio"] is None
-    assert StepTimes("x", unprofiled=[0], profiled=[30]).overhead()["ratio"] is None
+    single = StepOverhead("x", unprofiled=[10], profiled=[30])
+    assert single.overhead_ratio_and_medians()["ratio"] == 3.0
+    assert StepOverhead("x", profiled=[30]).overhead_ratio_and_medians()["ratio"] is None
+    without_duration = StepOverhead("x", unprofiled=[0], profiled=[30])
+    assert without_duration.overhead_ratio_and_medians()["ratio"] is None
 
 
 def test_the_rank_comes_from_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,14 +120,14 @@ def test_the_quota_is_that_of_the_tightest_group_around(tmp_path: Path) -> None:
     write(tmp_path, "sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n")
     write(tmp_path, "sys/fs/cgroup/outer/cpu.max", "150000 100000\n")
 
-    assert cpu_quota(tmp_path) == 1.5
+    assert cgroup_cpu_quota(tmp_path) == 1.5
 
 
 def test_a_container_sees_its_own_groups_as_the_root(tmp_path: Path) -> None:
     write(tmp_path, "proc/self/cgroup", "0::/../../host/path\n")
     write(tmp_path, "sys/fs/cgroup/cpu.max", "400000 100000\n")
 
-    assert cpu_quota(tmp_path) == 4.0
+    assert cgroup_cpu_quota(tmp_path) == 4.0
 
 
 def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
     write(tmp_path, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n")
     write(tmp_path, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n")
 
-    assert cpu_quota(tmp_path) == 0.5
+    assert cgroup_cpu_quota(tmp_path) == 0.5
 
 
 @pytest.mark.parametrize("text", [None, "0::/\n"])
@@ -142,7 +144,7 @@ def test_without_a_limit_there_is_no_quota(tmp_path: Path, text: str | None) -> 
         write(tmp_path, "proc/self/cgroup", text)
         write(tmp_path, "sys/fs/cgroup/cpu.max", "max 100000\n")
 
-    assert cpu_quota(tmp_path) is None
+    assert cgroup_cpu_quota(tmp_path) is None
 
 
 @pytest.mark.parametrize("asked", [True, False, None])

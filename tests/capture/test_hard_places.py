@@ -89,7 +89,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RecordingError, match=r"cannot be made: .*; choose another place"):
-        trace_files.make_folder(tmp_path / "file" / "runs")
+        trace_files.make_trace_folder(tmp_path / "file" / "runs")
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         with pytest.raises(RecordingError, match=r"cannot be written: .*; choose another place"):
-            trace_files.write(body, tmp_path / "trace.json", {})
+            trace_files.write_trace_with_facts(body, tmp_path / "trace.json", {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
@@ -129,7 +129,7 @@ def test_a_program_that_ends_at_once_leaves_nothing_half_done(
     outcome = record(training(before=before, each=f"if step == {step}: end()"))
 
     assert outcome.status == 4
-    assert len(list(record.folder.glob("runs/*"))) == traces
+    assert len(list(record.folder.glob("runs/*.gz"))) == traces
     assert list(record.folder.glob("temporary/selftime-*")) == []
 
 
@@ -162,4 +162,4 @@ def test_a_program_that_ends_while_its_thread_is_recorded_says_so(record: "Runne
     assert outcome.status == 0, outcome.stderr
     assert outcome.stdout == "done\n"
     assert outcome.result["traces"] == []
-    assert "a thread of its own was recorded" in outcome.result["reason"]
+    assert "the profiler ran in another thread" in outcome.result["reason"]

@@ -32,6 +32,26 @@ MANY_OPERATORS = """
 """
 
 
+WARNING = """
+    import warnings
+    import torch
+
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(30):
+        warnings.warn("told once")
+        net(torch.ones(8)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def test_a_warning_is_shown_as_often_as_without_a_recording(record: "Runner") -> None:
+    outcome = record(WARNING)
+    assert outcome.result["steps_recorded"] == 5
+    assert outcome.stderr.count("UserWarning: told once") == 1
+
+
 def test_tensors_are_freed_after_the_recording() -> None:
     torch = pytest.importorskip("torch")
     import selftime  # noqa: PLC0415 - its profile needs torch
@@ -121,6 +141,6 @@ def test_a_kill_while_it_writes_leaves_no_half_file(record: "Runner") -> None:
     process.communicate(timeout=120)
 
     assert process.wait() == -signal.SIGKILL
-    (half,) = (record.folder / "runs").iterdir()
+    (half,) = (record.folder / "runs").glob(".*")
     assert half.name.startswith(".selftime-")
     half.unlink()

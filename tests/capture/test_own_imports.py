@@ -105,13 +105,13 @@ def test_a_module_that_is_looked_for_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("print('imported')\n")
     script = """
 import importlib.util, sys
-from selftime.capture.program.after_import import after_import, forget
+from selftime.capture.program.after_import import after_import, cancel_after_import
 after_import("torch", lambda: print("acted"))
 importlib.util.find_spec("torch")
 import selftime.units
 print("looked")
 import torch
-forget("torch")
+cancel_after_import("torch")
 """
 
     done = subprocess.run(  # noqa: S603 - our own line

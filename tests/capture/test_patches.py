@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selftime.capture.patches import Patches
+from selftime.capture.attribute_patches import AttributePatches
 
 
 class Owner:
@@ -22,38 +22,38 @@ def louder(original: Any) -> Any:
 
 
 def test_what_was_replaced_is_put_back() -> None:
-    owner, patches = Owner(say=lambda: "hi"), Patches()
+    owner, patches = Owner(say=lambda: "hi"), AttributePatches()
     original = owner.say
 
-    patches.wrap(owner, "say", louder)
-    patches.put(owner, "new", 1)
+    patches.wrap_attribute(owner, "say", louder)
+    patches.replace_attribute(owner, "new", 1)
 
     assert (owner.say(), owner.new) == ("hi!", 1)
-    patches.undo()
+    patches.restore_all()
     assert vars(owner) == {"say": original}
 
 
 def test_what_was_replaced_twice_is_put_back_last_first() -> None:
-    owner, patches = Owner(say=lambda: "hi"), Patches()
+    owner, patches = Owner(say=lambda: "hi"), AttributePatches()
     original = owner.say
 
     for _ in range(2):
-        patches.wrap(owner, "say", louder)
+        patches.wrap_attribute(owner, "say", louder)
     assert owner.say() == "hi!!"
 
-    patches.undo()
+    patches.restore_all()
     assert owner.say is original
 
 
 def test_what_somebody_else_replaced_since_stays() -> None:
-    owner, patches = Owner(a=1, b=1), Patches()
-    patches.put(owner, "a", 2)
-    patches.put(owner, "b", 2)
-    patches.put(owner, "c", 2)
+    owner, patches = Owner(a=1, b=1), AttributePatches()
+    patches.replace_attribute(owner, "a", 2)
+    patches.replace_attribute(owner, "b", 2)
+    patches.replace_attribute(owner, "c", 2)
 
     vars(owner)["a"] = 3
     del vars(owner)["c"]
-    patches.undo()
+    patches.restore_all()
 
     assert vars(owner) == {"a": 3, "b": 1}
 
@@ -62,12 +62,12 @@ def test_it_says_what_it_holds_and_can_be_used_again() -> None:
     class Kind:
         say = 1
 
-    patches = Patches()
+    patches = AttributePatches()
     for _ in range(2):
-        patches.put(Kind, "say", 2)
+        patches.replace_attribute(Kind, "say", 2)
         assert (Kind, "say") in patches
         assert (Kind, "other") not in patches
-        patches.undo()
+        patches.restore_all()
         assert Kind.say == 1
         assert (Kind, "say") not in patches
 
@@ -80,13 +80,13 @@ def test_an_error_keeps_nothing_else_from_being_put_back() -> None:
             vars(self)[name] = value
 
     first, sealed, last = Owner(value=1), Sealed(value=1, sealed=False), Owner(value=1)
-    patches = Patches()
+    patches = AttributePatches()
     for owner in (first, sealed, last):
-        patches.put(owner, "value", 2)
+        patches.replace_attribute(owner, "value", 2)
     vars(sealed)["sealed"] = True
 
     with pytest.raises(AttributeError, match="sealed"):
-        patches.undo()
+        patches.restore_all()
 
     assert (first.value, sealed.value, last.value) == (1, 2, 1)
-    patches.undo()
+    patches.restore_all()

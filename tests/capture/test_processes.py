@@ -107,7 +107,7 @@ def run(record: "Runner", read_trace: "ReadTrace") -> Run:
         stdout, stderr = process.communicate(timeout=200)
         result = record.folder / "result.json"
         told = json.loads(result.read_text()) if result.exists() else {}
-        paths = sorted(record.folder.glob("runs/*"))
+        paths = sorted(record.folder.glob("runs/*.gz"))
         assert sorted(told.get("traces", [])) == [str(p) for p in paths] or not told
         return Ended(process.wait(), stdout, stderr, told, [read_trace(p) for p in paths])
 
@@ -305,7 +305,7 @@ def test_a_program_that_replaces_its_process_says_where_its_trace_lies(
     record: "Runner", run_program: Run
 ) -> None:
     ended = run_program("import os, sys; os.execv(sys.executable, [sys.executable, 'train.py'])")
-    [trace] = record.folder.glob("runs/*")
+    [trace] = record.folder.glob("runs/*.gz")
 
     assert (ended.status, ended.stdout) == (7, "trained\n")
     assert ended.stderr == ""

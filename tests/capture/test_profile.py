@@ -121,7 +121,7 @@ def test_the_temporary_copy_goes_with_the_profiler(tmp_path: Path) -> None:
     with selftime.Profile() as prof:
         work()
     prof.write_trace(tmp_path / "trace.json")
-    copy = prof._recording.body
+    copy = prof._recording.json_file
     assert copy is not None
     assert copy.exists()
     del prof
@@ -243,12 +243,12 @@ def test_many_recordings_leave_no_tensors_and_no_files(tmp_path: Path) -> None:
         with selftime.Profile(with_stack=True, record_shapes=True) as prof:
             rows.sum()
         prof.write_trace(tmp_path / f"{number}.json")
-        held.append((weakref.ref(rows), prof._recording.body))
+        held.append((weakref.ref(rows), prof._recording.json_file))
     del rows, prof
     gc.collect()
 
     assert all(rows() is None for rows, _ in held)
-    assert not any(body is not None and body.exists() for _, body in held)
+    assert not any(json_file is not None and json_file.exists() for _, json_file in held)
 
 
 def test_a_second_recording_is_the_one_that_is_written(

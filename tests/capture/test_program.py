@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from selftime.capture.program import main_code
-from selftime.capture.program.main_code import NotRunnable
-from selftime.capture.program.program import Program
+from selftime.capture.program.main_code import ProgramNotRunnable
+from selftime.capture.program.python_program import PythonProgram
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def record(record_from_the_start: "Runner") -> "Runner":
 
 def test_a_script_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the script `.*none\.py` does not exist"):
-        Program(str(tmp_path / "none.py"), [], module=False)
+        PythonProgram(str(tmp_path / "none.py"), [], module=False)
     with pytest.raises(UsageError, match="is not a module's name"):
-        Program("train.py/x", [], module=True)
+        PythonProgram("train.py/x", [], module=True)
 
 
 LOOK = """
@@ -50,7 +50,7 @@ def test_a_script_finds_the_world_as_python_makes_it(record: "Runner") -> None:
 
 def test_a_module_that_is_not_there_is_said_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="there is no module `no_such_module`"):
-        Program("no_such_module", [], module=True)
+        PythonProgram("no_such_module", [], module=True)
 
 
 @pytest.mark.torch
@@ -131,12 +131,13 @@ def main_module() -> ModuleType:
 def test_a_folder_without_main_is_said_in_a_sentence(
     tmp_path: Path, main_module: ModuleType
 ) -> None:
-    with pytest.raises(NotRunnable, match="is a folder that cannot be run: it has no `__main__`"):
-        main_code.of_importable(str(tmp_path), main_module)
+    message = "is a folder that cannot be run: it has no `__main__`"
+    with pytest.raises(ProgramNotRunnable, match=message):
+        main_code.code_of_importable(str(tmp_path), main_module)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("part.py", "")
-    with pytest.raises(NotRunnable, match=r"a\.zip` is an archive that cannot be run"):
-        main_code.of_importable(str(tmp_path / "a.zip"), main_module)
+    with pytest.raises(ProgramNotRunnable, match=r"a\.zip` is an archive that cannot be run"):
+        main_code.code_of_importable(str(tmp_path / "a.zip"), main_module)
 
 
 def test_a_package_without_main_is_said_in_a_sentence(
@@ -146,12 +147,12 @@ def test_a_package_without_main_is_said_in_a_sentence(
     (tmp_path / "mainless" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(NotRunnable, match="`mainless` is a package that cannot be run"):
-        main_code.of_module("mainless", main_module)
-    with pytest.raises(NotRunnable, match=r"there is no module `mainless\.part`"):
-        main_code.of_module("mainless.part", main_module)
-    with pytest.raises(NotRunnable, match=r"`sys` has no Python code"):
-        main_code.of_module("sys", main_module)
+    with pytest.raises(ProgramNotRunnable, match="`mainless` is a package that cannot be run"):
+        main_code.code_of_module("mainless", main_module)
+    with pytest.raises(ProgramNotRunnable, match=r"there is no module `mainless\.part`"):
+        main_code.code_of_module("mainless.part", main_module)
+    with pytest.raises(ProgramNotRunnable, match=r"`sys` has no Python code"):
+        main_code.code_of_module("sys", main_module)
 
 
 def test_what_a_package_misses_is_its_own_error(
@@ -162,7 +163,7 @@ def test_what_a_package_misses_is_its_own_error(
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(ModuleNotFoundError, match="nonesuch_at_all"):
-        main_code.of_module("needy.train", main_module)
+        main_code.code_of_module("needy.train", main_module)
 
 
 @pytest.mark.torch

@@ -104,6 +104,58 @@ def test_a_short_program_leaves_what_was_recorded_last(
     assert "before 5 were recorded" in outcome.facts["partial"]
 
 
+EVALUATING_FIRST = """
+    import torch
+
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(40):
+        net(torch.ones(8)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step == 0:
+            net.eval()
+            with torch.no_grad():
+                for _ in range(4000):
+                    net(torch.ones(8))
+            net.train()
+"""
+
+
+def test_an_evaluation_in_the_first_recorded_step_leaves_the_others(record: "Runner") -> None:
+    outcome = record(EVALUATING_FIRST, hold=0.4)
+
+    assert outcome.result["steps_recorded"] == 5
+
+
+ACTING_FIRST = """
+    import time
+    import torch
+
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(200):
+        with torch.no_grad():
+            net(torch.ones(1, 8))
+        if number == 99:
+            time.sleep(1)  # what was recorded until now is written
+        if number > 120:
+            net(torch.ones(8)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+def test_a_program_that_trains_long_after_it_began_to_infer_is_recorded_anew(
+    record: "Runner",
+) -> None:
+    outcome = record(ACTING_FIRST)
+
+    assert outcome.result["source"] == "optimizer steps"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("Optimizer.step#SGD.step")) == 5
+
+
 def test_a_single_step_leaves_no_trace_and_the_reason(record: "Runner") -> None:
     outcome = record(training(1))
 
@@ -118,8 +170,19 @@ def test_a_program_without_steps_says_so(record: "Runner") -> None:
     assert outcome.status == 0
     assert outcome.stdout == "2.0\n"
     assert outcome.result["traces"] == []
-    assert "no step was found" in outcome.result["reason"]
-    assert "`prof.step()`" in outcome.result["reason"]
+    assert outcome.result["reason"] == (
+        "the program imported torch and made no step with it; what it did instead is in the "
+        "account of its run"
+    )
+
+
+@pytest.mark.parametrize("ending", ["raise FileNotFoundError('data')", "import sys; sys.exit(2)"])
+def test_a_program_that_fails_before_its_first_step_says_so(record: "Runner", ending: str) -> None:
+    outcome = record(f"import torch\ntorch.ones(2).sum()\n{ending}\n")
+
+    assert outcome.status != 0
+    assert outcome.result["reason"].startswith("the program was ended by ")
+    assert outcome.result["reason"].endswith(" before its first step")
 
 
 def test_a_program_without_torch_says_so_and_is_not_given_it(
@@ -247,24 +310,6 @@ def test_a_module_is_run_as_python_does(record: "Runner", tmp_path: Path) -> Non
     assert outcome.stdout.endswith("package.train package helped\n")
     assert f"['{tmp_path}/package/train.py', 'x']" in outcome.stdout
     assert outcome.result["steps_recorded"] == 5
-
-
-def test_a_program_that_records_itself_goes_first(record: "Runner") -> None:
-    outcome = record("""
-        import torch
-
-        x = torch.ones(4, requires_grad=True)
-        optimizer = torch.optim.SGD([x], lr=0.1)
-        with torch.profiler.profile() as profile:
-            for _ in range(12):
-                x.sum().backward()
-                optimizer.step()
-        print(len([e for e in profile.events() if e.name == "Optimizer.step#SGD.step"]))
-    """)
-
-    assert outcome.status == 0
-    assert outcome.stdout == "12\n"
-    assert "own profiler" in outcome.result["reason"]
 
 
 def test_a_forked_child_ends_without_an_answer(record: "Runner") -> None:

@@ -8,11 +8,11 @@ torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - torch is looked for first
 from selftime.capture import Profile  # noqa: E402 - likewise
-from selftime.capture.facts.settings import Watch, are_flushed, settings  # noqa: E402 - likewise
+from selftime.capture.facts.settings import DenormalDetector, flushes_denormals, pytorch_settings  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 
-told = pytest.mark.skipif(are_flushed() is None, reason="the processor is not asked here")
+told = pytest.mark.skipif(flushes_denormals() is None, reason="the processor is not asked here")
 
 
 def recorded(value: float) -> dict[str, object]:
@@ -28,7 +28,7 @@ def test_settings_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
-    found = settings()
+    found = pytorch_settings()
     torch.set_float32_matmul_precision(before)
 
     assert found["threads"] == torch.get_num_threads()
@@ -44,19 +44,19 @@ def test_settings_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_autocast_is_told_by_its_dtype() -> None:
     with torch.autocast("cpu", torch.bfloat16):
-        assert settings()["autocast"]["cpu"] == "bfloat16"
+        assert pytorch_settings()["autocast"]["cpu"] == "bfloat16"
 
 
 def test_no_device_is_set_up_to_be_asked() -> None:
     was = torch.cuda.is_initialized()
-    mode = settings()["sync_debug_mode"]
+    mode = pytorch_settings()["sync_debug_mode"]
     assert torch.cuda.is_initialized() == was
     assert was or mode is None
 
 
 def test_what_pytorch_does_not_tell_is_null(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.backends.cpu, "get_cpu_capability")
-    assert settings()["cpu_capability"] is None
+    assert pytorch_settings()["cpu_capability"] is None
 
 
 def test_settings_are_in_the_trace(tmp_path: Path) -> None:
@@ -83,23 +83,23 @@ def test_flushed_denormals_are_told() -> None:
         torch.set_flush_denormal(False)
     assert found["flush_denormals"] is True
     assert found["denormals"] is False
-    assert are_flushed() is False
+    assert flushes_denormals() is False
 
 
 @told
 def test_watching_changes_no_arithmetic() -> None:
-    watch = Watch()
-    watch.begin()
+    watch = DenormalDetector()
+    watch.start_watching()
     assert math.ldexp(1.0, -1074) > 0
-    assert watch.met() is not None
+    assert watch.has_detected_denormals() is not None
 
 
 @told
 def test_another_thread_is_not_judged() -> None:
-    watch = Watch()
-    watch.begin()
+    watch = DenormalDetector()
+    watch.start_watching()
     answers: list[bool | None] = []
-    thread = threading.Thread(target=lambda: answers.append(watch.met()))
+    thread = threading.Thread(target=lambda: answers.append(watch.has_detected_denormals()))
     thread.start()
     thread.join()
     assert answers == [None]

@@ -19,7 +19,7 @@ def test_the_users_code_is_told_from_installed_code() -> None:
 
 
 def test_a_name_that_was_cut_is_found_again() -> None:
-    recorded = SourceFiles.recorded(json.__file__)
+    recorded = SourceFiles.recorded_name(json.__file__)
 
     assert recorded == str(Path("json", "__init__.py"))
     assert SourceFiles().user_file(recorded) is None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftime.capture.program.triggers import Trigger, made
+from selftime.capture.program.triggers import RecordingTrigger, parse_trigger
 from selftime.errors import UsageError
 from selftime.ingest.load import load
 from selftime.trace import Trace
@@ -26,10 +26,10 @@ STATE = {"recording": False}
 @pytest.fixture
 def listening(tmp_path: Path) -> Any:
     """A trigger that listens until the test ends, and what it says to do."""
-    begun: list[Trigger] = []
+    begun: list[RecordingTrigger] = []
 
-    def begin(words: str) -> tuple[Trigger, str]:
-        trigger = made(words, tmp_path / "runs")
+    def begin(words: str) -> tuple[RecordingTrigger, str]:
+        trigger = parse_trigger(words, tmp_path / "runs")
         begun.append(trigger)
         return trigger, trigger.begin(lambda: STATE)
 
@@ -38,7 +38,7 @@ def listening(tmp_path: Path) -> Any:
         trigger.end()
 
 
-Listening = Callable[[str], tuple[Trigger, str]]
+Listening = Callable[[str], tuple[RecordingTrigger, str]]
 
 
 def within(seconds: float, ask: Callable[[], bool]) -> bool:
@@ -54,13 +54,13 @@ def test_a_file_that_is_touched_asks_once_each_time(listening: Listening, tmp_pa
     trigger, told = listening("file")
     path = tmp_path / "runs" / "record"
     assert told.endswith(f"touch {path}")
-    assert not trigger.pulled()
+    assert not trigger.take_request()
 
     path.touch()
-    assert within(10, trigger.pulled)
-    assert not within(0.5, trigger.pulled)
+    assert within(10, trigger.take_request)
+    assert not within(0.5, trigger.take_request)
     os.utime(path, (1, 1))
-    assert within(10, trigger.pulled)
+    assert within(10, trigger.take_request)
 
 
 def test_a_file_that_was_there_before_asks_for_nothing(
@@ -70,9 +70,9 @@ def test_a_file_that_was_there_before_asks_for_nothing(
     path.touch()
     trigger, _ = listening(f"file:{path}")
 
-    assert not within(0.5, trigger.pulled)
+    assert not within(0.5, trigger.take_request)
     path.unlink()
-    assert not within(0.5, trigger.pulled)
+    assert not within(0.5, trigger.take_request)
 
 
 def test_a_signal_asks(listening: Listening) -> None:
@@ -80,8 +80,8 @@ def test_a_signal_asks(listening: Listening) -> None:
     assert told.endswith(f"kill -USR1 {os.getpid()}")
 
     os.kill(os.getpid(), signal.SIGUSR1)
-    assert trigger.pulled()
-    assert not trigger.pulled()
+    assert trigger.take_request()
+    assert not trigger.take_request()
     trigger.end()
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
@@ -119,10 +119,10 @@ def test_a_word_on_a_port_asks(listening: Listening) -> None:
     assert asked(home) == (200, STATE)
     assert asked(f"{home}elsewhere")[0] == 404
     assert asked(home, method="POST")[0] == 404
-    assert not trigger.pulled()
+    assert not trigger.take_request()
     assert asked(url, method="POST") == (202, {"asked": True, **STATE})
-    assert trigger.pulled()
-    assert not trigger.pulled()
+    assert trigger.take_request()
+    assert not trigger.take_request()
 
 
 def test_a_page_in_a_browser_may_not_ask(listening: Listening) -> None:
@@ -131,7 +131,7 @@ def test_a_page_in_a_browser_may_not_ask(listening: Listening) -> None:
 
     assert asked(url, method="POST", Origin="https://example.org")[0] == 403
     assert asked(url, method="POST", Host="example.org:80")[0] == 403
-    assert not trigger.pulled()
+    assert not trigger.take_request()
 
 
 def test_a_port_that_is_taken_is_told(listening: Listening) -> None:
@@ -140,13 +140,13 @@ def test_a_port_that_is_taken_is_told(listening: Listening) -> None:
 
     trigger, again = listening(f"http:{port}")
     assert again.startswith(f"port {port} cannot be used: ")
-    assert not trigger.pulled()
+    assert not trigger.take_request()
 
 
 @pytest.mark.parametrize("words", ["", "bell", "http:many", "signal:KILL", "signal:NONE"])
 def test_a_way_that_there_is_not_is_one_sentence(words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="choose"):
-        made(words, tmp_path)
+        parse_trigger(words, tmp_path)
 
 
 @pytest.mark.torch
@@ -200,4 +200,12 @@ def test_a_program_that_nobody_asks_leaves_no_trace(record: "Runner") -> None:
     )
 
     assert outcome.result["traces"] == []
-    assert outcome.result["reason"] == "nothing asked for a recording while steps were made"
+    assert outcome.result["reason"] == "no recording was requested while the program made steps"
+
+
+@pytest.mark.torch
+def test_a_port_is_said_although_nothing_else_is(record: "Runner") -> None:
+    outcome = record("import torch\nprint('done')\n", trigger="http", notify=None)
+
+    assert outcome.stdout == "done\n"
+    assert "selftime: to record, run: curl -X POST http://127.0.0.1:" in outcome.stderr

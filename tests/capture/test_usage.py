@@ -8,16 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from selftime.capture.facts.usage import Instant, Usage, now, used
+from selftime.capture.facts.cpu_usage import (
+    CpuCounters,
+    CpuUsage,
+    cpu_usage_between,
+    read_cpu_counters,
+)
 
-START = Instant(10.0, 2.0, {7: 1.0, 8: 1.0}, {7: 0.5, 8: None}, {0: (10, 0, 5, 100, 0, 0, 0, 0)})
+START = CpuCounters(
+    10.0, 2.0, {7: 1.0, 8: 1.0}, {7: 0.5, 8: None}, {0: (10, 0, 5, 100, 0, 0, 0, 0)}
+)
 
 
 def test_shares_are_of_the_time_between() -> None:
-    after = Instant(
+    after = CpuCounters(
         11.0, 2.5, {7: 1.25, 8: 1.5}, {7: 0.75, 8: 0.5}, {0: (70, 0, 15, 120, 0, 0, 0, 10)}
     )
-    found = used(START, after)
+    found = cpu_usage_between(START, after)
     assert found["wall_s"] == pytest.approx(1.0)
     assert found["process_s"] == pytest.approx(0.5)
     assert found["workers"] == {"count": 2, "cpu_s": pytest.approx(0.75), "queued_s": None}
@@ -28,12 +35,12 @@ def test_shares_are_of_the_time_between() -> None:
 def test_workers_that_came_or_went_are_not_counted() -> None:
     after = replace(START, workers={7: 1.5, 9: 0.5}, queued={7: 0.75, 9: 0.5})
     told = {"count": 1, "cpu_s": pytest.approx(0.5), "queued_s": pytest.approx(0.25)}
-    assert used(START, after)["workers"] == told
+    assert cpu_usage_between(START, after)["workers"] == told
 
 
 def test_what_the_system_does_not_tell_is_null() -> None:
-    silent = Instant(11.0, 2.5, {7: None}, {7: None}, {})
-    found = used(silent, silent)
+    silent = CpuCounters(11.0, 2.5, {7: None}, {7: None}, {})
+    found = cpu_usage_between(silent, silent)
     assert found["workers"] == {"count": 1, "cpu_s": None, "queued_s": None}
     assert found["busy"] is None
     assert found["steal"] is None
@@ -41,14 +48,14 @@ def test_what_the_system_does_not_tell_is_null() -> None:
 
 def test_a_few_ticks_tell_no_share() -> None:
     after = replace(START, cores={0: (15, 0, 5, 105, 0, 0, 0, 0)})
-    assert used(START, after)["busy"] is None
+    assert cpu_usage_between(START, after)["busy"] is None
 
 
 def test_a_system_without_counters_is_read_as_such(tmp_path: Path) -> None:
-    assert now(tmp_path).cores == {}
+    assert read_cpu_counters(tmp_path).cores == {}
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/stat").write_text("cpu  1 2 3\ncpu0 1 2\nintr 5\n")
-    assert now(tmp_path).cores == {}
+    assert read_cpu_counters(tmp_path).cores == {}
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system tells no cores")
@@ -58,21 +65,21 @@ def test_only_cores_that_the_process_may_use_count(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     lines = [f"cpu{core} 1 2 3 4 5 6 7 8 9 10" for core in (own, other)]
     (tmp_path / "proc/stat").write_text("\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *lines]))
-    assert now(tmp_path).cores == {own: (1, 2, 3, 4, 5, 6, 7, 8)}
+    assert read_cpu_counters(tmp_path).cores == {own: (1, 2, 3, 4, 5, 6, 7, 8)}
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="the system tells no processes")
 def test_a_worker_that_computes_is_seen() -> None:
     worker = multiprocessing.get_context("fork").Process(target=_compute)
     worker.start()
-    usage = Usage()
-    assert usage.facts() is None
-    usage.begin()
+    usage = CpuUsage()
+    assert usage.usage_facts() is None
+    usage.read_at_start()
     time.sleep(0.3)
-    usage.end()
+    usage.read_at_end()
     worker.kill()
     worker.join()
-    found = usage.facts()
+    found = usage.usage_facts()
     assert found is not None
     assert found["workers"]["count"] >= 1
     assert 0 < found["workers"]["cpu_s"] <= found["wall_s"] * found["workers"]["count"] + 0.02

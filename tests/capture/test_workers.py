@@ -26,7 +26,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 from torch.utils.data import dataloader
 from torch.utils.data._utils import pin_memory, worker
-from selftime.capture.workers.record import WorkerRecord, facts
+from selftime.capture.workers.record import WorkerRecord, current_worker_facts
 
 class Slow(Dataset):
     def __len__(self):
@@ -63,7 +63,7 @@ def main():
     record.begin()
     {body}
     record.end()
-    Path("facts.json").write_text(json.dumps(facts()))
+    Path("facts.json").write_text(json.dumps(current_worker_facts()))
     folder = Path(record._loop.folder)
     record.stop()
     assert not folder.exists()
@@ -204,7 +204,7 @@ assert ours == plain, (ours, plain)
 def test_without_workers_nothing_is_told(preloaded: Preloaded, tmp_path: Path) -> None:
     body = """
 consumed(DataLoader(Slow(), batch_size=4), 1)
-assert facts() is None
+assert current_worker_facts() is None
 consumed(DataLoader(Slow(), batch_size=4, num_workers=1), 1)
 """
     _, told = run(preloaded, tmp_path, body)

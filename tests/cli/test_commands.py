@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 import selftime
 from selftime.advice import RULES
-from selftime.advice.catalogue import ENTRIES, WITHOUT_RULE
+from selftime.advice.bottleneck_catalogue import BOTTLENECKS, BOTTLENECKS_WITHOUT_RULE
 from selftime.cli import app
 
 EVENTS = [
@@ -138,6 +138,18 @@ def test_the_trace_of_another_tool_is_told(tmp_path: Path) -> None:
     assert line.startswith(f"`{foreign}` is not a trace of PyTorch's profiler: ")
 
 
+def test_a_ledger_alone_is_told_as_that(tmp_path: Path) -> None:
+    ledger = tmp_path / "a.run.jsonl"
+    ledger.write_text(
+        '{"format":"selftime.ledger/1","process":1,"clock":2,"process_began":0,"began":1,'
+        '"own_start":0}\n'
+    )
+    done = say("view", "run", str(tmp_path))
+    assert done.exit_code == 0
+    assert "no step was recorded" in done.stderr
+    assert "is not a trace" not in done.stderr
+
+
 def test_a_value_that_is_no_choice(trace: str) -> None:
     assert "colour" in refused(say("view", "operators", trace, "--by", "colour"))
 
@@ -225,7 +237,7 @@ def test_the_ending_of_a_file_tells_the_format_of_every_command(
 def test_an_ending_that_tells_no_format(trace: str, tmp_path: Path) -> None:
     for words in (("view", "operators", trace), ("advise", trace)):
         line = refused(say(*words, "-o", str(tmp_path / "a.xlsx")))
-        assert "tells no format; add `--format` and one of " in line
+        assert "is not a format; add `--format` with one of " in line
 
 
 def test_a_file_that_cannot_be_written(trace: str, tmp_path: Path) -> None:
@@ -293,9 +305,10 @@ def test_a_rule_that_is_not_there() -> None:
 
 def test_an_entry_of_the_catalogue_is_explained_by_its_rules() -> None:
     assert say("explain", "f1").stdout == say("explain", "single_tensor_optimizer").stdout
-    for entry, reason in WITHOUT_RULE.items():
+    for entry, reason in BOTTLENECKS_WITHOUT_RULE.items():
         assert (
-            " ".join(say("explain", entry).stdout.split()) == f"{entry}, {ENTRIES[entry]}: {reason}"
+            " ".join(say("explain", entry).stdout.split())
+            == f"{entry}, {BOTTLENECKS[entry]}: {reason}"
         )
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from selftime.cli import app
 from selftime.reports.exports import EXPORTS
-from selftime.testing.jobs import simulate
+from selftime.testing.simulated_jobs import simulate_job
 
 EVENTS: list[dict[str, Any]] = [
     {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 10.0, "dur": 20.5},
@@ -41,7 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def job(here: Path) -> Path:
     (here / "job").mkdir()
-    for rank, data in simulate(ranks=2, steps=3).traces.items():
+    for rank, data in simulate_job(ranks=2, steps=3).traces.items():
         (here / "job" / f"rank{rank}.json.gz").write_bytes(gzip.compress(data))
     return here / "job"
 
@@ -59,7 +59,7 @@ def test_every_format_has_a_name_of_its_own(to: str, here: Path) -> None:
     place = "one" + EXPORTS[to].ending if EXPORTS[to].ending else f"one-{to}"
     assert (here / place).exists()
     assert done.stdout.startswith(f"{place}: ")
-    assert "is there already" in refused(say("one.pt.trace.json", "--to", to))
+    assert "exists already" in refused(say("one.pt.trace.json", "--to", to))
     assert say("one.pt.trace.json", "--to", to, "-o", place).exit_code == 0
 
 
@@ -97,8 +97,8 @@ def test_the_input_is_not_overwritten(here: Path) -> None:
     ("words", "why"),
     [
         (("--to", "nonesuch"), "there is no format `nonesuch`; there are chrome, perfetto"),
-        (("--to", "chrome", "--weight", "host"), "`chrome` has no `weight`; folded take"),
-        (("--to", "chrome", "--view", "steps"), "`chrome` has no `views`; parquet and csv take"),
+        (("--to", "chrome", "--weight", "host"), "`weight` is no option of `chrome`, only of"),
+        (("--to", "chrome", "--view", "steps"), "`views` is no option of `chrome`, only of"),
         (("--to", "csv", "--view", "nonesuch"), "there is no view `nonesuch`"),
         (("--to", "chrome", "-o", "no/such/folder.json"), "cannot be written"),
     ],

@@ -121,6 +121,38 @@ def test_the_size_of_what_went_to_a_pipe_is_told(ending: str, here: Path) -> Non
     assert told["bytes"] == (here / "got").stat().st_size > 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "view operators trace.json --format csv",
+        "view operators trace.json --engine local --format csv",
+        "view ranks trace.json --format csv",
+        "advise trace.json --format markdown",
+        "advise trace.json --format json",
+        "sql trace.json 'select 1' --format csv",
+        "check trace.json --budget operators=9 --format json",
+        "compare trace.json trace.json --format json",
+        "check trace.json --write-baseline",
+    ],
+)
+def test_the_trace_itself_is_not_overwritten(command: str, here: Path) -> None:
+    before = Path("trace.json").read_bytes()
+    words = shlex.split(command)
+    option = "--write-baseline" if words[-1] == "--write-baseline" else "-o"
+    for name in ("trace.json", "./trace.json", str(here / "trace.json")):
+        done = CliRunner().invoke(app, [*words, *([option] if option == "-o" else []), name])
+        assert done.exit_code == 2, done.output
+        assert f"is the trace itself; name another file with `{option}`" in done.stderr
+        assert Path("trace.json").read_bytes() == before
+
+
+def test_a_baseline_that_cannot_be_written_names_its_option(here: Path) -> None:
+    words = ["check", "trace.json", "--write-baseline", str(here / "none" / "baseline.json")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "choose another path with `--write-baseline`" in done.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_one_sentence(here: Path) -> None:
     (here / "job").mkdir()
     for rank in range(2):

@@ -1,6 +1,7 @@
 """`selftime run`: the program keeps its output and status; the answer comes on stderr."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
-from selftime.cli.arguments import closed
+from selftime.cli.shared_options import separate_program_arguments
 
 PYTHONPATH = str(Path(selftime.__file__).parents[1])
 
@@ -49,6 +50,11 @@ def run_forked(
     return preloaded.run(["-m", "selftime", "run", *words], cwd=folder, env={**os.environ, **env})
 
 
+def only_line(text: str) -> str:
+    assert text.count("\n") == 1, text
+    return text.removesuffix("\n")
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
@@ -64,7 +70,7 @@ def run_forked(
     ],
 )
 def test_our_options_end_at_the_module(args: list[str], expected: list[str]) -> None:
-    assert closed(args, {"-m", "--module", "-o", "--output"}) == expected
+    assert separate_program_arguments(args, {"-m", "--module", "-o", "--output"}) == expected
 
 
 @pytest.mark.torch
@@ -74,7 +80,7 @@ def test_a_program_keeps_its_output_and_status(tmp_path: Path) -> None:
     done = run("--steps", "2", "-o", "runs", "train.py", "--steps", "7", "-o", "x", folder=tmp_path)
     assert done.returncode == 3, done.stderr
     assert done.stdout == "['--steps', '7', '-o', 'x']\ntrained\n"
-    [trace] = (tmp_path / "runs").iterdir()
+    [trace] = (tmp_path / "runs").glob("*.gz")
     assert "Health" in done.stderr
     assert f"trace saved to runs/{trace.name}" in done.stderr
     assert "Traceback" not in done.stderr
@@ -87,7 +93,7 @@ def test_a_module_runs_quietly(preloaded: Preloaded, tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert done.stdout == "['-m', 'x']\ntrained\n"
     assert "Health" not in done.stderr
-    assert len(list((tmp_path / "selftime-runs").iterdir())) == 1
+    assert len(list((tmp_path / "selftime-runs").glob("*.gz"))) == 1
 
 
 @pytest.mark.torch
@@ -102,7 +108,7 @@ def test_a_program_without_torch(tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text("print('hello')")
     done = run("hello.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    [line] = done.stderr.splitlines()
+    line = only_line(done.stderr)
     assert line.startswith("selftime: nothing was recorded: ")
 
 
@@ -122,7 +128,7 @@ def test_a_program_without_a_stdout(tmp_path: Path, end: str) -> None:
     (tmp_path / "hello.py").write_text(f"import sys\nprint('hello')\n{end}\n")
     done = run("hello.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "hello\n")
-    [line] = done.stderr.splitlines()
+    line = only_line(done.stderr)
     assert line.startswith("selftime: nothing was recorded: ")
 
 
@@ -132,7 +138,7 @@ def test_a_package_without_main_is_one_sentence(tmp_path: Path) -> None:
     for target in ("package", "package.none"):
         done = run("-m", target, folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
-        [line] = done.stderr.splitlines()
+        line = only_line(done.stderr)
         assert line.startswith("Error: ")
         assert f"`{target}`" in line
 
@@ -148,16 +154,27 @@ def test_a_folder_with_main_is_a_program(tmp_path: Path) -> None:
 def test_sizes_are_told_in_units(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     said = run_forked(preloaded, "--max-bytes", "1", "train.py", folder=tmp_path).stderr
-    assert "KiB of trace, more than 1 B: one is recorded without Python's frames" in said
+    assert re.search(r"[KM]iB of trace, more than 1 B: one is recorded without Python frames", said)
 
 
 @pytest.mark.torch
-def test_an_output_that_is_a_file(preloaded: Preloaded, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limits", [[], ["--max-bytes", "1"]])
+def test_an_output_that_is_a_file(preloaded: Preloaded, tmp_path: Path, limits: list[str]) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    done = run_forked(preloaded, "-o", "train.py", "train.py", folder=tmp_path)
+    done = run_forked(preloaded, *limits, "-o", "train.py", "train.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (3, "[]\ntrained\n")
-    [line] = done.stderr.splitlines()
+    line = only_line(done.stderr)
     assert line.startswith("selftime: nothing was recorded: ")
+    assert "is a file" in line
+
+
+@pytest.mark.torch
+def test_a_ledger_that_cannot_be_written(preloaded: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    done = run_forked(preloaded, "--light", "-o", "train.py", "train.py", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "[]\ntrained\n")
+    line = only_line(done.stderr)
+    assert line.startswith("selftime: the ledger of the run could not be written: ")
     assert "is a file" in line
 
 
@@ -166,3 +183,41 @@ def test_a_module_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "nonesuch" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+JOB = """
+import os, sys, tempfile
+import torch
+import torch.distributed as dist
+
+def train(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(30):
+        net(torch.ones(4)).sum().backward()
+        for parameter in net.parameters():
+            dist.all_reduce(parameter.grad)
+        optimizer.step()
+    dist.destroy_process_group()
+
+children = []
+for rank in range(2):
+    pid = os.fork()
+    if not pid:
+        train(rank, os.path.join(os.getcwd(), "store"))
+        sys.exit()
+    children.append(pid)
+for pid in children:
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.torch
+def test_a_job_is_answered_for_all_of_its_ranks(preloaded: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(JOB)
+    said = run_forked(preloaded, "train.py", folder=tmp_path).stderr
+
+    assert "recorded 5 steps in each of 2 processes:" in said
+    assert "this answer is for 2 ranks; for one: selftime-runs/" in said
+    assert "2 ranks" in said.partition("this answer")[0].partition("in each of 2 processes:")[2]

@@ -77,7 +77,7 @@ def test_of_jobs_the_same_rank_is_compared(tmp_path: Path) -> None:
             record(program, tmp_path / side, f"rank{rank}")
     sides = [str(tmp_path / side) for side in ("before", "after")]
     done = run(*sides, "--format", "json")
-    assert "Compared is rank 2" in done.stderr
+    assert "Comparing rank 2" in done.stderr
     told = json.loads(done.stdout)
     assert [Path(told[side]).name for side in ("before", "after")] == ["rank2.json"] * 2
     refused = run(*sides, "--rank", "1")

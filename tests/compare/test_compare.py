@@ -31,6 +31,10 @@ def recorded(tmp_path: Path) -> Recorded:
     return make
 
 
+OF_RUNS = ("run_parts", "run_steps")
+"""The tables that have rows where both recordings have a ledger: `test_runs.py` has them."""
+
+
 def told(found: Comparison) -> dict[str, list[str | None]]:
     return {name: table["verdict"].to_list() for name, table in found.tables().items()}
 
@@ -48,7 +52,7 @@ def test_a_recording_does_not_differ_from_itself(recorded: Recorded) -> None:
     found = compare(trace, trace)
     assert found.notes == ()
     for name, table in found.tables().items():
-        assert table.height, name
+        assert table.height or name in OF_RUNS, name
         assert (table["difference"] == 0).all()
         assert table["verdict"].null_count() == table.height
 
@@ -59,6 +63,8 @@ def test_the_other_way_round_is_the_negative(recorded: Recorded) -> None:
     there, back = compare(before, after), compare(after, before)
     other = {"new": "gone", "gone": "new", "slower": "faster", "faster": "slower"}
     for name, table in there.tables().items():
+        if name in OF_RUNS:
+            continue
         key = TABLES[name].columns[0].name
         swapped = back.tables()[name].select(
             key,
@@ -137,7 +143,7 @@ def test_modules_that_only_one_recorded_are_left_out_and_told(recorded: Recorded
     found = compare(plain, framed)
     assert (found.tree["difference"] == 0).all()
     assert set(found.tree["kind"]) == {"operator"}
-    assert [note for note in found.notes if "only in the second recording" in note]
+    assert [note for note in found.notes if "only the second recording has" in note]
     both = compare(framed, framed)
     assert set(both.tree["path"]) >= {"Net", "Net > aten::addmm"}
 

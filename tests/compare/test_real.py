@@ -7,8 +7,8 @@ import pytest
 from tests.compare.programs import total
 
 from selftime.compare import Comparison, compare
-from selftime.compare.baselines import Baseline
-from selftime.compare.check import check
+from selftime.compare.baseline_files import Baseline
+from selftime.compare.limit_checks import check_recording
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
@@ -43,8 +43,11 @@ def test_no_recording_differs_from_itself(name: str) -> None:
         assert (table["difference"] == 0).all()
         assert table["verdict"].null_count() == table.height
     assert found.tree["after"].sum() == pytest.approx(total(found.tree, "before"))
-    baseline = Baseline.of(trace)
-    assert {one.state for one in check(trace, baseline=baseline).checked} <= {"within", "unknown"}
+    baseline = Baseline.from_trace(trace)
+    assert {one.state for one in check_recording(trace, baseline=baseline).checked} <= {
+        "within",
+        "unknown",
+    }
 
 
 def test_workers_that_load_beside_the_steps() -> None:

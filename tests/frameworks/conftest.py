@@ -36,7 +36,7 @@ class Ended:
     @property
     def files(self) -> list[Path]:
         """Everything in the folder of recordings, temporary files too."""
-        return sorted(self.folder.glob("selftime-runs/*"))
+        return sorted(self.folder.glob("selftime-runs/*.gz"))
 
     @property
     def trace(self) -> Any:

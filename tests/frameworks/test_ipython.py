@@ -70,7 +70,7 @@ def test_a_cell_that_makes_steps_is_recorded_by_steps(
 
     assert shell.result.success, shell.text
     assert len(shell.answers) == 1
-    (file,) = tmp_path.glob("selftime-runs/*")
+    (file,) = tmp_path.glob("selftime-runs/*.gz")
     assert steps(selftime.load(file)) == 3
 
 
@@ -86,7 +86,7 @@ def test_a_cell_without_steps_is_recorded_as_a_whole(shell: Shell) -> None:
 def test_each_run_of_a_cell_is_a_recording(shell: Shell, tmp_path: Path) -> None:
     shell.run(TRAINING)
     shell.run(TRAINING)
-    assert len(list(tmp_path.glob("selftime-runs/*"))) == 2
+    assert len(list(tmp_path.glob("selftime-runs/*.gz"))) == 2
 
 
 def test_a_statement_keeps_its_value(shell: Shell) -> None:
@@ -119,7 +119,7 @@ def test_an_error_in_the_cell_is_shown_as_usual(shell: Shell) -> None:
         ("%selftime --steps many x", "`--steps` is `many`"),
         ("%selftime --steps 0 x", "`steps` of `%selftime` is 0"),
         ("%selftime", "there is nothing to record"),
-        ("%%selftime x = 1\ny = 2", "the code is in the cell"),
+        ("%%selftime x = 1\ny = 2", "write the code in the cell"),
     ],
 )
 def test_wrong_words_are_told_in_a_sentence(shell: Shell, cell: str, sentence: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - only where torch is
-from selftime.advice.gate import gate  # noqa: E402 - likewise
 from selftime.advice.replay import replay_of  # noqa: E402 - likewise
+from selftime.advice.step_statistics import step_statistics  # noqa: E402 - likewise
 
 pytestmark = [
     pytest.mark.torch,
@@ -55,7 +55,7 @@ def test_device_times_are_torchs(prof: Any) -> None:
 
 def test_the_replay_repeats_the_recording(prof: Any) -> None:
     trace = prof.trace()
-    limits = gate(trace)
+    limits = step_statistics(trace)
     assert limits is not None
     replayed = replay_of(trace).step_time() / 1e6
     steps = trace.view("steps")["device_time"].drop_nulls().to_numpy() / 1e6

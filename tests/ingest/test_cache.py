@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from selftime.ingest import cache as caching
-from selftime.ingest.cache import Cache, file_stamp
+from selftime.ingest import trace_cache as caching
 from selftime.ingest.load import load
+from selftime.ingest.trace_cache import TraceCache, file_stamp
 from selftime.trace import Trace
 
 
@@ -46,7 +46,7 @@ def spoil(path: Path) -> None:
 
 
 def entries() -> list[Path]:
-    folder = Cache().entries
+    folder = TraceCache().entries
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
@@ -59,8 +59,8 @@ def test_the_second_time_the_file_is_not_read(path: Path) -> None:
 def test_the_cache_of_the_cache_is_the_same(path: Path) -> None:
     first = read(path)
     second = read(path)
-    Cache().write("copy", None, second)
-    third = Cache().read("copy", str(path))
+    TraceCache().write_trace("copy", None, second)
+    third = TraceCache().read_by_content_hash("copy", str(path))
     assert third is not None
     assert_same(third, first)
 
@@ -110,13 +110,13 @@ def test_a_damaged_entry_is_built_anew(
 @pytest.mark.parametrize("content", ["", "../../etc", "x" * 64, "\udcff"])
 def test_a_damaged_index_is_no_way_out(content: str, path: Path) -> None:
     first = read(path)
-    (Cache().index / file_stamp(path)).write_bytes(content.encode("utf-8", "surrogateescape"))
+    (TraceCache().index / file_stamp(path)).write_bytes(content.encode("utf-8", "surrogateescape"))
     assert_same(read(path), first)
 
 
 def test_another_format_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = read(path)
-    monkeypatch.setattr(caching, "FORMAT", caching.FORMAT + 1)
+    monkeypatch.setattr(caching, "CACHE_FORMAT_VERSION", caching.CACHE_FORMAT_VERSION + 1)
     assert entries() == []
     assert_same(read(path), first)
     assert len(entries()) == 1
@@ -180,21 +180,21 @@ def test_beyond_its_limit_the_longest_unused_goes_first(
     read(path)
     [first] = entries()
     size = sum(file.stat().st_size for file in first.iterdir())
-    older = Cache().entries.with_name("tables-1") / "entry"
+    older = TraceCache().entries.with_name("tables-1") / "entry"
     older.mkdir(0o700, parents=True)
     older.parent.chmod(0o700)
     (older / "slices.arrow").write_bytes(b"x")
     os.utime(older, (1, 1))
     os.utime(first, (2, 2))
 
-    monkeypatch.setattr(caching, "_LIMIT", 3 * size)
+    monkeypatch.setattr(caching, "_MAX_CACHE_BYTES", 3 * size)
     second = tmp_path / "second.json"
     second.write_bytes(path.read_bytes().replace(b"aten::addmm", b"aten::bmmmm"))
     read(second)
     assert older.exists()
     assert len(entries()) == 2
 
-    monkeypatch.setattr(caching, "_LIMIT", 1)
+    monkeypatch.setattr(caching, "_MAX_CACHE_BYTES", 1)
     third = tmp_path / "third.json"
     third.write_bytes(path.read_bytes().replace(b"aten::addmm", b"aten::cmmmm"))
     newest = read(third)

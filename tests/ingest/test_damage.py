@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import polars as pl
 import pytest
 
-from selftime.ingest.text import document as chunking
+from selftime.ingest.text import trace_parsing as chunking
 from selftime.trace import Trace
 
 N: Final = 40
@@ -84,13 +84,15 @@ TYPES: Final = {
     "21a text for a thread": Case(with_one(event(20, pid="Spans", tid="stream 7"))),
     "21b large threads": Case(with_one(event(20, pid=-1, tid=2**64 - 1))),
     "21c a thread with a fraction": Case(with_one(event(20, tid=7.0))),
-    "21d no thread": Case(with_one(ODD.replace('"pid": 1, "tid": 1, ', "")), words=("no process",)),
-    "22a no args": Case(with_one(ODD.partition(', "args"')[0] + "}")),
-    "22b args null": Case(with_one(event(20, args=None)), words=("no object",)),
-    "22b args a list": Case(
-        with_one(event(20, args=[1, {"External id": 2}])), words=("no object",)
+    "21d no thread": Case(
+        with_one(ODD.replace('"pid": 1, "tid": 1, ', "")), words=("a process or",)
     ),
-    "22b args a string": Case(with_one(event(20, args="x")), words=("no object",)),
+    "22a no args": Case(with_one(ODD.partition(', "args"')[0] + "}")),
+    "22b args null": Case(with_one(event(20, args=None)), words=("not an object",)),
+    "22b args a list": Case(
+        with_one(event(20, args=[1, {"External id": 2}])), words=("not an object",)
+    ),
+    "22b args a string": Case(with_one(event(20, args="x")), words=("not an object",)),
     "22c no name": Case(with_one(event(20, name=None)), words=("no name",)),
     "22c empty name": Case(with_one(event(20, name="")), words=("no name",)),
     "22d a number for a name": Case(with_one(event(20, name=20))),
@@ -105,10 +107,10 @@ TYPES: Final = {
     "25h an unknown phase": Case(
         whole([event(n) for n in range(N)] + [event(N, ph="?")]), words=("unknown phase",)
     ),
-    "29a negative duration": Case(with_one(event(20, dur=-1)), words=("no end",)),
+    "29a negative duration": Case(with_one(event(20, dur=-1)), words=("without an end",)),
     "29b no duration": Case(with_one(event(20, dur=0))),
     "29 a time beyond all": Case(with_one(event(20, ts=10**40)), words=("no time",)),
-    "29 a duration beyond all": Case(with_one(event(20, dur=9 * 10**15)), words=("no end",)),
+    "29 a duration beyond all": Case(with_one(event(20, dur=9 * 10**15)), words=("an end",)),
     "32 display unit": Case(GOOD.replace(b'"schemaVersion"', b'"displayTimeUnit": "ns", "s"')),
 }
 
@@ -142,7 +144,7 @@ def test_what_is_sound_comes_back(case: Case, packed: Callable[[bytes], bytes], 
 def test_wherever_chunks_are_cut(
     case: Case, size: int, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     check(read(case.text), case)
 
 

@@ -11,7 +11,7 @@ from damage import LEAST, Sample, damaged, outcome
 from layouts import LAYOUTS
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.text import document as chunking
+from selftime.ingest.text import trace_parsing as chunking
 from selftime.trace import Trace
 
 ROUNDS: Final = 30
@@ -59,7 +59,7 @@ def accounted(trace: Trace) -> int:
 def test_cut_off_anywhere(
     size: int, text: bytes, read: Read, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     begin = text.index(b'"traceEvents"') + len('"traceEvents": [')
     end = text.rindex(b'"traceName"')
     begins = [
@@ -79,7 +79,7 @@ def test_cut_off_anywhere(
 def test_a_flipped_byte_costs_an_event_at_most(
     size: int, text: bytes, read: Read, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     begin = text.index(b'"traceEvents"') + len('"traceEvents": [')
     end = text.rindex(b'"traceName"') - 4
     for _ in range(ROUNDS):
@@ -93,7 +93,7 @@ def test_a_flipped_byte_costs_an_event_at_most(
 def test_many_flipped_bytes(
     text: bytes, read: Read, dice: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", 500)
     for _ in range(ROUNDS):
         attempt(read, flipped(dice, text, dice.randrange(1, 60)))
 

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 from polars.testing import assert_frame_equal
 
-from selftime.ingest import workers
-from selftime.ingest.text import document as chunking
+from selftime.ingest import decoding_workers
+from selftime.ingest.text import trace_parsing as chunking
 from selftime.trace import Trace
 
 Document = dict[str, Any]
@@ -150,7 +150,7 @@ def test_tables_do_not_depend_on_where_chunks_are_cut(
 ) -> None:
     data = layout(document).encode()
     expected = read(data)
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     assert_same(read(data), expected)
 
 
@@ -188,7 +188,7 @@ def test_what_looks_like_an_event_within_one_is_none(
     expected = read(data)
     names = sorted(event["name"] for event in odd["traceEvents"])
     assert sorted(expected.slices["name"].to_list()) == names
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     found = read(data)
     assert found.repairs.is_empty()
     assert_same(found, expected)
@@ -200,7 +200,7 @@ def test_several_processes_read_the_same(
 ) -> None:
     data = json.dumps(lookalikes(document)).encode()
     expected = read(data)
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", 700)
-    monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", 700)
+    monkeypatch.setattr(decoding_workers, "_MIN_FILE_BYTES_FOR_PROCESSES", 0)
     monkeypatch.setenv("SELFTIME_WORKERS", "2")
     assert_same(read(data), expected)

@@ -17,7 +17,7 @@ from hostile_pickles import PICKLES, SOUND
 from tests.ingest.conftest import Read
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.snapshots.snapshot import read_snapshot
+from selftime.ingest.snapshots.allocator_snapshot import read_snapshot
 
 SHARE: Final = 20
 """Of the size at which the cost is measured, tests take so small a part."""

@@ -75,7 +75,7 @@ def test_launches_that_share_a_correlation_are_not_joined(read: Read) -> None:
     trace = read_events(read, call(0, 7), call(5, 7), kernel(10, 7))
     assert trace.slices["launch"].null_count() == 3
     assert trace.repairs.select("fault", "count").rows() == [
-        ("launches that share a correlation: not linked", 2)
+        ("launches that share a correlation id: not linked", 2)
     ]
 
 

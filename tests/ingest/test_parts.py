@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import workers
+from selftime.ingest import decoding_workers
+from selftime.ingest.decoding_workers import open_chunk_decoder
 from selftime.ingest.load import load
-from selftime.ingest.text import document as chunking
-from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.file_text import FileText, file_text
+from selftime.ingest.text import trace_parsing as chunking
+from selftime.ingest.text.file_text_window import FileTextWindow, open_file_text
 from selftime.ingest.text.hashed_file import FilePart, HashedFile
-from selftime.ingest.workers import open_decoder
+from selftime.ingest.text.trace_parsing import parse_all_traces
 from selftime.trace import Trace
 
 COUNT = 300
@@ -21,7 +21,7 @@ COUNT = 300
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", 4_000)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", 4_000)
     events = [
         {"ph": "X", "cat": "cpu_op", "name": f"op{n}", "pid": 1, "tid": 1, "ts": 9 * n, "dur": 5}
         for n in range(COUNT)
@@ -35,19 +35,19 @@ def content_of(path: Path) -> str:
     """What a file is known by once it is read in parts."""
     with path.open("rb") as file:
         whole = HashedFile(file, path.stat().st_size, str(path))
-        text = file_text(whole, None)
-        assert isinstance(text, FileText)
-        with open_decoder(whole.size) as reading:
-            [document] = read_documents(text, reading)
+        text = open_file_text(whole, None)
+        assert isinstance(text, FileTextWindow)
+        with open_chunk_decoder(whole.size) as reading:
+            [document] = parse_all_traces(text, reading)
     assert sum(sum(chunk.phases.values()) for chunk in document.chunks) == COUNT
-    return whole.content()
+    return whole.hash_hex()
 
 
 def test_a_file_is_known_by_its_bytes_and_not_by_who_reads_them(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = content_of(path)
-    monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(decoding_workers, "_MIN_FILE_BYTES_FOR_PROCESSES", 0)
     monkeypatch.setenv("SELFTIME_WORKERS", "2")
     assert content_of(path) == here
 
@@ -64,15 +64,15 @@ def test_a_byte_anywhere_makes_it_another_file(path: Path, place: bytes) -> None
 def test_a_part_that_cannot_be_read_is_told_in_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(decoding_workers, "_MIN_FILE_BYTES_FOR_PROCESSES", 0)
     monkeypatch.setenv("SELFTIME_WORKERS", "2")
-    take = FileText.take
+    take = FileTextWindow.take_bytes
 
-    def gone(text: FileText, count: int) -> FilePart:
+    def gone(text: FileTextWindow, count: int) -> FilePart:
         part = take(text, count)
         return FilePart(f"{part.path}.gone", part.offset, part.size)
 
-    monkeypatch.setattr(FileText, "take", gone)
+    monkeypatch.setattr(FileTextWindow, "take_bytes", gone)
     with pytest.raises(UnreadableTrace, match="cannot be read: No such file or directory"):
         load(path, cache=False)
 

@@ -15,10 +15,10 @@ from tests.reports.exports.drawn import everything
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.ingest.perfetto.messages import is_perfetto
-from selftime.ingest.text.trace_in_file import load_trace_in_file
+from selftime.ingest.perfetto.protobuf_messages import is_perfetto_trace
+from selftime.ingest.text.event_positions import load_trace_with_event_positions
 from selftime.reports.exports import export
-from selftime.reports.exports.wire import field
+from selftime.reports.exports.protobuf_encoding import encode_field
 from selftime.trace import Trace
 
 HOST, STREAM = 11, 12
@@ -33,39 +33,59 @@ def real_traces() -> Path:
 
 
 def packet(*parts: bytes) -> bytes:
-    return field(1, b"".join((*parts, field(10, 1))))
+    return encode_field(1, b"".join((*parts, encode_field(10, 1))))
 
 
 def annotation(key: str, value: Any) -> bytes:
-    name = field(10, key)
+    name = encode_field(10, key)
     if isinstance(value, list):
-        return field(4, name + b"".join(field(12, field(4, one)) for one in value))
-    return field(4, name + (field(4, value) if isinstance(value, int) else field(6, value)))
+        return encode_field(
+            4, name + b"".join(encode_field(12, encode_field(4, one)) for one in value)
+        )
+    return encode_field(
+        4, name + (encode_field(4, value) if isinstance(value, int) else encode_field(6, value))
+    )
 
 
 def begin(time: int, track: int, name: int, category: int, **args: Any) -> bytes:
     told = b"".join(annotation(key, value) for key, value in args.items())
-    event = field(9, 1) + field(11, track) + field(10, name) + field(3, category) + told
-    return packet(field(8, time), field(13, 2), field(11, event))
+    event = (
+        encode_field(9, 1)
+        + encode_field(11, track)
+        + encode_field(10, name)
+        + encode_field(3, category)
+        + told
+    )
+    return packet(encode_field(8, time), encode_field(13, 2), encode_field(11, event))
 
 
 def end(time: int, track: int) -> bytes:
-    return packet(field(8, time), field(11, field(9, 2) + field(11, track)))
+    return packet(
+        encode_field(8, time), encode_field(11, encode_field(9, 2) + encode_field(11, track))
+    )
 
 
 def interned(kind: int, *texts: str) -> bytes:
     return b"".join(
-        field(kind, field(1, number) + field(2, text)) for number, text in enumerate(texts, 1)
+        encode_field(kind, encode_field(1, number) + encode_field(2, text))
+        for number, text in enumerate(texts, 1)
     )
 
 
 def thread(uuid: int, parent: int, pid: int, tid: int, name: str) -> bytes:
-    told = field(1, pid) + field(2, tid) + field(5, name)
-    return packet(field(60, field(1, uuid) + field(5, parent) + field(4, told)))
+    told = encode_field(1, pid) + encode_field(2, tid) + encode_field(5, name)
+    return packet(
+        encode_field(60, encode_field(1, uuid) + encode_field(5, parent) + encode_field(4, told))
+    )
 
 
 def process(uuid: int, pid: int, name: str) -> bytes:
-    return packet(field(60, field(1, uuid) + field(3, field(1, pid) + field(6, name))))
+    return packet(
+        encode_field(
+            60,
+            encode_field(1, uuid) + encode_field(3, encode_field(1, pid) + encode_field(6, name)),
+        )
+    )
 
 
 def pytorch() -> bytes:
@@ -78,7 +98,7 @@ def pytorch() -> bytes:
             thread(HOST, 1, 70, 71, "thread 71"),
             process(2, 5000, "GPU 0"),
             thread(STREAM, 2, 5000, 7, "stream 7"),
-            packet(field(13, 1), field(12, names + cats)),
+            packet(encode_field(13, 1), encode_field(12, names + cats)),
             begin(1_000, HOST, 1, 1, correlation=5),
             begin(3_000, HOST, 1, 1, correlation=6),
             end(2_500, HOST),
@@ -151,10 +171,10 @@ def test_a_file_without_events_is_refused(read: Read) -> None:
 @pytest.mark.parametrize(
     ("odd", "why"),
     [
-        (packet(field(50, b"x")), "its packets are compressed: give the trace as JSON"),
+        (packet(encode_field(50, b"x")), "its packets are compressed: give the trace as JSON"),
         (
-            packet(field(8, 5), field(58, 64), field(11, field(9, 1))),
-            "its times are by a clock of its own: give the trace as JSON",
+            packet(encode_field(8, 5), encode_field(58, 64), encode_field(11, encode_field(9, 1))),
+            "its times are relative to a clock of their own: give the trace as JSON",
         ),
     ],
 )
@@ -168,7 +188,7 @@ def test_what_is_not_supported_is_one_sentence(odd: bytes, why: str, read: Read)
     [b"", b"\n", b"\n\x00", b'\n{"traceEvents": []}', b"\n\x0b\x08\x01\x12\x07/host:C", b"\nabc"],
 )
 def test_other_files_are_not_taken_for_it(head: bytes) -> None:
-    assert not is_perfetto(head)
+    assert not is_perfetto_trace(head)
 
 
 @given(st.data())
@@ -189,15 +209,23 @@ def test_a_damaged_file_is_read_or_refused(
 
 def test_a_number_may_come_to_mean_another_text(read: Read) -> None:
     def texts(of: str) -> bytes:
-        return packet(field(12, interned(2, of) + interned(1, "cpu_op") + interned(29, of)))
+        return packet(encode_field(12, interned(2, of) + interned(1, "cpu_op") + interned(29, of)))
 
     def told(time: int) -> bytes:
-        argument = field(4, field(10, "Input type") + field(17, 1))
-        event = field(9, 1) + field(11, HOST) + field(10, 1) + field(3, 1) + argument
-        return packet(field(8, time), field(11, event)) + end(time + 5, HOST)
+        argument = encode_field(4, encode_field(10, "Input type") + encode_field(17, 1))
+        event = (
+            encode_field(9, 1)
+            + encode_field(11, HOST)
+            + encode_field(10, 1)
+            + encode_field(3, 1)
+            + argument
+        )
+        return packet(encode_field(8, time), encode_field(11, event)) + end(time + 5, HOST)
 
     head = process(1, 70, "python") + thread(HOST, 1, 70, 71, "main")
-    trace = read(head + texts("one") + told(10) + packet(field(13, 1)) + texts("two") + told(20))
+    trace = read(
+        head + texts("one") + told(10) + packet(encode_field(13, 1)) + texts("two") + told(20)
+    )
     assert trace.slices["name"].to_list() == ["one", "two"]
     assert trace.op_args["input_types"].to_list() == ["one", "two"]
 
@@ -205,4 +233,4 @@ def test_a_number_may_come_to_mean_another_text(read: Read) -> None:
 def test_commands_that_copy_text_say_how_to_get_some(tmp_path: Path) -> None:
     (tmp_path / "a.pftrace").write_bytes(pytorch())
     with pytest.raises(UnreadableTrace, match="in Perfetto's format: make JSON of it with"):
-        load_trace_in_file(tmp_path / "a.pftrace")
+        load_trace_with_event_positions(tmp_path / "a.pftrace")

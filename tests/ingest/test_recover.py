@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from selftime.ingest.damage.recover import recover
+from selftime.ingest.damage.event_recovery import recover_events
 from selftime.ingest.damage.repair_json import repair_json
-from selftime.ingest.events.event import value_decoder
+from selftime.ingest.events.event_types import value_decoder
 
 A = b'{"ph": "X", "name": "a"}'
 B = b'{"ph": "X", "name": "b"}'
@@ -39,7 +39,7 @@ def test_the_decoder_says_where_a_text_is_damaged(text: bytes, words: str) -> No
     ],
 )
 def test_the_end_of_the_array(text: bytes, rest: bytes, last: bool) -> None:
-    found = recover(text, last=last)
+    found = recover_events(text, is_last_chunk=last)
     assert [event["name"] for event in found.objects] == ["a", "b"]
     assert found.ended
     assert text[found.rest :] == rest
@@ -47,7 +47,7 @@ def test_the_end_of_the_array(text: bytes, rest: bytes, last: bool) -> None:
 
 def test_a_cut_event_is_left_for_the_next_chunk() -> None:
     text = b'%b, {"ph": "X", "args": {"list": [%b, {"ph"' % (A, B)
-    found = recover(text, last=False)
+    found = recover_events(text, is_last_chunk=False)
     assert [event["name"] for event in found.objects] == ["a"]
     assert text[found.rest :].startswith(b'{"ph": "X", "args"')
     assert not found.faults
@@ -55,7 +55,7 @@ def test_a_cut_event_is_left_for_the_next_chunk() -> None:
 
 def test_a_cut_event_is_lost_at_the_end_of_the_file() -> None:
     text = b'%b, {"ph": "X", "args": {"list": [%b, {"ph"' % (A, B)
-    found = recover(text, last=True)
+    found = recover_events(text, is_last_chunk=True)
     assert [event["name"] for event in found.objects] == ["a"]
     assert [(what, lost) for what, _, lost, _ in found.faults] == [
         ("the file ends inside an event", 1)
@@ -64,7 +64,7 @@ def test_a_cut_event_is_lost_at_the_end_of_the_file() -> None:
 
 def test_events_that_begin_with_an_unknown_key() -> None:
     text = b'%b, {"of": "tomorrow", "ph": "X"}, %b, x' % (A, B)
-    assert len(recover(text, last=True).objects) == 3
+    assert len(recover_events(text, is_last_chunk=True).objects) == 3
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime import schema
-from selftime.ingest.table_file import Layout, read_tables, write_tables
+from selftime.ingest.table_file import TableFileLayout, read_tables, write_tables
 
 ROWS = 1000
 
@@ -77,7 +77,7 @@ def test_what_is_read_is_what_was_written(
 ) -> None:
     expected = some(tables)
     layout = write_tables(tmp_path / "tables", expected)
-    told = msgspec.convert(msgspec.to_builtins(layout), Layout)
+    told = msgspec.convert(msgspec.to_builtins(layout), TableFileLayout)
     assert_same(read_tables(tmp_path / "tables", told), expected)
 
 
@@ -85,9 +85,9 @@ READING = """
 import sys
 from pathlib import Path
 import msgspec, polars as pl
-from selftime.ingest.table_file import Layout, read_tables
+from selftime.ingest.table_file import TableFileLayout, read_tables
 before = pl.Series(sys.argv[2:], dtype=pl.Categorical)
-told = msgspec.json.decode(Path(sys.argv[1] + ".json").read_bytes(), type=Layout)
+told = msgspec.json.decode(Path(sys.argv[1] + ".json").read_bytes(), type=TableFileLayout)
 for name, table in read_tables(Path(sys.argv[1]), told).items():
     print(name, table.with_columns(pl.col(pl.Categorical).cast(pl.String)).hash_rows().sum())
 """
@@ -166,5 +166,5 @@ def test_a_layout_beyond_the_file_is_refused(
     layout = write_tables(tmp_path / "tables", tables)
     told = msgspec.to_builtins(layout)
     told["tables"]["slices"]["start"][0] += 1  # one row more than there are bytes
-    with pytest.raises(ValueError, match="within the file"):
-        read_tables(tmp_path / "tables", msgspec.convert(told, Layout))
+    with pytest.raises(ValueError, match="beyond the end of the file"):
+        read_tables(tmp_path / "tables", msgspec.convert(told, TableFileLayout))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.ingest.events.event import NO_INT
-from selftime.ingest.times.nanoseconds import EXACT_BELOW, nanoseconds
+from selftime.ingest.events.event_types import NO_INT
+from selftime.ingest.times.nanosecond_conversion import MAX_EXACT_DOUBLE_US, nanoseconds
 
 MOST = 2**63 - 1
 
@@ -60,7 +60,7 @@ def test_exponents(digits: int, exponent: int) -> None:
     assert of(*texts) == [exact(f"{digits}e{exponent}")] * 3
 
 
-@given(st.integers(-int(EXACT_BELOW) * 1000 + 1, int(EXACT_BELOW) * 1000 - 1))
+@given(st.integers(-int(MAX_EXACT_DOUBLE_US) * 1000 + 1, int(MAX_EXACT_DOUBLE_US) * 1000 - 1))
 def test_doubles_of_three_decimals_are_exact_below_the_limit(ns: int) -> None:
     assert nanoseconds([float(microseconds(ns))]).tolist() == [ns]
 

@@ -81,9 +81,9 @@ def test_every_event_is_counted(path: Path) -> None:
 def test_every_complete_event_is_a_slice_or_a_memory_record(path: Path) -> None:
     def category(event: dict[str, Any]) -> str:
         lower = (event.get("cat") or "").lower()
-        return names.CURRENT_CATEGORY.get(lower, lower)
+        return names.CURRENT_CATEGORY_BY_OLD_NAME.get(lower, lower)
 
-    memory = {names.ALLOCATION, names.OUT_OF_MEMORY}
+    memory = {names.ALLOCATION_EVENT, names.OUT_OF_MEMORY_EVENT}
     events = file_of(path)["traceEvents"]
     complete = [e for e in events if e["ph"] == "X" and e["name"] not in memory]
     trace = trace_of(path)
@@ -96,8 +96,10 @@ def test_every_complete_event_is_a_slice_or_a_memory_record(path: Path) -> None:
 def test_every_time_is_exact(path: Path) -> None:
     """Starts and durations are those of the text in decimal arithmetic, clipped ones as written."""
     events = [e for e in file_of(path)["traceEvents"] if e["ph"] == "X" and "dur" in e]
-    starts = [int(Decimal(e["ts"]) * 1000) for e in events if e["name"] != names.ALLOCATION]
-    durations = [int(Decimal(e["dur"]) * 1000) for e in events if e["name"] != names.ALLOCATION]
+    starts = [int(Decimal(e["ts"]) * 1000) for e in events if e["name"] != names.ALLOCATION_EVENT]
+    durations = [
+        int(Decimal(e["dur"]) * 1000) for e in events if e["name"] != names.ALLOCATION_EVENT
+    ]
     trace = trace_of(path)
     base = int(file_of(path).get("baseTimeNanoseconds") or 0)
     zero = min(starts + [int(Decimal(e["ts"]) * 1000) for e in _memory(path)])
@@ -108,7 +110,7 @@ def test_every_time_is_exact(path: Path) -> None:
 
 
 def _memory(path: Path) -> list[dict[str, Any]]:
-    return [e for e in file_of(path)["traceEvents"] if e.get("name") == names.ALLOCATION]
+    return [e for e in file_of(path)["traceEvents"] if e.get("name") == names.ALLOCATION_EVENT]
 
 
 @every_trace
@@ -151,7 +153,9 @@ def test_clipping_moves_times_by_rounding_only(path: Path) -> None:
 @every_trace
 def test_device_work_is_linked_to_its_launch(path: Path) -> None:
     trace = trace_of(path)
-    device = trace.slices.filter(pl.col("category").cast(pl.String).is_in(names.DEVICE))
+    device = trace.slices.filter(
+        pl.col("category").cast(pl.String).is_in(names.DEVICE_WORK_CATEGORIES)
+    )
     unlinked = device.filter(pl.col("launch").is_null())
     expected, total = WITHOUT_LAUNCH.get(label(path), (0, device.height))
     assert (unlinked.height, device.height) == (expected, total)
@@ -166,7 +170,9 @@ def test_device_work_is_linked_to_its_launch(path: Path) -> None:
 
 def _is_call(event: dict[str, Any]) -> bool:
     category = (event.get("cat") or "").lower()
-    is_call = names.CURRENT_CATEGORY.get(category, category) in names.CALLS
+    is_call = (
+        names.CURRENT_CATEGORY_BY_OLD_NAME.get(category, category) in names.RUNTIME_CALL_CATEGORIES
+    )
     return is_call and "correlation" in event.get("args", {})
 
 
@@ -228,7 +234,9 @@ def test_there_are_as_many_pairs_as_expected() -> None:
 def test_device_time_is_linked_or_was_launched_before(path: Path) -> None:
     """Nothing is lost between a stream's slices and the operators that they are charged to."""
     trace = trace_of(path)
-    device = trace.slices.filter(pl.col("category").cast(pl.String).is_in(names.DEVICE))
+    device = trace.slices.filter(
+        pl.col("category").cast(pl.String).is_in(names.DEVICE_WORK_CATEGORIES)
+    )
     args = trace.device_args.join(device, on="id")
     linked = args.filter(pl.col("launch").is_not_null())
     rest = args.filter(pl.col("launch").is_null())

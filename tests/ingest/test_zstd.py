@@ -10,7 +10,7 @@ from tests.ingest.rough.case import document
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.ingest.text.decompression import Decompressor, ZstdBlocks
+from selftime.ingest.text.decompression import FileDecompressor, ZstdBlockTracker
 
 HEAD = b"\x28\xb5\x2f\xfd\x00\x58"
 """A frame with a window of 2 MiB, without a checksum."""
@@ -24,7 +24,7 @@ def run_of_spaces(*, last: bool = False) -> bytes:
 
 def inflated(data: bytes, size: int = 1 << 15) -> list[bytes]:
     blocks = iter([data[at : at + size] for at in range(size, len(data), size)])
-    return list(Decompressor("zstd", data[:size], lambda: next(blocks, b"")).blocks())
+    return list(FileDecompressor("zstd", data[:size], lambda: next(blocks, b"")).blocks())
 
 
 def test_blocks_of_much_text_are_decompressed_few_at_once() -> None:
@@ -58,10 +58,10 @@ def test_pieces_of_any_size_hold_the_same(
 
 def test_a_piece_ends_behind_the_header_of_the_block_that_would_be_too_much() -> None:
     data = HEAD + run_of_spaces() * 9
-    blocks = ZstdBlocks()
+    blocks = ZstdBlockTracker()
     ends = [0]
     while ends[-1] < len(data):
-        ends.append(blocks.piece(data, ends[-1], len(data), 3 << 17))
+        ends.append(blocks.piece_end(data, ends[-1], len(data), 3 << 17))
     assert ends == [0, 6 + 4 * 3 - 1, 6 + 4 * 6 - 1, 6 + 4 * 9 - 1, len(data)]
 
 

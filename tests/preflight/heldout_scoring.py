@@ -85,7 +85,7 @@ class Score:
     false: set[Place] = field(default_factory=set)
     missed: set[Place] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
-    """Programs that would run on a GPU, and what they raised under the pretence."""
+    """Programs that would run on a GPU, and what they raised on the simulated device."""
 
     @property
     def precision(self) -> float:

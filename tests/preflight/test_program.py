@@ -143,6 +143,15 @@ def test_a_wait_fails_only_if_that_is_asked(command: Command, tmp_path: Path) ->
     assert command("--fail-on-sync", write(tmp_path, clean), folder=tmp_path).returncode == 0
 
 
+def test_a_program_that_uses_no_device_does_not_pass(command: Command, tmp_path: Path) -> None:
+    program = write(tmp_path, "import torch; torch.ones(3).sum().item()")
+    done = command("--fail-on-sync", program, folder=tmp_path)
+
+    assert done.returncode == 3
+    assert "the program put nothing on a CUDA device: there was nothing to check" in done.stderr
+    assert command(program, folder=tmp_path).returncode == 0
+
+
 def test_a_program_that_fails_shows_its_own_traceback(command: Command, tmp_path: Path) -> None:
     program = """
         import torch

@@ -24,9 +24,11 @@ from selftime.advice import (
     Unknown,
     Where,
 )
+from selftime.advice.finding_ids import select_findings
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.reports.advice.brief import as_brief
-from selftime.reports.advice.markdown import inert, quoted
-from selftime.reports.advice.queries import Queries
+from selftime.reports.advice.markdown import code_span, escape_markdown
+from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
 from selftime.trace import Trace
@@ -49,13 +51,13 @@ ADVICE = Advice(
     Step(2, 95.7, 98.2, "device-bound"),
     (SLOW,),
     Joint(20.0, 1.25),
-    (Checked("no float64 on the device", 0.1, rule="float64"),),
+    (Checked("no float64 on the device", upper_ms=0.1, rule="float64"),),
     (Unknown("Python stacks: record with `with_stack=True`", rule="slow_optimizer"),),
 )
 
 
 def as_markdown(advice: Advice, *, root: str | None = None) -> str:
-    return as_brief(advice, Queries("trace.json"), root=root)
+    return as_brief(advice, ShellQueries("trace.json"), root=root)
 
 
 EVIL = "\x1b[31m</b><script>alert(1)</script> `rm` @all [x](http://a) | *b*\u202e"
@@ -109,10 +111,50 @@ def test_text_says_when_there_is_nothing_to_do() -> None:
     assert "Nothing was found" in as_text(Advice(Health("good"), Step(5, None, 3.0, "host-only")))
 
 
+RULES_OF_A_GPU = tuple(
+    Unknown(REQUIREMENT_BY_NEED["device"].remedy, rule=f"rule_{n}") for n in range(30)
+)
+
+
+def test_rules_that_need_a_gpu_are_one_line_of_the_text() -> None:
+    known = f"{REQUIREMENT_BY_NEED['device'].remedy}; there `train.py:3` would wait"
+    advice = replace(ADVICE, unknown=(*RULES_OF_A_GPU, Unknown(known, rule="scalar_read")))
+    section = as_text(advice).partition("CANNOT TELL\n")[2]
+    assert section.startswith("  30 rules need a recording from a GPU.\n")
+    assert "rule_1" not in section
+    assert "would wait" in section
+    assert len(advice.to_dict()["unknown"]) == 31
+
+
+def test_one_rule_that_needs_a_gpu_is_named() -> None:
+    page = as_text(replace(ADVICE, unknown=RULES_OF_A_GPU[:1]))
+    assert "needs device activity" in page
+    assert "rule_0" in page
+
+
+@pytest.mark.parametrize("write", [as_text, as_markdown])
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("float64", ("found nothing here that is worth a change", "no float64 on the device")),
+        ("logging", ("found nothing here that is worth a change", "nothing logs")),
+        ("rule_1", ("found nothing here: the recording lacks what it needs", "device activity")),
+    ],
+)
+def test_of_a_chosen_rule_it_is_said_that_it_found_nothing_and_why(
+    write: Callable[..., str], rule: str, told: tuple[str, ...]
+) -> None:
+    whole = replace(ADVICE, findings=(), checked=(LISTED, FIRST), unknown=RULES_OF_A_GPU)
+    page = " ".join(write(select_findings(whole, rule)).split())
+    assert f"The rule `{rule}` found nothing here" in page
+    assert all(text in page for text in told)
+    assert "Nothing was found" not in page
+
+
 LISTED, FIRST, SECOND = (
-    Checked("no float64 on the device", 0.1, rule="float64"),
+    Checked("no float64 on the device", upper_ms=0.1, rule="float64"),
     Checked("nothing logs", rule="logging", is_absent=True),
-    Checked("nothing leaks", 0.0, rule="leak", is_absent=True),
+    Checked("nothing leaks", upper_ms=0.0, rule="leak", is_absent=True),
 )
 
 
@@ -151,7 +193,7 @@ def test_text_tells_findings_of_one_rule_apart() -> None:
     assert "[slow_input-2]" in as_text(replace(ADVICE, findings=pair))
     one = replace(ADVICE, findings=pair[:1])
     assert "[slow_input]" in as_text(one)
-    assert "[slow_input-1]" in as_text(replace(one, trace=Trace()), events=True)
+    assert "[slow_input-1]" in as_text(replace(one, trace=Trace()), with_events=True)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -215,7 +257,7 @@ def test_markdown_has_health_and_three_sections() -> None:
     ],
 )
 def test_a_quoted_name_is_one_code_span(name: str, span: str) -> None:
-    assert quoted(name) == span
+    assert code_span(name) == span
 
 
 @pytest.mark.parametrize(
@@ -229,7 +271,7 @@ def test_a_quoted_name_is_one_code_span(name: str, span: str) -> None:
     ],
 )
 def test_a_sentence_is_no_markup(text: str, shown: str) -> None:
-    assert inert(text) == shown
+    assert escape_markdown(text) == shown
 
 
 def test_sarif_places_findings_on_their_lines() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from selftime.errors import UsageError
-from selftime.reports.tables.averages import Average, Averages
+from selftime.reports.tables.averages import OperatorAverage, OperatorAverages
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.operators import operators
@@ -20,14 +20,14 @@ TRAINED = """
 """
 
 
-def averages(trace: Trace, **options: Any) -> Averages:
-    return Averages.of_view(operators(trace, by="shape"), device="cuda", **options)
+def averages(trace: Trace, **options: Any) -> OperatorAverages:
+    return OperatorAverages.of_view(operators(trace, by="shape"), device="cuda", **options)
 
 
-def row(**told: Any) -> Average:
-    unknown = dict.fromkeys(Average.__dataclass_fields__, 0)
+def row(**told: Any) -> OperatorAverage:
+    unknown = dict.fromkeys(OperatorAverage.__dataclass_fields__, 0)
     texts = {"input_shapes": "", "stack": [], "overload_name": "", "is_user_annotation": False}
-    return Average(**{**unknown, **texts, "count": 1, "is_device": False, **told})
+    return OperatorAverage(**{**unknown, **texts, "count": 1, "is_device": False, **told})
 
 
 def cells(table: str) -> list[list[str]]:
@@ -86,7 +86,7 @@ def test_every_line_is_as_wide_as_its_rule() -> None:
 )
 def test_devices_go_by_their_names(device: str, key: str) -> None:
     slow, fast = row(key="slow", device_time_total=9.0), row(key="fast", device_time_total=1.0)
-    table = Averages(
+    table = OperatorAverages(
         [fast, slow, row(key="kernel", is_device=True, self_device_time_total=10.0)], device=device
     ).table(sort_by=key, row_limit=1)
 
@@ -100,8 +100,8 @@ def test_memory_is_told_in_units_where_it_was_recorded() -> None:
         row(key="b", self_device_memory_usage=5 << 30, device_memory_usage=12),
     ]
 
-    assert "CPU Mem" not in Averages(rows).table()
-    head, first, second, _ = cells(Averages(rows, device="cuda", with_memory=True).table())
+    assert "CPU Mem" not in OperatorAverages(rows).table()
+    head, first, second, _ = cells(OperatorAverages(rows, device="cuda", with_memory=True).table())
     assert head[-5:-1] == ["CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem"]
     assert first[-5:-1] == ["1.50 KB", "-3.00 MB", "0 B", "0 B"]
     assert second[-5:-1] == ["0 B", "0 B", "12 B", "5.00 GB"]
@@ -117,14 +117,14 @@ def test_memory_is_told_in_units_where_it_was_recorded() -> None:
     ],
 )
 def test_flops_are_in_the_unit_of_the_least(flops: int, head: str, cell: str) -> None:
-    table = Averages([row(key="a", flops=flops), row(key="b")], with_flops=True).table()
+    table = OperatorAverages([row(key="a", flops=flops), row(key="b")], with_flops=True).table()
 
     assert [line[-1] for line in cells(table)[:3]] == [head, cell, "--"]
 
 
 def test_long_names_and_stacks_are_cut() -> None:
     long = row(key="n" * 60, stack=["s" * 80 + "train.py(3): main", "outer"])
-    table = Averages([long]).table(max_name_column_width=20, max_src_column_width=30)
+    table = OperatorAverages([long]).table(max_name_column_width=20, max_src_column_width=30)
 
     _, first, second, *_ = cells(table)
     assert first[0] == "n" * 17 + "..."
@@ -135,7 +135,7 @@ def test_long_names_and_stacks_are_cut() -> None:
 def test_a_part_prints_like_the_whole() -> None:
     whole = averages(sketch(TRAINED))
 
-    assert isinstance(whole[:2], Averages)
+    assert isinstance(whole[:2], OperatorAverages)
     assert whole[:2].device == "cuda"
     assert whole[0] is next(iter(whole))
 
@@ -150,7 +150,7 @@ def test_refuses_unknown_words(options: dict[str, str]) -> None:
 
 
 def test_times_are_written_out_under_torchs_names() -> None:
-    [row] = Averages.of_view(sketch("cpu 1 | aaa").view("operators"))
+    [row] = OperatorAverages.of_view(sketch("cpu 1 | aaa").view("operators"))
     assert (row.cpu_time_str, row.self_cpu_time_total_str) == ("30.000us", "30.000us")
     with pytest.raises(AttributeError):
         row.count_str  # noqa: B018 - the access is what is tested

@@ -10,11 +10,11 @@ from tests.security.adversary import PAYLOADS, advice
 from tests.security.reading import acting, linked, rendered
 
 from selftime.advice import Advice, Checked, Evidence, Finding, Note, Saving, Unknown
-from selftime.advice.identity import identified
-from selftime.reports.advice.brief import MOST_TOKENS, as_brief
-from selftime.reports.advice.queries import Queries
+from selftime.advice.finding_ids import with_finding_ids
+from selftime.reports.advice.brief import MAX_ANSWER_TOKENS, as_brief
+from selftime.reports.advice.queries import ShellQueries
 
-ASKED: Final = Queries("runs/trace.json")
+ASKED: Final = ShellQueries("runs/trace.json")
 
 
 def large(text: str, many: int) -> Advice:
@@ -24,8 +24,10 @@ def large(text: str, many: int) -> Advice:
     return replace(
         one,
         health=replace(one.health, notes=(Note("content", f"`{text}`", 1.0),) * many),
-        findings=tuple(identified(priced(finding, n, many) for n in range(many))),
-        checked=tuple(Checked(f"`{text}` {n}", n / 8, rule="float64") for n in range(many)),
+        findings=tuple(with_finding_ids(priced(finding, n, many) for n in range(many))),
+        checked=tuple(
+            Checked(f"`{text}` {n}", upper_ms=n / 8, rule="float64") for n in range(many)
+        ),
         unknown=tuple(Unknown(f"`{text}` {n}", rule="slow_optimizer") for n in range(many)),
     )
 
@@ -42,7 +44,7 @@ def priced(finding: Finding, number: int, many: int) -> Finding:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_an_answer_is_below_its_tokens_for_every_model(text: str, many: int) -> None:
     page = as_brief(large(text, many), ASKED)
-    assert max(tokens(model, page) for model in MODELS) < MOST_TOKENS
+    assert max(tokens(model, page) for model in MODELS) < MAX_ANSWER_TOKENS
     assert "### 1. " in page
     assert "## Checked, not worth it" in page
     assert "## Cannot tell" in page
@@ -75,7 +77,7 @@ def test_findings_are_in_order_and_the_dearest_check_comes_first() -> None:
 def test_a_fix_that_several_have_is_written_once() -> None:
     page = as_brief(large("aten::mm", 4), ASKED)
     assert page.count("```python") == 1
-    assert page.count("The fix is that of `slow_input-") == 3
+    assert page.count("The fix is the same as that of `slow_input-") == 3
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -111,8 +113,8 @@ def test_an_unusable_trace_promises_nothing() -> None:
 
 @pytest.mark.parametrize("path", ["a`b.json", "a\nb.json", "x" * 500])
 def test_a_path_that_no_page_can_hold_is_not_written(path: str) -> None:
-    assert "`T=PATH`" in as_brief(advice("x"), Queries(path))
+    assert "`T=PATH`" in as_brief(advice("x"), ShellQueries(path))
 
 
 def test_a_path_is_written_as_a_shell_reads_it() -> None:
-    assert "`T='my runs/a$b.json'`" in as_brief(advice("x"), Queries("my runs/a$b.json"))
+    assert "`T='my runs/a$b.json'`" in as_brief(advice("x"), ShellQueries("my runs/a$b.json"))

@@ -3,6 +3,7 @@
 import json
 import zlib
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -15,10 +16,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import selftime
+from selftime.advice import Evidence, Finding, Fix, Saving, Where, advise
 from selftime.cli import app
 from selftime.errors import UsageError
-from selftime.reports.html import as_html
-from selftime.reports.html.packing import Offer, chosen, packed_columns
+from selftime.reports.html import LIMIT, as_html
+from selftime.reports.html.packing import (
+    ReportItemSizes,
+    choose_fitting_versions,
+    compress_page_columns,
+)
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views import VIEWS
@@ -137,7 +143,7 @@ def load(tmp_path: Path) -> Any:
 
 OFFERS = st.lists(
     st.builds(
-        Offer,
+        ReportItemSizes,
         st.integers(0, 3),
         st.lists(st.integers(0, 50), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
     ),
@@ -146,8 +152,8 @@ OFFERS = st.lists(
 
 
 @given(OFFERS, st.integers(0, 300))
-def test_what_is_chosen_fits_and_uses_the_room(offers: list[Offer], room: int) -> None:
-    versions = chosen(offers, room)
+def test_what_is_chosen_fits_and_uses_the_room(offers: list[ReportItemSizes], room: int) -> None:
+    versions = choose_fitting_versions(offers, room)
     taken = sum(o.sizes[v] for o, v in zip(offers, versions, strict=True) if v is not None)
     assert taken <= room
     left_out = [offer for offer, v in zip(offers, versions, strict=True) if v is None]
@@ -160,11 +166,11 @@ def test_what_is_chosen_fits_and_uses_the_room(offers: list[Offer], room: int) -
 
 
 @given(OFFERS, st.integers(0, 300))
-def test_a_lower_rank_is_carried_first(offers: list[Offer], room: int) -> None:
-    versions = chosen(offers, room)
+def test_a_lower_rank_is_carried_first(offers: list[ReportItemSizes], room: int) -> None:
+    versions = choose_fitting_versions(offers, room)
     for rank in range(4):
         first = [offer for offer in offers if offer.rank <= rank]
-        alone = chosen(first, room)
+        alone = choose_fitting_versions(first, room)
         kept = [v is not None for o, v in zip(offers, versions, strict=True) if o.rank <= rank]
         assert kept == [v is not None for v in alone]
 
@@ -173,7 +179,7 @@ def test_a_lower_rank_is_carried_first(offers: list[Offer], room: int) -> None:
     "case", json.loads(GOLDEN.read_text(encoding="utf-8"))["cases"], ids=lambda case: case["title"]
 )
 def test_columns_are_packed(case: dict[str, Any]) -> None:
-    found = packed_columns(case["columns"], case["units"])
+    found = compress_page_columns(case["columns"], case["units"])
     assert json.dumps(found) == json.dumps(case["packed"])  # which tells 1 from true
 
 
@@ -215,6 +221,36 @@ def test_the_advice_is_what_the_command_line_prints() -> None:
     assert {key: told[key] for key in ("format", "health", "step", "findings")} == {
         key: printed[key] for key in ("format", "health", "step", "findings")
     }
+
+
+def test_the_markdown_to_copy_names_the_trace_by_its_file(load: Any) -> None:
+    page = as_html({"a": load(named("aten::mm", 4), "my run.json")})
+    told = unpacked(carried(page)["held"]["a"]["advice"])
+    assert "`T='my run.json'`" in told["said"]["markdown"]
+    folder = str(Path(load(named("aten::mm")).source).parent)
+    assert folder not in json.dumps(told["said"])
+
+
+def test_very_many_findings_and_rows_stay_below_the_limit(load: Any) -> None:
+    trace = load(named("aten::mm_with_a_long_name_", 3000))
+    where = Where("project/train.py", 7, "main")
+    one = Finding(
+        title="`aten::mm` is slow",
+        where=where,
+        evidence=(Evidence("time of `aten::mm`", 1.0, "ms", (1, 2, 3)),),
+        saving=Saving(estimate_ms=1.0, low_ms=0.5, high_ms=1.5, method="model"),
+        fix=Fix("Do less of `aten::mm`.", "for batch in loader:\n    step(batch)\n" * 20),
+        confidence="high",
+        semantics="neutral",
+        rule="slow_input",
+    )
+    findings = tuple(
+        replace(one, id=f"slow_input-{n}", title=f"`operator {n}` is slow") for n in range(2000)
+    )
+    page = as_html({"a": trace}, advice={"a": replace(advise(trace), findings=findings)})
+    assert len(page.encode()) < LIMIT == 5_000_000
+    told = unpacked(carried(page)["held"]["a"]["advice"])
+    assert len(told["findings"]) == len(told["said"]["findings"]) == 2000
 
 
 def test_the_timeline_is_whole_where_there_is_room() -> None:

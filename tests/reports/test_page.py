@@ -6,7 +6,13 @@ import polars as pl
 import pytest
 
 from selftime.errors import UsageError
-from selftime.reports.page_data.rows import LIMIT, Filter, Prepared, Query, prepare
+from selftime.reports.page_data.table_queries import (
+    MAX_RESPONSE_BYTES,
+    ColumnFilter,
+    PreparedTable,
+    RowQuery,
+    prepare_table,
+)
 from selftime.schema import Column
 
 COLUMNS = (
@@ -26,13 +32,15 @@ ROWS: list[tuple[Any, ...]] = [
 TABLE = pl.DataFrame(ROWS, schema={c.name: c.dtype for c in COLUMNS}, orient="row")
 
 
-def ready(table: pl.DataFrame = TABLE) -> Prepared:
+def ready(table: pl.DataFrame = TABLE) -> PreparedTable:
     columns = tuple(column for column in COLUMNS if column.name in table.columns)
-    return prepare(table, columns, sums=("time",) if "time" in table.columns else ())
+    return prepare_table(table, columns, sums=("time",) if "time" in table.columns else ())
 
 
 def ask(table: pl.DataFrame = TABLE, **query: Any) -> dict[str, Any]:
-    told = ready(table).answer(Query(**query), view="v", options={"b": 1, "a": None}, lacks=["x"])
+    told = ready(table).page_json(
+        RowQuery(**query), view="v", options={"b": 1, "a": None}, missing_data=["x"]
+    )
     page = json.loads(told)
     assert isinstance(page, dict)
     return page
@@ -50,7 +58,7 @@ def names(**query: Any) -> list[Any]:
 
 
 def where(column: str, op: Any, value: str) -> dict[str, Any]:
-    return {"where": (Filter(column, op, value),)}
+    return {"where": (ColumnFilter(column, op, value),)}
 
 
 def test_an_empty_table_is_a_page() -> None:
@@ -139,7 +147,7 @@ def test_filters(condition: dict[str, Any], times: list[Any]) -> None:
 
 
 def test_filters_and_search_all_hold() -> None:
-    both = (Filter("name", "is", "mm"), Filter("time", "to", "2"))
+    both = (ColumnFilter("name", "is", "mm"), ColumnFilter("time", "to", "2"))
     assert values(ask(where=both, find="m"), "time") == [2]
     assert ask(where=both, find="m")["totals"] == {"time": 2}
 
@@ -153,7 +161,7 @@ def test_filters_and_search_all_hold() -> None:
         (where("time", "from", "x"), "write a number"),
         (where("time", "from", "nan"), "write a number"),
         (where("time", "to", "1e999"), "write a number"),
-        (where("on", "from", "1"), "`true` or `false`"),
+        (where("on", "from", "1"), "`true` and `false`"),
     ],
 )
 def test_what_cannot_be_asked_is_told(query: dict[str, Any], sentence: str) -> None:
@@ -190,20 +198,20 @@ def test_no_rows_can_be_asked_for() -> None:
 def test_an_answer_is_cut_where_it_would_be_too_large() -> None:
     texts = [f"{number:06}{'x' * 994}" for number in range(20_000)]
     told = ready(pl.DataFrame({"name": texts}, schema={"name": pl.Categorical()}))
-    answer = told.answer(Query(), view="v", options={})
+    answer = told.page_json(RowQuery(), view="v", options={})
     page = json.loads(answer)
-    assert len(answer) < LIMIT
+    assert len(answer) < MAX_RESPONSE_BYTES
     assert page["total"] == 20_000
-    assert page["rows"] > LIMIT // 1000 * 0.7
+    assert page["rows"] > MAX_RESPONSE_BYTES // 1000 * 0.7
     assert values(page, "name") == texts[: page["rows"]]
 
 
 def test_an_answer_is_cut_where_only_later_rows_are_large() -> None:
     texts = ["a"] * 300 + [f"{number:06}{'x' * 9994}" for number in range(5_000)]
     told = ready(pl.DataFrame({"name": texts}, schema={"name": pl.Categorical()}))
-    answer = told.answer(Query(), view="v", options={})
+    answer = told.page_json(RowQuery(), view="v", options={})
     page = json.loads(answer)
-    assert len(answer) < LIMIT
+    assert len(answer) < MAX_RESPONSE_BYTES
     assert values(page, "name") == texts[: page["rows"]]
     assert page["rows"] > 300
 
@@ -211,8 +219,8 @@ def test_an_answer_is_cut_where_only_later_rows_are_large() -> None:
 def test_the_largest_row_fits_an_answer() -> None:
     columns = [Column(f"c{number}", pl.String, "text", "Text.") for number in range(40)]
     table = pl.DataFrame({column.name: ["\x01" * 500_000] for column in columns})
-    answer = prepare(table, columns).answer(Query(), view="v", options={})
-    assert len(answer) < LIMIT
+    answer = prepare_table(table, columns).page_json(RowQuery(), view="v", options={})
+    assert len(answer) < MAX_RESPONSE_BYTES
     page = json.loads(answer)
     assert page["rows"] == 1
     assert page["columns"]["c0"]["texts"][0].endswith("more characters)")
@@ -220,7 +228,7 @@ def test_the_largest_row_fits_an_answer() -> None:
 
 def test_small_rows_are_not_cut() -> None:
     told = ready(pl.DataFrame({"time": range(300_000)}))
-    page = json.loads(told.answer(Query(), view="v", options={}))
+    page = json.loads(told.page_json(RowQuery(), view="v", options={}))
     assert values(page, "time") == list(range(300_000))
 
 
@@ -232,7 +240,7 @@ def test_nested_values_are_json_text() -> None:
     table = pl.DataFrame(
         {"grid": [[1, 2, 3], None], "ids": [[], [4]]}, schema={c.name: c.dtype for c in columns}
     )
-    page = json.loads(prepare(table, columns).answer(Query(), view="v", options={}))
+    page = json.loads(prepare_table(table, columns).page_json(RowQuery(), view="v", options={}))
     assert values(page, "grid") == ["[1, 2, 3]", None]
     assert values(page, "ids") == ["[]", "[4]"]
 
@@ -252,7 +260,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "page_queries.json")
 DTYPES: dict[str, Any] = {"name": pl.Categorical(), "text": pl.String, "flag": pl.Boolean}
 
 
-def golden() -> Prepared:
+def golden() -> PreparedTable:
     columns = []
     for told in GOLDEN["columns"]:
         whole = all(isinstance(value, int | None) for value in told["values"])
@@ -260,14 +268,14 @@ def golden() -> Prepared:
         columns.append(Column(told["name"], dtype, told["unit"], "A column.", True))
     cells = {told["name"]: told["values"] for told in GOLDEN["columns"]}
     table = pl.DataFrame(cells, schema={c.name: c.dtype for c in columns})
-    return prepare(table, columns, sums=tuple(GOLDEN["summed"]))
+    return prepare_table(table, columns, sums=tuple(GOLDEN["summed"]))
 
 
-def read(query: dict[str, Any]) -> Query:
-    return Query(
+def read(query: dict[str, Any]) -> RowQuery:
+    return RowQuery(
         sort=query.get("sort", ""),
         find=query.get("find", ""),
-        where=tuple(Filter(**one) for one in query.get("where", ())),
+        where=tuple(ColumnFilter(**one) for one in query.get("where", ())),
         start=query.get("from", 0),
         rows=query.get("rows"),
     )
@@ -276,8 +284,8 @@ def read(query: dict[str, Any]) -> Query:
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["title"])
 def test_a_query_is_answered_as_in_a_report(case: dict[str, Any]) -> None:
     table, query = golden(), read(case["query"])
-    page = json.loads(table.answer(query, view="v", options={}))
-    rows = table.matching(query).to_list()
+    page = json.loads(table.page_json(query, view="v", options={}))
+    rows = table.matching_rows(query).to_list()
     assert rows[page["from"] :][: page["rows"]] == case["rows"]
     assert page["total"] == case["total"]
     assert page["totals"] == pytest.approx(case["totals"])
@@ -286,4 +294,4 @@ def test_a_query_is_answered_as_in_a_report(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", GOLDEN["refused"], ids=lambda case: case["title"])
 def test_a_query_is_refused_as_in_a_report(case: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        golden().answer(read(case["query"]), view="v", options={})
+        golden().page_json(read(case["query"]), view="v", options={})

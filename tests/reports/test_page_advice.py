@@ -24,10 +24,10 @@ from selftime.advice import (
     Unknown,
     Where,
 )
-from selftime.advice.identity import identified
+from selftime.advice.finding_ids import with_finding_ids
 from selftime.cli import app
 from selftime.reports.advice.text import as_text
-from selftime.reports.page_data.advice import advised, common_folder
+from selftime.reports.page_data.advice import advice_data, common_folder_of_findings
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text
@@ -110,8 +110,8 @@ ANSWERS: Final = (
 
 @pytest.mark.parametrize("advice", ANSWERS, ids=range(len(ANSWERS)))
 def test_each_sentence_is_one_that_the_terminal_shows(advice: Advice) -> None:
-    said = advised(advice, "trace.json")["said"]
-    root = common_folder(advice)
+    said = advice_data(advice, "trace.json")["said"]
+    root = common_folder_of_findings(advice)
     shown = one_line(as_text(advice, width=2000, root=root))
     sentences = [said["health"], *(need["text"] for need in said["unknown"])]
     if advice.health.verdict != "unusable":
@@ -130,10 +130,10 @@ def one_line(text: str) -> str:
 
 
 def test_findings_are_placed_as_seen_from_their_folder() -> None:
-    [slow, odd, _] = advised(ANSWERS[1])["said"]["findings"]
+    [slow, odd, _] = advice_data(ANSWERS[1])["said"]["findings"]
     assert (slow["line"], slow["place"]) == ("/job/src/train.py:31", " in main")
     assert odd["place"] == " in forward<T> (where it is defined)"
-    [alone, unplaced] = advised(ANSWERS[2])["said"]["findings"]
+    [alone, unplaced] = advice_data(ANSWERS[2])["said"]["findings"]
     assert (alone["line"], unplaced["line"]) == ("train.py:31", "")
     assert unplaced["place"] == "in main"
 
@@ -153,7 +153,7 @@ def test_the_folder_of_files_is_the_deepest_of_all(
     files: tuple[str | None, ...], folder: str | None
 ) -> None:
     findings = tuple(replace(SLOW, where=Where(file, 1)) for file in files)
-    assert common_folder(replace(ANSWERS[0], findings=findings)) == folder
+    assert common_folder_of_findings(replace(ANSWERS[0], findings=findings)) == folder
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_the_page_copies_is_what_the_command_prints(loading: Path) -> None:
     trace = load(str(loading))
     assert isinstance(trace, Trace)
-    page = advised(advise(trace))
+    page = advice_data(advise(trace))
     copied = page["said"]
     assert copied["markdown"] == printed(loading)
     findings = page["findings"]
@@ -201,11 +201,11 @@ def test_a_long_name_does_not_make_the_page_long() -> None:
     advice = replace(
         ANSWERS[0],
         health=Health("degraded", (Note("steps", name),)),
-        findings=tuple(identified([long])),
+        findings=tuple(with_finding_ids([long])),
         checked=(Checked(name, rule="x"),),
         unknown=(Unknown(name, rule="x"),),
     )
-    assert len(json.dumps(advised(advice, "trace.json"))) < 60_000
+    assert len(json.dumps(advice_data(advice, "trace.json"))) < 60_000
 
 
 def test_the_page_writes_quantities_and_names_as_the_command(

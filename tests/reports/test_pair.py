@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.reports.html import LIMIT
-from selftime.reports.html.pair import comparisons
+from selftime.reports.html.pair import packed_comparison_tables
 
 HOSTILE: Final = "</script><script>alert(1)</script><!-- "
 MANY: Final = 1_050
@@ -95,7 +95,7 @@ def test_of_a_large_tree_the_heaviest_nodes_come_first(tmp_path: Path) -> None:
         for side in "ab"
     )
     before, after = (record(one, tmp_path, f"trace{at}") for at, one in enumerate(programs))
-    first, _ = comparisons(before, after, "host")
+    first, _ = packed_comparison_tables(before, after, "host")
     assert first.options == {"metric": "host"}
     cut, whole = (unpacked(version)["tables"]["tree"] for version in first.versions)
     assert (cut["rows"], cut["total"]) == (2_000, 2 * MANY)

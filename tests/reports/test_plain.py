@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from selftime.reports.plain import cut_end, cut_middle, escaped, plain
+from selftime.reports.plain import cut_text_end, cut_text_middle, escape_control_characters, plain
 
 
 @pytest.mark.parametrize(
@@ -32,24 +32,24 @@ def test_what_would_act_is_removed_or_shown(text: str, shown: str) -> None:
 
 
 def test_an_escape_sequence_is_kept_where_data_is_kept() -> None:
-    assert escaped("\x1b[31mred") == "\\x1b[31mred"
+    assert escape_control_characters("\x1b[31mred") == "\\x1b[31mred"
 
 
 @given(st.text(st.characters(codec=None)))
 def test_nothing_that_acts_is_left(text: str) -> None:
-    for shown in (plain(text), escaped(text)):
+    for shown in (plain(text), escape_control_characters(text)):
         assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert plain(plain(text)) == plain(text)
 
 
 @given(st.text(st.sampled_from("ab:日🔥é")), st.integers(0, 12))
 def test_a_cut_fits(text: str, width: int) -> None:
-    for cut in (cut_middle, cut_end):
+    for cut in (cut_text_middle, cut_text_end):
         shown = cut(text, width)
         assert cell_len(shown) <= width
         assert (shown == text) == (cell_len(text) <= width)
 
 
 def test_the_middle_is_cut_and_the_ends_stay() -> None:
-    assert cut_middle("aten::convolution_backward", 13) == "aten::…ckward"
-    assert cut_end("aten::convolution_backward", 8) == "aten::c…"
+    assert cut_text_middle("aten::convolution_backward", 13) == "aten::…ckward"
+    assert cut_text_end("aten::convolution_backward", 8) == "aten::c…"

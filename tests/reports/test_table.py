@@ -5,16 +5,16 @@ import pytest
 from rich.cells import cell_len
 
 from selftime import units
-from selftime.reports.tables.table import as_text
-from selftime.schema import Column, Name
+from selftime.reports.tables.text_table import as_text
+from selftime.schema import Column, NameType
 
 COLUMNS = (
-    Column("name", Name, "name", "The name."),
+    Column("name", NameType, "name", "The name."),
     Column("self_time", pl.Int64, "ns", "How long.", nullable=True),
     Column("memory", pl.Int64, "bytes", "How much.", nullable=True),
 )
 SCHEMA = {column.name: column.dtype for column in COLUMNS}
-UNKNOWN = units.text(None, "ns")
+UNKNOWN = units.value_text(None, "ns")
 LONG = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
 
 

@@ -9,10 +9,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime.reports.tables.tabular import as_csv, as_json, as_parquet
-from selftime.schema import Column, Name
+from selftime.schema import Column, NameType
 
 COLUMNS = (
-    Column("name", Name, "name", "The name."),
+    Column("name", NameType, "name", "The name."),
     Column("time", pl.Int64, "ns", "How long.", nullable=True),
     Column("share", pl.Float64, "ratio", "Of all.", nullable=True),
     Column("busy", pl.Boolean, "flag", "Whether it was busy."),

@@ -9,7 +9,7 @@ import pytest
 from tests.reports.models import MODELS, tokens
 from tests.security.adversary import PAYLOADS
 
-from selftime.reports.advice.tokens import most_tokens
+from selftime.reports.advice.tokens import estimate_max_tokens
 
 DRAW: Final = random.Random(7)  # noqa: S311 - no secret
 
@@ -51,12 +51,12 @@ TEXTS: Final = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_text_is_no_more_tokens_than_said(model: str, text: str) -> None:
-    assert tokens(model, text) <= most_tokens(text)
+    assert tokens(model, text) <= estimate_max_tokens(text)
 
 
 def test_the_bound_is_of_use_on_prose() -> None:
-    assert most_tokens(TEXTS["prose"]) < len(TEXTS["prose"]) / 1.5
+    assert estimate_max_tokens(TEXTS["prose"]) < len(TEXTS["prose"]) / 1.5
 
 
 def test_nothing_is_no_token() -> None:
-    assert most_tokens("") == 0
+    assert estimate_max_tokens("") == 0

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.ingest.load import load
-from selftime.ingest.text import document as chunking
-from selftime.rewrite.cutting import FlowBuffer
+from selftime.ingest.text import trace_parsing as chunking
+from selftime.rewrite.event_cutting import FlowArrowBuffer
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
@@ -235,16 +235,16 @@ def test_processes_whose_names_are_nearly_numbers(process: str, tmp_path: Path) 
 
 
 def test_an_arrow_of_many_begins_costs_no_more_each() -> None:
-    arrows, group = FlowBuffer(), ("1", b"1")
-    assert [list(arrows.add(group, "s", b"{}")) for _ in range(3)] == [[], [], []]
-    assert list(arrows.add(group, "f", b"{}")) == [b"{}"] * 4
+    arrows, group = FlowArrowBuffer(), ("1", b"1")
+    assert [list(arrows.add_point(group, "s", b"{}")) for _ in range(3)] == [[], [], []]
+    assert list(arrows.add_point(group, "f", b"{}")) == [b"{}"] * 4
     assert {len(seen) for seen in arrows._seen.values()} == {2}
 
 
 def test_chunks_of_any_size_give_the_same(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, part = cut(trace, "--steps", "1:2")
     whole = in_order(part)
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", 300)
     _, part = cut(trace, "--steps", "1:2")
     assert in_order(part) == whole
 
@@ -253,10 +253,10 @@ def test_chunks_of_any_size_give_the_same(trace: Path, monkeypatch: pytest.Monke
     ("words", "told"),
     [
         (["--steps", "7"], "no such step; its steps are 0 to 3"),
-        (["--steps", "one"], "`one` is no step's number"),
+        (["--steps", "one"], "`one` is not a step number"),
         (["--time", "1s"], "has no end"),
-        (["--time", "1s:2parsec"], "`2parsec` is no time"),
-        (["--time", "2us:1us"], "before its begin"),
+        (["--time", "1s:2parsec"], "`2parsec` is not a time"),
+        (["--time", "2us:1us"], "before it begins"),
         (["--time", "2s:"], "the trace ends"),
         (["--steps", "1", "--time", "1s:"], "give one of them"),
         (["--category", "kernels"], "no category `kernels`; it has cpu_op, cuda_runtime"),

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from selftime import names
 from selftime.cli import app
 from selftime.ingest.load import load
-from selftime.rewrite.hiding import Replacements
+from selftime.rewrite.private_data_removal import PrivateTextReplacements
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
@@ -206,13 +206,13 @@ def test_it_packs_and_says_what_it_mended(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_names_that_the_analysis_knows_stay(text: str) -> None:
-    assert names.redact("name", text, Replacements()) == text
+    assert names.redact_text("name", text, PrivateTextReplacements()) == text
 
 
 def test_a_very_long_text_takes_no_more_than_its_length() -> None:
     for part in ("a", "(", "a/", "1.2.", "a@", "~a", "./a", "a:", "//", "f(1): ", "a;"):
         text = part * 20_000
-        assert names.redact("name", text, lambda kind, _: kind) is not None
+        assert names.redact_text("name", text, lambda kind, _: kind) is not None
 
 
 VIEWS: Final = ("operators", "kernels", "steps", "overview", "idle", "lines", "memory_operators")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.ingest.load import load
-from selftime.ingest.text import document as chunking
+from selftime.ingest.text import trace_parsing as chunking
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
@@ -79,7 +79,7 @@ def assert_same(after: Trace, before: Trace) -> None:
 def test_sound_events_are_copied_to_the_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", 300)
     exact = '{"ph": "X", "cat": "cpu_op", "name": "a\\/b", "ts": 1.10, "dur": 2.000, "mine": [1e5]}'
     written = [json.dumps(event) for event in made_events()]
     repaired(json_text([*written, exact, '{"ph": "X", "na', *written]), tmp_path)
@@ -112,7 +112,7 @@ def test_text_names_each_kind_of_fault(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_bytes(document()[:-200])
     words = ["repair", str(tmp_path / "broken.json"), "-o", str(tmp_path / "clean.json")]
     done = RUN.invoke(app, words)
-    assert f"{N - 2} events; 1 event could not be kept; mended:" in done.stdout
+    assert f"{N - 2} events; 1 event could not be kept; repaired:" in done.stdout
     assert "the file ends inside an event, first at byte" in done.stdout
 
 
@@ -123,10 +123,10 @@ def test_text_names_each_kind_of_fault(tmp_path: Path) -> None:
         ("broken.json", "link.json", "is the trace itself"),
         ("broken.json", "nowhere/clean.json", "cannot be written"),
         ("broken.json", ".", "is a folder"),
-        ("broken.json", "clean.json.zst", "would be zstd"),
+        ("broken.json", "clean.json.zst", "would be compressed with zstd"),
         ("none.json", "clean.json", "no such file"),
         ("blank.json", "clean.json", "white space"),
-        ("keys.json", "clean.json", "no event"),
+        ("keys.json", "clean.json", "no undamaged event"),
         ("snapshot", "clean.json", "memory snapshot"),
     ],
 )
@@ -152,5 +152,5 @@ def test_what_several_ranks_wrote_at_once_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken").write_bytes(first.data())
     done = RUN.invoke(app, ["repair", str(tmp_path / "broken"), "-o", str(tmp_path / "o.json")])
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "cannot be written anew: 4 ranks wrote to one file at once" in done.stderr
+    assert "cannot be rewritten: 4 ranks wrote to one file at once" in done.stderr
     assert not (tmp_path / "o.json").exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from selftime.testing.jobs import Delay, simulate
+from selftime.testing.simulated_jobs import RankDelay, simulate_job
 
 LATE = 2
 RANKS = 4
@@ -13,7 +13,7 @@ RANKS = 4
 @pytest.fixture(scope="session")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
-    simulated = simulate(ranks=RANKS, steps=8, late=Delay(LATE, 8_000_000, "compute"))
+    simulated = simulate_job(ranks=RANKS, steps=8, late=RankDelay(LATE, 8_000_000, "compute"))
     for rank, data in simulated.traces.items():
         (folder / f"rank{rank}.json").write_bytes(data)
     return folder

@@ -11,7 +11,7 @@ import pytest
 from tests.scale import tasks
 
 from selftime.scale import Local
-from selftime.scale.engine import ATTEMPTS, LostFile
+from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader
 
 PLACES = [f"rank{number}.json" for number in range(5)]
 PROGRAM = """
@@ -62,19 +62,19 @@ def test_a_killed_process_is_replaced_and_its_file_tried_again(marks: Path) -> N
 def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(marks: Path) -> None:
     answers = dict(Local(2).map(partial(tasks.die, marks=str(marks), times=99), PLACES))
     lost = answers.pop("rank2.json")
-    assert isinstance(lost, LostFile)
+    assert isinstance(lost, FileLostByReader)
     assert lost.why.startswith("`rank2.json` was given up: the process that read it ended 3 times")
     assert answers == {place: place for place in PLACES if place != "rank2.json"}
-    assert len(list(marks.glob("rank2.json.*"))) == ATTEMPTS
+    assert len(list(marks.glob("rank2.json.*"))) == MAX_READ_ATTEMPTS_PER_FILE
 
 
 def test_no_memory_in_one_process_is_tried_in_another(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     answers = dict(Local(2).map(tasks.memory, PLACES))
-    assert isinstance(answers.pop("rank2.json"), LostFile)
+    assert isinstance(answers.pop("rank2.json"), FileLostByReader)
     assert len(answers) == 4
-    assert capfd.readouterr().err.count("    raise MemoryError\n") == ATTEMPTS
+    assert capfd.readouterr().err.count("    raise MemoryError\n") == MAX_READ_ATTEMPTS_PER_FILE
 
 
 def test_an_error_is_raised_where_the_task_was_given() -> None:

@@ -19,7 +19,7 @@ from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, Ray, survey, view
-from selftime.scale.engine import ATTEMPTS, LostFile
+from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader
 
 pytest.importorskip("ray")
 
@@ -80,9 +80,9 @@ def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
 ) -> None:
     places = ["rank2.json", "rank3.json"]
     answers = dict(engine.map(partial(tasks.die, marks=str(marks), times=99), places))
-    assert answers.pop("rank2.json") == LostFile("rank2.json")
+    assert answers.pop("rank2.json") == FileLostByReader("rank2.json")
     assert answers == {place: place for place in places if place != "rank2.json"}
-    assert len(list(marks.glob("rank2.json.*"))) == ATTEMPTS
+    assert len(list(marks.glob("rank2.json.*"))) == MAX_READ_ATTEMPTS_PER_FILE
 
 
 def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:

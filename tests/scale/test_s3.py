@@ -13,7 +13,7 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.scale import Local, survey, view
 from selftime.trace import Job, Trace
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 pytest.importorskip("s3fs")
 moto = pytest.importorskip("moto.server")
@@ -65,7 +65,7 @@ def test_other_processes_read_it_too(bucket: str, job: Path) -> None:
 
 
 def test_the_page_shows_it(bucket: str) -> None:
-    client = Client(App(Files([f"{bucket}/run/"])))
+    client = Client(PageApp(TracesAtPaths([f"{bucket}/run/"])))
     ids = [one["id"] for one in client.get("/api/traces").get_json()["traces"]]
     assert len(ids) == RANKS
     answer = client.get("/api/job", query_string={".trace": ids[0]})

@@ -19,9 +19,9 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, survey, view
-from selftime.scale.collect import collect
+from selftime.scale.collect import collect_results
 from selftime.trace import Job, Trace
-from selftime.views import VIEWS, find
+from selftime.views import VIEWS, find_view
 
 
 def loaded(folder: Path) -> Job:
@@ -46,7 +46,7 @@ def test_a_survey_is_what_a_job_in_hand_tells(job: Path) -> None:
     told = loaded(job)
     assert dict(ranks.members) == dict(told.members)
     assert ranks.notes == told.notes == ()
-    assert_frame_equal(find("stragglers")(ranks), told.view("stragglers"))
+    assert_frame_equal(find_view("stragglers")(ranks), told.view("stragglers"))
 
 
 def test_progress_is_told_by_files(job: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_view_of_one_trace_has_the_rank_before(job: Path) -> None:
     assert_frame_equal(mine, one.view("operators", by="shape"))
 
 
-@pytest.mark.parametrize("name", [name for name, one in VIEWS.items() if one.across])
+@pytest.mark.parametrize("name", [name for name, one in VIEWS.items() if one.compares_ranks])
 def test_one_trace_is_called_as_in_hand(name: str, job: Path) -> None:
     one = load(job / "rank1.json")
     assert isinstance(one, Trace)
@@ -91,13 +91,13 @@ def test_an_unreadable_rank_is_refused_and_the_missing_one_named(job: Path, tmp_
     assert sorted(Path(path).name for path in found.refused) == ["rank1.json", "rank3.json"]
     assert "holds the same trace as" in found.refused[str(folder / "rank3.json")]
     assert dict(found.refused) == dict(loaded(folder).refused)
-    worst = find("stragglers")(found)
+    worst = find_view("stragglers")(found)
     assert worst.filter(worst["straggler"])["rank"].to_list() == [LATE]
 
 
 def test_a_rank_that_kills_is_refused(job: Path, marks: Path) -> None:
     ask = partial(deadly, marks=str(marks))
-    found = collect(job, ask, engine=Local(2), cache=False)
+    found = collect_results(job, ask, engine=Local(2), cache=False)
     [(path, why)] = found.refused.items()
     assert Path(path).name == "rank2.json"
     assert "was given up" in why
@@ -233,7 +233,7 @@ def test_the_command_chooses_traces_and_columns(job: Path) -> None:
         (["operators", "--workers", "2"], "add `--engine local`"),
         (["operators", "--engine", "local", "--address", "auto"], "add `--engine ray`"),
         (["stragglers", "--trace", "none"], "has `none` in its name"),
-        (["flame", "--engine", "local", "--format", "folded"], "are of one trace"),
+        (["flame", "--engine", "local", "--format", "folded"], "can hold one trace only"),
     ],
 )
 def test_words_that_do_not_fit_are_one_sentence(words: list[str], told: str, job: Path) -> None:

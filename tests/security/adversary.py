@@ -223,6 +223,6 @@ def advice(text: str) -> Advice:
         Step(2, 95.7, 98.2, "mixed"),
         (finding, finding),
         Joint(20.0, 1.25),
-        (Checked(f"`{text}` is short", 0.1, rule="float64"),),
+        (Checked(f"`{text}` is short", upper_ms=0.1, rule="float64"),),
         (Unknown(f"`{text}`", rule="slow_optimizer"),),
     )

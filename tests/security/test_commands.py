@@ -17,10 +17,10 @@ from tests.security.reading import acting
 from typer.testing import CliRunner, Result
 
 from selftime.advice import Rule, advise
-from selftime.advice.base import Checked, Outcome
+from selftime.advice.rule_definition import Checked, Outcome
 from selftime.cli import app
-from selftime.cli.advise import Format
-from selftime.cli.writing import is_colourful, send, write
+from selftime.cli.advise import OutputFormat
+from selftime.cli.output_writing import uses_colour, write_all_bytes, write_output
 from selftime.errors import SelftimeError
 from selftime.trace import Trace
 
@@ -33,13 +33,13 @@ def ask(*words: str | Path) -> Result:
     return done
 
 
-@pytest.mark.parametrize("form", list(Format))
-def test_the_answer_in_every_form(form: Format, folder: Path) -> None:
+@pytest.mark.parametrize("form", list(OutputFormat))
+def test_the_answer_in_every_form(form: OutputFormat, folder: Path) -> None:
     for name in ("steady.json", "snapshot.pickle"):
         done = ask("advise", folder / name, "--format", form.value)
         assert done.exit_code == 0
         assert acting(done.stdout) == set()
-        if form in {Format.json, Format.sarif}:
+        if form in {OutputFormat.json, OutputFormat.sarif}:
             json.loads(done.stdout)
 
 
@@ -127,7 +127,7 @@ def test_output_that_does_not_fit_is_told(buffering: int) -> None:
     raw: Any = open("/dev/full", "wb", buffering=buffering)  # noqa: PTH123, SIM115 - closed below
     stream = TextIOWrapper(raw, write_through=not buffering)
     with pytest.raises(SelftimeError, match="No space left"):
-        send(b"x" * 100_000, stream)
+        write_all_bytes(b"x" * 100_000, stream)
     with suppress(OSError):  # what could not be written still cannot
         stream.close()
 
@@ -139,15 +139,15 @@ def test_output_that_is_taken_in_pieces_is_whole() -> None:
 
     held = Narrow()
     stream = TextIOWrapper(held)
-    send(b"all of it, and not only what fits", stream)
+    write_all_bytes(b"all of it, and not only what fits", stream)
     assert held.getvalue() == b"all of it, and not only what fits"
 
 
 def test_an_output_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    assert not is_colourful()
-    with pytest.raises(SelftimeError, match="it is closed"):
-        write("page")
+    assert not uses_colour()
+    with pytest.raises(SelftimeError, match="stdout is closed"):
+        write_output("page")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_an_output_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     [
         (MemoryError(), "not enough memory"),
         (OSError(errno.EMFILE, "Too many open files"), "`ulimit -n`"),
-        (OSError(errno.ENOSPC, "No space left"), "no room left on the disk"),
+        (OSError(errno.ENOSPC, "No space left"), "the disk is full"),
         (RuntimeError("can't start new thread"), "`ulimit -u`"),
     ],
 )

@@ -13,10 +13,10 @@ from tests.security.adversary import PAYLOADS, advice
 from tests.security.reading import acting, elements, formulas
 from typer.testing import CliRunner, Result
 
-from selftime.advice.registry import rules
+from selftime.advice.rule_registry import rules_by_name
 from selftime.cli import app
-from selftime.cli.view import Format
-from selftime.notebook import html
+from selftime.cli.view import OutputFormat
+from selftime.notebook import notebook_html
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
 from selftime.reports.tables import tabular
@@ -65,7 +65,7 @@ def test_a_view_as_csv_json_and_parquet(view: View[Any], traces: dict[str, Trace
 
 
 def test_stacks_for_other_programs(folder: Path) -> None:
-    words = ("--min-share", "0", "--format", Format.folded.value)
+    words = ("--min-share", "0", "--format", OutputFormat.folded.value)
     page = ask_soundly("view", "flame", folder / "trace.json", *words)
     assert page
     assert acting(page) == set()
@@ -114,7 +114,7 @@ def test_an_answer_for_a_program_that_reads(text: str) -> None:
 
 @every_payload
 def test_an_answer_as_sarif(text: str) -> None:
-    page = as_sarif(advice(text), rules())
+    page = as_sarif(advice(text), rules_by_name())
     assert acting(page) == set()
     for result in json.loads(page)["runs"][0]["results"]:
         assert "](" not in result["message"]["text"]
@@ -127,7 +127,7 @@ def test_an_answer_as_sarif(text: str) -> None:
 
 @every_payload
 def test_an_answer_in_a_notebook(text: str) -> None:
-    page = html(advice(text))
+    page = notebook_html(advice(text))
     assert acting(page) == set()
     found = elements(page)
     assert found.keys() <= ALLOWED.keys()

@@ -11,13 +11,13 @@ from tests.security.adversary import PAYLOADS, recording
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from selftime.cli.writing import write
+from selftime.cli.output_writing import write_output
 from selftime.errors import SelftimeError
-from selftime.ingest.cache import Cache, is_private
 from selftime.ingest.load import load
-from selftime.tensorboard.mount import Mount
+from selftime.ingest.trace_cache import TraceCache, is_private_folder
+from selftime.tensorboard.plugin_requests import PluginRequestHandler
 from selftime.trace import Trace
-from selftime.web.caches import Kept
+from selftime.web.caches import AnswerStore
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the rights of POSIX")
 
@@ -40,18 +40,18 @@ def test_the_cache_is_the_users_alone(root: Path, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         read(tmp_path / "trace.json")
-        Kept().keep(b"answer", "question")
+        AnswerStore().store(b"answer", "question")
     finally:
         os.umask(before)
     for folder in (root, *root.iterdir()):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
-        assert is_private(folder)
+        assert is_private_folder(folder)
 
 
 def test_no_name_becomes_a_path(root: Path, tmp_path: Path) -> None:
     (tmp_path / "..;$(id)").mkdir()
     read(tmp_path / "..;$(id)" / "\x1b[31m.json")
-    Kept().keep(b"answer", *PAYLOADS)
+    AnswerStore().store(b"answer", *PAYLOADS)
     names = [path.name for path in root.rglob("*") if path.parent != root]
     assert names
     assert all(name.isalnum() or name in {"manifest.json", "tables.columns"} for name in names)
@@ -72,18 +72,18 @@ def test_a_folder_that_others_may_have_filled_is_not_used(
 ) -> None:
     path = tmp_path / "trace.json"
     read(path)
-    Kept().keep(b"answer", "question")
-    mark = next(Cache().index.iterdir()).name
-    assert Cache().find(mark, "") is not None
-    assert Kept().find("question") == b"answer"
-    for folder in (Cache().index, Cache().entries, Kept().folder):
+    AnswerStore().store(b"answer", "question")
+    mark = next(TraceCache().index.iterdir()).name
+    assert TraceCache().find_by_file_stamp(mark, "") is not None
+    assert AnswerStore().find("question") == b"answer"
+    for folder in (TraceCache().index, TraceCache().entries, AnswerStore().folder):
         spoil(folder)
-        assert not is_private(folder)
+        assert not is_private_folder(folder)
     held = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
-    assert Cache().find(mark, "") is None
-    assert Kept().find("question") is None
+    assert TraceCache().find_by_file_stamp(mark, "") is None
+    assert AnswerStore().find("question") is None
     load(path)
-    Kept().keep(b"another", "question")
+    AnswerStore().store(b"another", "question")
     assert held == {path: path.stat().st_mtime_ns for path in root.rglob("*")}
 
 
@@ -91,9 +91,9 @@ def test_a_folder_that_others_may_have_filled_is_not_used(
 @pytest.mark.usefixtures("root")
 def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     read(tmp_path / "trace.json")
-    os.chown(Cache().entries, 65534, 65534)
-    assert not is_private(Cache().entries)
-    assert Cache().find(next(Cache().index.iterdir()).name, "") is None
+    os.chown(TraceCache().entries, 65534, 65534)
+    assert not is_private_folder(TraceCache().entries)
+    assert TraceCache().find_by_file_stamp(next(TraceCache().index.iterdir()).name, "") is None
 
 
 def planted_link(path: Path) -> None:
@@ -126,8 +126,8 @@ def test_output_does_not_go_where_somebody_else_leads_it(
     plant(output)
     os.chown(output, 65534, 65534, follow_symlinks=False)
     before = output.lstat()
-    with pytest.raises(SelftimeError, match="another user put it into a folder where everybody"):
-        write("page", to=output)
+    with pytest.raises(SelftimeError, match="another user created it in a folder that everybody"):
+        write_output("page", to=output)
     assert output.lstat() == before
     assert precious.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "precious"]
@@ -140,7 +140,7 @@ def test_output_goes_where_we_lead_it_ourselves(
     tmp_path.chmod(0o1777)
     plant(tmp_path / "out.csv")
     before = (tmp_path / "out.csv").is_symlink()
-    write("page", to=tmp_path / "out.csv")
+    write_output("page", to=tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "page"
     assert (tmp_path / "out.csv").is_symlink() == before
 
@@ -159,7 +159,7 @@ def test_output_goes_where_we_lead_it_ourselves(
 def test_tensorboard_shows_lines_to_who_asks_by_this_machines_name(
     host: str, status: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mount = Mount((), prefix="/data/plugin/selftime", shows_source=True)
+    mount = PluginRequestHandler((), url_prefix="/data/plugin/selftime", shows_source=True)
     monkeypatch.setattr(mount, "_app", Response("app"))
 
     def ask(environ: dict[str, Any], start: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from werkzeug.test import Client
 
 from selftime.views import VIEWS, View
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 NUMBERS: Final = (str(1 << 62), "9" * 400, "nan", "\0")
 ADDRESSES: Final = (
@@ -35,7 +35,7 @@ ADDRESSES: Final = (
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Client:
-    return Client(App(Files([str(folder / "trace.json")])))
+    return Client(PageApp(TracesAtPaths([str(folder / "trace.json")])))
 
 
 @pytest.fixture(scope="module")

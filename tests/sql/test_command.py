@@ -67,7 +67,7 @@ def test_files_are_written_by_their_endings(place: str, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "out.csv").height == there.height
     refused = run(place, TOTALS, "-o", str(tmp_path / "out.xlsx"))
     assert refused.exit_code == 2
-    assert "tells no format; add `--format` and one of table" in refused.output
+    assert "is not a format; add `--format` with one of table" in refused.output
 
 
 def test_a_view_with_options_is_named_by_let(place: str) -> None:

@@ -13,8 +13,8 @@ from selftime import schema
 from selftime.errors import UsageError
 from selftime.sql import TABLES, VIEW_NAMES, query
 from selftime.testing import sketch
-from selftime.trace import Job, Member, Trace
-from selftime.views import OF_RANK, VIEWS
+from selftime.trace import Job, JobMember, Trace
+from selftime.views import RANK_COLUMNS, VIEWS
 
 DRAWN = """
     a = aten::addmm; input_shapes = [[8,8],[8,8]]; line = train.py:7 main
@@ -36,8 +36,10 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def job(trace: Trace) -> Job:
-    member = Member("rank 1", 1, 2)
-    return Job({"a": trace, "b": sketch(DRAWN)}, members={"a": Member("rank 0", 0, 2), "b": member})
+    member = JobMember("rank 1", 1, 2)
+    return Job(
+        {"a": trace, "b": sketch(DRAWN)}, members={"a": JobMember("rank 0", 0, 2), "b": member}
+    )
 
 
 @pytest.mark.parametrize("name", schema.TABLES)
@@ -95,7 +97,7 @@ def test_of_a_job_each_row_tells_its_trace(job: Job) -> None:
     assert query(job, "select * from operators")["trace"].unique().sort().to_list() == ["a", "b"]
     across = query(job, "select * from stragglers")
     assert across.columns == [column.name for column in VIEWS["stragglers"].columns]
-    assert OF_RANK[1].name not in query(job, "select * from operators").columns
+    assert RANK_COLUMNS[1].name not in query(job, "select * from operators").columns
 
 
 def test_an_empty_job_has_its_columns() -> None:

@@ -50,6 +50,10 @@ def running(logdir: Path, *flags: str) -> Iterator[str]:
             yield addresses[-1]
         finally:
             server.terminate()
+            try:
+                server.wait(timeout=10)
+            except subprocess.TimeoutExpired:  # TensorBoard may hang in its own handler
+                server.kill()
 
 
 class Seen:

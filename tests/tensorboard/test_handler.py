@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - after torch
-from selftime.tensorboard import sources, watch  # noqa: E402 - likewise
+from selftime.tensorboard import logdir_watch, sources  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Board, Logs
@@ -23,10 +23,12 @@ pytestmark = [
 def test_a_tutorials_handler_fills_the_tab(
     use_gzip: bool, board: "Board", logs: "Logs", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_REST_S", 0.0)
-    monkeypatch.setattr(watch, "_SHARE", 0)
-    monkeypatch.setattr(watch, "_SETTLED_NS", -60_000_000_000)  # clocks may differ a little
-    monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(logdir_watch, "_MIN_PAUSE_BETWEEN_SEARCHES_S", 0.0)
+    monkeypatch.setattr(logdir_watch, "_MIN_RATIO_OF_PAUSE_TO_SEARCH_TIME", 0)
+    monkeypatch.setattr(
+        logdir_watch, "_MIN_NS_SINCE_CHANGE_OF_COMPLETE_FILE", -60_000_000_000
+    )  # clocks may differ a little
+    monkeypatch.setattr(sources, "_MAX_WAIT_FOR_SEARCH_S", 60.0)
     told = board()
     assert told.get("/data/plugin/selftime/api/traces").json == {"traces": []}
     with selftime.profile(

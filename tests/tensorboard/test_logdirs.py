@@ -57,11 +57,11 @@ def test_one_logdir_is_taken_as_it_is(context: "Context", monkeypatch: pytest.Mo
 )
 def test_a_run_is_a_folder_without_the_old_layout(below: str, run: str) -> None:
     folder = os.path.normpath(f"/x/logs/{below}")
-    assert Logdir("/x/logs").run(folder) == run
+    assert Logdir("/x/logs").run_name(folder) == run
 
 
 def test_a_group_goes_before_its_runs() -> None:
-    assert Logdir("/x/logs", "big").run("/x/logs/a") == "big/a"
-    assert Logdir("/x/logs", "big").run("/x/logs") == "big"
-    assert Logdir("gs://bucket/logs").run("a/plugins/profile/b") == "a/b"
-    assert Logdir("gs://bucket/logs").run("") == "logs"
+    assert Logdir("/x/logs", "big").run_name("/x/logs/a") == "big/a"
+    assert Logdir("/x/logs", "big").run_name("/x/logs") == "big"
+    assert Logdir("gs://bucket/logs").run_name("a/plugins/profile/b") == "a/b"
+    assert Logdir("gs://bucket/logs").run_name("") == "logs"

@@ -16,8 +16,8 @@ from werkzeug.test import Client
 from selftime.errors import SelftimeError
 from selftime.reports.page_data import assets
 from selftime.tensorboard import Loader, sources
+from selftime.tensorboard import logdir_watch as watching
 from selftime.tensorboard import plugin as plugins
-from selftime.tensorboard import watch as watching
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Board, Context, Logs
@@ -28,11 +28,11 @@ HERE: Final = "/data/plugin/selftime"
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every question looks, and waits until the look has ended."""
-    monkeypatch.setattr(watching, "_REST_S", 0.0)
-    monkeypatch.setattr(watching, "_SHARE", 0)
-    monkeypatch.setattr(plugins, "_PATIENCE_S", 60.0)
-    monkeypatch.setattr(plugins, "_LATER_S", 60.0)
-    monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(watching, "_MIN_PAUSE_BETWEEN_SEARCHES_S", 0.0)
+    monkeypatch.setattr(watching, "_MIN_RATIO_OF_PAUSE_TO_SEARCH_TIME", 0)
+    monkeypatch.setattr(plugins, "_MAX_WAIT_IN_FIRST_IS_ACTIVE_S", 60.0)
+    monkeypatch.setattr(plugins, "_MAX_WAIT_IN_LATER_IS_ACTIVE_S", 60.0)
+    monkeypatch.setattr(sources, "_MAX_WAIT_FOR_SEARCH_S", 60.0)
 
 
 @pytest.fixture(autouse=True)
@@ -162,10 +162,10 @@ def test_errors_are_one_sentence(board: "Board", logs: "Logs") -> None:
 def _page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of the page, whether it was built here or not."""
 
-    def made(name: str) -> assets.Asset:
-        return assets.Asset(name, assets._TYPES[name], b"content", "tag")
+    def made(name: str) -> assets.PageFile:
+        return assets.PageFile(name, assets._MEDIA_TYPE_BY_FILE[name], b"content", "tag")
 
-    monkeypatch.setattr(assets, "_read", made)
+    monkeypatch.setattr(assets, "_read_page_file", made)
 
 
 @pytest.mark.usefixtures("_page")
@@ -202,10 +202,10 @@ def test_the_module_opens_the_page(board: "Board") -> None:
 def test_a_page_that_was_not_built_is_said_in_the_tab(
     board: "Board", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(_: str) -> assets.Asset:
+    def missing(_: str) -> assets.PageFile:
         raise SelftimeError("it is not built; </script> install it again")
 
-    monkeypatch.setattr(assets, "_read", missing)
+    monkeypatch.setattr(assets, "_read_page_file", missing)
     script = board().get(f"{HERE}/entry.js").text
 
     assert "selftime: it is not built" in script
@@ -289,9 +289,9 @@ def test_the_list_of_tabs_does_not_wait_for_a_slow_folder(
     board: "Board", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look that never ends: the list comes in spite of it."""
-    monkeypatch.setattr(plugins, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(plugins, "_MAX_WAIT_IN_FIRST_IS_ACTIVE_S", 0.01)
     end = threading.Event()
-    monkeypatch.setattr(watching.Watch, "_look", lambda _: end.wait())
+    monkeypatch.setattr(watching.LogdirWatch, "_search_logdir_once", lambda _: end.wait())
 
     assert tab(board())["enabled"] is False
     end.set()
@@ -307,7 +307,7 @@ from selftime.tensorboard import Loader
 flags = Namespace(logdir=sys.argv[1], logdir_spec="", host=None, bind_all=False)
 plugin = Loader().load(TBContext(logdir=sys.argv[1], flags=flags))
 for watch in plugin._watches:
-    watch.found(wait=600)
+    watch.found_traces(max_wait_s=600)
 heavy = ("polars", "torch", "selftime.web")
 print(plugin.is_active(), [name for name in heavy if sys.modules.get(name)])
 question = {"PATH_INFO": "/data/plugin/selftime/entry.js"}

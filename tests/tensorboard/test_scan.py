@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftime.tensorboard import watch
-from selftime.tensorboard.watch import Walk
+from selftime.tensorboard import logdir_watch
+from selftime.tensorboard.logdir_watch import TraceFileSearch
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Logs
 
 
-def names(walk: Walk) -> list[str]:
-    return [os.path.relpath(file.place, walk.root) for file in walk.files()]
+def names(walk: TraceFileSearch) -> list[str]:
+    return [os.path.relpath(file.path, walk.root) for file in walk.files()]
 
 
 @pytest.fixture
@@ -40,14 +40,18 @@ def aged(logs: "Logs") -> None:
 
 
 def test_nothing() -> None:
-    assert names(Walk("/there/is/none")) == []
+    assert names(TraceFileSearch("/there/is/none")) == []
 
 
 def test_at_any_depth_in_order(logs: "Logs") -> None:
     for name in ("b.json", "a/x.pt.trace.json.gz", "a/b/c/d/y.json.zst", "c/events.out.tfevents.1"):
         logs.write(name)
 
-    assert names(Walk(str(logs.root))) == ["b.json", "a/x.pt.trace.json.gz", "a/b/c/d/y.json.zst"]
+    assert names(TraceFileSearch(str(logs.root))) == [
+        "b.json",
+        "a/x.pt.trace.json.gz",
+        "a/b/c/d/y.json.zst",
+    ]
 
 
 def test_what_is_no_regular_file_is_left_out(logs: "Logs") -> None:
@@ -58,7 +62,7 @@ def test_what_is_no_regular_file_is_left_out(logs: "Logs") -> None:
     os.mkfifo(logs.root / "pipe.json")
     (logs.root / "broken.json").symlink_to("nowhere")
 
-    assert names(Walk(str(logs.root))) == ["folder.json/inside.json"]
+    assert names(TraceFileSearch(str(logs.root))) == ["folder.json/inside.json"]
 
 
 def test_links_are_followed_once(logs: "Logs") -> None:
@@ -66,7 +70,7 @@ def test_links_are_followed_once(logs: "Logs") -> None:
     (logs.root / "real" / "back").symlink_to(logs.root)
     (logs.root / "again").symlink_to(logs.root / "real")
 
-    assert names(Walk(str(logs.root))) == ["again/x.json"]
+    assert names(TraceFileSearch(str(logs.root))) == ["again/x.json"]
 
 
 def test_a_folder_that_did_not_change_is_not_listed_again(logs: "Logs", listed: list[str]) -> None:
@@ -74,7 +78,7 @@ def test_a_folder_that_did_not_change_is_not_listed_again(logs: "Logs", listed: 
     logs.write("b/y.json")
     aged(logs)
     listed.clear()
-    walk = Walk(str(logs.root))
+    walk = TraceFileSearch(str(logs.root))
     first = names(walk)
     assert len(listed) == 3
     listed.clear()
@@ -87,7 +91,7 @@ def test_what_comes_and_goes_is_seen(logs: "Logs", listed: list[str]) -> None:
     logs.write("a/x.json")
     logs.write("b/y.json")
     aged(logs)
-    walk = Walk(str(logs.root))
+    walk = TraceFileSearch(str(logs.root))
     names(walk)
     listed.clear()
 
@@ -103,7 +107,7 @@ def test_what_comes_and_goes_is_seen(logs: "Logs", listed: list[str]) -> None:
 def test_a_folder_that_changed_just_now_is_listed_again(logs: "Logs") -> None:
     """Its time may be too coarse to tell a second change."""
     logs.write("x.json")
-    walk = Walk(str(logs.root))
+    walk = TraceFileSearch(str(logs.root))
     names(walk)
     before = logs.root.stat()
     logs.write("y.json")
@@ -116,15 +120,15 @@ def test_a_file_system_that_tells_no_times_is_listed_now_and_then(
     logs: "Logs", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aged(logs)
-    walk = Walk(str(logs.root))
+    walk = TraceFileSearch(str(logs.root))
     names(walk)
     logs.write("x.json")
     aged(logs)
     before = walk._known[str(logs.root)]
-    before.changed = logs.root.stat().st_mtime_ns
+    before.modified_ns = logs.root.stat().st_mtime_ns
 
     assert names(walk) == []
-    monkeypatch.setattr(watch, "_RELIST_S", 0.0)
+    monkeypatch.setattr(logdir_watch, "_MAX_FOLDER_LISTING_AGE_S", 0.0)
     assert names(walk) == ["x.json"]
 
 
@@ -151,16 +155,16 @@ def test_what_cannot_be_read_is_left_out(
 
         monkeypatch.setattr("os.scandir", refusing)
 
-    assert names(Walk(str(logs.root))) == ["x.json"]
+    assert names(TraceFileSearch(str(logs.root))) == ["x.json"]
 
 
 def test_what_vanishes_meanwhile_is_left_out(logs: "Logs") -> None:
     logs.write("a.json")
     logs.write("b.json")
     logs.write("c/d.json")
-    walk = Walk(str(logs.root))
+    walk = TraceFileSearch(str(logs.root))
     files = walk.files()
-    assert next(files).place.endswith("a.json")
+    assert next(files).path.endswith("a.json")
     (logs.root / "b.json").unlink()
     shutil.rmtree(logs.root / "c")
 
@@ -172,7 +176,7 @@ def test_too_many_folders_end_the_walk(
 ) -> None:
     for number in range(5):
         logs.write(f"{number}/x.json")
-    monkeypatch.setattr(watch, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(logdir_watch, "MAX_FOLDERS_PER_LOGDIR", 3)
 
-    assert names(Walk(str(logs.root))) == ["0/x.json", "1/x.json"]
+    assert names(TraceFileSearch(str(logs.root))) == ["0/x.json", "1/x.json"]
     assert "too many folders" in caplog.text

@@ -6,7 +6,7 @@ import polars as pl
 from tests.views.agreement import Asked, Sides, host_rows, summed
 
 from selftime import names
-from selftime.analysis.sites import SITE, sites
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
 
@@ -15,7 +15,9 @@ def _work(ask: Asked, by: str) -> pl.DataFrame:
     columns = ("device_time", "device_slices")
     kernels = ask("kernels", by=by).rename({"total": columns[0], "count": columns[1]})
     copies = ask("copies", by=by).rename({"time": columns[0], "count": columns[1]})
-    keys = {"line": SITE, "operator": ("operator",), "stream": ("device", "stream")}[by]
+    keys = {"line": SOURCE_SITE_COLUMNS, "operator": ("operator",), "stream": ("device", "stream")}[
+        by
+    ]
     return pl.concat([one.select(*keys, *columns) for one in (kernels, copies)])
 
 
@@ -28,8 +30,8 @@ def device_time_of_a_line(ask: Asked) -> Sides:
     columns = ("device_time", "device_slices")
     yield (
         "kernels + copies",
-        summed(ask("lines"), SITE, *columns),
-        summed(_work(ask, "line"), SITE, *columns),
+        summed(ask("lines"), SOURCE_SITE_COLUMNS, *columns),
+        summed(_work(ask, "line"), SOURCE_SITE_COLUMNS, *columns),
     )
 
 
@@ -39,16 +41,23 @@ def device_time_launched_from_a_line(ask: Asked) -> Sides:
     launches = ask("launches", by="line").filter(pl.col("file").is_not_null())
     launches = launches.rename({"work": "device_slices"})
     columns = ("device_time", "device_slices")
-    yield "launches", summed(lines, SITE, *columns), summed(launches, SITE, *columns)
+    yield (
+        "launches",
+        summed(lines, SOURCE_SITE_COLUMNS, *columns),
+        summed(launches, SOURCE_SITE_COLUMNS, *columns),
+    )
 
 
 def device_time_of_an_operators_line(ask: Asked) -> Sides:
     """`operators` by line is `lines`, but for what an operator launched from a line within it."""
     own, called = _lines_of_operators(ask.trace)
-    moved = summed(own, SITE, "time"), summed(called, SITE, "time")
+    moved = summed(own, SOURCE_SITE_COLUMNS, "time"), summed(called, SOURCE_SITE_COLUMNS, "time")
     lines = ask("lines").filter(pl.col("file").is_not_null())
     stated = host_rows(ask("operators", by="line")).filter(pl.col("file").is_not_null())
-    one, other = summed(lines, SITE, "device_time"), summed(stated, SITE, "self_device_time_total")
+    one, other = (
+        summed(lines, SOURCE_SITE_COLUMNS, "device_time"),
+        summed(stated, SOURCE_SITE_COLUMNS, "self_device_time_total"),
+    )
     for key, (time,) in moved[0].items():
         one[key] = (one.get(key, (0,))[0] + time,)
     for key, (time,) in moved[1].items():
@@ -61,8 +70,8 @@ def _lines_of_operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
     work = trace.device_args.select("id", "operator").drop_nulls()
     slices = trace.slices.select("launch", "duration")[work["id"]]
     by = work.hstack(slices).filter(pl.col("launch").is_not_null())
-    own, called = (sites(trace, by[name]) for name in ("operator", "launch"))
-    same = pl.DataFrame([own[name].eq_missing(called[name]) for name in SITE])
+    own, called = (source_sites_of_slices(trace, by[name]) for name in ("operator", "launch"))
+    same = pl.DataFrame([own[name].eq_missing(called[name]) for name in SOURCE_SITE_COLUMNS])
     differs = ~same.select(pl.all_horizontal(pl.all())).to_series()
     time = by["duration"].alias("time")
     known = (table.with_columns(time).filter(differs) for table in (own, called))
@@ -99,7 +108,11 @@ def device_time_of_a_kernel(ask: Asked) -> Sides:
 
 def _is_kernel() -> pl.Expr:
     """Whether a row's category is that of kernels."""
-    kernels = [category for category in names.DEVICE if category not in names.COPIES]
+    kernels = [
+        category
+        for category in names.DEVICE_WORK_CATEGORIES
+        if category not in names.COPY_CATEGORIES
+    ]
     return pl.col("category").cast(pl.String).is_in(kernels)
 
 
@@ -127,7 +140,7 @@ def _unlaunched(trace: Trace) -> int:
 
 
 def _as_torch(name: str) -> str:
-    return name if names.step_number(name) is None else "ProfilerStep*"
+    return name if names.profiler_step_number(name) is None else "ProfilerStep*"
 
 
 def work_of_a_stream(ask: Asked) -> Sides:

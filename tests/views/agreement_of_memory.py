@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 from tests.views.agreement import Asked, Sides, host_rows, summed
 
-from selftime.analysis.sites import SITE
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 
 
 def memory_of_all(ask: Asked) -> Sides:
@@ -30,8 +30,19 @@ def memory_of_a_line(ask: Asked) -> Sides:
     table = ask("memory_operators", by="line")
     on_host = pl.col("device_type") == "CPU"
     for side, own in (("cpu", on_host), ("device", ~on_host)):
-        stated = summed(table.filter(own), SITE, "self_size_increase")
-        yield side, stated, summed(ask("lines"), SITE, f"{side}_memory")
+        stated = summed(table.filter(own), SOURCE_SITE_COLUMNS, "self_size_increase")
+        yield side, stated, summed(ask("lines"), SOURCE_SITE_COLUMNS, f"{side}_memory")
+
+
+def memory_of_an_operators_line(ask: Asked) -> Sides:
+    """`lines` and `operators` by line charge the same bytes to each known line."""
+    if not ask.trace.memory.height:
+        return
+    lines = ask("lines").filter(pl.col("file").is_not_null())
+    known = host_rows(ask("operators", by="line")).filter(pl.col("file").is_not_null())
+    for side in ("cpu", "device"):
+        stated = summed(lines, SOURCE_SITE_COLUMNS, f"{side}_memory")
+        yield side, stated, summed(known, SOURCE_SITE_COLUMNS, f"self_{side}_memory_usage")
 
 
 def memory_of_an_operator(ask: Asked) -> Sides:
@@ -79,6 +90,7 @@ def operations(ask: Asked) -> Sides:
 OF_MEMORY: Final = (
     memory_of_all,
     memory_of_a_line,
+    memory_of_an_operators_line,
     memory_of_an_operator,
     memory_allocated,
     memory_peaks,

@@ -6,9 +6,9 @@ import polars as pl
 from tests.views.agreement import Asked, Sides, summed
 
 from selftime import names
-from selftime.analysis.call_tree.self_times import STEPS_NAME
-from selftime.analysis.ranks.differences import PARTS
-from selftime.compare.measures import measure_steps
+from selftime.analysis.call_tree.self_times import NAME_OF_ALL_PROFILER_STEPS
+from selftime.analysis.ranks.lateness import STEP_TIME_PARTS
+from selftime.compare.step_measures import measure_steps
 
 
 def idle_time_of_a_device(ask: Asked) -> Sides:
@@ -57,13 +57,14 @@ def average_step(ask: Asked) -> Sides:
     figures = ask("overview").filter(pl.col("section") == "execution")
     told = dict(figures.select("metric", "value").rows())
     yield "time", counted["time"].mean(), told["average step"]
-    for part in (*PARTS, "all_communication"):
+    for part in (*STEP_TIME_PARTS, "all_communication"):
         if (metric := part.replace("_", " ")) in told:
             yield part, counted[part].mean(), told[metric]
     for rank in ask("ranks").filter(pl.col("time").is_not_null()).iter_rows(named=True):
         for part in ("time", "host_time", "device_time", "kernel", "communication", "cpu", "other"):
             yield f"rank's {part}", counted[part].mean(), rank[part]
     yield "critical path", counted["time"].sum(), ask("critical_path")["time"].sum()
+    yield "account", counted["time"].sum(), ask("account")["time"].sum()
 
 
 def host_time_of_all(ask: Asked) -> Sides:
@@ -111,7 +112,11 @@ def host_time_of_an_operator(ask: Asked) -> Sides:
     listed = ask("occurrences", kind="operator", by="name").cast({"name": pl.String})
     every = listed["name"].unique().to_list()
     recorder = [name for name in every if names.is_recorder_operator(name)]
-    steps = {name: STEPS_NAME for name in every if names.step_number(name) is not None}
+    steps = {
+        name: NAME_OF_ALL_PROFILER_STEPS
+        for name in every
+        if names.profiler_step_number(name) is not None
+    }
     listed = listed.filter(~pl.col("name").is_in(recorder))
     listed = listed.with_columns(pl.col("name").replace(steps))
     stated = summed(rows, ("name",), "self_cpu_time_total")

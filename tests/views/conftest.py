@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from selftime.units import text
+from selftime.units import value_text
 from selftime.views import View
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,7 +39,9 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 def _written(view: View[Any], table: pl.DataFrame) -> str:
     """Every column and row in the words of the terminal, however wide."""
-    cells = [[c.name, *(text(value, c.unit) for value in table[c.name])] for c in view.columns]
+    cells = [
+        [c.name, *(value_text(value, c.unit) for value in table[c.name])] for c in view.columns
+    ]
     widths = [max(map(len, column)) for column in cells]
     rows = zip(*cells, strict=True)
     padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

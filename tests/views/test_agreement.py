@@ -13,7 +13,7 @@ from tests.views.test_lines import BACKWARD, REDUCED, STACKS, STEP
 from tests.views.test_stragglers import read
 
 from selftime.testing import sketch
-from selftime.testing.jobs import Delay, Machine, simulate
+from selftime.testing.simulated_jobs import RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job
 
 OF_TRACE = (*OF_DEVICES, *OF_STEPS, *OF_MEMORY)
@@ -72,11 +72,13 @@ def test_views_agree_on_a_drawing(drawing: str) -> None:
 
 @cache
 def job(name: str) -> Job:
-    late, noisy = Delay(1, 8_000_000, "data"), Machine(noise=0.05, jitter=2_000)
+    late, noisy = RankDelay(1, 8_000_000, "data"), SimulatedMachine(noise=0.05, jitter=2_000)
     ran = {
-        "two ranks": lambda: simulate(ranks=2, steps=5, late=late),
-        "varying arrivals": lambda: simulate(ranks=4, steps=6, machine=noisy),
-        "a slow device": lambda: simulate(ranks=4, steps=5, late=Delay(1, 8_000_000, "compute")),
+        "two ranks": lambda: simulate_job(ranks=2, steps=5, late=late),
+        "varying arrivals": lambda: simulate_job(ranks=4, steps=6, machine=noisy),
+        "a slow device": lambda: simulate_job(
+            ranks=4, steps=5, late=RankDelay(1, 8_000_000, "compute")
+        ),
     }
     return read(ran[name]().traces)
 

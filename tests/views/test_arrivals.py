@@ -8,7 +8,7 @@ import pytest
 
 from selftime import load
 from selftime.errors import UsageError
-from selftime.testing.jobs import Delay, simulate
+from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.trace import Job, Trace
 
 NEAR = 2_000
@@ -20,7 +20,7 @@ def test_a_trace_without_collectives_has_none() -> None:
 
 
 def test_every_rank_comes_to_every_collective_and_waits_for_the_last(tmp_path: Path) -> None:
-    ran = simulate(ranks=3, steps=4, late=Delay(1, 3_000_000, "host"))
+    ran = simulate_job(ranks=3, steps=4, late=RankDelay(1, 3_000_000, "host"))
     for rank, text in ran.traces.items():
         (tmp_path / f"rank{rank}.json").write_bytes(text)
     job = load(tmp_path, cache=False)

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from selftime.advice.replay import Cut, Scale, replay_of
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.advice.replay import CutHostTime, ScaleDeviceWork, replay_of
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.errors import UsageError
 from selftime.intervals import union
 from selftime.testing import sketch
@@ -79,7 +79,7 @@ def test_segments_lie_in_order_with_their_slices() -> None:
 def test_steps_each_add_up_to_their_time() -> None:
     trace = sketch(STEPS)
     found = critical_path(trace, by="step").group_by("step").agg(pl.col("time").sum()).sort("step")
-    steps = assessed_steps(trace).filter("counted")
+    steps = steps_with_counted_flags(trace).filter("counted")
     assert found["step"].to_list() == steps["number"].to_list()
     assert found["time"].to_list() == (steps["done"] - steps["begin"]).to_list()
 
@@ -118,15 +118,15 @@ def test_a_replay_without_a_kernel_of_the_path_is_faster_and_without_another_is_
     on_path = kernels["id"].is_in(path["longest"].implode())
     on, off = kernels.filter(on_path), kernels.filter(~on_path)
     assert on["name"].cast(pl.String).unique().to_list() == ["k"]
-    assert replay.saving(Scale(on["id"].cast(pl.Int64).to_numpy(), keep=0.5)) > 0
-    assert replay.saving(Scale(off["id"].cast(pl.Int64).to_numpy())) == 0
+    assert replay.saving(ScaleDeviceWork(on["id"].cast(pl.Int64).to_numpy(), keep=0.5)) > 0
+    assert replay.saving(ScaleDeviceWork(off["id"].cast(pl.Int64).to_numpy())) == 0
 
 
 def test_a_replay_without_loading_saves_what_it_is_of_the_path() -> None:
     trace = sketch(STEPS)
     loading = critical_path(trace, by="segment").filter(pl.col("kind") == "data")
     start = loading["start"].to_numpy()
-    cut = Cut(union(start, start + loading["time"].to_numpy()))
+    cut = CutHostTime(union(start, start + loading["time"].to_numpy()))
     assert replay_of(trace).saving(cut) == PER_STEP["data"]
 
 
@@ -134,7 +134,7 @@ def test_a_replay_without_loading_saves_what_it_is_of_the_path() -> None:
 def test_adds_up_on_every_real_trace(real_names: list[str], real: Callable[[str], Trace]) -> None:
     for name in real_names:
         trace = real(name)
-        steps = assessed_steps(trace)
+        steps = steps_with_counted_flags(trace)
         counted = steps.filter("counted") if steps["counted"].any() else steps
         for by in BY:
             found = critical_path(trace, by=by)  # type: ignore[arg-type]  # one of its words
@@ -167,7 +167,7 @@ def test_exchanges_are_named_where_steps_wait_for_them(
 def test_a_host_that_never_waits_is_the_path(real: Callable[[str], Trace]) -> None:
     """The device is done 0.6 ms before each step ends, and no call waits for it."""
     trace = real("a100-2024-nccl-2ranks")
-    assert (assessed_steps(trace)["lag"] < -500_000).all()
+    assert (steps_with_counted_flags(trace)["lag"] < -500_000).all()
     assert critical_path(trace)["kind"].to_list() == ["host"]
 
 
@@ -180,10 +180,10 @@ def test_the_replay_agrees_where_the_device_is_the_limit(real: Callable[[str], T
     steps = path["step"].n_unique()
     on = path["longest"].cast(pl.Int64).to_numpy()
     every = trace.device_args["id"].cast(pl.Int64).to_numpy()
-    assert replay.saving(Scale(on, keep=0.5)) == pytest.approx(
+    assert replay.saving(ScaleDeviceWork(on, keep=0.5)) == pytest.approx(
         path["time"].sum() / 2 / steps, rel=0.05
     )
-    whole = assessed_steps(trace).filter("counted")
+    whole = steps_with_counted_flags(trace).filter("counted")
     inside = replay.graph.work.start >= whole["begin"].to_numpy().min()
     off = np.setdiff1d(np.intersect1d(every, replay.graph.work.id[inside]), on)
-    assert replay.saving(Scale(off, keep=0.5)) < 0.02 * replay.step_time()
+    assert replay.saving(ScaleDeviceWork(off, keep=0.5)) < 0.02 * replay.step_time()

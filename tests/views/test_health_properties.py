@@ -7,8 +7,11 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.device.work import device_work
-from selftime.analysis.health.checks import FEW, MANY
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.health.recording_under_check import (
+    MAX_HARMLESS_FAULT_SHARE,
+    MAX_USABLE_FAULT_SHARE,
+)
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length
 from selftime.testing import sketch
@@ -81,9 +84,9 @@ def test_the_more_launches_lost_their_work_the_worse(launches: int, data: st.Dat
     share = 1 - kept / launches
 
     assert found["value"] == round(share, 4)
-    if share > MANY:
+    if share > MAX_USABLE_FAULT_SHARE:
         assert found["verdict"] == "unusable"
-    elif share > FEW:
+    elif share > MAX_HARMLESS_FAULT_SHARE:
         assert found["verdict"] == "degraded"
 
 

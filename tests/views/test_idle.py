@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.idle.gaps import Scope, observed, placed_work
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.idle.gaps import IdleGapScope, observed_time_in_steps
 from selftime.analysis.slice_filters import covered_time
 from selftime.errors import UsageError
 from selftime.intervals import clip, length, subtract, union
@@ -309,7 +310,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 def idle_time(trace: Trace) -> int:
     """What the union of a device's work leaves of the time looked at, of all devices."""
-    work, when = placed_work(trace), observed(trace)
+    work, when = device_work(trace), observed_time_in_steps(trace)
     return sum(length(subtract(when, covered_time(own))) for _, own in work.group_by("device"))
 
 
@@ -324,10 +325,10 @@ def test_causes_add_up_to_idle(trace: Trace) -> None:
         assert overlap(trace)["idle"].sum() == idle_time(trace)
 
 
-@given(traces(), st.sampled_from(get_args(Scope)))
-def test_no_gap_holds_work_and_no_two_overlap(trace: Trace, scope: Scope) -> None:
+@given(traces(), st.sampled_from(get_args(IdleGapScope)))
+def test_no_gap_holds_work_and_no_two_overlap(trace: Trace, scope: IdleGapScope) -> None:
     keys = ["device"] if scope == "device" else ["device", "stream"]
-    work = placed_work(trace)
+    work = device_work(trace)
     table = idle(trace, scope=scope, threshold=0)
     for place, own in table.group_by(keys):
         mine = pl.all_horizontal(
@@ -342,7 +343,7 @@ def test_no_gap_holds_work_and_no_two_overlap(trace: Trace, scope: Scope) -> Non
 
 @given(traces())
 def test_streams_add_up_to_no_less_than_the_device(trace: Trace) -> None:
-    for _, own in placed_work(trace).group_by("device"):
+    for _, own in device_work(trace).group_by("device"):
         device = covered_time(own)
         streams = sum(length(covered_time(each)) for _, each in own.group_by("stream"))
         assert streams >= length(device)
@@ -366,7 +367,7 @@ def test_what_a_trace_lacks_is_borne(trace: Trace, every: int) -> None:
         call_args=trace.call_args.filter(holes),
         tracks=trace.tracks.with_columns(device=None, stream=None).cast(trace.tracks.schema),
     )
-    for scope in get_args(Scope):
+    for scope in get_args(IdleGapScope):
         assert (idle(bare, scope=scope)["duration"] > 0).all()
     assert idle(bare, by="cause")["duration"].sum() == idle_time(bare)
     assert overlap(bare, by="step")["window"].is_not_null().all()

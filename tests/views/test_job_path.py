@@ -8,16 +8,16 @@ import polars as pl
 import pytest
 
 from selftime.ingest.load import load
-from selftime.testing.jobs import Delay, simulate
+from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.trace import Job
 
 STEPS = 6
 
 
 @cache
-def job(late: Delay | None) -> Job:
+def job(late: RankDelay | None) -> Job:
     with TemporaryDirectory() as folder:
-        for rank, text in simulate(ranks=4, steps=STEPS, late=late).traces.items():
+        for rank, text in simulate_job(ranks=4, steps=STEPS, late=late).traces.items():
             Path(folder, f"rank{rank}.json").write_bytes(text)
         found = load(folder, cache=False)
     assert isinstance(found, Job)
@@ -25,9 +25,9 @@ def job(late: Delay | None) -> Job:
 
 
 @pytest.mark.parametrize(
-    "late", [None, Delay(2, 8_000_000, "data"), Delay(1, 8_000_000, "compute")]
+    "late", [None, RankDelay(2, 8_000_000, "data"), RankDelay(1, 8_000_000, "compute")]
 )
-def test_it_is_as_long_as_the_job(late: Delay | None) -> None:
+def test_it_is_as_long_as_the_job(late: RankDelay | None) -> None:
     path = job(late).view("job_path", by="leg")
     steps = next(iter(job(late))).view("steps")
     whole = steps["start"][-1] + steps["time"][-1] - steps["start"][0]
@@ -36,7 +36,7 @@ def test_it_is_as_long_as_the_job(late: Delay | None) -> None:
 
 
 def test_it_leads_over_the_rank_that_the_others_wait_for() -> None:
-    path = job(Delay(2, 8_000_000, "data")).view("job_path")
+    path = job(RankDelay(2, 8_000_000, "data")).view("job_path")
     mine = path.filter(pl.col("label") == "rank 2")
     assert mine["share"].sum() > 0.99
     loading = mine.filter(pl.col("kind") == "data")
@@ -51,7 +51,7 @@ def test_where_nobody_is_late_it_changes_ranks() -> None:
 
 
 def test_by_line_and_kind_it_is_the_same_time() -> None:
-    found = job(Delay(1, 8_000_000, "compute"))
+    found = job(RankDelay(1, 8_000_000, "compute"))
     whole = found.view("job_path")["time"].sum()
     assert found.view("job_path", by="kind")["time"].sum() == whole
     lines = found.view("job_path", by="line")

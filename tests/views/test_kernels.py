@@ -40,7 +40,7 @@ def rows(trace: Trace, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
 
 def test_nothing_recorded_has_no_kernels() -> None:
     assert kernels(Trace()).is_empty()
-    assert kernels.lacks(Trace())
+    assert kernels.missing_data(Trace())
 
 
 def test_tells_how_often_and_how_long_each_ran() -> None:

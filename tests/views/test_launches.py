@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from selftime.analysis.device.launch_queues import queued_launches
-from selftime.analysis.steps.bound_by import bounds
+from selftime.analysis.device.launch_queues import launches_with_queue_delays
+from selftime.analysis.steps.bound_by import step_bounds
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -42,7 +42,7 @@ def rows(trace: Trace, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
 
 
 def of_each(trace: Trace, *columns: str) -> list[tuple[Any, ...]]:
-    return queued_launches(trace).select(columns).rows()
+    return launches_with_queue_delays(trace).select(columns).rows()
 
 
 def test_nothing_launched() -> None:
@@ -251,7 +251,7 @@ def drawings(draw: st.DrawFn) -> Trace:
 
 @given(drawings())
 def test_delays_are_the_sum_of_their_parts(trace: Trace) -> None:
-    found = queued_launches(trace)
+    found = launches_with_queue_delays(trace)
     known = found.filter(pl.col("exposed").is_not_null())
     assert (known["queued"] + known["exposed"] == known["delay"]).all()
     assert (known["exposed"] >= 0).all()
@@ -261,7 +261,7 @@ def test_delays_are_the_sum_of_their_parts(trace: Trace) -> None:
 
 @given(drawings())
 def test_depths_are_those_counted_one_by_one(trace: Trace) -> None:
-    found = queued_launches(trace).filter(pl.col("depth").is_not_null())
+    found = launches_with_queue_delays(trace).filter(pl.col("depth").is_not_null())
     work = trace.slices.filter(pl.col("launch").is_not_null()).sort("track", "start")
     for first, depth, start in found.select("first", "depth", "start").rows():
         own = work.filter(pl.col("id") == first)
@@ -306,7 +306,7 @@ def test_idle_launches_are_those_of_the_regime(real: "ReadReal", real_names: lis
         trace = real(name)
         table = launches(trace, by="launch")
         if table["work"].max() == 1:  # the regime counts work, not calls
-            assert table["onto_idle"].mean() == bounds(trace).idle_launches, name
+            assert table["onto_idle"].mean() == step_bounds(trace).idle_launches, name
 
 
 @pytest.mark.traces

@@ -75,7 +75,7 @@ def test_the_peak_between_two_instants_is_told() -> None:
     assert rows(trace, "time", "bytes", start=10 * US, end=15 * US) == [(10 * US, 1 * KIB)]
     with pytest.raises(UsageError, match="not after"):
         memory_peak(trace, start=20, end=10)
-    with pytest.raises(UsageError, match="beside"):
+    with pytest.raises(UsageError, match="cannot be given together"):
         memory_peak(trace, start=20, end=30, at=25)
 
 
@@ -286,11 +286,13 @@ def test_without_steps_growth_is_unknown() -> None:
 
 
 def test_refuses_what_it_cannot_show() -> None:
-    with pytest.raises(UsageError, match="`by` is `device`; choose of line, module, operator"):
+    with pytest.raises(
+        UsageError, match="`by` is `device`; choose one or several of line, module, operator"
+    ):
         memory_peak(Trace(), by="device")
-    with pytest.raises(UsageError, match="`step` is `9`, and there is none"):
+    with pytest.raises(UsageError, match="`step` is `9`, but there is no such step"):
         memory_peak(sketch(LEAK), step=9)
-    with pytest.raises(UsageError, match="both given"):
+    with pytest.raises(UsageError, match="cannot be given together"):
         memory_peak(Trace(), step=1, at=1)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.models.modelled import coverage
+from selftime.analysis.models.modelled_operator_work import modelled_share_of_operator_time
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.operators import operators
@@ -97,10 +97,10 @@ def test_what_has_no_model_counts_in_the_time_and_is_told() -> None:
 def test_coverage_is_of_all_device_time() -> None:
     alone = "gpu 8 |    kkkkkkkkkk"
 
-    assert coverage(sketch(LAYER)) == 0.6
-    assert coverage(sketch(LAYER + alone)) == 0.3
-    assert coverage(sketch("cpu 1 | aa")) == 0
-    assert coverage(Trace()) is None
+    assert modelled_share_of_operator_time(sketch(LAYER)) == 0.6
+    assert modelled_share_of_operator_time(sketch(LAYER + alone)) == 0.3
+    assert modelled_share_of_operator_time(sketch("cpu 1 | aa")) == 0
+    assert modelled_share_of_operator_time(Trace()) is None
 
 
 def test_pointwise_operations_have_no_peak_but_that_of_memory() -> None:

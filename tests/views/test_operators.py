@@ -213,8 +213,8 @@ def test_the_first_rows_are_those_of_the_whole() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"by": "colour"}, "`by` is `colour`; choose of name, shape"),
-        ({"by": "shape+"}, "`by` is `shape.`; choose of name, shape"),
+        ({"by": "colour"}, "`by` is `colour`; choose one or several of name, shape"),
+        ({"by": "shape+"}, "`by` is `shape.`; choose one or several of name, shape"),
         ({"by": "stack", "frames": 0}, "`frames` is `0`; write 1 or more"),
         ({"top": -1}, "`top` is `-1`; write how many rows to keep, or 0 for all"),
         ({"sort": "colour"}, "cannot be sorted by `colour`; choose one of name"),

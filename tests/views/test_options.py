@@ -19,16 +19,20 @@ def test_every_view_refuses_a_negative_number_of_rows(view: View[Any]) -> None:
     with pytest.raises(UsageError, match=said):
         view(Trace(), top=-1)
     with pytest.raises(UsageError, match=said):
-        view.read({"top": "-1"})
-    assert view.read({"top": "0"}) == {"top": 0}
+        view.parse_options({"top": "-1"})
+    assert view.parse_options({"top": "0"}) == {"top": 0}
 
 
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
         ("kernels", {"by": "colour"}, "`by` is `colour`; choose one of "),
-        ("operators", {"by": "shape+colour"}, "`by` is `shape[+]colour`; choose of name, shape, "),
-        ("memory_peak", {"by": "colour"}, "choose of .*, several joined by `[+]`"),
+        (
+            "operators",
+            {"by": "shape+colour"},
+            "`by` is `shape[+]colour`; choose one or several of name, shape, ",
+        ),
+        ("memory_peak", {"by": "colour"}, "choose one or several of .*, joined by `[+]`"),
         ("flame", {"min_share": 1.5}, "`min_share` is `1.5`; write a share of the whole, from 0"),
         ("flame", {"min_share": float("nan")}, "`min_share` is `nan`; write a share"),
         ("idle", {"threshold": -1}, "`threshold` is `-1`; write nanoseconds, 0 or more"),

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.device.utilisation import utilisation
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.device.utilisation import device_utilisation
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.units import KINDS
+from selftime.units import UNITS
 from selftime.views.overview import overview
 from selftime.views.steps import steps
 
@@ -238,7 +238,7 @@ def check(trace: Trace) -> None:
     table = overview(trace)
     ratios = table.filter(pl.col("unit") == "ratio")["value"].drop_nulls()
     assert ratios.is_between(0, 1 + 1e-9).all(), table
-    assert set(table["unit"]) <= set(KINDS)
+    assert set(table["unit"]) <= set(UNITS)
     assert table["definition"].str.ends_with(".").all()
     assert (table["value"].is_null() <= (table["text"].is_null() | (table["unit"] == "text"))).all()
     for (device,), rows in table.filter(section="device").group_by("device"):
@@ -282,9 +282,9 @@ def test_the_old_plugins_summary_is_ours_for_the_same_time(
     real: "ReadReal", name: str, plugin: tuple[float, ...]
 ) -> None:
     """It takes all from the first step to the last: GPU utilisation, SM efficiency, occupancy."""
-    found = assessed_steps(real(name))
+    found = steps_with_counted_flags(real(name))
     whole = pl.DataFrame({"begin": [found["begin"][0]], "done": [found["done"][-1]]})
-    (row,) = utilisation(real(name), whole).iter_rows(named=True)
+    (row,) = device_utilisation(real(name), whole).iter_rows(named=True)
 
     ours = (
         row["kernel_busy"] / row["window"],

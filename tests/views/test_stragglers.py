@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from selftime.ingest.load import load
-from selftime.testing.jobs import Cause, Delay, Machine, simulate
+from selftime.testing.simulated_jobs import DelayCause, RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job, Trace
 
 LATE = 8_000_000
-CAUSES: tuple[Cause, ...] = ("data", "compute", "clocks", "gc", "host")
+CAUSES: tuple[DelayCause, ...] = ("data", "compute", "clocks", "gc", "host")
 
 
 def read(traces: dict[int, bytes]) -> Job:
@@ -26,14 +26,14 @@ def read(traces: dict[int, bytes]) -> Job:
 
 
 @cache
-def job(cause: Cause | None, *, without: int | None = None) -> Job:
-    ran = simulate(late=None if cause is None else Delay(5, LATE, cause), steps=6)
+def job(cause: DelayCause | None, *, without: int | None = None) -> Job:
+    ran = simulate_job(late=None if cause is None else RankDelay(5, LATE, cause), steps=6)
     return read({rank: text for rank, text in ran.traces.items() if rank != without})
 
 
 @pytest.mark.parametrize("cause", CAUSES)
 @pytest.mark.sweep(3)
-def test_the_rank_the_cause_and_how_much(cause: Cause) -> None:
+def test_the_rank_the_cause_and_how_much(cause: DelayCause) -> None:
     table = job(cause).view("stragglers")
     [found] = table.filter("straggler").to_dicts()
     assert (found["label"], found["rank"], found["cause"]) == ("rank 5", 5, cause)
@@ -54,8 +54,8 @@ def test_more_to_compute_names_the_kernel() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.sweep(2)
 def test_where_nobody_is_late_nothing_is_claimed(seed: int) -> None:
-    machine = Machine(noise=0.03, jitter=20_000)
-    ran = simulate(steps=5, seed=seed, ranks=4, machine=machine)
+    machine = SimulatedMachine(noise=0.03, jitter=20_000)
+    ran = simulate_job(steps=5, seed=seed, ranks=4, machine=machine)
     table = read(ran.traces).view("stragglers")
     assert table["straggler"].to_list() == [False] * 4
     assert table["cause"].null_count() == 4
@@ -74,26 +74,28 @@ def test_without_a_rank_the_verdict_is_the_same() -> None:
 
 
 def test_of_two_ranks_one_is_named() -> None:
-    table = read(simulate(ranks=2, late=Delay(1, LATE, "data"), steps=5).traces).view("stragglers")
+    table = read(simulate_job(ranks=2, late=RankDelay(1, LATE, "data"), steps=5).traces).view(
+        "stragglers"
+    )
     assert table.filter("straggler")["label"].to_list() == ["rank 1"]
 
 
 def test_of_two_late_ranks_both_are_named() -> None:
-    one = simulate(late=Delay(5, LATE, "data"), steps=6, clocks=False).traces
-    other = simulate(late=Delay(2, LATE, "compute"), steps=6, clocks=False).traces
+    one = simulate_job(late=RankDelay(5, LATE, "data"), steps=6, clocks=False).traces
+    other = simulate_job(late=RankDelay(2, LATE, "compute"), steps=6, clocks=False).traces
     # Both jobs draw the same, so that their steps take as long: the middle of the others is whole.
     table = read({**one, 2: other[2]}).view("stragglers")
     assert set(table.filter("straggler")["label"]) <= {"rank 2", "rank 5"}
 
 
 def test_two_steps_are_too_few() -> None:
-    table = read(simulate(late=Delay(5, LATE, "data"), steps=2).traces).view("stragglers")
+    table = read(simulate_job(late=RankDelay(5, LATE, "data"), steps=2).traces).view("stragglers")
     assert not table["straggler"].any()
     assert "too few" in table["verdict"][0]
 
 
 def test_one_rank_tells_nothing_of_others() -> None:
-    job_of_one = read({0: simulate(ranks=2, steps=4).traces[0]})
+    job_of_one = read({0: simulate_job(ranks=2, steps=4).traces[0]})
     [trace] = job_of_one.traces.values()
     assert isinstance(trace, Trace)
     [row] = trace.view("stragglers").to_dicts()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.idle.gaps import placed_work
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.analysis.slice_filters import covered_time
 from selftime.errors import UsageError
@@ -210,7 +210,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 @given(traces())
 def test_waits_of_a_thread_cost_no_more_than_the_devices_were_idle(trace: Trace) -> None:
-    table, work = syncs(trace), placed_work(trace)
+    table, work = syncs(trace), device_work(trace)
     ends = (trace.slices["start"] + trace.slices["duration"]).max()
     every = covered_time(trace.slices.select(start=pl.lit(0), duration=pl.lit(ends)).head(1))
     idle = length(subtract(every, covered_time(work)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from selftime import schema
 from selftime.analysis.timeline import slice_lanes
-from selftime.analysis.timeline.lanes import side_by_side
+from selftime.analysis.timeline.lanes import lanes_without_overlap
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -347,7 +347,7 @@ def test_tracks_are_listed_from_the_top_with_how_many_rows_they_need() -> None:
         ({"pixels": 0}, "`pixels` is `0`"),
         ({"depth": -1}, "`depth` is `-1`"),
         ({"start": 5, "end": 5}, "`end` is `5`, which is not after"),
-        ({"end": 2**63}, "is no time"),
+        ({"end": 2**63}, "is not a time range"),
         ({"tracks": "0,gpu"}, "`tracks` has `gpu`"),
         ({"selected": 1}, "`selected` is `1`, which is no slice"),
     ],
@@ -438,7 +438,7 @@ def test_there_are_as_many_lanes_as_intervals_are_open_at_once(
     end = start + np.array([length for _, length in pairs])
     most = max(int(((start <= now) & (now < end)).sum()) for now in start)
 
-    assert side_by_side(start, end).max() + 1 == most
+    assert lanes_without_overlap(start, end).max() + 1 == most
 
 
 WINDOWS = st.tuples(st.integers(0, 90), st.integers(1, 120), st.integers(1, 130))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from werkzeug.test import Client
 
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 FOLDER = Path(os.environ.get("SELFTIME_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 
@@ -54,7 +54,7 @@ def write(tmp_path: Path) -> Write:
 @pytest.fixture
 def client(write: Write) -> Client:
     """A browser at a server of one small trace."""
-    return Client(App(Files([str(write())])))
+    return Client(PageApp(TracesAtPaths([str(write())])))
 
 
 @pytest.fixture

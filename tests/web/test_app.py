@@ -13,10 +13,10 @@ from werkzeug.wrappers import Response
 from selftime import advise, load
 from selftime.errors import SelftimeError
 from selftime.reports.page_data import assets
-from selftime.reports.page_data.advice import advised
+from selftime.reports.page_data.advice import advice_data
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 HUGE = "9" * 30
 
@@ -29,9 +29,9 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("index.html", "app.js", "app.css"):
         (static / name).write_text(f"{name} " * 400)
     monkeypatch.setattr(assets, "files", lambda _package: tmp_path / "package")
-    assets._read.cache_clear()
+    assets._read_page_file.cache_clear()
     yield
-    assets._read.cache_clear()
+    assets._read_page_file.cache_clear()
 
 
 def ask(client: Client, address: str) -> Any:
@@ -51,7 +51,7 @@ def test_traces_are_listed_by_id(client: Client) -> None:
     [listed] = ask(client, "/api/traces")["traces"]
     assert listed["name"] == "trace.json"
     assert listed["bytes"] > 0
-    assert set(listed) == {"id", "name", "run", "worker", "span", "bytes", "job"}
+    assert set(listed) == {"id", "name", "run", "worker", "span", "bytes", "job", "is_ledger"}
 
 
 def test_an_operator_is_a_row(client: Client, trace: str) -> None:
@@ -65,7 +65,7 @@ def test_an_operator_is_a_row(client: Client, trace: str) -> None:
 def test_advice_is_that_of_the_command(client: Client, trace: str, tmp_path: Path) -> None:
     loaded = load(tmp_path / "trace.json")
     assert isinstance(loaded, Trace)
-    assert ask(client, f"/api/advice?.trace={trace}") == advised(advise(loaded))
+    assert ask(client, f"/api/advice?.trace={trace}") == advice_data(advise(loaded))
 
 
 def test_a_rule_has_a_page(client: Client) -> None:
@@ -96,7 +96,7 @@ def test_a_table_is_csv_with_the_columns_asked_for(client: Client, trace: str) -
         ("/api/view/operators", 400, "no trace ``"),
         ("/api/view/operators?.trace={}&by=nonesuch", 400, "nonesuch"),
         ("/api/view/operators?.trace={}&nonesuch=1", 400, "no option `nonesuch`"),
-        ("/api/view/operators?.trace={}&.nonesuch=1", 400, "no `.nonesuch`"),
+        ("/api/view/operators?.trace={}&.nonesuch=1", 400, "no parameter `.nonesuch`"),
         ("/api/view/operators?.trace={}&.sort=nonesuch", 400, "no column `nonesuch`"),
         ("/api/view/operators?.trace={}&.rows=-1", 400, "whole number"),
         ("/api/view/operators?.trace={}&.from=x", 400, "whole number"),
@@ -104,10 +104,10 @@ def test_a_table_is_csv_with_the_columns_asked_for(client: Client, trace: str) -
         (f"/api/view/timeline?.trace={{}}&pixels={HUGE}", 400, "smaller"),
         ("/api/view/flame?.trace={}&min_share=nan", 400, "smaller"),
         ("/api/view/flame?.trace={}&min_share=inf", 400, "smaller"),
-        ("/api/view/operators?.trace={}&.where=x", 400, "no list of filters"),
-        ("/api/view/operators?.trace={}&.where=[1]", 400, "no list of filters"),
-        ("/api/view/operators?.trace={}&.where=[{{}}]", 400, "no list of filters"),
-        ("/api/view/operators?.trace={}&.where=" + "[" * 5000, 400, "no list of filters"),
+        ("/api/view/operators?.trace={}&.where=x", 400, "not a list of filters"),
+        ("/api/view/operators?.trace={}&.where=[1]", 400, "not a list of filters"),
+        ("/api/view/operators?.trace={}&.where=[{{}}]", 400, "not a list of filters"),
+        ("/api/view/operators?.trace={}&.where=" + "[" * 5000, 400, "not a list of filters"),
         ("/api/view/operators?.trace={}&.find=" + "x" * 9000, 400, "characters"),
         ("/api/view/operators?" + "x" * 20_000, 414, "too long"),
         ("/api/rule/nonesuch", 400, "no rule `nonesuch`"),
@@ -182,7 +182,7 @@ def test_a_page_that_was_not_built_is_told(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(assets, "files", lambda _package: tmp_path)
-    assets._read.cache_clear()
+    assets._read_page_file.cache_clear()
     assert "is not built into this installation" in error(client.get("/"))
     with pytest.raises(SelftimeError, match="install it again"):
         assets.assets()
@@ -224,7 +224,7 @@ def test_it_names_no_address_that_a_stripping_proxy_would_break(client: Client) 
 def test_a_file_that_is_no_trace_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    client = Client(App(Files([str(path)])))
+    client = Client(PageApp(TracesAtPaths([str(path)])))
     [listed] = ask(client, "/api/traces")["traces"]
     answer = client.get(f"/api/view/operators?.trace={listed['id']}")
     assert answer.status_code == 422
@@ -248,7 +248,7 @@ def test_a_fault_of_ours_is_logged_and_told(
         raise ZeroDivisionError("secret")
 
     application: Any = client.application
-    monkeypatch.setattr(application.answers, "page", fail)
+    monkeypatch.setattr(application.answers, "view_page_json", fail)
     with caplog.at_level(logging.ERROR, "selftime"):
         answer = client.get(f"/api/view/operators?.trace={trace}")
     assert answer.status_code == 500

@@ -4,13 +4,13 @@ import pytest
 from werkzeug.test import Client, EnvironBuilder
 from werkzeug.wrappers import Response
 
-from selftime.web.guard import Guard
+from selftime.web.access_guard import AccessGuard
 
 TOKEN = "a-long-random-word"  # noqa: S105 - of a test
 
 
 def guarded(**options: Any) -> Client:
-    return Client(Guard(Response("let in"), **options))
+    return Client(AccessGuard(Response("let in"), **options))
 
 
 def ask(client: Client, host: str, address: str = "/api/traces") -> Any:
@@ -61,7 +61,7 @@ def test_a_question_without_a_name_is_refused() -> None:
     told: list[str] = []
     environ = EnvironBuilder("/").get_environ()
     del environ["HTTP_HOST"]
-    app = Guard(Response("let in"))
+    app = AccessGuard(Response("let in"))
     body = b"".join(app(environ, lambda status, _headers: told.append(status)))
     assert told[0].startswith("421")
     assert b"let in" not in body
@@ -87,10 +87,10 @@ def test_a_name_that_is_allowed_without_a_port_is_so_with_any() -> None:
 
 
 def test_an_open_address_may_be_asked_by_the_machines_name() -> None:
-    client = guarded(token=TOKEN, machine="Node1.cluster")
+    client = guarded(token=TOKEN, machine_name="Node1.cluster")
     for host in ("node1:6070", "node1.cluster", "NODE1.elsewhere.example:6070"):
         assert ask(client, host, f"/?token={TOKEN}").text == "let in"
-        assert ask(guarded(machine="node1"), host).status_code == 421
+        assert ask(guarded(machine_name="node1"), host).status_code == 421
     assert ask(client, "node12", f"/?token={TOKEN}").status_code == 421
     assert ask(guarded(token=TOKEN), ".example", f"/?token={TOKEN}").status_code == 421
 

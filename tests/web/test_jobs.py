@@ -11,14 +11,14 @@ import pytest
 from werkzeug.test import Client
 
 import selftime
-from selftime.reports.page_data.jobs import told_by
+from selftime.reports.page_data.jobs import summarize_trace
 from selftime.scale import local
-from selftime.testing.jobs import Delay, Job, simulate
+from selftime.testing.simulated_jobs import RankDelay, SimulatedJob, simulate_job
 from selftime.trace import Trace
-from selftime.web import App, Files, jobs, sources
-from selftime.web.answers import Answers
-from selftime.web.jobs import packed, unpacked
-from selftime.web.sources import read
+from selftime.web import PageApp, TracesAtPaths, jobs, sources
+from selftime.web.answers import PageDataAnswers
+from selftime.web.jobs import decode_trace_summary, encode_trace_summary
+from selftime.web.sources import read_trace
 
 RANKS = 4
 ACROSS = ("ranks", "stragglers", "collectives", "arrivals")
@@ -32,12 +32,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def ran() -> Job:
-    return simulate(ranks=RANKS, steps=5, late=Delay(2, 8_000_000, "data"))
+def ran() -> SimulatedJob:
+    return simulate_job(ranks=RANKS, steps=5, late=RankDelay(2, 8_000_000, "data"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, ran: Job) -> Path:
+def folder(tmp_path: Path, ran: SimulatedJob) -> Path:
     """A folder with a folder for each rank."""
     for rank, text in ran.traces.items():
         path = tmp_path / "runs" / f"rank{rank}" / "trace.pt.trace.json"
@@ -58,7 +58,7 @@ class Reading:
         self._held = [one for one in self._held if one() is not None]
         self.most_held = max(self.most_held, len(self._held) + 1)
         self.opened += 1
-        found = read(place)
+        found = read_trace(place)
         self._held.append(ref(found))
         return found
 
@@ -66,14 +66,14 @@ class Reading:
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
     reading = Reading()
-    monkeypatch.setattr(sources, "read", reading)
-    monkeypatch.setattr(jobs, "read", reading)
+    monkeypatch.setattr(sources, "read_trace", reading)
+    monkeypatch.setattr(jobs, "read_trace", reading)
     return reading
 
 
 def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """The job as the page is told of it, and the ids of all traces."""
-    client = Client(App(Files([str(folder)])))
+    client = Client(PageApp(TracesAtPaths([str(folder)])))
     listed: Any = client.get("/api/traces").json
     ids = [one["id"] for one in listed["traces"]]
     answer: Any = client.get("/api/job", query_string={".trace": ids[0]}).json
@@ -85,24 +85,24 @@ def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
 def test_a_view_across_ranks_is_of_the_whole_job_whichever_trace_is_named(
     view: str, folder: Path
 ) -> None:
-    files = Files([str(folder)])
-    server = Answers(files)
-    answers = {server.page(view, {".trace": one.id}) for one in files.listed()}
+    files = TracesAtPaths([str(folder)])
+    server = PageDataAnswers(files)
+    answers = {server.view_page_json(view, {".trace": one.id}) for one in files.listed_traces()}
     assert len(answers) == 1
     job = selftime.load(folder)
     assert isinstance(job, selftime.Job)
     assert json.loads(answers.pop())["all"] == job.view(view).height
-    rows = server.csv(view, {".trace": files.listed()[0].id}).decode().splitlines()
+    rows = server.view_csv(view, {".trace": files.listed_traces()[0].id}).decode().splitlines()
     assert len(rows) == job.view(view).height + 1
 
 
 def test_small_ranks_are_read_one_by_one_and_not_again(folder: Path, reading: Reading) -> None:
-    files = Files([str(folder)])
-    words = {".trace": files.listed()[1].id}
-    first = Answers(files).page("ranks", words)
+    files = TracesAtPaths([str(folder)])
+    words = {".trace": files.listed_traces()[1].id}
+    first = PageDataAnswers(files).view_page_json("ranks", words)
     assert reading.opened == RANKS
     assert reading.most_held == 2  # the chosen one stays at hand
-    assert Answers(Files([str(folder)])).page("ranks", words) == first
+    assert PageDataAnswers(TracesAtPaths([str(folder)])).view_page_json("ranks", words) == first
     assert reading.opened == RANKS
 
 
@@ -110,15 +110,15 @@ def test_large_ones_are_read_by_other_processes(
     folder: Path, reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked() -> tuple[bytes, list[dict[str, str]]]:
-        server = Answers(Files([str(folder)]))
-        words = {".trace": server.sources.listed()[0].id}
-        return server.page("ranks", words), json.loads(server.job(words))["refused"]
+        server = PageDataAnswers(TracesAtPaths([str(folder)]))
+        words = {".trace": server.sources.listed_traces()[0].id}
+        return server.view_page_json("ranks", words), json.loads(server.job_json(words))["refused"]
 
     (folder / "rank3" / "trace.pt.trace.json").write_text('{"traceEvents": []}')
     here = asked()
     monkeypatch.setenv("SELFTIME_CACHE", str(folder / "another"))
     monkeypatch.setenv("SELFTIME_WORKERS", "2")
-    monkeypatch.setattr(local, "_WORTH_PROCESSES", 0)
+    monkeypatch.setattr(local, "_MIN_TOTAL_FILE_BYTES_FOR_PROCESSES", 0)
     before = reading.opened
     assert asked() == here
     assert reading.opened == before + 1  # the one that is shown
@@ -144,7 +144,7 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
     for rank in job["ranks"]:
         trace = selftime.load(folder / f"rank{rank['rank']}" / "trace.pt.trace.json")
         assert isinstance(trace, Trace)
-        own = told_by(trace).part.rows["end"].to_numpy()
+        own = summarize_trace(trace).part.rows["end"].to_numpy()
         [clock] = rank["traces"]
         ends.append(own * (1 + clock["drift"]) + clock["shift"])
     assert np.ptp(np.array(ends), axis=0).max() < NEAR
@@ -154,30 +154,30 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
 def test_recordings_of_single_processes_are_no_job(
     write: Callable[..., Path], reading: Reading
 ) -> None:
-    files = Files([str(write("one.json").parent), str(write("two.json"))])
-    server = Answers(files)
-    for listed in files.listed():
-        [rank] = json.loads(server.job({".trace": listed.id}))["ranks"]
+    files = TracesAtPaths([str(write("one.json").parent), str(write("two.json"))])
+    server = PageDataAnswers(files)
+    for listed in files.listed_traces():
+        [rank] = json.loads(server.job_json({".trace": listed.id}))["ranks"]
         assert [one["trace"] for one in rank["traces"]] == [listed.id]
     assert reading.opened == 2
 
 
-def test_of_two_recordings_of_a_rank_each_is_shown(folder: Path, ran: Job) -> None:
+def test_of_two_recordings_of_a_rank_each_is_shown(folder: Path, ran: SimulatedJob) -> None:
     """The later one counts as the rank; the other one is viewed alone."""
     other = folder / "rank0" / "before.pt.trace.json"
     earlier = json.loads(ran.traces[0])
     earlier["baseTimeNanoseconds"] -= 10**15
     other.write_text(json.dumps(earlier))
-    files = Files([str(folder)])
-    server = Answers(files)
-    for listed in files.listed():
-        job = json.loads(server.job({".trace": listed.id}))
+    files = TracesAtPaths([str(folder)])
+    server = PageDataAnswers(files)
+    for listed in files.listed_traces():
+        job = json.loads(server.job_json({".trace": listed.id}))
         shown = {one["trace"] for rank in job["ranks"] for one in rank["traces"]}
         assert listed.id in shown
 
 
 def test_an_unknown_trace_is_told_in_a_sentence(folder: Path) -> None:
-    client = Client(App(Files([str(folder)])))
+    client = Client(PageApp(TracesAtPaths([str(folder)])))
     answer = client.get("/api/job", query_string={".trace": "none"})
     assert answer.status_code == 400
     assert answer.json == {"error": "there is no trace `none` here; load the page again"}
@@ -186,12 +186,12 @@ def test_an_unknown_trace_is_told_in_a_sentence(folder: Path) -> None:
 def test_what_a_trace_tells_survives_being_kept(folder: Path) -> None:
     trace = selftime.load(folder / "rank0" / "trace.pt.trace.json")
     assert isinstance(trace, Trace)
-    known = told_by(trace)
-    back = unpacked(packed(known))
+    known = summarize_trace(trace)
+    back = decode_trace_summary(encode_trace_summary(known))
     assert back is not None
     assert back.identity == known.identity
     assert back.part.rows.equals(known.part.rows)
     assert back.part.steps.equals(known.part.steps)
     assert (back.part.origin, back.part.device) == (known.part.origin, known.part.device)
-    for damaged in (b"", b"\x00", packed(known)[:-20]):
-        assert unpacked(damaged) is None
+    for damaged in (b"", b"\x00", encode_trace_summary(known)[:-20]):
+        assert decode_trace_summary(damaged) is None

@@ -13,11 +13,11 @@ from polars.testing import assert_frame_equal
 from werkzeug.test import Client
 
 from selftime import load
-from selftime.reports.page_data.rows import LIMIT
-from selftime.reports.tables.tabular import known
+from selftime.reports.page_data.table_queries import MAX_RESPONSE_BYTES
+from selftime.reports.tables.tabular import nan_and_infinity_as_null
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 KINDS = [
     "a100-2022-diff-control",
@@ -51,7 +51,7 @@ def cells(page: dict[str, Any], name: str) -> list[Any]:
 def check(page: Any, table: pl.DataFrame, view: View[Any]) -> None:
     assert list(page["columns"]) == [column.name for column in view.columns]
     assert page["all"] == page["total"] == table.height
-    shown = known(table).head(page["rows"])
+    shown = nan_and_infinity_as_null(table).head(page["rows"])
     for column in shown:
         text = column.cast(pl.String) if isinstance(column.dtype, pl.Enum) else column
         assert cells(page, column.name) == [plain(value) for value in text.to_list()], column.name
@@ -66,14 +66,14 @@ def check(page: Any, table: pl.DataFrame, view: View[Any]) -> None:
 @pytest.mark.sweep(2)
 def test_a_page_is_the_view(kind: str, real: Callable[[str], Path]) -> None:
     path = real(kind)
-    client = Client(App(Files([str(path)])))
+    client = Client(PageApp(TracesAtPaths([str(path)])))
     trace = load(path)
     assert isinstance(trace, Trace)
     listed: Any = client.get("/api/traces").json
     for view in VIEWS.values():
         answer = client.get(f"/api/view/{view.name}?.trace={listed['traces'][0]['id']}")
         assert answer.status_code == 200, answer.text
-        assert len(answer.data) < LIMIT
+        assert len(answer.data) < MAX_RESPONSE_BYTES
         check(json.loads(answer.data), view(trace), view)
 
 
@@ -108,7 +108,7 @@ def test_any_word_is_answered_or_refused(
     for option in view.options:
         answer = client.get(f"/api/view/{view.name}", query_string={".trace": trace, option: word})
         assert answer.status_code in (200, 400), (option, answer.text)
-        assert len(answer.data) < LIMIT
+        assert len(answer.data) < MAX_RESPONSE_BYTES
 
 
 @every_view
@@ -140,16 +140,16 @@ def test_a_sum_is_the_same_however_rows_are_grouped(kind: str, real: Callable[[s
 
 def test_questions_at_once_are_answered_alike(write: Callable[..., Path]) -> None:
     opened: list[str] = []
-    files = Files([str(write())])
+    files = TracesAtPaths([str(write())])
 
-    class Counted(Files):
+    class Counted(TracesAtPaths):
         def open(self, trace: str) -> Trace:
             opened.append(trace)
             return super().open(trace)
 
     files.__class__ = Counted
-    client = Client(App(files))
-    [listed] = files.listed()
+    client = Client(PageApp(files))
+    [listed] = files.listed_traces()
     together = Barrier(THREADS)
 
     def ask(number: int) -> bytes:

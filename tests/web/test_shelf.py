@@ -4,12 +4,12 @@ from threading import Barrier, Event
 
 import pytest
 
-from selftime.web.caches import Shelf
+from selftime.web.caches import SharedCache
 
 MANY = 16
 
 
-def held(shelf: "Shelf[str, str]", *keys: str) -> list[str]:
+def held(shelf: "SharedCache[str, str]", *keys: str) -> list[str]:
     """Which of the keys are there: the others are made anew."""
     return [key for key in keys if shelf.get(key, give("new")) != "new"]
 
@@ -19,13 +19,13 @@ def give(value: str) -> Callable[[], str]:
 
 
 def test_a_value_is_made_once() -> None:
-    shelf: Shelf[str, str] = Shelf(10, len)
+    shelf: SharedCache[str, str] = SharedCache(10, len)
     assert shelf.get("a", give("x")) == "x"
     assert shelf.get("a", give("y")) == "x"
 
 
 def test_who_asks_meanwhile_waits_for_the_same_value() -> None:
-    shelf: Shelf[str, object] = Shelf(10, lambda _: 1)
+    shelf: SharedCache[str, object] = SharedCache(10, lambda _: 1)
     together, made = Barrier(MANY), []
 
     def make() -> object:
@@ -43,7 +43,7 @@ def test_who_asks_meanwhile_waits_for_the_same_value() -> None:
 
 
 def test_different_keys_do_not_wait_for_each_other() -> None:
-    shelf: Shelf[str, str] = Shelf(10, len)
+    shelf: SharedCache[str, str] = SharedCache(10, len)
     go, begun = Event(), Event()
 
     def slow() -> str:
@@ -60,7 +60,7 @@ def test_different_keys_do_not_wait_for_each_other() -> None:
 
 
 def test_an_error_is_told_to_all_who_wait_and_not_kept() -> None:
-    shelf: Shelf[str, str] = Shelf(10, len)
+    shelf: SharedCache[str, str] = SharedCache(10, len)
     begun, go = Event(), Event()
 
     def fail() -> str:
@@ -80,7 +80,7 @@ def test_an_error_is_told_to_all_who_wait_and_not_kept() -> None:
 
 
 def test_the_longest_unused_goes_first() -> None:
-    shelf: Shelf[str, str] = Shelf(6, lambda _: 2)
+    shelf: SharedCache[str, str] = SharedCache(6, lambda _: 2)
     for key in "abc":
         shelf.get(key, give("old"))
     assert held(shelf, "a") == ["a"]
@@ -90,7 +90,7 @@ def test_the_longest_unused_goes_first() -> None:
 
 
 def test_the_newest_stays_however_heavy() -> None:
-    shelf: Shelf[str, str] = Shelf(3, len)
+    shelf: SharedCache[str, str] = SharedCache(3, len)
     shelf.get("small", give("x"))
     shelf.get("large", give("x" * 100))
     assert held(shelf, "large") == ["large"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from werkzeug.test import Client
 
-from selftime.web import App, Files
+from selftime.web import PageApp, TracesAtPaths
 
 TEXT = "import torch\n\ndef main():\n    torch.mm(a, b)\n"
 
@@ -35,7 +35,7 @@ def show(write: Callable[..., Path]) -> Ask:
             }
             for place, name in enumerate(files, 1)
         ]
-        client = Client(app or App(Files([str(write(events=events))])))
+        client = Client(app or PageApp(TracesAtPaths([str(write(events=events))])))
         listed: Any = client.get("/api/traces").json
         words = {".trace": listed["traces"][0]["id"], "file": file, **words}
         answer = client.get("/api/source", query_string=words)
@@ -71,7 +71,7 @@ def test_lines_of_a_file_that_a_stack_names(write: Callable[..., Path], program:
     stack = f"torch/nn/modules/module.py(1): _call;{program}(4): main"
     event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
     trace = write(events=[{**event, "args": {"Call stack": stack}}])
-    client = Client(App(Files([str(trace)])))
+    client = Client(PageApp(TracesAtPaths([str(trace)])))
     listed: Any = client.get("/api/traces").json
     words = {".trace": listed["traces"][0]["id"], "file": str(program), "rows": "1"}
     told: Any = client.get("/api/source", query_string=words).json
@@ -94,7 +94,7 @@ def test_no_file_that_the_trace_does_not_name(show: Ask, program: Path, tmp_path
 def test_nothing_where_source_is_not_shown(
     show: Ask, program: Path, write: Callable[..., Path]
 ) -> None:
-    app = App(Files([str(write())]), shows_source=False)
+    app = PageApp(TracesAtPaths([str(write())]), shows_source=False)
     assert show(str(program), app=app) is None
 
 

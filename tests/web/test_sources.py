@@ -5,16 +5,17 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from tests.ledgers import Step, write_ledger
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.text.sniff import looks_like_trace
-from selftime.web import Files, sources
+from selftime.ingest.text.format_detection import looks_like_trace
+from selftime.web import TracesAtPaths, sources
 
 Write = Callable[..., Path]
 
 
 def listed(*paths: Path) -> list[tuple[str, str]]:
-    return [(one.run, one.name) for one in Files(map(str, paths)).listed()]
+    return [(one.run, one.name) for one in TracesAtPaths(map(str, paths)).listed_traces()]
 
 
 def at(path: Path, second: float) -> None:
@@ -25,6 +26,21 @@ def test_a_folder_is_searched_at_any_depth(write: Write, tmp_path: Path) -> None
     for name in ("runs/a.json", "runs/deep/er/b.json.gz", "runs/.hidden/c.json"):
         at(write(name), 100)
     assert listed(tmp_path / "runs") == [("runs", "a.json"), ("deep/er", "b.json.gz")]
+
+
+def test_a_ledger_is_listed_unless_a_trace_of_its_process_is_beside_it(
+    write: Write, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    at(write("runs/node.org_rank0_7_20260102-030406.pt.trace.json"), 300)
+    for process in ("node.org_7", "node.org_8", "other_7"):
+        at(write_ledger(runs / f"{process}_20260102-030405.run.jsonl", [Step(1)]), 100)
+    names = ["node.org_rank0_7_20260102-030406.pt.trace.json"]
+    names += ["node.org_8_20260102-030405.run.jsonl", "other_7_20260102-030405.run.jsonl"]
+    assert listed(runs) == [("runs", name) for name in names]
+    told = TracesAtPaths([str(runs)]).listed_traces()
+    assert [one.is_ledger for one in told] == [False, True, True]
+    assert told[1].worker == "node.org_8_20260102-030405"
 
 
 def test_other_json_is_left_out(write: Write, tmp_path: Path) -> None:
@@ -43,7 +59,7 @@ def test_other_json_is_left_out(write: Write, tmp_path: Path) -> None:
 
 def test_a_recording_is_offered_even_if_it_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "host_1.17.pt.trace.json").write_text("nonsense")
-    [one] = Files([str(tmp_path)]).listed()
+    [one] = TracesAtPaths([str(tmp_path)]).listed_traces()
     assert (one.worker, one.span) == ("host_1", "17")
 
 
@@ -77,42 +93,45 @@ def test_a_file_that_is_named_twice_is_listed_once(write: Write, tmp_path: Path)
 
 def test_what_appears_later_appears(write: Write, tmp_path: Path) -> None:
     write("a.json")
-    files = Files([str(tmp_path)])
-    assert len(files.listed()) == 1
+    files = TracesAtPaths([str(tmp_path)])
+    assert len(files.listed_traces()) == 1
     write("b.json")
-    assert {one.name for one in files.listed()} == {"a.json", "b.json"}
+    assert {one.name for one in files.listed_traces()} == {"a.json", "b.json"}
 
 
 def test_ids_are_stable(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write()
     monkeypatch.chdir(tmp_path)
-    [absolute], [relative] = Files([str(path)]).listed(), Files(["trace.json"]).listed()
+    [absolute], [relative] = (
+        TracesAtPaths([str(path)]).listed_traces(),
+        TracesAtPaths(["trace.json"]).listed_traces(),
+    )
     assert absolute.id == relative.id
 
 
 def test_a_mark_changes_with_the_file(write: Write) -> None:
     path = write()
-    files = Files([str(path)])
-    [one] = files.listed()
-    before = files.mark(one.id)
-    assert files.mark(one.id) == before
+    files = TracesAtPaths([str(path)])
+    [one] = files.listed_traces()
+    before = files.fingerprint(one.id)
+    assert files.fingerprint(one.id) == before
     write(events=[])
-    assert files.mark(one.id) != before
+    assert files.fingerprint(one.id) != before
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableTrace, match="no such file or folder"):
-        Files([str(tmp_path / "nonesuch")])
+        TracesAtPaths([str(tmp_path / "nonesuch")])
     with pytest.raises(UnreadableTrace, match="holds no trace; record one"):
-        Files([str(tmp_path)])
+        TracesAtPaths([str(tmp_path)])
     with pytest.raises(UnreadableTrace, match="holds no trace"):
-        Files([])
+        TracesAtPaths([])
 
 
 @pytest.mark.parametrize("asked", ["nonesuch", "", "../trace.json", "/etc/passwd"])
 def test_only_a_trace_that_is_listed_is_opened(write: Write, asked: str) -> None:
-    files = Files([str(write())])
-    for ask in (files.mark, files.open):
+    files = TracesAtPaths([str(write())])
+    for ask in (files.fingerprint, files.open):
         with pytest.raises(UsageError, match="there is no trace"):
             ask(asked)
 
@@ -128,7 +147,7 @@ def address() -> Iterator[str]:
 
 
 def test_a_folder_at_an_address_is_searched_at_any_depth(address: str) -> None:
-    found = Files([address]).listed()
+    found = TracesAtPaths([address]).listed_traces()
     assert [(one.run, one.name) for one in found] == [
         ("runs", "other.json"),
         ("ranks", "rank0.json"),
@@ -142,10 +161,10 @@ def test_a_folder_at_an_address_is_searched_at_any_depth(address: str) -> None:
 def test_a_pattern_chooses(address: str, write: Write, tmp_path: Path) -> None:
     write("runs/a.json")
     write("runs/b.json")
-    found = Files([f"{address}/**/*1.json", str(tmp_path / "*" / "b.json")]).listed()
+    found = TracesAtPaths([f"{address}/**/*1.json", str(tmp_path / "*" / "b.json")]).listed_traces()
     assert [(one.run, one.name) for one in found] == [("ranks", "rank1.json"), ("runs", "b.json")]
     with pytest.raises(UnreadableTrace, match="holds no trace"):
-        Files([str(tmp_path / "*" / "none.json")])
+        TracesAtPaths([str(tmp_path / "*" / "none.json")])
 
 
 def test_what_comes_to_an_address_appears_after_a_while(
@@ -153,8 +172,8 @@ def test_what_comes_to_an_address_appears_after_a_while(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(sources, "monotonic", lambda: now[0])
-    files = Files([address])
+    files = TracesAtPaths([address])
     fsspec.filesystem("memory").pipe("/runs/ranks/rank2.json", b"[]")
-    assert len(files.listed()) == 3
+    assert len(files.listed_traces()) == 3
     now[0] = 60.0
-    assert [one.name for one in files.listed()][-1] == "rank2.json"
+    assert [one.name for one in files.listed_traces()][-1] == "rank2.json"

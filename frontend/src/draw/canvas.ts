@@ -1,7 +1,7 @@
-// A canvas that is as sharp as the screen.
+// Canvases with the screen's resolution.
 
-/** Gives the canvas the size of its box; true if it changed. The context then draws CSS pixels. */
-export function fitted(canvas: HTMLCanvasElement, width: number, height: number): boolean {
+/** Resizes the canvas to its box; returns whether it changed. The context draws in CSS pixels. */
+export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): boolean {
   const ratio = devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   const changed = canvas.width !== wide || canvas.height !== high;

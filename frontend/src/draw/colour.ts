@@ -1,4 +1,4 @@
-// Colours of slices: that of the category, turned a little by the name, always with readable text.
+// Colours of slices: the category's colour, varied by name, with text of sufficient contrast.
 
 export interface Rgb {
   readonly r: number;
@@ -6,13 +6,13 @@ export interface Rgb {
   readonly b: number;
 }
 
-/** What a slice is painted with. */
+/** The colours of a slice: its fill, text and background. */
 export interface Paint {
   fill: string;
   text: string;
 }
 
-/** A stable number of a text, spread over 32 bits (FNV-1a). */
+/** A 32-bit hash of a text (FNV-1a). */
 export function hash(text: string): number {
   let found = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) {
@@ -21,8 +21,8 @@ export function hash(text: string): number {
   return found >>> 0;
 }
 
-/** `#rgb` or `#rrggbb`, or what a computed style writes: `rgb(1, 2, 3)`. */
-export function parsed(colour: string): Rgb {
+/** Parses `#rgb`, `#rrggbb` or `rgb(1, 2, 3)`. */
+export function parseColour(colour: string): Rgb {
   const hex = /^#([0-9a-f]{3}|[0-9a-f]{6})$/i.exec(colour.trim())?.[1];
   if (hex !== undefined) {
     const width = hex.length / 3;
@@ -36,12 +36,12 @@ export function parsed(colour: string): Rgb {
   return { r, g, b };
 }
 
-export function mixed(one: Rgb, other: Rgb, share: number): Rgb {
+export function mixColours(one: Rgb, other: Rgb, share: number): Rgb {
   const of = (a: number, b: number) => a + (b - a) * share;
   return { r: of(one.r, other.r), g: of(one.g, other.g), b: of(one.b, other.b) };
 }
 
-export function written({ r, g, b }: Rgb): string {
+export function colourText({ r, g, b }: Rgb): string {
   return `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)})`;
 }
 
@@ -59,8 +59,8 @@ export function contrast(one: Rgb, other: Rgb): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** The colour with its hue turned by degrees and its lightness changed by a share. */
-export function turned(colour: Rgb, degrees: number, lighter: number): Rgb {
+/** The colour with its hue rotated by degrees and its lightness changed by a ratio. */
+export function shiftColour(colour: Rgb, degrees: number, lighter: number): Rgb {
   const [h, s, l] = toHsl(colour);
   return fromHsl((h + degrees / 360 + 1) % 1, s, Math.min(Math.max(l + lighter, 0.08), 0.92));
 }
@@ -86,22 +86,22 @@ function fromHsl(h: number, s: number, l: number): Rgb {
 
 const HUES = 5;
 const SHADES = 3;
-/** How many colours a category has. */
+/** The number of colours per category. */
 export const VARIANTS = HUES * SHADES;
-/** The least contrast of text to its slice (WCAG AA). */
+/** The minimum contrast between text and slice (WCAG AA). */
 const READABLE = 4.5;
 const DARK: Rgb = { r: 20, g: 21, b: 23 };
 const LIGHT: Rgb = { r: 255, g: 255, b: 255 };
 
-/** One of the colours of a category, and the text on it; `soft` of it is the ground behind. */
-export function painted(base: Rgb, ground: Rgb, variant: number, soft: number): Paint {
+/** A colour of a category with its text colour; `soft` is the share of the background. */
+export function paintFor(base: Rgb, ground: Rgb, variant: number, soft: number): Paint {
   const hue = ((variant % HUES) - (HUES - 1) / 2) * 7;
   const shade = (Math.floor(variant / HUES) % SHADES) - (SHADES - 1) / 2;
-  let fill = mixed(turned(base, hue, shade * 0.055), ground, soft);
+  let fill = mixColours(shiftColour(base, hue, shade * 0.055), ground, soft);
   const text = contrast(fill, LIGHT) >= contrast(fill, DARK) ? LIGHT : DARK;
   const away = text === LIGHT ? DARK : LIGHT;
   for (let turns = 0; turns < 12 && contrast(fill, text) < READABLE; turns++) {
-    fill = mixed(fill, away, 0.06);
+    fill = mixColours(fill, away, 0.06);
   }
-  return { fill: written(fill), text: written(text) };
+  return { fill: colourText(fill), text: colourText(text) };
 }

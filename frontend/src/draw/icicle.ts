@@ -1,29 +1,29 @@
-// Paints the boxes of a tree on a canvas: the root on top, width by weight.
+// Draws a tree as an icicle on a canvas: the root on top, widths by weight.
 
 import type { Box } from "./tree.ts";
 
 export const ROW = 19;
-/** Narrower boxes have no text. */
+/** Narrowest box with text, in pixels. */
 const LEAST_TEXT = 26;
 const PAD = 5;
-/** Narrower boxes have no edge in the full colour: many of them would be stripes. */
+/** Narrowest box with an edge, in pixels; edges of many narrow boxes would look like stripes. */
 const EDGED = 16;
 
-/** Colours that the page's style sheet gives, by name without the dashes. */
+/** Colours of the style sheet, by variable name without dashes. */
 export type Palette = Readonly<Record<string, string>>;
 
 export interface Picture {
   boxes: readonly Box[];
   /** The name of a node's colour in the palette. */
   colour: (node: number) => string;
-  /** How much of its colour a node shows, from 0 to 1; all the same, without it. */
+  /** The strength of a node's colour, from 0 to 1; 1 by default. */
   strength?: ((node: number) => number) | undefined;
-  /** Nodes that are hatched, so that more than their colour tells them apart. */
+  /** Nodes that are hatched, so that they differ by more than colour. */
   hatched?: ((node: number) => boolean) | undefined;
   label: (box: Box) => string;
   /** Boxes around the focused one. */
   above: number;
-  /** What a search found; null where nothing is searched. */
+  /** Nodes that match the search; null without a search. */
   found: ReadonlySet<Box> | null;
   chosen: Box | null;
   hovered: Box | null;
@@ -34,7 +34,7 @@ export interface Sheet {
   palette: Palette;
   width: number;
   height: number;
-  /** What is scrolled off above. */
+  /** The vertical scroll position, in pixels. */
   top: number;
 }
 
@@ -76,7 +76,7 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
   if (box.joined === 1 && box.width >= LEAST_TEXT) write(sheet, picture, box, y, dim && !hit);
 }
 
-/** Faint enough for text to be read on it, and for a difference to be seen. */
+/** Opacity of the strongest colour; text stays readable on it. */
 const FAINTEST = 0.1;
 export const STRONGEST = 0.62;
 const EVEN = 0.34;
@@ -88,7 +88,7 @@ function opacity(picture: Picture, node: number): number {
 
 const HATCH = 7;
 
-/** Slanted lines in the colour of the box. */
+/** Hatches a box in its colour. */
 function hatch(ctx: CanvasRenderingContext2D, left: number, y: number, wide: number): void {
   const high = ROW - 1;
   ctx.save();
@@ -134,7 +134,7 @@ function frame(sheet: Sheet, box: Box, y: number, chosen: boolean): void {
 
 const widths = new Map<string, number>();
 
-/** The text, cut to the room with an ellipsis; empty if not even a letter fits. */
+/** The text cut to the width with an ellipsis; empty if no letter fits. */
 function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   // No name is wider than so many letters on any screen; longer ones need no measuring.
   const short = text.length > 400 ? text.slice(0, 400) : text;

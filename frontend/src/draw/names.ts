@@ -1,4 +1,4 @@
-// Short forms of the names that stand in traces, for where there is little room.
+// Short forms of names in traces, for narrow places.
 
 const FRAME = /^(?:.*[/\\])?([^/\\]+)\((\d+)\): (.+)$/;
 

@@ -1,19 +1,19 @@
-// Where a time ruler has its marks, and what is written at them.
+// Positions and labels of the ticks of a time ruler.
 
 import type { Span } from "./span.ts";
 
 export interface Ticks {
-  /** Written once, before the marks, where they tell what is beyond it; else empty. */
+  /** A base time that is written once, if labels are offsets from it; else empty. */
   base: string;
   marks: { time: number; text: string }[];
   step: number;
 }
 
 const UNITS: readonly [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
-/** Marks that would need more digits are told as what is beyond a base. */
+/** Labels with more digits are written as offsets from a base time. */
 const DIGITS = 1e4;
 
-/** The roundest step (1, 2 or 5 times a power of ten) that leaves `room` pixels between marks. */
+/** The smallest step (1, 2 or 5 times a power of ten) with `room` pixels between ticks. */
 export function stepFor(span: Span, pixels: number, room: number): number {
   const least = ((span.to - span.from) / Math.max(pixels, 1)) * room;
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));

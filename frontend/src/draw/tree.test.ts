@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { boxAt, boxOf, found, grow, layout, matched, matches, named, path, stepped, within } from "./tree.ts";
+import { boxAt, boxOf, nodeAtPath, buildTree, layout, matchedWeight, matches, pathNames, path, neighbourNode, nodesOfBox } from "./tree.ts";
 
 // a 100 ─┬─ b 60 ── c 60
 //        └─ d 30
@@ -8,18 +8,18 @@ import { boxAt, boxOf, found, grow, layout, matched, matches, named, path, stepp
 const names = ["a", "b", "c", "d", "e"];
 const parents = [null, 0, 1, 0, null];
 const totals = [100, 60, 60, 30, 20];
-const tree = grow(names, parents, totals);
+const tree = buildTree(names, parents, totals);
 
 test("an empty tree has nothing to draw", () => {
-  const none = grow([], [], []);
+  const none = buildTree([], [], []);
   assert.deepEqual(layout(none, -1, 100), { boxes: [], rows: 0, above: 0 });
-  assert.equal(stepped(none, -1, "down"), -1);
+  assert.equal(neighbourNode(none, -1, "down"), -1);
 });
 
 test("siblings stand by weight or by name", () => {
   assert.deepEqual(tree.roots, [0, 4]);
   assert.equal(tree.whole, 120);
-  const light = grow(["z", "y"], [null, null], [9, 1], "name");
+  const light = buildTree(["z", "y"], [null, null], [9, 1], "name");
   assert.deepEqual(light.roots, [1, 0]);
 });
 
@@ -42,7 +42,7 @@ test("the focused node and what is around it have the full width", () => {
 
 test("narrow siblings are joined, and nothing is drawn within them", () => {
   const many = 1024;
-  const crowd = grow(
+  const crowd = buildTree(
     ["root", ...Array.from({ length: many }, (_, at) => `n${at}`), "within"],
     [null, ...Array.from({ length: many }, () => 0), 1],
     [many, ...Array.from({ length: many }, () => 1), 1],
@@ -54,7 +54,7 @@ test("narrow siblings are joined, and nothing is drawn within them", () => {
 });
 
 test("a negative weight, as of memory, takes no room", () => {
-  const { boxes } = layout(grow(["a", "b"], [null, null], [10, -5]), -1, 10);
+  const { boxes } = layout(buildTree(["a", "b"], [null, null], [10, -5]), -1, 10);
   assert.deepEqual(boxes.map((box) => box.node), [0]);
 });
 
@@ -66,32 +66,32 @@ test("a place finds its box", () => {
 
 test("a node is found again by its names, or else what is around it", () => {
   assert.deepEqual(path(tree, 2), [0, 1, 2]);
-  assert.deepEqual(named(tree, 2), ["a", "b", "c"]);
-  assert.equal(found(tree, ["a", "b", "c"]), 2);
-  assert.equal(found(tree, ["a", "b", "gone"]), 1);
-  assert.equal(found(tree, ["gone"]), -1);
+  assert.deepEqual(pathNames(tree, 2), ["a", "b", "c"]);
+  assert.equal(nodeAtPath(tree, ["a", "b", "c"]), 2);
+  assert.equal(nodeAtPath(tree, ["a", "b", "gone"]), 1);
+  assert.equal(nodeAtPath(tree, ["gone"]), -1);
 });
 
 test("matches within matches count once", () => {
-  const nested = grow(["conv", "aten::Conv2d", "add"], [null, 0, null], [50, 40, 10]);
+  const nested = buildTree(["conv", "aten::Conv2d", "add"], [null, 0, null], [50, 40, 10]);
   const hits = matches(nested, "CONV");
   assert.deepEqual([...hits], [0, 1]);
-  assert.equal(matched(nested, hits), 50);
+  assert.equal(matchedWeight(nested, hits), 50);
   assert.equal(matches(nested, "").size, 0);
 });
 
 test("arrows walk the tree and stop at its edges", () => {
-  assert.equal(stepped(tree, 0, "down"), 1);
-  assert.equal(stepped(tree, 1, "right"), 3);
-  assert.equal(stepped(tree, 3, "right"), 3);
-  assert.equal(stepped(tree, 3, "up"), 0);
-  assert.equal(stepped(tree, 0, "up"), 0);
-  assert.equal(stepped(tree, 0, "right"), 4);
+  assert.equal(neighbourNode(tree, 0, "down"), 1);
+  assert.equal(neighbourNode(tree, 1, "right"), 3);
+  assert.equal(neighbourNode(tree, 3, "right"), 3);
+  assert.equal(neighbourNode(tree, 3, "up"), 0);
+  assert.equal(neighbourNode(tree, 0, "up"), 0);
+  assert.equal(neighbourNode(tree, 0, "right"), 4);
 });
 
 // run 100 ── main 100 ── Net 100 ── call 100 ── forward 100 ─┬─ a 60
 //                                                            └─ b 40
-const deep = grow(
+const deep = buildTree(
   ["run", "main", "Net", "call", "forward", "a", "b"],
   [null, 0, 1, 2, 3, 4, 4],
   [100, 100, 100, 100, 100, 60, 40],
@@ -107,7 +107,7 @@ test("a chain is one box, called by its module or else by its innermost", () => 
   );
   const net = boxOf(deep, boxes, 3);
   assert.equal(net?.node, 2);
-  assert.deepEqual(net && within(deep, net), [2, 3, 4]);
+  assert.deepEqual(net && nodesOfBox(deep, net), [2, 3, 4]);
   assert.equal(boxOf(deep, boxes, -1), null);
 });
 
@@ -118,6 +118,6 @@ test("a focus within a chain has the chain over the full width", () => {
 });
 
 test("a chain ends where something else takes time", () => {
-  const forked = grow(["run", "main", "other"], [null, 0, 0], [100, 90, 10]);
+  const forked = buildTree(["run", "main", "other"], [null, 0, 0], [100, 90, 10]);
   assert.equal(layout(forked, -1, 100, 1, () => "continues").rows, 2);
 });

@@ -1,10 +1,10 @@
-// A tree whose nodes have a weight, and what an icicle draws of it (pure).
+// A tree with weighted nodes, and the layout of an icicle (pure).
 
-/** Nodes in order of reading: each stands after the one around it. `parent` is -1 at a root. */
+/** A tree as arrays in pre-order; `parent` is -1 for a root. */
 export interface Tree {
   name: readonly string[];
   parent: readonly number[];
-  /** Of a node and all within it. */
+  /** The weight of each node with its descendants. */
   total: readonly number[];
   children: readonly (readonly number[])[];
   roots: readonly number[];
@@ -14,7 +14,7 @@ export interface Tree {
 
 export type Order = "weight" | "name";
 
-export function grow(
+export function buildTree(
   name: readonly string[],
   parent: readonly (number | null)[],
   total: readonly number[],
@@ -44,20 +44,20 @@ function compared(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-/** The node itself and what is around it, from the root on. */
+/** The nodes from the root to the given node. */
 export function path(tree: Tree, node: number): number[] {
-  const found: number[] = [];
-  for (let at = node; at >= 0; at = tree.parent[at] ?? -1) found.unshift(at);
-  return found;
+  const nodeAtPath: number[] = [];
+  for (let at = node; at >= 0; at = tree.parent[at] ?? -1) nodeAtPath.unshift(at);
+  return nodeAtPath;
 }
 
-/** The names from the root to the node, by which it is found again in another table of the trace. */
-export function named(tree: Tree, node: number): string[] {
+/** The names from the root to the node, which identify it in another table of the trace. */
+export function pathNames(tree: Tree, node: number): string[] {
   return path(tree, node).map((at) => tree.name[at] ?? "");
 }
 
-/** The node at these names from the root on, or the deepest that there is; -1 for none. */
-export function found(tree: Tree, names: readonly string[]): number {
+/** The node at a path of names, or the deepest existing one; -1 if none. */
+export function nodeAtPath(tree: Tree, names: readonly string[]): number {
   let node = -1;
   for (const name of names) {
     const below = node < 0 ? tree.roots : (tree.children[node] ?? []);
@@ -68,14 +68,14 @@ export function found(tree: Tree, names: readonly string[]): number {
   return node;
 }
 
-/** One rectangle: a node, or several siblings side by side that are too narrow to tell apart. */
+/** A rectangle: one node, or several adjacent siblings that are too narrow to distinguish. */
 export interface Box {
-  /** Of a chain the one that it is called by. */
+  /** The node; for a chain the one that names it. */
   node: number;
-  /** Outermost and innermost of the chain that it stands for: itself, without one. */
+  /** The first and last node of the chain; without a chain the node itself. */
   top: number;
   last: number;
-  /** How many siblings it stands for. */
+  /** The number of merged siblings. */
   joined: number;
   row: number;
   left: number;
@@ -84,21 +84,21 @@ export interface Box {
 
 export interface Layout {
   boxes: Box[];
-  /** How many rows the deepest box needs. */
+  /** The number of rows. */
   rows: number;
-  /** Those around the focused node, drawn over the full width. */
+  /** The ancestors of the focused node, drawn over the full width. */
   above: number;
 }
 
-/** How a node may be of a chain: it begins one that is called by it, or goes on with one. */
+/** A node's role in a chain: it starts one and names it, or continues one. */
 export type Link = "begins" | "continues" | "stands alone";
 export type Linked = (node: number) => Link;
 
 const ALONE: Linked = () => "stands alone";
-/** A node that has all but so little of the time around it is the only one there. */
+/** A child with nearly all of its parent's weight counts as its only child. */
 const ONLY = 0.999;
 
-/** The chain that begins with a node: each but the last holds nothing but the next. */
+/** The chain that begins with a node: each node but the last has a single child. */
 function chain(tree: Tree, top: number, linked: Linked): { node: number; top: number; last: number } {
   let last = top;
   while (linked(last) !== "stands alone") {
@@ -138,7 +138,7 @@ export function layout(tree: Tree, focus: number, width: number, least = 1, link
   return { boxes, rows, above };
 }
 
-/** The focused node and what is around it, over the full width. */
+/** The focused node and its ancestors, over the full width. */
 function around(tree: Tree, focus: number, width: number, linked: Linked): Box[] {
   const boxes: Box[] = [];
   const nodes = focus < 0 ? [] : path(tree, focus);
@@ -157,7 +157,7 @@ interface Drawing {
   linked: Linked;
 }
 
-/** Siblings side by side, narrow neighbours joined. */
+/** Lays out siblings, merging narrow neighbours. */
 function side(tree: Tree, nodes: readonly number[], row: number, from: number, drawing: Drawing): Box[] {
   const { scale, least, linked } = drawing;
   const boxes: Box[] = [];
@@ -180,24 +180,24 @@ function side(tree: Tree, nodes: readonly number[], row: number, from: number, d
   return boxes;
 }
 
-/** The nodes that a box stands for, the outermost first. */
-export function within(tree: Tree, box: Box): number[] {
+/** The nodes of a box, the outermost first. */
+export function nodesOfBox(tree: Tree, box: Box): number[] {
   const nodes = path(tree, box.last);
   return nodes.slice(nodes.indexOf(box.top));
 }
 
-/** The box that a node is drawn in, alone or in its chain. */
+/** The box that contains a node. */
 export function boxOf(tree: Tree, boxes: readonly Box[], node: number): Box | null {
   if (node < 0) return null;
-  return boxes.find((box) => box.joined === 1 && (box.node === node || within(tree, box).includes(node))) ?? null;
+  return boxes.find((box) => box.joined === 1 && (box.node === node || nodesOfBox(tree, box).includes(node))) ?? null;
 }
 
-/** The box at a place, if there is one. */
+/** The box at a position; undefined if none. */
 export function boxAt(boxes: readonly Box[], x: number, row: number): Box | null {
   return boxes.find((box) => box.row === row && x >= box.left && x < box.left + box.width) ?? null;
 }
 
-/** Nodes whose name holds the text, without regard to case. */
+/** Nodes whose name contains the text, ignoring case. */
 export function matches(tree: Tree, text: string): Set<number> {
   const wanted = text.toLowerCase();
   const hits = new Set<number>();
@@ -206,8 +206,8 @@ export function matches(tree: Tree, text: string): Set<number> {
   return hits;
 }
 
-/** What the matches weigh together; one within another counts once. */
-export function matched(tree: Tree, hits: ReadonlySet<number>): number {
+/** The total weight of the matches; nested matches count once. */
+export function matchedWeight(tree: Tree, hits: ReadonlySet<number>): number {
   let sum = 0;
   const inside = new Uint8Array(tree.name.length);
   for (let node = 0; node < tree.name.length; node++) {
@@ -221,10 +221,10 @@ export function matched(tree: Tree, hits: ReadonlySet<number>): number {
   return sum;
 }
 
-export type Way = "up" | "down" | "left" | "right";
+export type Direction = "up" | "down" | "left" | "right";
 
-/** Where an arrow leads: to what is around, to the heaviest within, to the siblings. */
-export function stepped(tree: Tree, node: number, way: Way): number {
+/** The node that an arrow key leads to: the parent, the heaviest child, or a sibling. */
+export function neighbourNode(tree: Tree, node: number, way: Direction): number {
   if (node < 0) return tree.roots[0] ?? -1;
   const above = tree.parent[node] ?? -1;
   if (way === "up") return above >= 0 ? above : node;

@@ -1,4 +1,4 @@
-// Every panel, in the order of the navigation. The first is shown where the address names none.
+// All panels, in the order of the navigation; the first is the default.
 
 import { answer } from "./answer/index.tsx";
 import { compare } from "./compare/index.tsx";
@@ -10,22 +10,26 @@ import { memory } from "./memory/index.tsx";
 import { modules } from "./modules/index.tsx";
 import { overview } from "./overview/index.tsx";
 import type { Panel } from "./panel.ts";
+import { run } from "./run/index.tsx";
 import { steps } from "./steps/index.tsx";
 import { timeline } from "./timeline/index.tsx";
 
 export const PANELS: readonly Panel[] = [
   answer,
+  run,
   overview,
   timeline,
   grid("operators", "Operators", "time"),
   steps,
   flame,
+  grid("account", "Account of the step", "time"),
   grid("annotations", "Annotations", "time"),
   grid("occurrences", "Slices", "time", { top: 10_000 }),
   lines,
   modules,
   grid("workers", "Loader workers", "time"),
   grid("worker_batches", "Worker batches", "time"),
+  grid("run_steps", "Steps of the run", "time"),
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),
   grid("launches", "Launches", "device"),

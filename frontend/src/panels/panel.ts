@@ -1,7 +1,7 @@
-// What a panel is: one file of this folder, registered in `index.ts`.
+// The interface of a panel; panels are registered in `index.ts`.
 
 import type { ComponentType } from "preact";
-import type { Data, TraceInfo, ViewSpec } from "../api.ts";
+import type { Data, TraceInfo, ViewSpec } from "../data/api.ts";
 
 export interface PanelProps {
   data: Data;

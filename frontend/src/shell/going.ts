@@ -1,14 +1,14 @@
-// Keys of the whole page: `?` for the sheet, `g` and a letter for a panel.
+// Keys of the whole page: `?` for the list of shortcuts, `g` and a letter for a panel.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { isTyping } from "../parts/keys.tsx";
+import { isTyping } from "../parts/controls/keys.tsx";
 import { go } from "../route.ts";
 
 /** How long `g` waits for its letter. */
 const PATIENCE_MS = 3_000;
 
 /** Follows the keys; true while `g` waits for a letter. */
-export function useGoing(letters: ReadonlyMap<string, string>, onSheet: () => void): boolean {
+export function usePanelKeys(letters: ReadonlyMap<string, string>, onSheet: () => void): boolean {
   const [isGoing, set] = useState(false);
   const going = useRef(false); // the letter may come before anything is drawn anew
   useEffect(() => {

@@ -1,27 +1,27 @@
-// Which traces and views there are; asked again when traces may have come.
+// Loads the lists of traces and views, and refreshes them.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { Data, TraceInfo, ViewSpec } from "../api.ts";
-import type { Asked } from "../parts/asking.tsx";
+import type { Data, TraceInfo, ViewSpec } from "../data/api.ts";
+import type { QueryState } from "../parts/data/asking.tsx";
 
-export interface Known {
+export interface TraceList {
   traces: TraceInfo[];
   views: ReadonlyMap<string, ViewSpec>;
 }
 
-async function known(data: Data): Promise<Known> {
+async function known(data: Data): Promise<TraceList> {
   const [traces, views] = await Promise.all([data.traces(), data.views()]);
   return { traces, views: new Map(views.map((view) => [view.name, view])) };
 }
 
-/** Between two questions for the traces, however often their list is opened. */
+/** Shortest time between refreshes, in ms. */
 const REST_MS = 3_000;
-/** A recording that ended since shows itself after this; a tab of TensorBoard is told of nothing. */
+/** Time between automatic refreshes, in ms. */
 const LATER_MS = 20_000;
 
-/** What is known, and what asks anew. Until the new answer is here the last one holds. */
-export function useKnown(data: Data): [Asked<Known>, () => void] {
-  const [asked, set] = useState<Asked<Known>>({ state: "waiting" });
+/** Returns the lists and a function to refresh them. */
+export function useTraceList(data: Data): [QueryState<TraceList>, () => void] {
+  const [asked, set] = useState<QueryState<TraceList>>({ state: "waiting" });
   const last = useRef(-Infinity);
   const refresh = useCallback(() => {
     if (performance.now() - last.current < REST_MS) return;
@@ -47,15 +47,15 @@ export function useKnown(data: Data): [Asked<Known>, () => void] {
   return [asked, refresh];
 }
 
-function here(value: Known): Asked<Known> {
+function here(value: TraceList): QueryState<TraceList> {
   return { state: "here", value, stale: false };
 }
 
-function failed(error: unknown): Asked<Known> {
+function failed(error: unknown): QueryState<TraceList> {
   return { state: "failed", error: error instanceof Error ? error.message : String(error) };
 }
 
-function isSame(before: Asked<Known>, value: Known): boolean {
+function isSame(before: QueryState<TraceList>, value: TraceList): boolean {
   if (before.state !== "here") return false;
   return JSON.stringify(before.value.traces) === JSON.stringify(value.traces);
 }

@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { letters } from "./letters.ts";
+import { panelLetters } from "./letters.ts";
 
 const panels = (...titles: string[]) => titles.map((title) => ({ name: title, title }));
 
 test("no panels, no letters", () => {
-  assert.equal(letters([]).size, 0);
+  assert.equal(panelLetters([]).size, 0);
 });
 
 test("the first panel with an initial has it, the next takes another letter", () => {
-  const found = letters(panels("Operators", "Overview", "Steps"));
+  const found = panelLetters(panels("Operators", "Overview", "Steps"));
   assert.deepEqual([...found], [["Operators", "o"], ["Steps", "s"], ["Overview", "v"]]);
 });
 
 test("every panel has a key of its own as long as there are letters and digits", () => {
   const many = panels(...Array.from({ length: 40 }, (_, at) => `Same ${"x".repeat(at)}`));
-  const found = letters(many);
+  const found = panelLetters(many);
   assert.equal(found.size, 35);
   assert.equal(new Set(found.values()).size, 35);
 });

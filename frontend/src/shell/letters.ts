@@ -1,4 +1,4 @@
-// The letter of each panel: `g` and then the letter goes there. Where letters end, digits do.
+// The shortcut letter of each panel, pressed after `g`.
 
 interface Named {
   name: string;
@@ -8,7 +8,7 @@ interface Named {
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz123456789";
 
 /** Letters by the panels' names: initials first, then another letter of the title, then any. */
-export function letters(panels: readonly Named[]): ReadonlyMap<string, string> {
+export function panelLetters(panels: readonly Named[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const free = new Set(ALPHABET);
   const give = (panel: Named, wanted: string) => {

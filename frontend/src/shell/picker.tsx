@@ -1,9 +1,9 @@
-// Which trace is shown; several of them by run, worker and span.
+// The menu to choose a trace by run, worker and span.
 
-import type { TraceInfo } from "../api.ts";
-import { plain } from "../parts/plain.ts";
+import type { TraceInfo } from "../data/api.ts";
+import { plain } from "../parts/text/plain.ts";
 import { change } from "../route.ts";
-import { choices, picked, tellsApart } from "./picking.ts";
+import { levelChoices, pickTrace, areDistinct } from "./picking.ts";
 import type { Level } from "./picking.ts";
 
 const LEVELS: readonly [Level, string][] = [
@@ -24,7 +24,7 @@ export function Picker(props: Props) {
   if (traces.length === 1) return <TraceName trace={shown} />;
   return (
     <div class="picker" onPointerDown={props.onOpen} onFocusIn={props.onOpen}>
-      {tellsApart(traces) ? <ByLevel {...props} /> : <ByName {...props} />}
+      {areDistinct(traces) ? <ByLevel {...props} /> : <ByName {...props} />}
     </div>
   );
 }
@@ -36,7 +36,7 @@ function TraceName(props: { trace: TraceInfo }) {
 }
 
 function ByLevel({ traces, shown }: Props) {
-  const open = choices(traces, shown);
+  const open = levelChoices(traces, shown);
   return (
     <>
       {LEVELS.filter(([level]) => open[level].length > 1 || level === "worker").map(
@@ -46,7 +46,7 @@ function ByLevel({ traces, shown }: Props) {
             <select
               aria-label={title}
               value={shown[level]}
-              onChange={(event) => show(picked(traces, shown, level, event.currentTarget.value))}
+              onChange={(event) => show(pickTrace(traces, shown, level, event.currentTarget.value))}
             >
               {open[level].map((value) => (
                 <option key={value} value={value}>{plain(value) || "(none)"}</option>

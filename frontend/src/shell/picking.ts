@@ -1,6 +1,6 @@
-// Which trace is meant when one of run, worker and span is chosen.
+// Finds the trace for a chosen run, worker or span.
 
-import type { TraceInfo } from "../api.ts";
+import type { TraceInfo } from "../data/api.ts";
 
 export type Level = "run" | "worker" | "span";
 
@@ -10,8 +10,8 @@ export interface Choices {
   span: string[];
 }
 
-/** What can be chosen at each level, beside the shown trace. */
-export function choices(traces: readonly TraceInfo[], shown: TraceInfo): Choices {
+/** The choices at each level. */
+export function levelChoices(traces: readonly TraceInfo[], shown: TraceInfo): Choices {
   const ofRun = traces.filter((known) => known.run === shown.run);
   const ofWorker = ofRun.filter((known) => known.worker === shown.worker);
   return {
@@ -25,14 +25,14 @@ function distinct(words: readonly string[]): string[] {
   return [...new Set(words)];
 }
 
-/** Whether the levels tell all traces apart; if not, they are chosen by their names. */
-export function tellsApart(traces: readonly TraceInfo[]): boolean {
+/** Whether run, worker and span identify each trace; otherwise traces are chosen by name. */
+export function areDistinct(traces: readonly TraceInfo[]): boolean {
   const keys = traces.map((known) => JSON.stringify([known.run, known.worker, known.span]));
   return new Set(keys).size === traces.length;
 }
 
-/** The trace with that run, worker or span, and otherwise as much like the shown one as possible. */
-export function picked(
+/** The trace with the chosen run, worker or span that is most similar to the current one. */
+export function pickTrace(
   traces: readonly TraceInfo[],
   shown: TraceInfo,
   level: Level,

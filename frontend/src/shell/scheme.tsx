@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, or as was chosen here. The root's `data-theme` says which.
+// The colour scheme: the system's or the reader's choice, stored in the root's `data-theme`.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -7,7 +7,7 @@ type Choice = (typeof CHOICES)[number];
 
 const PLACE = "selftime-theme";
 const TOLD: Record<Choice, string> = {
-  system: "Colours as the system has them",
+  system: "Colours of the system",
   dark: "Dark colours",
   light: "Light colours",
 };
@@ -40,7 +40,7 @@ function apply(choice: Choice): void {
 }
 
 /** Before anything is drawn, so that nothing is drawn in other colours first. */
-export function applyStored(): void {
+export function applyStoredScheme(): void {
   apply(stored());
 }
 

@@ -1,4 +1,4 @@
-// Going back finds a panel where it was left. What scrolls within a panel has `data-scroll`, a name.
+// Restores scroll positions when going back; scrolling elements have a name in `data-scroll`.
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { entry } from "../route.ts";
@@ -6,10 +6,10 @@ import { entry } from "../route.ts";
 type Place = { left: number; top: number };
 type Shown = { readonly current: HTMLElement | null };
 
-/** By entry of the history: where its scrolled elements stood, by name. */
+/** Scroll positions by history entry and element name. */
 const LEFT_AT = new Map<number, Map<string, Place>>();
 
-/** How long a panel may take until its content is there and can be scrolled. */
+/** Longest time to wait for a panel's content, in ms. */
 const PATIENCE_MS = 5_000;
 
 function nameOf(element: Element, main: Element): string | undefined {
@@ -20,7 +20,7 @@ function elementOf(name: string, main: HTMLElement): Element | null {
   return name === "" ? main : main.querySelector(`[data-scroll="${CSS.escape(name)}"]`);
 }
 
-/** Puts elements where they were; true if all of them could be. */
+/** Restores scroll positions; returns whether all elements could be scrolled. */
 function restored(main: HTMLElement, places: Map<string, Place>): boolean {
   return [...places].every(([name, { left, top }]) => {
     const element = elementOf(name, main);

@@ -1,8 +1,8 @@
-"""Advice: rules that read views and say what to change, on which line, and what it saves."""
+"""Finds what makes a PyTorch program slow, on which source line, and how much time a fix saves."""
 
+from selftime.advice.advice_result import Advice, Health, Joint, Note, Step
 from selftime.advice.advise import advise
-from selftime.advice.answer import Advice, Health, Joint, Note, Step
-from selftime.advice.base import (
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
@@ -14,7 +14,7 @@ from selftime.advice.base import (
     Where,
     rule,
 )
-from selftime.advice.registry import find
+from selftime.advice.rule_registry import find
 from selftime.advice.rules import RULES
 
 __all__ = [

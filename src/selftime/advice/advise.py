@@ -1,4 +1,4 @@
-"""From a trace to the ranked findings: health first, then every rule, then one order."""
+"""Runs every rule on a trace and ranks the findings; a trace with unusable data gets none."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -9,86 +9,97 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice import registry
-from selftime.advice.answer import Advice, Health, Joint, Note
-from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
-from selftime.advice.bounds import bounded, within
-from selftime.advice.calibration import calibrated, measured
-from selftime.advice.gate import gate
-from selftime.advice.identity import identified, place_of
-from selftime.advice.lines.static import with_static_line
-from selftime.advice.step import step
-from selftime.advice.together import saved_together, settled
-from selftime.advice.verdict import verdict
-from selftime.analysis.ranks.ranks import Ranks
-from selftime.analysis.ranks.stragglers import straggler_verdicts as verdicts
-from selftime.analysis.requirements import missing
+from selftime.advice import rule_registry
+from selftime.advice.advice_result import Advice, Health, Note, Step
+from selftime.advice.finding_ids import finding_identity, with_finding_ids
+from selftime.advice.finding_order import rank_findings
+from selftime.advice.lines.line_from_source import with_line_from_source
+from selftime.advice.rule_definition import FIX_SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.run_time import run_time
+from selftime.advice.savings.calibration import measured_calibration_factors
+from selftime.advice.savings.checked_causes import checked_with_upper_bound
+from selftime.advice.savings.finding_overlap import joint_saving, resolve_overlapping_findings
+from selftime.advice.savings.run_savings import (
+    one_finding_per_cause,
+    with_joint_saving_of_run,
+    with_savings_of_run,
+)
+from selftime.advice.typical_step import typical_step
+from selftime.advice.well_optimised_verdict import well_optimised_verdict
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.straggler_verdicts import straggler_verdicts as verdicts
+from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Job, Trace
 
-_LARGE: Final = 300_000
-"""Slices. Rules answer of fewer in a second, most of it spent in Python, of which one runs."""
-_THREADS: Final = 2
-"""More would wait for Python, and each holds tables of its own meanwhile."""
-_MOST_NAMED: Final = 8
-"""Ranks that one sentence names."""
-_CONFIDENCE: Final = ("low", "medium", "high")
-_LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices", "times"})
-"""Checks of health that find work of a device, or its times, missing.
+_MIN_SLICES_TO_RUN_RULES_IN_THREADS: Final = 300_000
+"""Smallest trace, in slices, for which rules run in threads; for smaller ones all rules take a
+second."""
+_RULE_THREAD_COUNT: Final = 2
+"""Number of threads that run rules; more threads would wait for Python's interpreter lock."""
+_MAX_RANKS_IN_MESSAGE: Final = 8
+"""Largest number of ranks that one message lists."""
+_CONFIDENCES_ASCENDING: Final = ("low", "medium", "high")
+_HEALTH_CHECKS_FOR_LOST_DEVICE_WORK: Final = frozenset(
+    {"launches", "end", "streams", "replays", "devices", "times"}
+)
+"""Names of trace checks that fail if kernels, copies or their times are missing from the recording.
 
-What looks idle may have been busy, and what looks exposed may have been hidden.
+Then idle time may have been busy, and exposed time hidden.
 """
 
 
 def advise(
     subject: Trace | Job, *, ranks: Ranks | None = None, rules: Mapping[str, Rule] | None = None
 ) -> Advice:
-    """What to change in the program that was recorded, in the order of what it saves.
+    """Returns what to change in the recorded program, ranked by the expected saving.
 
     Args:
-        subject: A trace; or a job, of which the rank is looked at that makes the others wait, else
-            the first: see `spokesman`.
-        ranks: What the traces of the job's other ranks tell, for a trace of one.
-        rules: Those to ask, by name; all if not given.
+        subject: A trace, or a job. Of a job one rank is advised on: `advised_trace_path`.
+        ranks: What all ranks of the job tell, for a trace of one of them.
+        rules: The rules to run, by name; None means all.
     """
     if isinstance(subject, Job):
         ranks = Ranks.of(subject)
-        subject = subject.traces[spokesman(ranks)]
-    said = _advise(_quotable(subject), ranks, rules)
+        subject = subject.traces[advised_trace_path(ranks)]
+    said = _advise_on_trace(_trace_without_backticks(subject), ranks, rules)
     if ranks is not None:
-        notes = (*said.health.notes, *_of_ranks(subject, ranks))
+        notes = (*said.health.notes, *_notes_on_ranks(subject, ranks))
         said = replace(said, health=replace(said.health, notes=notes))
     return replace(said, trace=subject)
 
 
-def _of_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
-    """Whose trace the advice is about, where there are several, and which ranks are missing."""
-    every, missing_ranks = ranks.by_key(), ranks.missing
+def _notes_on_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
+    """Returns a note that says which rank the advice is about, and which ranks have no trace."""
+    every, missing_ranks = ranks.ranks_by_key(), ranks.missing
     if len(every) < 2:
         return []
     key = ranks.key_of(trace)
     whose = "one rank" if key is None else every[key].label
-    text = f"of {len(every)} ranks; but for what they tell together, it is about {whose}"
+    text = f"of {len(every)} ranks; except for comparisons of ranks, the advice is about {whose}"
     if missing_ranks:
-        named = ", ".join(map(str, missing_ranks[:_MOST_NAMED]))
+        named = ", ".join(map(str, missing_ranks[:_MAX_RANKS_IN_MESSAGE]))
         more = (
-            f" and {len(missing_ranks) - _MOST_NAMED:,} more" if missing_ranks[_MOST_NAMED:] else ""
+            f" and {len(missing_ranks) - _MAX_RANKS_IN_MESSAGE:,} more"
+            if missing_ranks[_MAX_RANKS_IN_MESSAGE:]
+            else ""
         )
         text += f"; without rank {named}{more}, of which there is no trace"
     return [Note("ranks", text, float(len(every)))]
 
 
-def spokesman(ranks: Ranks) -> str:
-    """The path of the trace that a job's advice is about: of the rank that it waits for most."""
-    every = ranks.by_key()
+def advised_trace_path(ranks: Ranks) -> str:
+    """Returns the trace path of the rank that others wait for most; else of the first rank."""
+    every = ranks.ranks_by_key()
     late = [one for one in verdicts(ranks) if one.is_straggler]
     latest = max(late, key=lambda one: one.beyond or 0.0, default=None)
     return every[min(every) if latest is None else latest.key].paths[0]
 
 
-def _quotable(trace: Trace) -> Trace:
-    """The trace with names that stand between backticks, and cannot end the quotation themselves.
+def _trace_without_backticks(trace: Trace) -> Trace:
+    """Returns the trace with each backtick in a name replaced by `'`.
 
-    What follows a quotation in a sentence is ours; a program that reads it for somebody obeys it.
+    Messages quote names in backticks: a name that ended its quotation could pass for our own words,
+    which a program may obey.
     """
     names = trace.slices["name"].unique().cast(pl.String)
     if not names.str.contains("`", literal=True).any():
@@ -97,41 +108,65 @@ def _quotable(trace: Trace) -> Trace:
     return replace(trace, slices=trace.slices.with_columns(name.cast(trace.slices.schema["name"])))
 
 
-def _advise(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule] | None) -> Advice:
-    asked = tuple((registry.rules() if rules is None else rules).values())
-    fitness = health(trace)
-    if fitness.verdict == "unusable":
-        reason = "; ".join(note.text for note in fitness.notes) or "a usable trace"
-        return Advice(
-            fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked), trace=trace
-        )
-    said = _said(asked, trace, ranks)
-    found = _merged(_as_sure(fitness, o) for o in said if isinstance(o, Finding))
-    broad = frozenset(rule.name for rule in asked if rule.broad)
-    apart = frozenset(rule.name for rule in asked if rule.across) - broad
-    rest = [outcome for outcome in said if not isinstance(outcome, Finding)]
-    outcomes = rest + settled(trace, found, broad, apart)
-    told = (_finished(trace, o) for o in outcomes if isinstance(o, Finding))
-    findings = tuple(sorted(told, key=_rank))
-    checked = [outcome for outcome in outcomes if isinstance(outcome, Checked)]
+def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule] | None) -> Advice:
+    every_rule = tuple((rule_registry.rules_by_name() if rules is None else rules).values())
+    trace_health = health_of_trace(trace)
+    rules_to_run, outcomes = every_rule, list[Outcome]()
+    if trace_health.verdict == "unusable":
+        reason = "; ".join(note.text for note in trace_health.notes) or "a usable trace"
+        rules_to_run = tuple(rule for rule in every_rule if _is_about_run_in_hand(rule, trace))
+        rest = (rule for rule in every_rule if rule not in rules_to_run)
+        outcomes += [Unknown(reason, rule=rule.name) for rule in rest]
+    outcomes += _outcomes_one_per_cause(trace, trace_health, ranks, rules_to_run)
+    findings = rank_findings(
+        [with_line_from_source(trace, o) for o in outcomes if isinstance(o, Finding)]
+    )
+    checked = [o for o in outcomes if isinstance(o, Checked)]
+    if trace_health.verdict != "unusable":
+        checked += _verdict_if_healthy_and_no_findings(trace, trace_health, findings)
     return Advice(
-        fitness,
-        step(trace),
+        trace_health,
+        typical_step(trace) if trace_health.verdict != "unusable" else Step(),
         findings,
-        _joint(trace, findings),
-        tuple(sorted([*checked, *_praise(trace, fitness, findings)], key=_by_rule)),
-        tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_by_rule)),
+        with_joint_saving_of_run(trace.run, joint_saving(trace, findings), findings),
+        tuple(sorted(checked, key=_rule_name_and_reason)),
+        tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_rule_name_and_reason)),
+        run_time(trace.run),
         trace,
     )
 
 
-def health(trace: Trace) -> Health:
-    """The verdict of the `health` view, and its notes where something is less than good."""
-    return health_of(trace.view("health"))
+def _is_about_run_in_hand(rule: Rule, trace: Trace) -> bool:
+    """Returns whether a rule needs the run's ledger alone, and the ledger is there."""
+    return rule.needs == ("ledger",) and not missing_requirement_sentences(trace, rule.needs)
 
 
-def health_of(checks: pl.DataFrame) -> Health:
-    """The worst verdict in a table of the `health` view, and a note for each that is not good."""
+def _outcomes_one_per_cause(
+    trace: Trace, trace_health: Health, ranks: Ranks | None, rules_to_run: tuple[Rule, ...]
+) -> list[Outcome]:
+    """Returns what the rules say: each cause once, with its saving of the run if that is known."""
+    said = _run_rules(rules_to_run, trace, ranks)
+    found = _findings_merged_by_line(
+        _distrust_estimate_if_work_is_lost(trace_health, o) for o in said if isinstance(o, Finding)
+    )
+    broad = frozenset(rule.name for rule in rules_to_run if rule.broad)
+    apart = frozenset(rule.name for rule in rules_to_run if rule.uses_all_ranks) - broad
+    rest = [outcome for outcome in said if not isinstance(outcome, Finding)]
+    outcomes = rest + resolve_overlapping_findings(
+        trace, found, broad, apart, measured_calibration_factors()
+    )
+    priced = with_savings_of_run(trace.run, (o for o in outcomes if isinstance(o, Finding)))
+    others = [outcome for outcome in outcomes if not isinstance(outcome, Finding)]
+    return [*others, *one_finding_per_cause(trace, priced)]
+
+
+def health_of_trace(trace: Trace) -> Health:
+    """Returns whether a trace's data are good enough for advice, with a note on each defect."""
+    return health_from_checks(trace.view("health"))
+
+
+def health_from_checks(checks: pl.DataFrame) -> Health:
+    """Returns the worst verdict in a table of trace checks, and a note on each failed check."""
     rows = list(checks.iter_rows(named=True))
     verdicts = {str(row["verdict"]) for row in rows}
     notes = tuple(
@@ -144,88 +179,70 @@ def health_of(checks: pl.DataFrame) -> Health:
     return Health("degraded" if "degraded" in verdicts else "good", notes)
 
 
-def _said(asked: tuple[Rule, ...], trace: Trace, ranks: Ranks | None) -> list[Outcome]:
-    """What every rule says, in their order: of a large trace by two threads, if there are cores.
+def _run_rules(rules_to_run: tuple[Rule, ...], trace: Trace, ranks: Ranks | None) -> list[Outcome]:
+    """Returns all rules' outcomes, in the order of the rules; a large trace uses two threads.
 
-    Most of a rule's time is spent in NumPy and Polars, which let other threads run meanwhile.
+    Most of a rule's time is spent in NumPy and Polars, which release the interpreter lock.
     """
-    if trace.slices.height < _LARGE or (os.cpu_count() or 1) < _THREADS:
-        return [outcome for rule in asked for outcome in _outcomes(rule, trace, ranks)]
-    with ThreadPoolExecutor(_THREADS, "selftime-advice") as threads:
-        outcomes = threads.map(lambda rule: _outcomes(rule, trace, ranks), asked)
+    if (
+        trace.slices.height < _MIN_SLICES_TO_RUN_RULES_IN_THREADS
+        or (os.cpu_count() or 1) < _RULE_THREAD_COUNT
+    ):
+        return [outcome for rule in rules_to_run for outcome in _run_rule(rule, trace, ranks)]
+    with ThreadPoolExecutor(_RULE_THREAD_COUNT, "selftime-advice") as threads:
+        outcomes = threads.map(lambda rule: _run_rule(rule, trace, ranks), rules_to_run)
         return [outcome for those in outcomes for outcome in those]
 
 
-def _outcomes(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, ...]:
-    lacks = missing(trace, rule.needs)
+def _run_rule(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, ...]:
+    lacks = missing_requirement_sentences(trace, rule.needs)
     if lacks:
         return (Unknown("; ".join(lacks), rule=rule.name),)
-    silent = Checked("nothing of its kind is in this trace", rule=rule.name, is_absent=True)
-    return tuple(bounded(trace, outcome) for outcome in rule(trace, ranks)) or (silent,)
+    silent = Checked("this trace contains nothing of this kind", rule=rule.name, is_absent=True)
+    return rule(trace, ranks, factors_by_rule=measured_calibration_factors()) or (silent,)
 
 
-def _as_sure(fitness: Health, finding: Finding) -> Finding:
-    """Of low confidence if its saving is the replay of a program of which some work was lost."""
-    is_lossy = any(note.check in _LOSSES for note in fitness.notes)
+def _distrust_estimate_if_work_is_lost(trace_health: Health, finding: Finding) -> Finding:
+    """Returns the finding; with low confidence if it has a saving and device work was lost."""
+    is_lossy = any(note.check in _HEALTH_CHECKS_FOR_LOST_DEVICE_WORK for note in trace_health.notes)
     is_priced = finding.saving.estimate_ms is not None
     return replace(finding, confidence="low") if is_lossy and is_priced else finding
 
 
-def _finished(trace: Trace, finding: Finding) -> Finding:
-    has_device = bool(trace.device_args.height)
-    told = calibrated(with_static_line(trace, finding), measured(), bounded=has_device)
-    return replace(told, saving=within(trace, told))
+def _verdict_if_healthy_and_no_findings(
+    trace: Trace, trace_health: Health, findings: tuple[Finding, ...]
+) -> list[Checked]:
+    """Returns `[verdict]` if nothing was found and the hardware is used well; else []."""
+    praise = well_optimised_verdict(trace, findings) if trace_health.verdict == "good" else None
+    return [] if praise is None else [checked_with_upper_bound(trace, praise)]
 
 
-def _praise(trace: Trace, fitness: Health, findings: tuple[Finding, ...]) -> list[Checked]:
-    """The verdict on a program without findings, of a recording that is whole."""
-    praise = verdict(trace, findings) if fitness.verdict == "good" else None
-    return [] if praise is None else [praise]
+def _findings_merged_by_line(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns the findings with ids; findings of one rule on one source line become one finding.
+
+    Without a source line, those of one rule with one title do.
+    """
+    ordered = sorted(findings, key=finding_identity)
+    return with_finding_ids(
+        _merge_findings(tuple(same)) for _, same in groupby(ordered, key=finding_identity)
+    )
 
 
-def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding a rule and line; findings without a line stay apart by their title."""
-    ordered = sorted(findings, key=place_of)
-    return identified(_one(tuple(same)) for _, same in groupby(ordered, key=place_of))
-
-
-def _one(same: tuple[Finding, ...]) -> Finding:
-    """The largest of them with the evidence of all: savings on one line are never added."""
-    largest = max(same, key=lambda f: f.saving.estimate_ms or 0.0)
-    counts = [f.count_per_step for f in same if f.count_per_step is not None]
-    evidence = dict.fromkeys(e for f in (largest, *same) for e in f.evidence)
+def _merge_findings(findings: tuple[Finding, ...]) -> Finding:
+    """Returns several findings as one, with the largest of their savings and all their evidence."""
+    largest = max(findings, key=lambda f: f.saving.estimate_ms or 0.0)
+    counts = [f.count_per_step for f in findings if f.count_per_step is not None]
+    evidence = dict.fromkeys(e for f in (largest, *findings) for e in f.evidence)
     return replace(
         largest,
-        covers=tuple(sorted({entry for f in same for entry in f.covers})),
+        covers=tuple(sorted({entry for f in findings for entry in f.covers})),
         count_per_step=sum(counts) if counts else None,
         evidence=tuple(evidence),
-        confidence=min((f.confidence for f in same), key=_CONFIDENCE.index),
-        semantics=max((f.semantics for f in same), key=SEMANTICS.index),
-        changes=tuple(change for f in same for change in f.changes),
+        confidence=min((f.confidence for f in findings), key=_CONFIDENCES_ASCENDING.index),
+        semantics=max((f.semantics for f in findings), key=FIX_SEMANTICS.index),
+        changes=tuple(change for f in findings for change in f.changes),
     )
 
 
-def _rank(finding: Finding) -> tuple[int, bool, float, tuple[str, str, int, str]]:
-    estimate = finding.saving.estimate_ms
-    return (
-        SEMANTICS.index(finding.semantics),
-        estimate is None,
-        -(estimate or 0.0),
-        place_of(finding),
-    )
-
-
-def _joint(trace: Trace, findings: tuple[Finding, ...]) -> Joint:
-    """What all fixes save together: one replay of all of them, never a sum."""
-    priced = [finding for finding in findings if finding.saving.estimate_ms is not None]
-    if len(priced) == 1:
-        return Joint(priced[0].saving.estimate_ms, priced[0].saving.speedup)
-    estimate, limits = saved_together(trace, findings), gate(trace)
-    if estimate is None or limits is None:
-        return Joint()
-    left = limits.unrecorded(limits.step_ms) - estimate
-    return Joint(estimate, (estimate + left) / left if left > 0 else None)
-
-
-def _by_rule(outcome: Checked | Unknown) -> tuple[str, str]:
+def _rule_name_and_reason(outcome: Checked | Unknown) -> tuple[str, str]:
     return outcome.rule, outcome.reason if isinstance(outcome, Checked) else outcome.needs

@@ -1,4 +1,4 @@
-"""What a repair achieved, against what was predicted of it.
+"""Compares the saving that was measured after a fix with the predicted saving.
 
 Steps that nobody recorded count where both recordings know of them, as a recorder slows them; else
 the steps that count for medians. The interval of the difference is that of a bootstrap of both
@@ -16,23 +16,23 @@ from typing import Final, Literal
 import numpy as np
 
 from selftime.advice.advise import advise
-from selftime.advice.base import Finding
-from selftime.advice.step import step_times_ms
-from selftime.advice.together import saved_together
-from selftime.bench.result import Bench, Metric
-from selftime.compare.noise import shift
-from selftime.compare.times import unrecorded_step_times
+from selftime.advice.rule_definition import Finding
+from selftime.advice.savings.finding_overlap import saved_together_ms
+from selftime.advice.typical_step import counted_step_times_ms
+from selftime.bench.result import Bench, BenchMetric
+from selftime.compare.statistical_significance import median_shift
+from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
 from selftime.trace import Trace
-from selftime.units import rounded
+from selftime.units import rounded_json
 
 FORMAT: Final = "selftime.verification/1"
-"""The name and version of the JSON form."""
+"""Name and version of the JSON format of a verification."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """A finding of the first recording that the second does not have."""
+class PredictedSaving:
+    """The saving that a finding predicted, in ms per step, with its interval and upper bound."""
 
     rule: str
     file: str | None
@@ -42,12 +42,12 @@ class Promise:
     high_ms: float | None
     upper_ms: float | None
     method: str
-    """How the estimate was made: `replay`, `model`, or `none` without one."""
+    """How the saving was estimated: `replay` (simulation), `model`, or `none`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Achieved:
-    """The typical step before and after, in ms, and the difference with its 95 % interval."""
+class MeasuredSaving:
+    """Median step time before and after a fix in ms, and the saving with its 95 % interval."""
 
     before_ms: float
     after_ms: float
@@ -55,51 +55,54 @@ class Achieved:
     low_ms: float
     high_ms: float
     recorded: bool
-    """Whether the steps are those that were recorded: slower than the program's own."""
+    """Whether a profiler recorded the steps; they are slower then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Benched:
-    """The typical step of both programs unprofiled, as a bench timed it, in ms, and the promise."""
+class BenchedSaving:
+    """The saving measured by a benchmark without profiler, and the predicted saving, in ms."""
 
     before_ms: float
     after_ms: float
     saved_ms: float
     low_ms: float | None
     high_ms: float | None
-    """The 95 % interval of what is saved; None after too few rounds."""
+    """Upper end of the saving's 95 % interval, in ms; None if the benchmark ran too few
+    repetitions."""
     rounds: int
     promised_low_ms: float | None
     promised_high_ms: float | None
-    """Between which the saving of the gone findings was promised to lie; None if unknown."""
+    """Upper end of the predicted saving of the fixed findings, in ms; None if unknown."""
     verdict: Literal["kept", "exceeded", "missed", "unknown"]
-    """How the promise turned out: `kept` where both intervals meet."""
+    """`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved,
+    `missed` if less; `unknown` if an interval is unknown."""
     notes: tuple[str, ...]
-    """Why the bench may be of other programs than the recordings."""
+    """Signs that the benchmark ran other programs than those recorded, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was promised of the findings that are gone, and what the step gave."""
+    """The measured saving of a fix, and the savings predicted by findings that it removed."""
 
-    achieved: Achieved
+    achieved: MeasuredSaving
     predicted_ms: float | None
-    """What the gone findings save together, by one replay; None if one of them has no number."""
-    gone: tuple[Promise, ...]
-    left: tuple[Promise, ...]
-    """Findings that both recordings have."""
-    new: tuple[Promise, ...]
-    """Findings that only the second has."""
-    benched: Benched | None = None
-    """The same of a bench; None without one."""
+    """Predicted saving, in ms, of all findings that the fix removed, simulated together; None if
+    one of them has no estimate."""
+    gone: tuple[PredictedSaving, ...]
+    left: tuple[PredictedSaving, ...]
+    """Findings that the recordings before and after the fix share."""
+    new: tuple[PredictedSaving, ...]
+    """Findings that only the recording after the fix has."""
+    benched: BenchedSaving | None = None
+    """Saving that a benchmark measured; None if no benchmark was given."""
 
     def to_json(self) -> str:
-        """One line of JSON, keys in one order, floats rounded to 6 decimals."""
-        return json.dumps({"format": FORMAT, **rounded(asdict(self))}, allow_nan=False)
+        """Returns one line of JSON, with keys in a fixed order and floats rounded to 6 decimals."""
+        return json.dumps({"format": FORMAT, **rounded_json(asdict(self))}, allow_nan=False)
 
 
 def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verification:
-    """What changed from the first recording of a program to the second.
+    """Returns the saving measured between two recordings, and which findings went or came.
 
     Args:
         before: The recording with the findings.
@@ -107,29 +110,39 @@ def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verificat
         bench: Both programs timed unprofiled, of which steps were compared.
     """
     old, new = advise(before).findings, advise(after).findings
-    kept, found = {_key(f) for f in new}, {_key(f) for f in old}
-    gone = tuple(f for f in old if _key(f) not in kept)
-    predicted = saved_together(before, gone) if gone else 0.0
-    promises = tuple(map(promise, gone))
+    kept, found = (
+        {_rule_file_and_function_names(f) for f in new},
+        {_rule_file_and_function_names(f) for f in old},
+    )
+    gone = tuple(f for f in old if _rule_file_and_function_names(f) not in kept)
+    predicted_ms = saved_together_ms(before, gone) if gone else 0.0
+    promises = tuple(map(predicted_saving, gone))
     return Verification(
-        achieved=_achieved(before, after),
-        predicted_ms=predicted,
+        achieved=_measured_saving(before, after),
+        predicted_ms=predicted_ms,
         gone=promises,
-        left=tuple(promise(f) for f in old if _key(f) in kept),
-        new=tuple(promise(f) for f in new if _key(f) not in found),
-        benched=None if bench is None else _benched(bench, promises, predicted, (before, after)),
+        left=tuple(predicted_saving(f) for f in old if _rule_file_and_function_names(f) in kept),
+        new=tuple(
+            predicted_saving(f) for f in new if _rule_file_and_function_names(f) not in found
+        ),
+        benched=None
+        if bench is None
+        else _benched_saving(bench, promises, predicted_ms, (before, after)),
     )
 
 
-def _key(finding: Finding) -> tuple[str, str | None, str | None]:
-    """A repair moves lines: what is the same finding is told by rule, file and function."""
+def _rule_file_and_function_names(finding: Finding) -> tuple[str, str | None, str | None]:
+    """Returns a finding's (rule, file, function), to match findings of two recordings.
+
+    A fix may move the line.
+    """
     return finding.rule, finding.where.file, finding.where.function
 
 
-def promise(finding: Finding) -> Promise:
-    """What a finding says that its repair will save."""
+def predicted_saving(finding: Finding) -> PredictedSaving:
+    """Returns the saving that a finding predicts for its fix."""
     saving = finding.saving
-    return Promise(
+    return PredictedSaving(
         finding.rule,
         finding.where.file,
         finding.where.line,
@@ -141,34 +154,37 @@ def promise(finding: Finding) -> Promise:
     )
 
 
-def _achieved(before: Trace, after: Trace) -> Achieved:
+def _measured_saving(before: Trace, after: Trace) -> MeasuredSaving:
     own = tuple(unrecorded_step_times(trace) / 1e6 for trace in (before, after))
     recorded = not all(times.size for times in own)
     if recorded:
-        own = tuple(np.array(step_times_ms(trace)) for trace in (before, after))
+        own = tuple(np.array(counted_step_times_ms(trace)) for trace in (before, after))
     for times, which in zip(own, ("first", "second"), strict=True):
         if not times.size:
             raise UsageError(
                 f"the {which} recording has no steps; give a schedule, and call `prof.step()` in "
                 "the loop"
             )
-    found = shift(*own)
+    found = median_shift(*own)
     saved = -found.difference
     low, high = (saved if end is None else -end for end in (found.high, found.low))
-    return Achieved(found.before, found.after, saved, low, high, recorded)
+    return MeasuredSaving(found.before, found.after, saved, low, high, recorded)
 
 
-def _benched(
-    bench: Bench, gone: tuple[Promise, ...], predicted: float | None, traces: tuple[Trace, Trace]
-) -> Benched:
-    if bench.metric is not Metric.step:
+def _benched_saving(
+    bench: Bench,
+    gone: tuple[PredictedSaving, ...],
+    predicted_ms: float | None,
+    traces: tuple[Trace, Trace],
+) -> BenchedSaving:
+    if bench.metric is not BenchMetric.step:
         raise UsageError(
             "the bench timed whole processes, and a finding promises milliseconds of a step; make "
             "both programs run for more steps, and time them with `--metric step`"
         )
-    low, high = _promised(gone, predicted)
+    low, high = _predicted_saving_interval(gone, predicted_ms)
     saved = bench.saved_ms
-    return Benched(
+    return BenchedSaving(
         before_ms=bench.before.median_ms,
         after_ms=bench.after.median_ms,
         saved_ms=saved.estimate,
@@ -177,15 +193,15 @@ def _benched(
         rounds=len(bench.rounds),
         promised_low_ms=low,
         promised_high_ms=high,
-        verdict=_verdict((saved.low, saved.high), (low, high)),
-        notes=tuple(_others(bench, traces)),
+        verdict=_verdict_on_prediction((saved.low, saved.high), (low, high)),
+        notes=tuple(_notes_on_differing_programs(bench, traces)),
     )
 
 
-def _promised(
-    gone: tuple[Promise, ...], predicted: float | None
+def _predicted_saving_interval(
+    gone: tuple[PredictedSaving, ...], predicted_ms: float | None
 ) -> tuple[float | None, float | None]:
-    """The interval of what several findings save together.
+    """Returns the bounds (low, high) of several findings' joint saving in ms; None if unknown.
 
     That is no less than the most that one of them surely saves, and no more than all of them at
     most, unless the replay of all together says more.
@@ -194,23 +210,25 @@ def _promised(
         return gone[0].low_ms, gone[0].high_ms
     lows = [one.low_ms for one in gone if one.low_ms is not None]
     highs = [one.high_ms for one in gone if one.high_ms is not None]
-    if not gone or predicted is None or len(lows) < len(gone) or len(highs) < len(gone):
+    if not gone or predicted_ms is None or len(lows) < len(gone) or len(highs) < len(gone):
         return None, None
-    return min(max(lows), predicted), max(sum(highs), predicted)
+    return min(max(lows), predicted_ms), max(sum(highs), predicted_ms)
 
 
-def _verdict(
-    saved: tuple[float | None, float | None], promised: tuple[float | None, float | None]
+def _verdict_on_prediction(
+    saved_interval: tuple[float | None, float | None],
+    promised_interval: tuple[float | None, float | None],
 ) -> Literal["kept", "exceeded", "missed", "unknown"]:
-    if saved[0] is None or saved[1] is None or promised[0] is None or promised[1] is None:
+    (low, high), (promised_low, promised_high) = saved_interval, promised_interval
+    if low is None or high is None or promised_low is None or promised_high is None:
         return "unknown"
-    if saved[0] > promised[1]:
+    if low > promised_high:
         return "exceeded"
-    return "missed" if saved[1] < promised[0] else "kept"
+    return "missed" if high < promised_low else "kept"
 
 
-def _others(bench: Bench, traces: tuple[Trace, Trace]) -> list[str]:
-    """Where a recording says that it is of another program than the bench."""
+def _notes_on_differing_programs(bench: Bench, traces: tuple[Trace, Trace]) -> list[str]:
+    """Returns a sentence for each recording whose program differs from the benchmarked one."""
     notes = []
     sides = ("first", bench.before.program), ("second", bench.after.program)
     for trace, (which, program) in zip(traces, sides, strict=True):

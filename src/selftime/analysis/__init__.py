@@ -1,7 +1,7 @@
-"""The accounts that views draw from: what a slice costs, which step and line it belongs to.
+"""Computes the data of views and rules from a trace: costs of slices, steps, idle time, memory.
 
-A view knows no other view; what two of them need is kept here once, so that a number is the same
-wherever it is shown. One folder for each subject: `steps`, `device`, `idle`, `tree` (what ran
-within what), `memory`, `models` (operations and bytes of operators), `tiles` (the timeline),
-`trust` (the health of a recording). What all of them use lies beside them.
+Views do not import each other. What two of them need is computed here once, so that a number is the
+same wherever it is shown. Each subject has a folder, such as `call_tree` (nesting and costs of
+slices), `steps`, `device`, `idle`, `memory`, `models` (operations and bytes of operators),
+`timeline` and `health` (whether a recording can be trusted). What all of them use is beside them.
 """

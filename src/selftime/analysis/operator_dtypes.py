@@ -1,4 +1,4 @@
-"""Which operators compute in a dtype."""
+"""Flags the operators that compute in a given dtype."""
 
 import json
 
@@ -7,33 +7,37 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.grouping import grouped
-from selftime.analysis.slice_arguments import arguments_of
+from selftime.analysis.slice_arguments import arguments_of_slices
+from selftime.analysis.slice_grouping import group_and_first_row_of_rows
 from selftime.trace import Trace
 
 
-def computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
-    """Which slices are library operators that compute in that dtype, shape (n,).
+def is_operator_computing_in_dtype(
+    trace: Trace, slice_ids: pl.Series, dtype: str
+) -> NDArray[np.bool_]:
+    """Flags slices whose floating-point tensor inputs all have the given dtype, shape (n,).
 
-    All their inputs of a floating dtype that have dimensions are of it.
+    All their floating-point inputs that have dimensions must have this dtype.
     """
-    told = arguments_of(trace, "op_args", ids, "input_types", "input_shapes")
-    told = told.with_columns(trace.slices["name"].gather(ids))
-    group, first = grouped(told)
+    told = arguments_of_slices(trace, "op_args", slice_ids, "input_types", "input_shapes")
+    told = told.with_columns(trace.slices["name"].gather(slice_ids))
+    group, first = group_and_first_row_of_rows(told)
     answers = [
-        name is not None and names.is_library_operator(name) and _is_all(types, shapes, dtype)
+        name is not None
+        and names.is_aten_operator(name)
+        and _all_inputs_have_dtype(types, shapes, dtype)
         for types, shapes, name in told[pl.Series(first)].cast(pl.String).iter_rows()
     ]
     return np.asarray(np.array(answers, bool)[group])
 
 
-def _is_all(types: str | None, shapes: str | None, dtype: str) -> bool:
-    """Whether there are floating inputs with dimensions, and all are of the dtype."""
-    if not types or not shapes:
+def _all_inputs_have_dtype(input_types: str | None, input_shapes: str | None, dtype: str) -> bool:
+    """Returns whether there are floating-point tensor inputs and all have the given dtype."""
+    if not input_types or not input_shapes:
         return False
     try:
-        pairs = list(zip(json.loads(types), json.loads(shapes), strict=True))
+        pairs = list(zip(json.loads(input_types), json.loads(input_shapes), strict=True))
     except (ValueError, TypeError):
-        return False  # types that do not belong to the shapes tell nothing
-    floating = {kind for kind, shape in pairs if shape and kind in names.FLOATING}
+        return False  # types that do not match the shapes give no answer
+    floating = {kind for kind, shape in pairs if shape and kind in names.FLOATING_POINT_DTYPES}
     return floating == {dtype}

@@ -1,4 +1,4 @@
-"""Slices chosen by what their names mean: each distinct name is looked at once."""
+"""Filters slices by name, track or category; calls a name test once for each distinct name."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,20 +9,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 
-_FEW: Final = 1 << 16
-"""So many names have numbers of 16 bits, which are sorted in linear time."""
+_MAX_NAMES_WITH_16_BIT_CODES: Final = 1 << 16
+"""Largest number of distinct names that get 16-bit codes, which sort in linear time."""
 
 
-_MANY: Final = 8
-"""Of one row in so many it costs as much to gather them as to go through all."""
+_MIN_ROWS_PER_MATCHING_NAME: Final = 8
+"""Smallest ratio of all rows to matching rows at which gathering rows is cheaper than filtering."""
 
 
-class _Names:
-    """The distinct names of a table without nulls, each with a row that has it."""
+class _DistinctSliceNames:
+    """The distinct names of a table without nulls, and the code of each row's name."""
 
     def __init__(self, name: pl.Series) -> None:
         self.codes = name.to_physical().to_numpy()
@@ -32,149 +32,165 @@ class _Names:
         self.size = place.size
         self.texts: list[str] = name.gather(place[self.known]).cast(pl.String).to_list()
 
-    def meant(self, means: Callable[[str], bool]) -> NDArray[np.bool_]:
-        return np.fromiter((means(text) for text in self.texts), bool, len(self.texts))
+    def matching_name_flags(self, is_match: Callable[[str], bool]) -> NDArray[np.bool_]:
+        """Returns for each distinct name whether it satisfies a test."""
+        return np.fromiter((is_match(text) for text in self.texts), bool, len(self.texts))
 
-    def rows(self, means: Callable[[str], bool]) -> NDArray[np.bool_]:
+    def matching_row_flags(self, is_match: Callable[[str], bool]) -> NDArray[np.bool_]:
+        """Flags the rows of the table whose name satisfies a test."""
         wanted = np.zeros(self.size, bool)
-        wanted[self.known] = self.meant(means)
+        wanted[self.known] = self.matching_name_flags(is_match)
         return np.asarray(wanted[self.codes])
 
 
-class _Ordered:
-    """The rows of a table in order of their names; those of one name ascend."""
+class _RowsSortedByName:
+    """The row numbers of a table sorted by name; rows of the same name are in ascending order."""
 
     def __init__(self, name: pl.Series) -> None:
-        self.names = _Names(name)
-        number = np.zeros(self.names.size, np.uint16 if len(self.names.texts) < _FEW else np.uint32)
+        self.names = _DistinctSliceNames(name)
+        number = np.zeros(
+            self.names.size,
+            np.uint16 if len(self.names.texts) < _MAX_NAMES_WITH_16_BIT_CODES else np.uint32,
+        )
         number[self.names.known] = np.arange(self.names.known.size)
         numbers = number[self.names.codes]
         self.order = np.argsort(numbers, kind="stable").astype(np.uint32)
         counts = np.bincount(numbers, minlength=self.names.known.size)
         self.bounds = np.append(0, np.cumsum(counts)).tolist()
 
-    def rows(self, means: Callable[[str], bool]) -> NDArray[np.uint32]:
-        found = np.flatnonzero(self.names.meant(means)).tolist()
+    def matching_row_numbers(self, is_match: Callable[[str], bool]) -> NDArray[np.uint32]:
+        """Returns, in ascending order, the numbers of the rows whose name satisfies a test."""
+        found = np.flatnonzero(self.names.matching_name_flags(is_match)).tolist()
         parts = [self.order[self.bounds[n] : self.bounds[n + 1]] for n in found]
         if len(parts) == 1:
             return parts[0]
         return np.sort(np.concatenate([self.order[:0], *parts]))
 
 
-_ASKED: Final[dict[int, tuple[ref[pl.DataFrame], _Ordered | None]]] = {}
-"""The tables that were asked and still live, by identity: tables compare by value."""
+_ROWS_BY_NAME_OF_SEEN_TABLES: Final[
+    dict[int, tuple[ref[pl.DataFrame], _RowsSortedByName | None]]
+] = {}
+"""Maps the `id()` of each table already searched by name to the table and its rows sorted by name.
+"""
 
 
-def rows_by_name(
-    table: pl.DataFrame, means: Callable[[str], bool]
+def rows_with_matching_name(
+    table: pl.DataFrame, is_match: Callable[[str], bool]
 ) -> NDArray[np.bool_] | NDArray[np.uint32]:
-    """The rows whose name satisfies a test, as flags or as numbers that ascend.
+    """Returns the rows whose name satisfies a test, as flags or as ascending row numbers.
 
     Args:
         table: Has a column `name`, of dictionary-encoded text without nulls.
-        means: The test; it is asked once for each distinct name.
+        is_match: The test; it is called once for each distinct name.
     """
     key = id(table)
-    known, order = _ASKED.get(key, (None, None))
+    known, order = _ROWS_BY_NAME_OF_SEEN_TABLES.get(key, (None, None))
     if known is None or known() is not table:
-        _ASKED[key] = ref(table, lambda dead: _forget(key, dead)), None
-        return _Names(table["name"]).rows(means)
+        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = (
+            ref(table, lambda dead: _forget_deleted_table(key, dead)),
+            None,
+        )
+        return _DistinctSliceNames(table["name"]).matching_row_flags(is_match)
     if order is None:
-        order = _Ordered(table["name"])
-        _ASKED[key] = known, order
-    return order.rows(means)
+        order = _RowsSortedByName(table["name"])
+        _ROWS_BY_NAME_OF_SEEN_TABLES[key] = known, order
+    return order.matching_row_numbers(is_match)
 
 
-def _forget(key: int, dead: ref[pl.DataFrame]) -> None:
-    """Drop what is known of a table that is no more, unless another has its place by now."""
-    if _ASKED.get(key, (None, None))[0] is dead:
-        del _ASKED[key]
+def _forget_deleted_table(key: int, deleted_table: ref[pl.DataFrame]) -> None:
+    """Removes a deleted table's cache entry, unless a new table already has the same `id()`."""
+    if _ROWS_BY_NAME_OF_SEEN_TABLES.get(key, (None, None))[0] is deleted_table:
+        del _ROWS_BY_NAME_OF_SEEN_TABLES[key]
 
 
 def covered_time(slices: pl.DataFrame) -> Intervals:
-    """The time covered by slices whose end is known."""
+    """Returns the time (ns), as intervals, that slices of known end cover."""
     known = slices.select("start", "duration").drop_nulls()
     begin = known["start"].to_numpy()
     return union(begin, begin + known["duration"].to_numpy())
 
 
-def filter_by_name(slices: pl.DataFrame, means: Callable[[str], bool]) -> pl.DataFrame:
-    """The slices whose name satisfies a test; one without a name satisfies none."""
+def filter_by_name(slices: pl.DataFrame, is_match: Callable[[str], bool]) -> pl.DataFrame:
+    """Returns the slices whose name satisfies a test; a slice without a name does not."""
     if slices["name"].null_count():
         slices = slices.filter(pl.col("name").is_not_null())
-    rows = rows_by_name(slices, means)
-    if rows.dtype != np.bool_ and rows.size * _MANY < slices.height:
+    rows = rows_with_matching_name(slices, is_match)
+    if rows.dtype != np.bool_ and rows.size * _MIN_ROWS_PER_MATCHING_NAME < slices.height:
         return slices[pl.Series(rows)]
-    flags = _flags(rows, slices.height)
+    flags = _row_flags_of_rows(rows, slices.height)
     return slices if flags.all() else slices.filter(pl.Series(flags))
 
 
-def matches_name(slices: pl.DataFrame, means: Callable[[str], bool]) -> NDArray[np.bool_]:
-    """Which slices have a name that satisfies a test, shape (n,)."""
+def matches_name(slices: pl.DataFrame, is_match: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Flags the slices whose name satisfies a test, shape (n,)."""
     if slices["name"].null_count():
         known = np.flatnonzero(slices["name"].is_not_null().to_numpy())
         found = np.zeros(slices.height, bool)
-        found[known] = matches_name(slices[pl.Series(known)], means)
+        found[known] = matches_name(slices[pl.Series(known)], is_match)
         return found
-    return _flags(rows_by_name(slices, means), slices.height)
+    return _row_flags_of_rows(rows_with_matching_name(slices, is_match), slices.height)
 
 
-def _flags(rows: NDArray[np.bool_] | NDArray[np.uint32], size: int) -> NDArray[np.bool_]:
-    """Rows as flags, whether they are so or numbers."""
+def _row_flags_of_rows(
+    rows: NDArray[np.bool_] | NDArray[np.uint32], row_count: int
+) -> NDArray[np.bool_]:
+    """Returns a flag for each row, given either such flags or the numbers of the flagged rows."""
     if rows.dtype == np.bool_:
         return np.asarray(rows, bool)
-    flags = np.zeros(size, bool)
+    flags = np.zeros(row_count, bool)
     flags[rows] = True
     return flags
 
 
-def slices_on(trace: Trace, kind: str, *, ended: bool = False) -> pl.DataFrame:
-    """The slices on tracks of one kind; with `ended` those whose end is known."""
-    known = _known_kinds(trace)
-    if (kind, ended) not in known:
+def slices_on(trace: Trace, track_kind: str, *, ended: bool = False) -> pl.DataFrame:
+    """Returns the slices on tracks of one kind; with `ended`, only slices of known end."""
+    known = _slices_by_track_kind_cache(trace)
+    if (track_kind, ended) not in known:
         if ended:
-            found = with_known_end(slices_on(trace, kind))
+            found = with_known_end(slices_on(trace, track_kind))
         else:
-            found = trace.slices.filter(pl.Series(is_on(trace, kind))).rechunk()
-        known[kind, ended] = found
-    return known[kind, ended]
+            found = trace.slices.filter(pl.Series(is_on_track_kind(trace, track_kind))).rechunk()
+        known[track_kind, ended] = found
+    return known[track_kind, ended]
 
 
-def is_on(trace: Trace, *kinds: str) -> NDArray[np.bool_]:
-    """Which slices are on tracks of these kinds, shape (n,)."""
+def is_on_track_kind(trace: Trace, *kinds: str) -> NDArray[np.bool_]:
+    """Flags the slices on tracks of the given kinds, shape (n,)."""
     of_track = trace.tracks["kind"].is_in(kinds).to_numpy()
     return np.asarray(of_track[trace.slices["track"].to_numpy()])
 
 
-def runtime_calls_by_name(trace: Trace, means: Callable[[str], bool]) -> pl.DataFrame:
-    """Of `runtime_calls` those whose name satisfies a test; cheap if they are few."""
-    named = filter_by_name(trace.slices, means)
+def runtime_calls_by_name(trace: Trace, is_match: Callable[[str], bool]) -> pl.DataFrame:
+    """Returns the runtime and driver calls whose name satisfies a test; fast if few match."""
+    named = filter_by_name(trace.slices, is_match)
     tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
-    own = pl.col("track").is_in(tracks.implode()) & pl.col("category").is_in(list(names.CALLS))
+    own = pl.col("track").is_in(tracks.implode()) & pl.col("category").is_in(
+        list(names.RUNTIME_CALL_CATEGORIES)
+    )
     return named.filter(own)
 
 
 @cached_per_trace
 def runtime_calls(trace: Trace) -> pl.DataFrame:
-    """Calls of the devices' runtimes and drivers, on the host."""
+    """Returns the host's calls of the device runtime and driver, such as cudaLaunchKernel."""
     host = slices_on(trace, "host")
-    return host.filter(host["category"].is_in(list(names.CALLS)))
+    return host.filter(host["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)))
 
 
 def with_known_end(slices: pl.DataFrame) -> pl.DataFrame:
-    """The slices whose end is known: mostly all, and then the table itself."""
+    """Returns the slices whose end is known; the same table if all are."""
     if not slices["duration"].null_count():
         return slices
     return slices.filter(pl.col("duration").is_not_null())
 
 
 @cached_per_trace
-def _known_kinds(_: Trace) -> dict[tuple[str, bool], pl.DataFrame]:
-    """What was told of a trace before: most questions begin with the slices of the host."""
+def _slices_by_track_kind_cache(_trace: Trace) -> dict[tuple[str, bool], pl.DataFrame]:
+    """Returns the trace's cache of slices, by track kind and whether only ended slices count."""
     return {}
 
 
-def common_value(column: str) -> pl.Expr:
-    """Of a group of slices: the value of a column that all have, else null."""
+def common_value_expression(column: str) -> pl.Expr:
+    """Returns a column expression: a column's value in a group if all rows have it, else null."""
     value = pl.col(column)
     return pl.when(value.n_unique() == 1).then(value.first()).alias(column)

@@ -1,7 +1,7 @@
-"""Time two unprofiled programs against each other, in turn, until the interval is narrow."""
+"""Times two programs in turn, without a profiler, until the speed-up is known precisely."""
 
-from selftime.bench.process import BenchedProgram
+from selftime.bench.alternating_rounds import Limits, bench
+from selftime.bench.program_runs import BenchedProgram
 from selftime.bench.result import Bench
-from selftime.bench.rounds import Limits, bench
 
 __all__ = ["Bench", "BenchedProgram", "Limits", "bench"]

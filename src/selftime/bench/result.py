@@ -1,4 +1,4 @@
-"""The result of a bench: the time of each program, the speed-up, and all rounds."""
+"""Defines the result of a bench: times of both programs, the speed-up, and all rounds."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,28 +9,28 @@ from typing import Any, Final
 import msgspec
 
 from selftime.errors import UsageError
-from selftime.units import rounded
+from selftime.units import rounded_json
 
-FORMAT: Final = "selftime.bench/1"
-"""Name and version of the JSON format."""
-_LARGEST: Final = 64 << 20
-"""The largest file that is read, in bytes: thousands of rounds take less than one MiB."""
+BENCH_FORMAT: Final = "selftime.bench/1"
+"""Name and version of the JSON format of a bench's result."""
+_MAX_BENCH_FILE_BYTES: Final = 64 << 20
+"""Largest result file that is read, in bytes; thousands of rounds take less than 1 MiB."""
 
 
-class Metric(str, Enum):
-    """What is timed: a step or the whole process."""
+class BenchMetric(str, Enum):
+    """The time that a bench compares: that of a step, or of the whole process."""
 
     step = "step"
-    """A steady step, after the warm-up."""
+    """Mean time of a step after the warm-up."""
     process = "process"
-    """The whole program, from its start to its end."""
+    """Time of the whole program from its start to its end."""
 
 
-class Stop(str, Enum):
-    """The reason why the rounds ended."""
+class StopReason(str, Enum):
+    """The reason why a bench ran no further rounds."""
 
     precise = "precise"
-    """The interval is as narrow as requested."""
+    """The confidence interval is as narrow as requested."""
     rounds = "rounds"
     """The maximum number of rounds was reached."""
     time = "time"
@@ -42,8 +42,8 @@ class Stop(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """An estimate with its 95 % interval, which is None after too few rounds."""
+class EstimateWithInterval:
+    """An estimated value and its 95 % confidence interval, None after too few rounds."""
 
     estimate: float
     low: float | None
@@ -51,88 +51,91 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run of a program; `step_ms` is None if it made no steps or steps were not timed."""
+class ProgramRun:
+    """Times of one run of a program; `step_ms` is None if no steps were found or timed."""
 
     process_ms: float
-    """Time from start to end, in ms."""
+    """Duration of the process from start to end, in ms."""
     step_ms: float | None = None
-    """The mean time of its steady steps, in ms."""
+    """Mean time of the steady steps in ms, without warm-up and unusual steps; None if unknown."""
     all_ms: float | None = None
-    """The mean time of all steps after the warm-up, including unusual ones, in ms."""
+    """Mean time in ms of all steps after the warm-up, including unusual steps; None if unknown."""
     steps: int = 0
-    """The number of steady steps."""
+    """Number of steady steps: those that are neither warm-up nor unusual."""
     warm_up: int = 0
-    """The number of warm-up steps, which are left out."""
+    """Number of warm-up steps, which are excluded from `step_ms` and `all_ms`."""
     unlike: int = 0
-    """The number of unusual steps, such as those with an evaluation, which are left out."""
+    """Number of unusual steps, such as steps with an evaluation, which are excluded from
+    `step_ms`."""
     settled: bool | None = None
-    """Whether steps were steady by the middle of the run."""
+    """Whether step times were steady by the middle of the run; None if unknown."""
     source: str | None = None
-    """The event that marks the end of a step."""
+    """What marked the ends of steps, such as `optimizer steps`; None without steps."""
     clock: str | None = None
-    """The clock that timed the steps: `host` or `device`."""
+    """Clock that timed the steps, `host` or `device`; None without steps."""
     profiler: str | None = None
-    """The profiler that recorded the program, although it should run unprofiled."""
+    """Name of a profiler that recorded the program and so slowed it; None if none did."""
 
-    def of(self, metric: Metric) -> float | None:
-        """Returns the time of this metric, in ms."""
-        return self.step_ms if metric is Metric.step else self.process_ms
+    def time_ms(self, metric: BenchMetric) -> float | None:
+        """Returns the time of a step or of the process in this run, in ms."""
+        return self.step_ms if metric is BenchMetric.step else self.process_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """One run of each program, one directly after the other."""
+class BenchRound:
+    """One round of a bench: a run of each program, one directly after the other."""
 
     first: str
-    """The program that ran first: `before` or `after`."""
-    before: Run
-    after: Run
+    """Which program ran first in the round: `before` or `after`."""
+    before: ProgramRun
+    after: ProgramRun
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramTimes:
-    """The times of one program over all rounds."""
+    """Median and quartiles over all rounds of one program's times, in ms."""
 
     program: str
     median_ms: float
-    """The median of the compared metric, in ms."""
+    """Median over the rounds of the program's step or process time, in ms."""
     low_ms: float
     high_ms: float
-    """First and third quartile of the rounds, in ms."""
+    """Third quartile over the rounds of the program's time in ms; `low_ms` is the first
+    quartile."""
     step_ms: float | None
-    """The median step time of the rounds, in ms; None if steps are unknown."""
+    """Median over the rounds of the program's step time, in ms; None if steps are unknown."""
     all_ms: float | None
     process_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Two programs timed in turn; `speedup` is above 1 if `after` is faster."""
+    """The result of timing two programs in turn; `speedup` is above 1 if `after` is faster."""
 
-    metric: Metric
+    metric: BenchMetric
     precision: float
-    """The requested half-width of the interval, as a share of the speed-up."""
-    stop: Stop
+    """Requested half-width of the speed-up's confidence interval, divided by the speed-up."""
+    stop: StopReason
     seconds: float
-    """The duration of the bench, in seconds."""
+    """Total duration of the bench in seconds."""
     before: ProgramTimes
     after: ProgramTimes
-    speedup: Bounds
-    saved_ms: Bounds
-    """Time saved per step or process in ms: `before` minus `after`, pair by pair."""
+    speedup: EstimateWithInterval
+    saved_ms: EstimateWithInterval
+    """Time saved per step or process in ms, as `before` minus `after` of each round."""
     reached: float | None
-    """The achieved half-width of the interval, as a share of the speed-up."""
+    """Achieved half-width of the speed-up's confidence interval, divided by the speed-up; None
+    without an interval."""
     failure: str | None
-    """How a program failed; None if none did."""
+    """How a program failed, as text; None if none failed."""
     notes: tuple[str, ...]
-    """Limitations of the result, one sentence each."""
-    rounds: tuple[Round, ...]
-    """The rounds in order."""
+    """One sentence for each limitation of the bench's result."""
+    rounds: tuple[BenchRound, ...]
+    """All counted rounds of the bench, in order of time."""
 
     @property
     def state(self) -> str:
-        """`faster` or `slower` if the interval excludes 1; else `not told`, meaning unclear."""
+        """Returns `faster` or `slower`, or `not told` if the speed-up's interval contains 1."""
         if self.speedup.low is not None and self.speedup.low > 1:
             return "faster"
         if self.speedup.high is not None and self.speedup.high < 1:
@@ -141,25 +144,28 @@ class Bench:
 
     @property
     def is_precise(self) -> bool:
-        return self.stop is Stop.precise
+        return self.stop is StopReason.precise
 
     def to_json(self) -> str:
-        """`FORMAT` (docs/formats.md): one line, floats rounded to 6 decimals."""
-        head = {"format": FORMAT, "state": self.state}
-        return json.dumps(rounded({**head, **asdict(self)}), allow_nan=False) + "\n"
+        """Returns the result as one line of JSON in `BENCH_FORMAT` (see docs/formats.md).
+
+        Floats are rounded to 6 decimals.
+        """
+        head = {"format": BENCH_FORMAT, "state": self.state}
+        return json.dumps(rounded_json({**head, **asdict(self)}), allow_nan=False) + "\n"
 
 
 def read_bench(file: Path) -> Bench:
-    """Returns the bench that `to_json` wrote; raises a UsageError for any other file."""
+    """Reads a bench result from a JSON file; raises a UsageError if the file contains none."""
     try:
         with file.open("rb") as opened:
-            content = opened.read(_LARGEST + 1)
+            content = opened.read(_MAX_BENCH_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
     why = "it is not a result of `selftime bench … --format json`"
     try:
-        told: Any = msgspec.json.decode(content[:_LARGEST])
-        if not isinstance(told, dict) or told.pop("format", None) != FORMAT:
+        told: Any = msgspec.json.decode(content[:_MAX_BENCH_FILE_BYTES])
+        if not isinstance(told, dict) or told.pop("format", None) != BENCH_FORMAT:
             raise UsageError(f"`{file}` cannot be used: {why}")
         found = msgspec.convert(told, Bench)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:

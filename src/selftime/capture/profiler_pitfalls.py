@@ -1,230 +1,132 @@
-"""Traps of torch's profiler: what it does in silence, or dies of, is told with what to do instead.
+"""Warns about uses of torch's profiler that lose data silently or crash.
 
-What torch says by itself is not said again. Nothing here is told of a recording that no code of the
-program asked for (`Traps.attended`).
+Each message says what to do instead. What torch reports itself is not repeated. There are no
+warnings for a recording that the program did not start itself
+(`ProfilerPitfalls.started_by_program`).
 """
 
 import atexit
 import gc
 import inspect
 import os
-import sys
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
-import torch
 from torch._C._autograd import _disable_profiler, _profiler_enabled
 from torch.autograd import profiler as autograd_profiler
-from torch.profiler import ProfilerAction, ProfilerActivity
+from torch.profiler import ProfilerAction
 
-import selftime
-from selftime.capture import handlers
-from selftime.capture.facts.settings import compiler_facts
-from selftime.errors import RecordingError, UsageError
+from selftime.capture.facts.settings import torch_compile_facts
+from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.user_warnings import take_warnings, user_warning_location, warn_at_user_line
+from selftime.errors import RecordingError
 
-_ENDLESS: Final = 10
-"""Recordings of a schedule without an end until it is told: people compare a few, and whoever wants
-a file every so often has then seen that each is written."""
-
-_NOT_THE_USERS: Final = (
-    *(f"{Path(place).parent}{os.sep}" for place in (str(torch.__file__), selftime.__file__)),
-    str(inspect.getsourcefile(contextmanager)),
-)
-"""Where frames lie that a warning does not point to."""
-
-_DEVICES: Final[dict[ProfilerActivity, Any]] = {
-    ProfilerActivity.CUDA: torch.cuda,
-    ProfilerActivity.XPU: torch.xpu,
-}
-"""Activities of devices that torch can be asked for, and the modules that tell."""
+_RECORDINGS_UNTIL_ENDLESS_WARNING: Final = 10
+"""Number of recordings after which a schedule that repeats forever causes a warning."""
 
 
-class TwoRecorders(RecordingError):  # noqa: N818 - says what was found, as its kin
-    """Another recording is under way, and torch makes one at a time."""
-
-
-def warn(text: str | Warning) -> None:
-    """A warning that points to the innermost line that is neither torch's nor ours."""
-    file, line, module = _users_place()
-    registry = None if module is None else module.setdefault("__warningregistry__", {})
-    name = None if module is None else module.get("__name__")
-    kind = type(text) if isinstance(text, Warning) else UserWarning
-    warnings.warn_explicit(text, kind, file, line, module=name, registry=registry)
-
-
-def _users_place() -> tuple[str, int, dict[str, Any] | None]:
-    """File, line and module of that line."""
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the frames that warnings walks
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
-        frame = frame.f_back
-    if frame is None:
-        return "sys", 0, None
-    return frame.f_code.co_filename, frame.f_lineno, frame.f_globals
-
-
-def check_options(options: dict[str, Any]) -> None:
-    """Look at a profiler's arguments before it is made; may repair them in place."""
-    if options.get("with_modules") and not options.get("with_stack"):
-        warn(
-            "with_modules=True records nothing without with_stack=True, which was turned on; "
-            "pass with_stack=True"
-        )
-        options["with_stack"] = True
-    schedule, ready = options.get("schedule"), options.get("on_trace_ready")
-    if schedule is not None and not callable(schedule):
-        raise UsageError(
-            f"`schedule` is a {type(schedule).__name__}, not a function of the step's number; pass "
-            "selftime.schedule(wait=1, warmup=1, active=3, repeat=1)"
-        )
-    if ready is not None and not callable(ready):
-        raise UsageError(
-            f"`on_trace_ready` is a {type(ready).__name__}, and nothing that can be called; to "
-            "write files into a folder, pass selftime.tensorboard_trace_handler('folder')"
-        )
-    if ready in {handlers.tensorboard_trace_handler, torch.profiler.tensorboard_trace_handler}:
-        raise UsageError(
-            "`on_trace_ready` is tensorboard_trace_handler itself, which writes nothing; call it: "
-            "tensorboard_trace_handler('folder')"
-        )
-    if options.get("activities") is not None:
-        options["activities"] = _checked_activities(options["activities"])
-
-
-def _checked_activities(activities: Any) -> list[Any]:
-    try:  # torch reads them twice, and an iterator gives nothing the second time
-        items = list(activities)
-    except TypeError:
-        raise UsageError(f"`activities` is {activities}, not a list; pass [{activities}]") from None
-    asked = {key for item in items for key in (item if isinstance(item, dict) else [item])}
-    if ProfilerActivity.CPU in asked or not asked <= set(ProfilerActivity.__members__.values()):
-        return items  # an item of another kind is refused by torch
-    if asked and not any(map(_may_be_there, asked)):
-        names = " and ".join(sorted(activity.name for activity in asked))
-        raise UsageError(
-            f"`activities` asks for {names} alone, and torch finds no such device; add "
-            "ProfilerActivity.CPU, and ask `selftime doctor` why there is none"
-        )
-    if asked:
-        warn(
-            "`activities` leaves out ProfilerActivity.CPU: there will be no operators, no steps "
-            "and no source lines; add it"
-        )
-    return items
-
-
-def _may_be_there(activity: ProfilerActivity) -> bool:
-    """Whether torch finds such a device; one that it cannot be asked for may be there."""
-    return activity not in _DEVICES or bool(_DEVICES[activity].is_available())
-
-
-def check_grouping(profile: Any, *, by_shape: bool, by_stack: bool) -> None:
-    """Say so if a table is asked for by what was not recorded."""
-    if by_shape and not (profile.record_shapes or profile.with_flops):
-        warn(
-            "group_by_input_shape=True has no shapes to group by; pass record_shapes=True to the "
-            "profiler"
-        )
-    if by_stack and not profile.with_stack:
-        warn("group_by_stack_n has no stacks to group by; pass with_stack=True to the profiler")
+class AlreadyRecording(RecordingError):  # noqa: N818 - named as the other errors
+    """Raised if another recording is running, since torch supports one at a time."""
 
 
 @dataclass(eq=False)
-class Traps:
-    """Those that open while one profiler runs."""
+class ProfilerPitfalls:
+    """Checks how the program uses one profiler object, and shows warnings."""
 
-    attended: bool = True
-    """Whether the program's own code runs the profiler: nobody else can do what is said."""
-    _told: set[str] = field(default_factory=set)
+    started_by_program: bool = True
+    """Whether the program started the profiler; False if selftime did, so that no warnings are
+    shown."""
+    _warned: set[str] = field(default_factory=set)
     thread: int | None = None
-    """The thread that began the recording, until it is stopped."""
-    _ready: int = 0
-    """Recordings that `on_trace_ready` was called with."""
+    """Id of the thread that started the recording; None after the recording has stopped."""
+    _callback_count: int = 0
+    """Number of calls of `on_trace_ready` so far."""
     _within_callback: bool = False
-    failed: BaseException | None = None
-    """What `on_trace_ready` raised."""
-    _files: dict[str, int] = field(default_factory=dict)
-    """What `on_trace_ready` wrote, and of which recording."""
+    callback_error: BaseException | None = None
+    """The exception that `on_trace_ready` raised; None if it raised none."""
+    _recording_by_file: dict[str, int] = field(default_factory=dict)
+    """Maps each file that `on_trace_ready` wrote to the number of the recording in it."""
     pending: dict[str, str | Warning] = field(default_factory=dict)
-    """What is told as soon as torch is done: a warning may be an error."""
-    _graphs: int = 0
-    _began: tuple[str, int] = ("sys", 0)
-    """The line of the program that began the recording."""
+    """Warnings by key, to be shown when torch has finished its own work."""
+    _graphs_at_start: int = 0
+    _start_location: tuple[str, int] = ("sys", 0)
+    """File and line of the program at which the recording was started."""
 
-    def tell(self, key: str, text: str | Warning) -> None:
-        """Once for each profiler."""
-        if self.attended and key not in self._told:
-            self._told.add(key)
-            warn(text)
+    def warn_once(self, key: str, text: str | Warning) -> None:
+        """Shows a warning, but only the first time for each `key` of this profiler."""
+        if self.started_by_program and key not in self._warned:
+            self._warned.add(key)
+            warn_at_user_line(text)
 
-    def before_prepare(self) -> None:
-        """Torch would begin a second recording and drop the first: raise before it does."""
-        if _is_taken_from(self):
-            gc.collect()  # the other may be lost: torch's profiler refers to itself
-        if _is_taken_from(self):
-            raise TwoRecorders(
+    def check_no_other_recording(self) -> None:
+        """Raises an error if another recording is running, since torch would drop its data.
+
+        Raises:
+            AlreadyRecording: Another profiler records.
+        """
+        if _is_other_profiler_recording(self):
+            gc.collect()  # the other may be unreachable: torch's profiler has a reference cycle
+        if _is_other_profiler_recording(self):
+            raise AlreadyRecording(
                 "another selftime.profile records now, and only one can at a time; stop it first"
             )
-        ours = _recording is not None and _recording[1] == os.getpid()
-        if not ours and _torchs_runs() and self.attended:
-            raise TwoRecorders(
+        is_ours = _current_recording is not None and _current_recording[1] == os.getpid()
+        if not is_ours and _is_torch_profiling() and self.started_by_program:
+            raise AlreadyRecording(
                 "another profiler of torch records now, and only one can at a time; stop it first"
             )
 
     @contextmanager
-    def torchs_warnings(self) -> Iterator[None]:
-        """Keep what torch warns of until it is done.
+    def deferred_torch_warnings(self) -> Iterator[None]:
+        """Collects torch's warnings within a `with` block, to show them later.
 
-        A warning that is an error would leave torch half prepared, and stopping it then crashes.
+        A warning that raises would leave torch half prepared, and stopping it would crash.
         """
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with take_warnings() as caught:
             yield
         for warning in caught:
-            if issubclass(
-                warning.category, UserWarning | FutureWarning
-            ):  # the others are for torch
+            # Warnings of other classes are meant for developers of torch.
+            if issubclass(warning.category, UserWarning | FutureWarning):
                 self.pending[str(warning.message)] = warning.message
 
-    def after_prepare(self) -> None:
-        """From now on until its end this recording is the one under way."""
-        global _recording  # noqa: PLW0603 - a process has one recorder
-        _recording = (weakref.ref(self), os.getpid())
-        self._began = _users_place()[:2]
+    def register_recording(self) -> None:
+        """Registers this recording as the one that runs in the process."""
+        global _current_recording  # noqa: PLW0603 - one recording per process
+        _current_recording = (weakref.ref(self), os.getpid())
+        self._start_location = user_warning_location()[:2]
 
-    def before_record(self) -> None:
-        self._graphs = _graphs()
+    def remember_compiled_graph_count(self) -> None:
+        self._graphs_at_start = _compiled_graph_count()
 
-    def after_start(self) -> None:
-        """Where all threads are recorded as one, torch has no recorder for this one."""
+    def remember_recording_thread(self) -> None:
+        """Stores the id of the recording thread, or None if torch records all threads together."""
         self.thread = threading.get_ident() if _profiler_enabled() else None
 
-    def before_stop(self) -> bool:
-        """Whether the recording seems to be ours still."""
-        return _torchs_runs()
+    def is_torch_still_recording(self) -> bool:
+        """Returns whether a profiler of torch is running."""
+        return _is_torch_profiling()
 
-    def stopping(self, stop: Callable[[], None]) -> None:
-        """Stop the recording; whatever comes of that, it is none under way."""
-        global _recording  # noqa: PLW0603 - a process has one recorder
+    def stop_recording(self, stop: Callable[[], None]) -> None:
+        """Calls `stop`, and unregisters the recording even if `stop` raises an error."""
+        global _current_recording  # noqa: PLW0603 - one recording per process
         try:
             stop()
         finally:
-            self.thread = _recording = None
+            self.thread = _current_recording = None
 
-    def after_stop(self, profile: Any, *, ours: bool) -> None:
-        """The recording has ended: what is wrong with it? It is told when torch is done."""
-        if not ours and not profile.profiler.kineto_results.events():
+    def check_finished_recording(self, profile: Any, *, was_ours: bool) -> None:
+        """Prepares a warning if the recording is empty or torch compiled graphs during it."""
+        if not was_ours and not profile.profiler.kineto_results.events():
             self.pending["taken"] = (
                 "the recording is empty: another profiler began within it, and torch keeps one at "
                 "a time; leave one of them out"
             )
-        compiled = _graphs() - self._graphs
+        compiled = _compiled_graph_count() - self._graphs_at_start
         if compiled > 0:
             what = "a graph" if compiled == 1 else f"{compiled} graphs"
             self.pending["compiled"] = (
@@ -232,80 +134,87 @@ class Traps:
                 "let it compile before: run a few steps first, or raise `wait` of the schedule"
             )
 
-    def check_thread(self, called: str) -> None:
-        """Torch keeps a recording for the thread that began it, and loses it in another."""
+    def check_recording_thread(self, called_method: str) -> None:
+        """Raises an error if the calling thread is not the one that records.
+
+        Raises:
+            RecordingError: The thread differs.
+        """
         if self.thread not in {None, threading.get_ident()}:
             raise RecordingError(
-                f"prof.{called}() is called in another thread than the one that began to record; "
-                "call start(), step() and stop() in the same"
+                f"prof.{called_method}() is called in another thread than the one that began to "
+                "record; call start(), step() and stop() in the same"
             )
 
-    def ends_here(self) -> bool:
-        """The program ends within the recording: whether this thread may end that, too."""
-        if self.attended:
+    def warn_still_recording_at_exit(self) -> bool:
+        """Warns that the program ended while recording; returns whether this thread may stop."""
+        if self.started_by_program:
             warnings.warn_explicit(
                 "the profiler was still running when the program ended, and what it recorded is "
                 "lost; call prof.stop(), or use it in a `with` block",
                 UserWarning,
-                *self._began,
+                *self._start_location,
             )
         return self.thread == threading.get_ident()
 
     @contextmanager
-    def callback(self, schedule: Any) -> Iterator[None]:
-        """`on_trace_ready` runs: what it raises waits until torch has done the rest.
+    def trace_ready_callback(self, schedule: Any) -> Iterator[None]:
+        """Stores an exception of `on_trace_ready`, raised in the block, until torch has finished.
 
-        Otherwise torch goes on with a recorder that was never prepared, and crashes.
+        Otherwise torch continues with a profiler that was not prepared, and crashes.
         """
-        self._ready += 1
-        if self._ready == _ENDLESS and _terms(schedule).get("repeat") == 0:
-            self.tell(
+        self._callback_count += 1
+        if (
+            self._callback_count == _RECORDINGS_UNTIL_ENDLESS_WARNING
+            and _arguments_of_torch_schedule(schedule).get("repeat") == 0
+        ):
+            self.warn_once(
                 "endless",
-                f"on_trace_ready is called for the {_ENDLESS}th time, and the schedule has no end; "
-                "pass repeat=1 to record once",
+                f"on_trace_ready is called for the {self._callback_count}th time, and the schedule "
+                "has no end; pass repeat=1 to record once",
             )
         self._within_callback = True
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - it is raised a moment later
-            self.failed = error
+        except BaseException as error:  # noqa: BLE001 - raised later by `raise_callback_error`
+            self.callback_error = error
         finally:
             self._within_callback = False
 
     @contextmanager
-    def settled(self) -> Iterator[None]:
-        """Raise at the end what `on_trace_ready` raised within, and tell what was found."""
+    def deferred_callback_errors(self) -> Iterator[None]:
+        """After a block, raises the exception of `on_trace_ready`, or shows waiting warnings."""
         try:
             yield
         finally:
-            self.raise_failed()
-        self.tell_pending()
+            self.raise_callback_error()
+        self.show_pending_warnings()
 
-    def raise_failed(self) -> None:
-        """Raise what `on_trace_ready` raised."""
-        failed, self.failed = self.failed, None
-        if failed is not None:
-            raise failed
+    def raise_callback_error(self) -> None:
+        """Raises the exception that `on_trace_ready` raised, if any."""
+        callback_error, self.callback_error = self.callback_error, None
+        if callback_error is not None:
+            raise callback_error
 
-    def tell_pending(self) -> None:
-        """Tell what was found while torch was at work."""
+    def show_pending_warnings(self) -> None:
+        """Shows the warnings that were collected while torch was running."""
         while self.pending:
-            self.tell(*self.pending.popitem())
+            self.warn_once(*self.pending.popitem())
 
-    def file_written(self, path: str | os.PathLike[str], recording: int) -> None:
-        """Each recording of a schedule is written, and a fixed name keeps the last of them."""
+    def warn_if_overwritten(self, path: str | os.PathLike[str], recording: int) -> None:
+        """Warns if `on_trace_ready` writes two recordings to the same file."""
         if not self._within_callback:
             return
-        name = os.path.abspath(path)  # noqa: PTH100 - a link is a name of its own
-        if self._files.setdefault(name, recording) != recording:
-            self.tell(
+        name = os.path.abspath(path)  # noqa: PTH100 - keeps links, which are names of their own
+        if self._recording_by_file.setdefault(name, recording) != recording:
+            self.warn_once(
                 "overwritten",
                 f"`{os.fspath(path)}` is written over by a later recording; put prof.step_num in "
                 "its name, or pass repeat=1 to the schedule",
             )
 
-    def unread(self, profile: Any) -> RecordingError:
-        """Why there is nothing to read yet."""
+    def no_results_error(self, profile: Any) -> RecordingError:
+        """Returns the error that says why there are no results yet."""
         if profile.running and profile.current_action != ProfilerAction.NONE:
             return RecordingError(
                 "the recording has not ended; read from it after the `with` block or prof.stop(), "
@@ -315,80 +224,99 @@ class Traps:
             "nothing has been recorded; start the profiler, and stop it before you read from it"
         )
 
-    def never_recorded(self, profile: Any) -> None:
-        """The run was shorter than the schedule."""
+    def warn_never_recorded(self, profile: Any) -> None:
+        """Warns that the program ended before the schedule began to record."""
         steps = "prof.step() was never called; call it at the end of each step"
         if profile.step_num:
             calls = "1 call" if profile.step_num == 1 else f"{profile.step_num} calls"
-            first = _first_recorded(profile.schedule)
+            first = _steps_before_recording(profile.schedule)
             begins = "" if first is None else f", and begins to record after {first}"
             steps = (
                 f"the schedule was still waiting after {calls} of prof.step(){begins}; shorten its "
                 "wait, warmup or skip_first"
             )
-        self.tell("never", f"nothing was recorded: {steps}")
+        self.warn_once("never", f"nothing was recorded: {steps}")
 
-    def cut_short(self, profile: Any, steps: int) -> None:
-        """The run ended within a recording; one that repeats without end always does."""
-        terms = _terms(profile.schedule)
-        asked = terms.get("active")
-        if asked is None or steps >= asked or (not terms.get("repeat") and self._ready > 1):
+    def warn_recording_cut_short(self, profile: Any, recorded_steps: int) -> None:
+        """Warns that the recording was stopped early, unless the schedule repeats endlessly."""
+        arguments = _arguments_of_torch_schedule(profile.schedule)
+        asked = arguments.get("active")
+        if (
+            asked is None
+            or recorded_steps >= asked
+            or (not arguments.get("repeat") and self._callback_count > 1)
+        ):
             return
-        self.tell(
+        self.warn_once(
             "cut",
-            f"the recording was stopped after {steps} of its {asked} steps; call prof.step() at "
-            "the end of each step, the last one too, or shorten the schedule",
+            f"the recording was stopped after {recorded_steps} of its {asked} steps; call "
+            "prof.step() at the end of each step, the last one too, or shorten the schedule",
         )
 
 
-_recording: tuple[weakref.ref[Traps], int] | None = None
-"""Whose recording is under way, and in which process: a forked child has none.
+_current_recording: tuple[weakref.ref[ProfilerPitfalls], int] | None = None
+"""The profiler that is recording and its process id; None if none records. A forked child has a
+different id.
 
-Its owner may be gone without an end; then the next recording takes its place.
+The owner may be gone without having stopped; the next recording then takes its place.
 """
 
 
-def _is_taken_from(traps: Traps) -> bool:
-    """Whether a recording is under way in this process that somebody else can still end."""
-    if _recording is None or _recording[1] != os.getpid():
+def _is_other_profiler_recording(pitfalls: ProfilerPitfalls) -> bool:
+    """Returns whether another profiler in this process is recording."""
+    if _current_recording is None or _current_recording[1] != os.getpid():
         return False
-    owner = _recording[0]()
-    return owner is not None and owner is not traps and owner.attended
+    owner = _current_recording[0]()
+    return owner is not None and owner is not pitfalls and owner.started_by_program
 
 
-def _end_with_the_program() -> None:
-    """Torch crashes where Python ends while a recording is under way."""
-    if _recording is None or _recording[1] != os.getpid() or not _torchs_runs():
+def _stop_profiler_at_exit() -> None:
+    """Stops a recording that still runs at exit, since torch would crash otherwise."""
+    if (
+        _current_recording is None
+        or _current_recording[1] != os.getpid()
+        or not _is_torch_profiling()
+    ):
         return
-    owner = _recording[0]()
-    if owner is None or owner.ends_here():
+    owner = _current_recording[0]()
+    if owner is None or owner.warn_still_recording_at_exit():
         _disable_profiler()
 
 
-atexit.register(_end_with_the_program)
+atexit.register(_stop_profiler_at_exit)
 
 
-def _torchs_runs() -> bool:
-    """Whether any of torch's profilers is on, as torch itself remembers it."""
-    return bool(autograd_profiler._is_profiler_enabled)  # noqa: SLF001 - torch tells it nowhere else
+def stop_leftover_recording() -> None:
+    """Stops a profiler of selftime that could not be stopped as usual; drops what it recorded."""
+    global _current_recording  # noqa: PLW0603 - one recording per process
+    _current_recording = None
+    if _profiler_enabled():
+        with hide_usdt_lines():
+            _disable_profiler()
+    autograd_profiler._run_on_profiler_stop()  # type: ignore[no-untyped-call]  # noqa: SLF001 - torch has no public function
 
 
-def _graphs() -> int:
-    facts = compiler_facts()
+def _is_torch_profiling() -> bool:
+    """Returns whether any of torch's profilers is running."""
+    return bool(autograd_profiler._is_profiler_enabled)  # noqa: SLF001 - torch has no public function
+
+
+def _compiled_graph_count() -> int:
+    facts = torch_compile_facts()
     return 0 if facts is None else int(facts["graphs"])
 
 
-def _terms(schedule: Any) -> dict[str, int]:
-    """What `schedule(...)` was given; nothing of a function that the program wrote itself."""
+def _arguments_of_torch_schedule(schedule: Any) -> dict[str, int]:
+    """Returns the arguments of torch's `schedule(...)`; empty if `schedule` is another function."""
     if getattr(schedule, "__qualname__", "") != "schedule.<locals>.schedule_fn":
         return {}
     return dict(inspect.getclosurevars(schedule).nonlocals)
 
 
-def _first_recorded(schedule: Any) -> int | None:
-    """Calls of `step()` until a recording begins."""
-    terms = _terms(schedule)
-    if not terms:
+def _steps_before_recording(schedule: Any) -> int | None:
+    """Returns the number of `step()` calls before a recording begins; None if unknown."""
+    arguments = _arguments_of_torch_schedule(schedule)
+    if not arguments:
         return None
-    waits = 0 if terms.get("skip_first_wait") else terms["wait"]
-    return terms["skip_first"] + waits + terms["warmup"]
+    waits = 0 if arguments.get("skip_first_wait") else arguments["wait"]
+    return arguments["skip_first"] + waits + arguments["warmup"]

@@ -1,4 +1,4 @@
-"""The command line: one file for each command, and nothing heavy loaded before one runs."""
+"""Defines the command line; each command is a module, imported only when the command runs."""
 
 import sys
 from typing import Annotated
@@ -15,12 +15,13 @@ from selftime.cli import (
     doctor,
     explain,
     export,
-    limited,
+    ledger,
     mcp,
     preflight,
     redact,
     repair,
     report,
+    resource_limits,
     run,
     serve,
     sql,
@@ -28,13 +29,13 @@ from selftime.cli import (
     view,
     views,
 )
-from selftime.cli.boundary import OneSentence
+from selftime.cli.error_reporting import ErrorReportingGroup
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="selftime",
-    cls=OneSentence,
+    cls=ErrorReportingGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -42,35 +43,36 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: selftime run train.py --epochs 1",
 )
-run.join(app)
-preflight.join(app)
-advise.join(app)
-view.join(app)
-views.join(app)
-sql.join(app)
-explain.join(app)
-verify.join(app)
-compare.join(app)
-check.join(app)
-bench.join(app)
-serve.join(app)
-mcp.join(app)
-report.join(app)
-repair.join(app)
-cut.join(app)
-redact.join(app)
-export.join(app)
-doctor.join(app)
+run.add_command(app)
+preflight.add_command(app)
+advise.add_command(app)
+ledger.add_command(app)
+view.add_command(app)
+views.add_command(app)
+sql.add_command(app)
+explain.add_command(app)
+verify.add_command(app)
+compare.add_command(app)
+check.add_command(app)
+bench.add_command(app)
+serve.add_command(app)
+mcp.add_command(app)
+report.add_command(app)
+repair.add_command(app)
+cut.add_command(app)
+redact.add_command(app)
+export.add_command(app)
+doctor.add_command(app)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"selftime {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _selftime(
+def _root_command(
     _version: Annotated[
         bool,
         typer.Option(
@@ -82,8 +84,8 @@ def _selftime(
 
 
 def main() -> None:
-    """The command `selftime`."""
-    known = limited.limits(sys.argv[1:])
-    if known:
-        sys.exit(limited.supervised(app, known))
+    """Runs the command `selftime` with the arguments of the process."""
+    limits = resource_limits.tight_resource_limits(sys.argv[1:])
+    if limits:
+        sys.exit(resource_limits.run_under_tight_limits(app, limits))
     app()

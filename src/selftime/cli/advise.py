@@ -1,4 +1,4 @@
-"""`selftime advise`: what to change, ranked by what it saves."""
+"""`selftime advise`: prints what to change in a program, sorted by the time that it saves."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.options import FORMAT, OutputFile, TraceName
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.shared_options import FORMAT_OPTION, OutputFile, TraceName
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
 
 
-class Format(str, Enum):
-    """How the answer is written."""
+class OutputFormat(str, Enum):
+    """Output formats that `selftime advise --format` accepts."""
 
     text = "text"
     json = "json"
@@ -24,7 +24,7 @@ class Format(str, Enum):
     sarif = "sarif"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "advise",
         short_help="Say what to change, ranked by what it saves.",
@@ -32,97 +32,114 @@ def join(app: typer.Typer) -> None:
     )(advise)
 
 
-def advise(
+def advise(  # noqa: PLR0913, PLR0917 - the command's options
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
-    form: Annotated[Format | None, FORMAT] = None,
+    output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
-    trace: TraceName = None,
-    finding: Annotated[
+    trace_name: TraceName = None,
+    finding_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Only this finding, or what this rule says; with events."),
+        typer.Option(
+            "--finding", metavar="ID", help="Show only this finding or this rule, with events."
+        ),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Leave nothing out of the Markdown, however long.")
+    is_unlimited: Annotated[
+        bool, typer.Option("--all", help="Write all of the Markdown, without a limit.")
     ] = False,
+    trace_unless_job: Annotated[
+        str | None,
+        typer.Option(
+            "--unless-job",
+            metavar="TRACE",
+            hidden=True,
+            help="Answer for this trace if those at PATH are not ranks that communicate.",
+        ),
+    ] = None,
 ) -> None:
-    """Say what to change, on which line, how sure it is and what it saves.
+    """Say what to change, on which line, with confidence and the time that it saves.
 
-    Traces of ranks that exchange something get one answer: what they tell together, and what is to
-    be said of the rank that the others wait for, else of the first.
+    Traces of ranks that communicate get one answer: findings about all ranks together, and findings
+    about the rank that the others wait for, or else about the first rank.
     """
     from selftime.advice import advise as ask
 
-    form = form or writing.format_of(output, Format.text)
-    asked = _Asked(form, output is not None, finding, every)
-    of_job = _of_job(path) if trace is None else None
+    output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
+    options = _AdviceOutputOptions(output_format, output is not None, finding_id, is_unlimited)
+    of_job = _advice_on_job(path, output) if trace_name is None else None
+    if of_job is None and trace_unless_job is not None:
+        path = trace_unless_job
     if of_job is not None:
-        page = asked.page(of_job, path)
-    elif form in (Format.json, Format.sarif) or finding is not None:
-        one = reading.read_one(path, choice=trace)
-        page = asked.page(ask(one), one.source)
+        page = options.advice_text(of_job, path)
+    elif output_format in (OutputFormat.json, OutputFormat.sarif) or finding_id is not None:
+        trace = trace_reading.read_only_trace(path, name_part=trace_name)
+        output_writing.refuse_overwriting_inputs(output, [trace.source])
+        page = options.advice_text(ask(trace), trace.source)
     else:
-        traces = reading.read_traces(path, choice=trace)
-        pages = {name: asked.page(ask(one), one.source) for name, one in traces.items()}
-        page = _joined(pages, form)
-    writing.write(page, to=output)
+        traces = trace_reading.read_traces(path, name_part=trace_name)
+        output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
+        pages = {name: options.advice_text(ask(one), one.source) for name, one in traces.items()}
+        page = _concatenate_advice_texts(pages, output_format)
+    output_writing.write_output(page, to=output)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """How the answer is wanted."""
+class _AdviceOutputOptions:
+    """The options of `selftime advise` that choose the format and the findings to print."""
 
-    form: Format
+    output_format: OutputFormat
     to_file: bool
-    finding: str | None
-    every: bool
+    finding_id: str | None
+    is_unlimited: bool
 
-    def page(self, advice: "Advice", path: str) -> str:
-        """The answer that was asked of `path`, or the part of it that is wanted."""
-        from selftime.advice.identity import chosen
-        from selftime.advice.registry import rules
+    def advice_text(self, advice: "Advice", path: str) -> str:
+        """Returns the advice about the trace at `path`, or only the requested finding, as text."""
+        from selftime.advice.finding_ids import select_findings
+        from selftime.advice.rule_registry import rules_by_name
         from selftime.reports.advice import brief, sarif, text
-        from selftime.reports.advice.queries import Queries
+        from selftime.reports.advice.queries import ShellQueries
 
-        part = advice if self.finding is None else chosen(advice, self.finding)
-        root = str(Path.cwd())  # files are named as seen from here
-        match self.form:
-            case Format.json:
+        part = advice if self.finding_id is None else select_findings(advice, self.finding_id)
+        root = str(Path.cwd())  # files are shown relative to the working folder
+        match self.output_format:
+            case OutputFormat.json:
                 return part.to_json() + "\n"
-            case Format.markdown:
-                whole = self.every or self.finding is not None
-                queries = Queries(path, advice.trace)
+            case OutputFormat.markdown:
+                whole = self.is_unlimited or self.finding_id is not None
+                queries = ShellQueries(path, advice.trace)
                 return brief.as_brief(part, queries, root=root, whole=whole)
-            case Format.sarif:
-                return sarif.as_sarif(part, rules(), root=root)
-            case Format.text:
-                colour = writing.is_colourful() and not self.to_file
-                width = 80 if self.to_file else writing.terminal_width()
-                events = self.finding is not None
-                return text.as_text(part, width=width, colour=colour, root=root, events=events)
+            case OutputFormat.sarif:
+                return sarif.as_sarif(part, rules_by_name(), root=root)
+            case OutputFormat.text:
+                colour = output_writing.uses_colour() and not self.to_file
+                width = 80 if self.to_file else output_writing.terminal_width()
+                events = self.finding_id is not None
+                return text.as_text(part, width=width, colour=colour, root=root, with_events=events)
 
 
-def _of_job(path: str) -> "Advice | None":
-    """The answer for all traces at `path`, if they are of one job's ranks."""
-    from selftime.ingest.paths import trace_files
+def _advice_on_job(path: str, output: Path | None) -> "Advice | None":
+    """Returns one advice for all traces at `path` if they are ranks of one job, else None."""
+    from selftime.ingest.trace_paths import trace_files
     from selftime.scale import survey
-    from selftime.scale.advice import advise_ranks, is_one_job
+    from selftime.scale.advice import advice_for_ranks, do_ranks_communicate
 
-    if not trace_files(path).is_collection:
+    found = trace_files(path)
+    if not found.is_collection:
         return None
-    with reading.bar("Reading ranks", counts_bytes=False) as progress:
+    output_writing.refuse_overwriting_inputs(output, found.files)
+    with trace_reading.progress_bar("Reading ranks", counts_bytes=False) as progress:
         ranks = survey(path, progress=progress)
-    if len(ranks.by_key()) < 2 or not is_one_job(ranks):
+    if len(ranks.ranks_by_key()) < 2 or not do_ranks_communicate(ranks):
         return None
-    reading.tell_job(ranks.refused, ranks.notes)
-    return advise_ranks(ranks)
+    trace_reading.report_job_problems(ranks.refused, ranks.notes)
+    return advice_for_ranks(ranks)
 
 
-def _joined(pages: dict[str, str], form: Format) -> str:
-    if len(pages) == 1:
-        return next(iter(pages.values()))
-    from selftime.reports.advice.markdown import quoted
+def _concatenate_advice_texts(text_by_trace: dict[str, str], output_format: OutputFormat) -> str:
+    if len(text_by_trace) == 1:
+        return next(iter(text_by_trace.values()))
+    from selftime.reports.advice.markdown import code_span
     from selftime.reports.plain import plain
 
-    heading = "# {}".format if form is Format.markdown else str
-    name_text = quoted if form is Format.markdown else plain
-    return "\n".join(f"{heading(name_text(n))}\n\n{page}" for n, page in pages.items())
+    heading = "# {}".format if output_format is OutputFormat.markdown else str
+    name_text = code_span if output_format is OutputFormat.markdown else plain
+    return "\n".join(f"{heading(name_text(n))}\n\n{page}" for n, page in text_by_trace.items())

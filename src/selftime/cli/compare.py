@@ -1,4 +1,4 @@
-"""`selftime compare`: two recordings held against each other."""
+"""`selftime compare`: what changed between two recordings."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from selftime.cli import reading, report, writing
-from selftime.cli.boundary import say
-from selftime.cli.options import FORMAT, OutputFile
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.error_reporting import print_notice
+from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-_SIDES: Final = ("before", "after")
+_NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
 
 
-class Format(str, Enum):
-    """How the answer is written."""
+class OutputFormat(str, Enum):
+    """Output formats of `selftime compare`."""
 
     text = "text"
     json = "json"
@@ -27,30 +27,32 @@ class Format(str, Enum):
     html = "html"
 
 
-class Part(str, Enum):
-    """One of the tables."""
+class TableName(str, Enum):
+    """Names of the tables that a comparison of two recordings contains."""
 
     steps = "steps"
     parts = "parts"
     tree = "tree"
     kernels = "kernels"
+    run_parts = "run_parts"
+    run_steps = "run_steps"
 
 
 class MetricName(str, Enum):
-    """Whose time the tree compares."""
+    """Kinds of time that the tree of modules and operators can compare, such as device time."""
 
     host = "host"
     device = "device"
 
 
-class Rows(str, Enum):
-    """What a row of kernels is."""
+class KernelGroupingName(str, Enum):
+    """What a row of the table of kernels stands for: a class of kernels, or one kernel name."""
 
     class_ = "class"
     name = "name"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "compare",
         short_help="Compare two recordings: what changed, and how certain that is.",
@@ -63,93 +65,100 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The second.")],
     metric: Annotated[
         MetricName | None,
-        typer.Option(help="Whose time the tree compares; default: device, if both used one."),
+        typer.Option(help="Time that the tree compares; default: device, if both used one."),
     ] = None,
-    kernels: Annotated[Rows, typer.Option(help="What a row of kernels is.")] = Rows.class_,
+    kernels: Annotated[
+        KernelGroupingName, typer.Option(help="What one row of kernels is.")
+    ] = KernelGroupingName.class_,
     rank: Annotated[
-        int | None, typer.Option(min=0, help="Of jobs: the rank to compare; default: the least.")
+        int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
-    table: Annotated[Part, typer.Option(help="Of CSV: which table.")] = Part.tree,
-    form: Annotated[Format | None, FORMAT] = None,
+    table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
+    output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
 ) -> None:
     """Compare two recordings of a program.
 
-    First the steps, on host and device, with the 95 % interval of the difference; then what a step
-    is made of; then modules and operators, joined by where they are and what they are called; then
-    kernels. Times are of a step, differences after less before, and the rows of a table add up to
-    the whole difference. As HTML it is one file with both recordings, to open or to send: the
-    comparison with a difference flame graph, and all that `selftime report` has but source lines.
+    Prints the step times of host and device with the 95 % interval of the difference, the parts of
+    a step, modules and operators matched by position and name, and kernels. Times are per step,
+    differences are after minus before, and the rows of a table add up to the total difference. As
+    HTML, writes one file about both recordings: the comparison with a difference flame graph, and
+    the contents of `selftime report` without source lines. Where both have the ledger of their
+    run, compares its parts and its steps too.
     """
-    from selftime.compare import compare as hold
+    from selftime.compare import compare as compare_traces
     from selftime.reports.compare import as_json, as_text
     from selftime.reports.tables.tabular import as_csv
 
-    form = form or writing.format_of(output, Format.text)
-    if form is Format.html:
-        _to_file(before, after, rank, metric, output)
+    output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
+    if output_format is OutputFormat.html:
+        _write_comparison_html(before, after, rank, metric, output)
         return
-    first, second = _pair(before, after, rank)
-    found = hold(first, second, metric=metric and metric.value, kernels=kernels.value)  # type: ignore[arg-type]  # their words are the choices
-    if form is Format.json:
+    first, second = _read_two_traces(before, after, rank)
+    output_writing.refuse_overwriting_inputs(output, (first.source, second.source))
+    found = compare_traces(first, second, metric=metric and metric.value, kernels=kernels.value)  # type: ignore[arg-type]  # their words are the choices
+    if output_format is OutputFormat.json:
         page = as_json(found)
-    elif form is Format.csv:
+    elif output_format is OutputFormat.csv:
         page = as_csv(found.tables()[table.value])
     else:
-        width = writing.terminal_width()
-        colour = output is None and writing.is_colourful()
+        width = output_writing.terminal_width()
+        colour = output is None and output_writing.uses_colour()
         page = as_text(found, width=width, rows=rows, colour=colour)
-    writing.write(page, to=output)
+    output_writing.write_output(page, to=output)
 
 
-def _to_file(
+def _write_comparison_html(
     before: str, after: str, rank: int | None, metric: MetricName | None, output: Path | None
 ) -> None:
-    """One HTML file with both recordings, the comparison first."""
+    """Writes an HTML file about two recordings that opens at their comparison."""
     from selftime.reports.html import Pair, as_html
     from selftime.reports.page_data.assets import assets
 
     if output is None:
-        raise UsageError("html is a page for a browser; write it to a file with `-o FILE`")
-    assets()  # so that a page that is not built is told before a trace is read
-    sides = _pair(before, after, rank)
-    report.spare(sides, output)
-    names = [f"{side}/{Path(one.source).name}" for side, one in zip(_SIDES, sides, strict=True)]
+        raise UsageError("html cannot be printed; write it to a file with `-o FILE`")
+    assets()  # report a missing page before reading traces
+    sides = _read_two_traces(before, after, rank)
+    output_writing.refuse_overwriting_inputs(output, (one.source for one in sides))
+    names = [
+        f"{side}/{Path(one.source).name}"
+        for side, one in zip(_NAMES_OF_COMPARED_RECORDINGS, sides, strict=True)
+    ]
     pair = Pair(names[0], names[1], metric and metric.value)  # type: ignore[arg-type]  # their words are the choices
-    with reading.bar("Writing", counts_bytes=False) as progress:
+    with trace_reading.progress_bar("Writing", counts_bytes=False) as progress:
         page = as_html(
             dict(zip(names, sides, strict=True)), shows_source=False, pair=pair, progress=progress
         )
-    writing.write(page, to=output)
-    say(f"selftime: comparison written to {output}")
+    output_writing.write_output(page, to=output)
+    print_notice(f"selftime: comparison written to {output}")
 
 
-def _pair(before: str, after: str, rank: int | None) -> "tuple[Trace, Trace]":
-    """The two traces; of jobs those of one rank."""
-    sides = [reading.read_traces(path) for path in (before, after)]
+def _read_two_traces(before: str, after: str, rank: int | None) -> "tuple[Trace, Trace]":
+    """Returns the traces before and after a change; for multi-rank jobs, those of one rank."""
+    sides = [trace_reading.read_traces(path) for path in (before, after)]
     if rank is None and all(len(side) == 1 for side in sides):
         first, second = (next(iter(side.values())) for side in sides)
         return first, second
-    ranked = [_by_rank(side) for side in sides]
+    ranked = [_newest_trace_by_rank(side) for side in sides]
     common = sorted(ranked[0].keys() & ranked[1].keys())
     if not common or (rank is not None and rank not in common):
-        asked = f"rank {rank} of both" if rank is not None else "a rank that both have"
-        told = [", ".join(map(str, sorted(side))) or "none that is told" for side in ranked]
+        wanted = f"rank {rank} of both" if rank is not None else "a rank that both have"
+        told = [", ".join(map(str, sorted(side))) or "none" for side in ranked]
         raise UsageError(
-            f"there is no trace of {asked}: `{before}` has the ranks {told[0]}, `{after}` has "
+            f"there is no trace of {wanted}: `{before}` has the ranks {told[0]}, `{after}` has "
             f"{told[1]}; name one file of each"
         )
     chosen = common[0] if rank is None else rank
-    say(f"Compared is rank {chosen}; `--rank` chooses another.")
+    print_notice(f"Comparing rank {chosen}; `--rank` chooses another.")
     return ranked[0][chosen], ranked[1][chosen]
 
 
-def _by_rank(traces: "dict[str, Trace]") -> "dict[int, Trace]":
-    """The latest trace of each rank."""
-    from selftime.ingest.ranks import identity_of, members_of
+def _newest_trace_by_rank(traces: "dict[str, Trace]") -> "dict[int, Trace]":
+    """Returns {rank: newest trace of that rank}."""
+    from selftime.ingest.job_ranks import identity_of_trace, job_members
 
-    members, _ = members_of({name: identity_of(one) for name, one in traces.items()}, "")
+    members, _ = job_members({name: identity_of_trace(one) for name, one in traces.items()}, "")
     found: dict[int, Trace] = {}
     for name in sorted(traces, key=lambda name: traces[name].origin or 0):
         rank = members[name].rank

@@ -1,27 +1,51 @@
-"""`selftime cut`: a part of a trace, small enough to send and to open everywhere."""
+"""`selftime cut`: writes an excerpt of a trace, small enough to send and to open anywhere."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.repair import Format
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.repair import SummaryFormat
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.rewrite.part import Span
+    from selftime.rewrite.trace_part import HostTimeSpan
     from selftime.trace import Trace
 
-_UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_NS_PER_TIME_UNIT: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
-def join(app: typer.Typer) -> None:
+_StepRange: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--steps", metavar="FIRST:LAST", help="These steps, inclusive; or one step's number."
+    ),
+]
+_TimeRange: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--time", metavar="BEGIN:END", help="This time range of the host, such as 1.2s:1.9s."
+    ),
+]
+_Categories: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--category", metavar="NAMES", help="Only these categories, separated by commas."),
+]
+_ExcludedCategories: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--without", metavar="NAMES", help="All categories but these, such as python_function."
+    ),
+]
+
+
+def add_command(app: typer.Typer) -> None:
     app.command(
         "cut",
-        short_help="Write some steps of a trace, or a stretch of time, as a trace.",
+        short_help="Write some steps or a time range of a trace as a new trace.",
         epilog="Example: selftime cut trace.json.gz --steps 3:5 -o three_steps.json.gz",
     )(cut)
 
@@ -30,146 +54,154 @@ def cut(  # noqa: PLR0913, PLR0917 - the command's own options, of which Typer m
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz packs it."),
+        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz compresses it."),
     ],
-    steps: Annotated[
+    step_range: _StepRange = None,
+    time_range: _TimeRange = None,
+    categories: _Categories = None,
+    excluded_categories: _ExcludedCategories = None,
+    rank: Annotated[int | None, typer.Option(help="In a folder: the trace of this rank.")] = None,
+    trace_name: Annotated[
         str | None,
-        typer.Option(metavar="FIRST:LAST", help="These steps, both included; one by its number."),
+        typer.Option("--trace", metavar="NAME", help="The trace with this text in its name."),
     ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="BEGIN:END", help="This time of the host, such as 1.2s:1.9s."),
-    ] = None,
-    category: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Only these categories, joined by commas.")
-    ] = None,
-    without: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="All but these, such as python_function."),
-    ] = None,
-    rank: Annotated[
-        int | None, typer.Option(help="Of a folder's traces the one of this rank.")
-    ] = None,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The one with this in its name.")
-    ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="How to say what was written.")
-    ] = Format.text,
+    summary_format: Annotated[
+        SummaryFormat, typer.Option("--format", help="Format of the summary.")
+    ] = SummaryFormat.text,
 ) -> None:
-    """Write a part of a trace: what begins within, and the device work that it launched.
+    """Write a part of a trace: the events that begin in it, and the device work they launched.
 
-    Frames and annotations that reach beyond are clipped. Events that cross others of their thread
-    go to threads of their own, so that Perfetto and chrome://tracing show every one.
+    Frames and annotations that extend beyond it are clipped. Events that overlap others of their
+    thread are moved to additional threads, so that Perfetto and chrome://tracing show all events.
     """
-    if steps is not None and time is not None:
-        raise UsageError("`--steps` and `--time` choose differently; give one of them")
-    place = reading.file_of(path, choice=trace, rank=rank)
-    told = _write(place, output, _Choice(steps, time, _names(category), _names(without)))
-    if form is Format.json:
+    if step_range is not None and time_range is not None:
+        raise UsageError("`--steps` and `--time` exclude each other; give one of them")
+    trace_file = trace_reading.only_trace_file(path, name_part=trace_name, rank=rank)
+    selection = _CutSelectionOptions(
+        step_range,
+        time_range,
+        _split_text_at_commas(categories),
+        _split_text_at_commas(excluded_categories),
+    )
+    summary = _write_selected_part(trace_file, output, selection)
+    if summary_format is SummaryFormat.json:
         from selftime.reports import rewrite
 
-        said = rewrite.as_json("cut", **told)
+        answer = rewrite.as_json("cut", **summary)
     else:
-        said = "\n".join(_lines(told)) + "\n"
-    writing.write(said, err=writing.is_stdout(output))
+        answer = "\n".join(_cut_summary_lines(summary)) + "\n"
+    output_writing.write_output(answer, to_stderr=output_writing.is_stdout(output))
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    """What is asked for, in the command's words."""
+class _CutSelectionOptions:
+    """Options of `selftime cut`, as texts, that choose which events to write."""
 
-    steps: str | None
-    time: str | None
-    only: list[str]
-    without: list[str]
+    step_range: str | None
+    time_range: str | None
+    categories: list[str]
+    excluded_categories: list[str]
 
 
-def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
-    """Write the part, and tell what it holds."""
-    from selftime.ingest.text.parts import read_parts
-    from selftime.ingest.text.trace_in_file import load_trace_in_file
+def _write_selected_part(
+    trace_file: str, output: Path, selection: _CutSelectionOptions
+) -> dict[str, Any]:
+    """Writes the selected part of a trace to a new file; returns a summary of what was written."""
+    from selftime.ingest.text.event_positions import load_trace_with_event_positions
+    from selftime.ingest.text.trace_text_stream import stream_trace_text
     from selftime.reports import rewrite
-    from selftime.reports.trace_file import new_trace
-    from selftime.rewrite.cutting import EventCutter
-    from selftime.rewrite.part import part_of
+    from selftime.reports.trace_file import open_trace_writer
+    from selftime.rewrite.event_cutting import EventCutter
+    from selftime.rewrite.trace_part import select_trace_part
 
-    with new_trace(output, place) as written:
-        with reading.bar("Reading") as progress:
-            placed = load_trace_in_file(place, progress)
-        span = _span(placed.trace, choice.steps, choice.time)
-        part = part_of(placed.trace, span, only=choice.only, without=choice.without)
+    with open_trace_writer(output, trace_file) as written:
+        with trace_reading.progress_bar("Reading") as progress:
+            placed = load_trace_with_event_positions(trace_file, progress)
+        span = _parse_host_time_span(placed.trace, selection.step_range, selection.time_range)
+        part = select_trace_part(
+            placed.trace,
+            span,
+            only_categories=selection.categories,
+            without_categories=selection.excluded_categories,
+        )
         cutting = EventCutter(written, placed, part)
-        with reading.bar("Cutting") as progress:
-            found = read_parts(place, cutting, progress)
-        cutting.end()
+        with trace_reading.progress_bar("Cutting") as progress:
+            found = stream_trace_text(trace_file, cutting, progress)
+        cutting.write_thread_labels()
     return {
-        "path": place,
+        "path": trace_file,
         "output": str(output),
         "begin_ns": span.begin,
         "end_ns": span.end,
         "steps": list(span.steps),
         "events": cutting.count,
         "events_before": found.events,
-        "moved": cutting.moved,
+        "moved": cutting.moved_event_count,
         "clipped": int((part.clipped & part.kept).sum()),
-        "mended": rewrite.mended(found.faults),
+        "mended": rewrite.fault_rows(found.faults),
     }
 
 
-def _span(trace: "Trace", steps: str | None, time: str | None) -> "Span":
-    from selftime.rewrite.part import span_of_steps, span_of_time
+def _parse_host_time_span(
+    trace: "Trace", step_range: str | None, time_range: str | None
+) -> "HostTimeSpan":
+    from selftime.rewrite.trace_part import span_of_steps, span_of_time
 
-    if steps is not None:
-        first, last = _ends(steps, "--steps", "3:5")
-        return span_of_steps(trace, _step(first), _step(last))
-    begin, end = _ends(time or ":", "--time", "1.2s:1.9s")
-    return span_of_time(trace, _instant(begin), _instant(end))
+    if step_range is not None:
+        first, last = _split_range_at_colon(step_range, "--steps", "3:5")
+        return span_of_steps(trace, _parse_step_number(first), _parse_step_number(last))
+    begin, end = _split_range_at_colon(time_range or ":", "--time", "1.2s:1.9s")
+    return span_of_time(trace, _parse_time_ns(begin), _parse_time_ns(end))
 
 
-def _ends(text: str, option: str, example: str) -> tuple[str, str]:
+def _split_range_at_colon(text: str, option: str, example: str) -> tuple[str, str]:
     first, colon, last = (part.strip() for part in text.partition(":"))
     if not colon and option == "--time":
         raise UsageError(f"`{option} {text}` has no end; write for example `{option} {example}`")
     return (first, last) if colon else (first, first)
 
 
-def _step(text: str) -> int | None:
+def _parse_step_number(text: str) -> int | None:
     if not text:
         return None
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"`{text}` is no step's number; write for example `--steps 3:5`") from None
+        raise UsageError(
+            f"`{text}` is not a step number; write for example `--steps 3:5`"
+        ) from None
 
 
-def _instant(text: str) -> int | None:
-    """An instant in ns from `1.2s`, `300ms`, or a number of seconds."""
+def _parse_time_ns(text: str) -> int | None:
+    """Returns a time such as `1.2s`, `300ms` or `1.2` (seconds) in ns; None if it is invalid."""
     if not text:
         return None
-    unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
+    unit = next((unit for unit in _NS_PER_TIME_UNIT if text.endswith(unit)), "")
     try:
-        return round(float(text.removesuffix(unit)) * _UNITS[unit or "s"])
+        return round(float(text.removesuffix(unit)) * _NS_PER_TIME_UNIT[unit or "s"])
     except (ValueError, OverflowError):
-        raise UsageError(f"`{text}` is no time; write for example `--time 1.2s:1.9s`") from None
+        raise UsageError(f"`{text}` is not a time; write for example `--time 1.2s:1.9s`") from None
 
 
-def _names(text: str | None) -> list[str]:
+def _split_text_at_commas(text: str | None) -> list[str]:
     return [name for name in (text or "").split(",") if name.strip()]
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _cut_summary_lines(summary: dict[str, Any]) -> list[str]:
     from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text, time_text
 
-    steps = told["steps"]
+    steps = summary["steps"]
     which = f"steps {', '.join(map(str, steps))}; " if steps else ""
-    length = time_text(told["end_ns"] - told["begin_ns"])
-    events = f"{count_text(told['events'])} of {count_text(told['events_before'])} events"
-    lines = [f"{told['output']}: {which}{length} from {time_text(told['begin_ns'])} on; {events}"]
-    if told["clipped"]:
-        lines.append(f"  {count_text(told['clipped'])} that reach beyond are clipped")
-    if told["moved"]:
-        lines.append(f"  {count_text(told['moved'])} that cross others lie on threads of their own")
-    return [plain(line) for line in [*lines, *rewrite.mended_lines(told["mended"])]]
+    length = time_text(summary["end_ns"] - summary["begin_ns"])
+    events = f"{count_text(summary['events'])} of {count_text(summary['events_before'])} events"
+    begin = time_text(summary["begin_ns"])
+    lines = [f"{summary['output']}: {which}{length}, starting at {begin}; {events}"]
+    if summary["clipped"]:
+        lines.append(f"  {count_text(summary['clipped'])} events that extend beyond it are clipped")
+    if summary["moved"]:
+        lines.append(
+            f"  {count_text(summary['moved'])} events that overlap others get added threads"
+        )
+    return [plain(line) for line in [*lines, *rewrite.fault_lines(summary["mended"])]]

@@ -1,4 +1,4 @@
-"""`selftime doctor`: can this machine record, and if not, why?"""
+"""`selftime doctor`: checks whether this machine can record PyTorch programs."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import json
@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from selftime.cli import reading, writing
+from selftime.cli import output_writing, trace_reading
 
 if TYPE_CHECKING:  # rich stays out until the command runs
     from rich.console import RenderableType
 
-    from selftime.capture.doctor import Examination, Finding, State
+    from selftime.capture.doctor import DoctorFinding, FindingState, MachineExamination
 
-_COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red", "unknown": "magenta"}
+_COLOUR_BY_CHECK_STATE: Final = {
+    "ok": "green",
+    "warning": "yellow",
+    "problem": "bold red",
+    "unknown": "magenta",
+}
 
 
-class Format(str, Enum):
-    """How the answer is written."""
+class OutputFormat(str, Enum):
+    """Output formats of `selftime doctor`."""
 
     text = "text"
     json = "json"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "doctor",
         short_help="Find out whether this machine can record, and if not, why.",
@@ -33,58 +38,60 @@ def join(app: typer.Typer) -> None:
 
 
 def doctor(
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="Output format.")
+    ] = OutputFormat.text,
     seconds: Annotated[
-        float, typer.Option(min=1, metavar="S", help="Longest time for each trial.")
+        float, typer.Option(min=1, metavar="S", help="Longest time of each test.")
     ] = 60.0,
 ) -> None:
     """Find out whether this machine can record, and if not, why and what to do.
 
-    Small recordings are made in processes of their own: what hangs or crashes there is told, and
-    does no harm. The exit status is 0 if programs can be recorded here, 1 if not, or if a device
-    is here and its work is not recorded.
+    Makes small recordings in separate processes, so that hangs and crashes are reported and do no
+    harm. The exit status is 0 if programs can be recorded, 1 if not, or if the machine has a device
+    whose work is not recorded.
     """
-    from selftime.capture.doctor import examine
+    from selftime.capture.doctor import examine_machine
 
-    with reading.bar("Examining", counts_bytes=False) as advance:
-        found = examine(seconds=seconds, advance=advance)
-    if form is Format.json:
-        writing.write(json.dumps(found.to_dict(), indent=1) + "\n")
+    with trace_reading.progress_bar("Examining", counts_bytes=False) as advance:
+        found = examine_machine(seconds=seconds, advance=advance)
+    if output_format is OutputFormat.json:
+        output_writing.write_output(json.dumps(found.to_dict(), indent=1) + "\n")
     else:
-        width, colour = writing.terminal_width(), writing.is_colourful()
-        writing.write(_page(found, width=width, colour=colour))
+        width, colour = output_writing.terminal_width(), output_writing.uses_colour()
+        output_writing.write_output(_examination_text(found, width=width, colour=colour))
     raise typer.Exit(0 if found.can_record else 1)
 
 
-def _page(found: "Examination", *, width: int, colour: bool) -> str:
-    from selftime.reports.terminal import sheet
+def _examination_text(examination: "MachineExamination", *, width: int, colour: bool) -> str:
+    from selftime.reports.terminal import render_as_text
 
-    return sheet(*_parts(found), width=width, colour=colour)
+    return render_as_text(*_examination_text_blocks(examination), width=width, colour=colour)
 
 
-def _parts(found: "Examination") -> list["RenderableType"]:
+def _examination_text_blocks(examination: "MachineExamination") -> list["RenderableType"]:
     from rich.table import Table
     from rich.text import Text
 
-    from selftime.capture.doctor import Subject
+    from selftime.capture.doctor import FindingSubject
 
     parts: list[RenderableType] = []
-    column = max(len(finding.check) for finding in found.findings)
-    for subject in Subject:
-        told = [finding for finding in found.findings if finding.subject is subject]
-        if not told:
+    column = max(len(finding.check) for finding in examination.findings)
+    for subject in FindingSubject:
+        of_subject = [finding for finding in examination.findings if finding.subject is subject]
+        if not of_subject:
             continue
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=len("  warning"))
         table.add_column(width=column)
         table.add_column(overflow="fold")
-        for finding in told:
-            table.add_row(*_row(finding))
+        for finding in of_subject:
+            table.add_row(*_finding_table_row(finding))
         parts += [Text(subject.value, style="bold"), table, Text()]
-    return [*parts, Text(_verdict(found))]
+    return [*parts, Text(_examination_verdict_sentence(examination))]
 
 
-def _row(finding: "Finding") -> tuple["RenderableType", ...]:
+def _finding_table_row(finding: "DoctorFinding") -> tuple["RenderableType", ...]:
     from rich.text import Text
 
     from selftime.reports.plain import plain
@@ -92,27 +99,27 @@ def _row(finding: "Finding") -> tuple["RenderableType", ...]:
     text = Text(plain(finding.seen))
     if finding.cure is not None:
         text.append(f"\n{plain(finding.cure)}", style="italic")
-    return _state(finding.state), Text(finding.check), text
+    return _coloured_check_state(finding.state), Text(finding.check), text
 
 
-def _state(state: "State") -> "RenderableType":
+def _coloured_check_state(state: "FindingState") -> "RenderableType":
     from rich.text import Text
 
-    return Text(f"  {state.value}", style=_COLOURS[state.value])
+    return Text(f"  {state.value}", style=_COLOUR_BY_CHECK_STATE[state.value])
 
 
-def _verdict(found: "Examination") -> str:
-    from selftime.capture.doctor import State
+def _examination_verdict_sentence(examination: "MachineExamination") -> str:
+    from selftime.capture.doctor import FindingState
 
-    states = [finding.state for finding in found.findings]
-    problems, warnings = states.count(State.problem), states.count(State.warning)
-    told = "This machine can record"
+    states = [finding.state for finding in examination.findings]
+    problems, warnings = states.count(FindingState.problem), states.count(FindingState.warning)
     if problems:
-        told = f"{_counted(problems, 'problem')} in the way of a recording"
-    elif warnings:
-        told = f"{told}, with {_counted(warnings, 'warning')}"
-    return f"{told}."
+        verb = "prevents" if problems == 1 else "prevent"
+        return f"{_count_and_noun_text(problems, 'problem')} {verb} recording."
+    if warnings:
+        return f"This machine can record, with {_count_and_noun_text(warnings, 'warning')}."
+    return "This machine can record."
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _count_and_noun_text(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,14 +1,14 @@
-"""`selftime explain`: a rule's page."""
+"""`selftime explain`: prints the documentation of a rule that finds performance problems."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from typing import Annotated
 
 import typer
 
-from selftime.cli import writing
+from selftime.cli import output_writing
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "explain",
         short_help="Explain a rule of the advice.",
@@ -21,25 +21,29 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[RULE]",
-            help="The rule, or an entry of the catalogue such as A1; all are listed without it.",
+            help="A rule, or an entry of the catalogue such as A1; default: list all rules.",
         ),
     ] = None,
 ) -> None:
     """Explain a rule: what it means, why it costs, what to do, when it fires."""
-    from selftime.advice import registry
-    from selftime.advice.catalogue import ENTRIES, WITHOUT_RULE
-    from selftime.reports.terminal import folded, listed
+    from selftime.advice import rule_registry
+    from selftime.advice.bottleneck_catalogue import BOTTLENECKS, BOTTLENECKS_WITHOUT_RULE
+    from selftime.reports.terminal import two_column_text, wrap_paragraphs
 
-    width = writing.terminal_width()
+    width = output_writing.terminal_width()
     if rule is None:
-        titles = ((name, found.title) for name, found in sorted(registry.rules().items()))
-        writing.write(listed(titles, width=width) + "\n")
+        titles = (
+            (name, found.title) for name, found in sorted(rule_registry.rules_by_name().items())
+        )
+        output_writing.write_output(two_column_text(titles, width=width) + "\n")
         return
     entry = rule.upper()
-    if entry in WITHOUT_RULE:
-        told = f"{entry}, {ENTRIES[entry]}: {WITHOUT_RULE[entry]}"
-        writing.write(folded(told, width=width) + "\n")
+    if entry in BOTTLENECKS_WITHOUT_RULE:
+        text = f"{entry}, {BOTTLENECKS[entry]}: {BOTTLENECKS_WITHOUT_RULE[entry]}"
+        output_writing.write_output(wrap_paragraphs(text, width=width) + "\n")
         return
-    covering = [found for found in registry.rules().values() if entry in found.covers]
-    for page in covering or [registry.find(rule)]:
-        writing.write(folded(f"# {page.name}\n\n{page.doc}", width=width) + "\n")
+    covering = [found for found in rule_registry.rules_by_name().values() if entry in found.covers]
+    for page in covering or [rule_registry.find(rule)]:
+        output_writing.write_output(
+            wrap_paragraphs(f"# {page.name}\n\n{page.doc}", width=width) + "\n"
+        )

@@ -1,38 +1,43 @@
-"""`selftime export`: a trace in the format of another program."""
+"""`selftime export`: writes a trace in the file format of another program."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.options import TraceName
-from selftime.cli.repair import Format
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.repair import SummaryFormat
+from selftime.cli.shared_options import TraceName
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.output_file import make_folder, told_in_a_sentence
+from selftime.output_file import make_folder, report_output_errors
 
 if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.reports.exports import Asked, Export, Told
+    from selftime.reports.exports import Export, ExportOptions, ExportResult
     from selftime.trace import Job, Trace
 
-_ENDINGS: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
-"""What is taken off a trace's name before a format's own ending is added."""
-_FEW: Final = 4
-"""Files of a folder that are named."""
+_SUFFIXES_REMOVED_FROM_TRACE_NAME: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
+"""Suffixes that are removed from a trace's name before the format's suffix is added."""
+_MAX_TABLES_NAMED_IN_SUMMARY: Final = 4
+"""Largest number of tables that the summary names after writing a folder of tables."""
 
 
-class Weight(str, Enum):
-    """Whose time stacks tell."""
+class StackWeight(str, Enum):
+    """Kinds of time that the folded stacks of a flame graph can contain."""
 
     host = "host"
     device = "device"
 
 
-def join(app: typer.Typer) -> None:
+_StackWeightOption: TypeAlias = Annotated[
+    StackWeight | None, typer.Option(help="For folded stacks: time of the host or the device.")
+]
+
+
+def add_command(app: typer.Typer) -> None:
     app.command(
         "export",
         short_help="Write a trace for Perfetto, speedscope, flame graphs, Parquet or CSV.",
@@ -42,12 +47,12 @@ def join(app: typer.Typer) -> None:
 
 def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A trace, a folder of them, or an address.")
+        str, typer.Argument(metavar="PATH", help="A trace, a folder of them, or a URL.")
     ],
-    to: Annotated[
+    target_format: Annotated[
         str,
         typer.Option(
-            metavar="FORMAT", help="chrome, perfetto, speedscope, folded, parquet or csv."
+            "--to", metavar="FORMAT", help="chrome, perfetto, speedscope, folded, parquet or csv."
         ),
     ],
     output: Annotated[
@@ -56,182 +61,208 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
             "--output",
             "-o",
             metavar="OUT",
-            help="The new file, .gz packs it; the folder of tables or of several traces.",
+            help="The new file, .gz compresses it; a folder for tables or several traces.",
         ),
     ] = None,
-    weight: Annotated[
-        Weight | None, typer.Option(help="Of folded stacks: the host's time or the device's.")
-    ] = None,
-    view: Annotated[
+    weight: _StackWeightOption = None,
+    views: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of parquet and csv: this view; repeatable."),
+        typer.Option(
+            "--view", metavar="NAME", help="For parquet and csv: write this view; repeatable."
+        ),
     ] = None,
-    trace: TraceName = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="How to say what was written.")
-    ] = Format.text,
+    trace_name: TraceName = None,
+    summary_format: Annotated[
+        SummaryFormat, typer.Option("--format", help="Format of the summary.")
+    ] = SummaryFormat.text,
 ) -> None:
-    """Write a trace in the format of another program, and say what that cannot hold.
+    """Write a trace in the format of another program, and list what that format cannot contain.
 
-    Of a folder every trace is written to a file of its own; for Perfetto all of them to one, side
-    by side on one clock. docs/export.md says what each format holds and which programs open it.
+    The traces of a folder are written to one file each; for Perfetto to one file together, on a
+    common clock. docs/export.md says what each format holds and which programs open it.
     """
-    from selftime.reports.exports import asked_of, find
+    from selftime.reports.exports import export_options, find_format
 
-    words = {"weight": weight and weight.value, "views": tuple(view or ())}
-    asked = asked_of(to, **{name: word for name, word in words.items() if word})
-    told = list(_write(path, find(to), output, asked, trace))
-    if form is Format.json:
+    words = {"weight": weight and weight.value, "views": tuple(views or ())}
+    options = export_options(target_format, **{name: word for name, word in words.items() if word})
+    summaries = list(_export_traces(path, find_format(target_format), output, options, trace_name))
+    if summary_format is SummaryFormat.json:
         from selftime.reports import rewrite
 
-        said = rewrite.as_json("export", to=to, outputs=told)
+        answer = rewrite.as_json("export", to=target_format, outputs=summaries)
     else:
-        said = "\n".join(line for one in told for line in _lines(one)) + "\n"
-    writing.write(said, err=output is not None and writing.is_stdout(output))
+        answer = "\n".join(line for one in summaries for line in _export_summary_lines(one)) + "\n"
+    is_stdout = output is not None and output_writing.is_stdout(output)
+    output_writing.write_output(answer, to_stderr=is_stdout)
 
 
-def _write(
-    path: str, chosen: "Export", output: Path | None, asked: "Asked", choice: str | None
+def _export_traces(
+    path: str,
+    target: "Export",
+    output: Path | None,
+    options: "ExportOptions",
+    name_part: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """Write every trace that is meant, and tell of each file."""
-    from selftime.ingest.paths import trace_files
+    """Exports the traces with `name_part` in their names; yields a summary of each file."""
+    from selftime.ingest.trace_paths import trace_files
     from selftime.reports.exports import write_job
 
     found = trace_files(path)
-    if found.is_collection and chosen.name != "perfetto":
-        yield from _write_each(path, chosen, output, asked, choice)
+    if found.is_collection and target.name != "perfetto":
+        yield from _export_file_per_trace(path, target, output, options, name_part)
         return
-    read = _read(path, choice)
-    place = output or _unused(_stem(path) + (chosen.ending or f"-{chosen.name}"))
+    read = _read_trace_or_job(path, name_part)
+    file = output or _default_output_path(
+        _name_without_suffixes(path) + (target.ending or f"-{target.name}")
+    )
     if isinstance(read, dict):
-        yield _told(path, place, _watched(chosen.write, next(iter(read.values())), place, asked))
-        reading.tell_doubts(read)
-    elif chosen.name == "perfetto":
-        yield _told(path, place, _watched(write_job, read, place, asked))
-        reading.tell_doubts({reading.name_in(key, path): one for key, one in read.traces.items()})
+        yield _export_summary(
+            path,
+            file,
+            _export_with_progress_bar(target.write, next(iter(read.values())), file, options),
+        )
+        trace_reading.report_damaged_traces(read)
+    elif target.name == "perfetto":
+        yield _export_summary(path, file, _export_with_progress_bar(write_job, read, file, options))
+        trace_reading.report_damaged_traces(
+            {trace_reading.relative_trace_name(key, path): one for key, one in read.traces.items()}
+        )
     else:
-        yield from _write_each(path, chosen, output, asked, choice)
+        yield from _export_file_per_trace(path, target, output, options, name_part)
 
 
-def _read(path: str, choice: str | None) -> "dict[str, Trace] | Job":
-    """The only trace at a path, by its name, or the job that they are."""
+def _read_trace_or_job(path: str, name_part: str | None) -> "dict[str, Trace] | Job":
+    """Returns {name: trace} if there is a single trace at a path, else a `Job` of all traces."""
     from selftime.ingest.load import load
     from selftime.trace import Trace
 
-    with reading.bar("Reading") as progress:
+    with trace_reading.progress_bar("Reading") as progress:
         found = load(path, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
-    reading.tell_job(found.refused, found.notes)
-    named = {key: reading.name_in(key, path) for key in found.traces}
-    chosen = {key: found.traces[key] for key, name in named.items() if (choice or "") in name}
+    trace_reading.report_job_problems(found.refused, found.notes)
+    named = {key: trace_reading.relative_trace_name(key, path) for key in found.traces}
+    chosen = {key: found.traces[key] for key, name in named.items() if (name_part or "") in name}
     if not chosen:
-        raise _none_of(path, choice)
+        raise _no_trace_error(path, name_part)
     if len(chosen) == 1:
         return {named[key]: one for key, one in chosen.items()}
     return replace(found, traces=chosen)
 
 
-def _none_of(path: str, choice: str | None) -> Exception:
-    if choice is None:
+def _no_trace_error(path: str, name_part: str | None) -> Exception:
+    if name_part is None:
         return UnreadableTrace(f"`{path}` holds no trace that can be read; record one first")
-    return UsageError(f"no trace in `{path}` has `{choice}` in its name; see `ls {path}`")
+    return UsageError(f"no trace in `{path}` has `{name_part}` in its name; see `ls {path}`")
 
 
-def _write_each(
-    path: str, chosen: "Export", output: Path | None, asked: "Asked", choice: str | None
+def _export_file_per_trace(
+    path: str,
+    target: "Export",
+    output: Path | None,
+    options: "ExportOptions",
+    name_part: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """Write the traces of a folder one after the other, each to a file in another folder.
+    """Writes each trace of a folder to its own file in another folder.
 
-    They are read one by one: however many there are, one is held.
+    Only one trace is in memory at a time.
     """
     folder = output
-    for name, trace in _each(path, choice):
+    for name, trace in _read_traces_one_by_one(path, name_part):
         if folder is None:
-            folder = _unused(f"{_stem(path)}-{chosen.name}")
-        with told_in_a_sentence(folder):
+            folder = _default_output_path(f"{_name_without_suffixes(path)}-{target.name}")
+        with report_output_errors(folder):
             if folder.exists() and not folder.is_dir():
                 raise UsageError(
                     f"`{folder}` is a file, and there are several traces; name a folder with `-o`"
                 )
             make_folder(folder)
-        place = folder / (_stem(name.replace("/", "-")) + chosen.ending)
-        yield _told(name, place, _watched(chosen.write, trace, place, asked))
-        reading.tell_doubts({name: trace})
+        file = folder / (_name_without_suffixes(name.replace("/", "-")) + target.ending)
+        yield _export_summary(
+            name, file, _export_with_progress_bar(target.write, trace, file, options)
+        )
+        trace_reading.report_damaged_traces({name: trace})
     if folder is None:
-        raise _none_of(path, choice)
+        raise _no_trace_error(path, name_part)
 
 
-def _each(path: str, choice: str | None) -> "Iterator[tuple[str, Trace]]":
+def _read_traces_one_by_one(path: str, name_part: str | None) -> "Iterator[tuple[str, Trace]]":
     from selftime.ingest.load import read_file_or_reason
-    from selftime.ingest.paths import trace_files
+    from selftime.ingest.trace_paths import trace_files
 
     found = trace_files(path)
     refused = dict(found.refused)
     for place in found.files:
-        with reading.bar("Reading") as progress:
+        with trace_reading.progress_bar("Reading") as progress:
             read = read_file_or_reason(place, progress=progress)
         if isinstance(read, str):
             refused[place] = read
             continue
         for key, trace in read.items():
-            name = reading.name_in(key, path)
-            if (choice or "") in name:
+            name = trace_reading.relative_trace_name(key, path)
+            if (name_part or "") in name:
                 yield name, trace
-    reading.tell_job(refused, ())
+    trace_reading.report_job_problems(refused, ())
 
 
-def _watched(write: Any, subject: "Trace | Job", place: Path, asked: "Asked") -> "Told":
-    """What writing tells, with a bar while it goes on."""
-    with reading.bar("Exporting", counts_bytes=False) as progress:
-        watched = asked if progress is None else replace(asked, progress=progress)
-        told: Told = write(subject, place, watched)
-    return told
+def _export_with_progress_bar(
+    write: Any, trace_or_job: "Trace | Job", output: Path, options: "ExportOptions"
+) -> "ExportResult":
+    """Writes the file with a progress bar on stderr; returns how many items were written."""
+    with trace_reading.progress_bar("Exporting", counts_bytes=False) as progress:
+        with_progress = options if progress is None else replace(options, progress=progress)
+        result: ExportResult = write(trace_or_job, output, with_progress)
+    return result
 
 
-def _stem(path: str) -> str:
-    """A trace's or a folder's own name."""
+def _name_without_suffixes(path: str) -> str:
+    """Returns the name of a trace's file or folder without suffixes such as `.json.gz`."""
     name = Path(path.rstrip("/")).name
-    while (ending := Path(name).suffix) in _ENDINGS and ending:
+    while (ending := Path(name).suffix) in _SUFFIXES_REMOVED_FROM_TRACE_NAME and ending:
         name = name.removesuffix(ending)
     return name or "trace"
 
 
-def _unused(name: str) -> Path:
-    """A place in this folder that nobody named: nothing may be there yet."""
+def _default_output_path(name: str) -> Path:
+    """Returns the path of `name` in the working folder; raises a UsageError if it exists.
+
+    Raises:
+        UsageError: A file or folder of that name exists already.
+    """
     if Path(name).exists():
-        raise UsageError(f"`{name}` is there already; name another place, or this one, with `-o`")
+        raise UsageError(f"`{name}` exists already; name another path, or this one, with `-o`")
     return Path(name)
 
 
-def _told(path: str, place: Path, told: "Told") -> dict[str, Any]:
+def _export_summary(trace_path: str, output: Path, result: "ExportResult") -> dict[str, Any]:
     return {
-        "path": path,
-        "output": str(place),
-        "files": told.files,
-        "bytes": told.size,
-        "written": told.written,
-        "left_out": told.left_out,
+        "path": trace_path,
+        "output": str(output),
+        "files": result.files,
+        "bytes": result.size,
+        "written": result.written,
+        "left_out": result.left_out,
     }
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
+def _export_summary_lines(summary: dict[str, Any]) -> Iterator[str]:
     from selftime.reports.plain import plain
     from selftime.units import bytes_text
 
-    if told["files"]:
-        tables = len(told["written"])
-        rows = {name: rows for name, rows in told["written"].items() if rows}
-        most = sorted(rows, key=lambda name: -rows[name])[:_FEW]
-        what = f"{tables} table{'' if tables == 1 else 's'}; {_counted({n: rows[n] for n in most})}"
+    if summary["files"]:
+        tables = len(summary["written"])
+        rows = {name: rows for name, rows in summary["written"].items() if rows}
+        most = sorted(rows, key=lambda name: -rows[name])[:_MAX_TABLES_NAMED_IN_SUMMARY]
+        largest = _written_counts_text({name: rows[name] for name in most})
+        what = f"{tables} table{'' if tables == 1 else 's'}; {largest}"
     else:
-        what = _counted(told["written"])
-    yield plain(f"{told['output']}: {bytes_text(told['bytes'])}; {what}")
-    if told["left_out"]:
-        yield plain(f"  left out: {_counted(told['left_out'])}")
+        what = _written_counts_text(summary["written"])
+    yield plain(f"{summary['output']}: {bytes_text(summary['bytes'])}; {what}")
+    if summary["left_out"]:
+        yield plain(f"  left out: {_written_counts_text(summary['left_out'])}")
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _written_counts_text(counts: dict[str, int]) -> str:
     from selftime.units import count_text, time_text
 
     told = [

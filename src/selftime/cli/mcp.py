@@ -1,4 +1,4 @@
-"""`selftime mcp`: answers an agent over the Model Context Protocol."""
+"""`selftime mcp`: answers an AI agent's questions about traces over the Model Context Protocol."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from selftime.errors import UsageError
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "mcp",
         short_help="Answer an agent over the Model Context Protocol.",
@@ -26,8 +26,8 @@ def mcp(
 ) -> None:
     """Answer an agent over the Model Context Protocol, on standard input and output.
 
-    Its tools list the traces at PATH, advise on them, and give any table. It reads nothing else but
-    the Python files that they name, writes nothing, and asks nothing of the network.
+    Its tools list the traces at PATH, give advice on them, and return any table. It reads only the
+    traces and the Python files that they name, writes nothing, and makes no network requests.
     """
     from importlib.util import find_spec
 
@@ -35,7 +35,7 @@ def mcp(
         raise UsageError(
             "the protocol's SDK is not installed: `pip install 'selftime[mcp]'`, and try again"
         )
-    from selftime.mcp import Library, ToolHandlers
-    from selftime.mcp.server import serve
+    from selftime.mcp import ToolHandlers, TraceLibrary
+    from selftime.mcp.server import serve_tools_on_stdio
 
-    serve(ToolHandlers(Library(paths or ["."])))
+    serve_tools_on_stdio(ToolHandlers(TraceLibrary(paths or ["."])))

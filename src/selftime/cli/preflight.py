@@ -1,4 +1,4 @@
-"""`selftime preflight`: the lines that would make the host wait for a GPU, found without one."""
+"""`selftime preflight`: without a GPU, find the lines that would make the host wait for one."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
@@ -11,32 +11,35 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from selftime.cli import writing
-from selftime.cli.arguments import EndsAtTheProgram
-from selftime.cli.boundary import say
-from selftime.cli.options import FORMAT, OutputFile
+from selftime.cli import output_writing
+from selftime.cli.error_reporting import print_notice
+from selftime.cli.shared_options import FORMAT_OPTION, OutputFile, ProgramCommand
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
-    from selftime.capture.preflight.program import Preflight
+    from selftime.capture.preflight.program import PreflightResult
 
-_STEPS: Final = 3
-"""Enough to tell what is in every step from what is in some; a laptop is slow."""
+_DEFAULT_NUMBER_OF_STEPS: Final = 3
+"""Default of `--steps`: enough to tell waits that occur in each step from rarer waits."""
 
 
-class Format(str, Enum):
-    """How the answer is written."""
+_CANNOT_JUDGE: Final = 3
+"""Exit status with `--fail-on-sync` of a program without anything to check, as of `check`."""
+
+
+class OutputFormat(str, Enum):
+    """Output formats of `selftime preflight`."""
 
     text = "text"
     json = "json"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "preflight",
-        cls=EndsAtTheProgram,
+        cls=ProgramCommand,
         context_settings={"allow_interspersed_args": False},
-        short_help="Without a GPU, find the lines that would make it wait.",
+        short_help="Without a GPU, find the lines that would make the host wait for one.",
         epilog="Example: selftime preflight train.py --batch-size 4",
     )(preflight)
 
@@ -44,7 +47,7 @@ def join(app: typer.Typer) -> None:
 def preflight(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="The program.")] = None,
     args: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
+        list[str] | None, typer.Argument(metavar="ARGS", help="The program's arguments.")
     ] = None,
     module: Annotated[
         str | None,
@@ -52,49 +55,71 @@ def preflight(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ] = None,
     steps: Annotated[
         int, typer.Option(min=1, metavar="N", help="Steps to count after the first, then end.")
-    ] = _STEPS,
+    ] = _DEFAULT_NUMBER_OF_STEPS,
     to_the_end: Annotated[
-        bool, typer.Option("--to-the-end", help="Let the program run to its own end.")
+        bool, typer.Option("--to-the-end", help="Let the program run to its end.")
     ] = False,
-    form: Annotated[Format | None, FORMAT] = None,
+    output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     fail_on_sync: Annotated[
         bool, typer.Option("--fail-on-sync", help="Exit with 1 if any line makes the host wait.")
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="On a machine with a GPU: compare with what it does.")
+        bool,
+        typer.Option("--verify", help="On a machine with a GPU: compare with the real device."),
     ] = False,
     output: OutputFile = None,
 ) -> None:
-    """Run a program on a CUDA device that is pretended; name each line where the host would wait.
+    """Run a program on a simulated CUDA device; name each line where the host would wait.
 
-    Everything after SCRIPT, or after `-m MODULE`, goes to the program untouched. `"cuda"` in it
-    means the pretended device, whose results are computed on the CPU. After N steps the program is
-    ended. The exit status is the program's own, and 0 where it was ended.
+    Everything after SCRIPT, or after `-m MODULE`, goes to the program unchanged. `"cuda"` in it
+    means the simulated device, whose results are computed on the CPU. The program is ended after N
+    steps. The exit status is the program's, or 0 if it was ended.
     """
-    target, given = _target([script] if script is not None else [], args or [], module)
-    form = form or writing.format_of(output, Format.text)
+    target, given = _program_and_arguments(
+        [script] if script is not None else [], args or [], module
+    )
+    output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     root, limit = str(Path.cwd()), None if to_the_end else steps
     if verify:
-        _verify(target, given, module=module is not None, steps=limit)
+        _verify_on_real_device(target, given, is_module=module is not None, steps=limit)
         return
     output = None if output is None else output.absolute()
-    # JSON on stdout is for a program to read: what the user's prints goes to stderr then.
-    with _own_stdout(form is Format.json and output is None):
-        flight = _flown(target, given, module=module is not None, steps=limit)
+    # Another program reads the JSON on stdout, so the user's program prints to stderr.
+    with _redirected_stdout(output_format is OutputFormat.json and output is None):
+        flight = _run_preflight(target, given, is_module=module is not None, steps=limit)
+    if not flight.used_device:
+        print_notice(f"selftime: {_nothing_to_check_sentence(flight)}")
+    _write_preflight_report(flight, output_format, output, program=target, root=root)
+    raise typer.Exit(flight.status or _status_of_check(flight) * fail_on_sync)
+
+
+def _nothing_to_check_sentence(flight: "PreflightResult") -> str:
     if not flight.imported_torch:
-        say("selftime: the program never imported torch: there was nothing to look at")
-    _write(flight, form, output, program=target, root=root)
-    failed = fail_on_sync and bool(flight.found.sites)
-    raise typer.Exit(flight.status or int(failed))
+        return "the program never imported torch: there was nothing to check"
+    return (
+        "the program put nothing on a CUDA device: there was nothing to check; give it the "
+        "arguments with which it uses one"
+    )
 
 
-def _flown(target: str, args: list[str], *, module: bool, steps: int | None) -> "Preflight":
+def _status_of_check(flight: "PreflightResult") -> int:
+    """Returns 1 if a line makes the host wait, 3 if no line was checked, else 0."""
+    if flight.found.sites:
+        return 1
+    return 0 if flight.used_device else _CANNOT_JUDGE
+
+
+def _run_preflight(
+    script_or_module: str, args: list[str], *, is_module: bool, steps: int | None
+) -> "PreflightResult":
     from selftime.capture.preflight.program import run_preflight
 
-    return run_preflight(target, args, module=module, steps=steps)
+    return run_preflight(script_or_module, args, module=is_module, steps=steps)
 
 
-def _target(script: list[str], args: list[str], module: str | None) -> tuple[str, list[str]]:
+def _program_and_arguments(
+    script: list[str], args: list[str], module: str | None
+) -> tuple[str, list[str]]:
     if module is not None:
         return module, [*script, *args]
     if not script:
@@ -103,11 +128,11 @@ def _target(script: list[str], args: list[str], module: str | None) -> tuple[str
 
 
 @contextmanager
-def _own_stdout(reserved: bool) -> Iterator[None]:
-    """Give the program stderr for its stdout if ours is reserved, and take both back after it."""
+def _redirected_stdout(is_redirected: bool) -> Iterator[None]:
+    """Sends stdout to stderr within a `with` block if `is_redirected`, else changes nothing."""
     streams = sys.stdout, sys.stderr
     kept = None
-    if reserved:
+    if is_redirected:
         sys.stdout.flush()
         kept = os.dup(1)
         os.dup2(2, 1)
@@ -118,30 +143,41 @@ def _own_stdout(reserved: bool) -> Iterator[None]:
         sys.stdout, sys.stderr = streams
         for stream in (theirs, sys.stdout):
             if stream is not None and not stream.closed:
-                with suppress(OSError):  # nobody reads it any more; Python says so at the end
+                with suppress(OSError):  # the pipe's reader is gone; Python reports it at exit
                     stream.flush()
         if kept is not None:
             os.dup2(kept, 1)
             os.close(kept)
 
 
-def _write(
-    flight: "Preflight", form: Format, output: Path | None, *, program: str, root: str
+def _write_preflight_report(
+    preflight_result: "PreflightResult",
+    output_format: OutputFormat,
+    output: Path | None,
+    *,
+    program: str,
+    root: str,
 ) -> None:
     from selftime.reports import preflight as report
 
-    if form is Format.json:
-        writing.write(report.as_json(flight, program=program, root=root), to=output)
+    if output_format is OutputFormat.json:
+        output_writing.write_output(
+            report.as_json(preflight_result, program=program, root=root), to=output
+        )
         return
-    width = 80 if output is not None else writing.terminal_width()
-    colour = output is None and writing.is_colourful()
-    page = report.as_text(flight, program=program, root=root, width=width, colour=colour)
-    writing.write(page if output is not None else f"\n{page}", to=output)
+    width = 80 if output is not None else output_writing.terminal_width()
+    colour = output is None and output_writing.uses_colour()
+    page = report.as_text(preflight_result, program=program, root=root, width=width, colour=colour)
+    output_writing.write_output(page if output is not None else f"\n{page}", to=output)
 
 
-def _verify(target: str, args: list[str], *, module: bool, steps: int | None) -> None:
-    from selftime.capture.preflight.verify import compare
-    from selftime.reports.preflight import compared
+def _verify_on_real_device(
+    script_or_module: str, args: list[str], *, is_module: bool, steps: int | None
+) -> None:
+    from selftime.capture.preflight.real_device import compare_waits_with_gpu
+    from selftime.reports.preflight import comparison_text
 
-    result = compare(target, args, module=module, steps=steps)
-    writing.write(compared(result, root=str(Path.cwd()), width=writing.terminal_width()))
+    result = compare_waits_with_gpu(script_or_module, args, module=is_module, steps=steps)
+    output_writing.write_output(
+        comparison_text(result, root=str(Path.cwd()), width=output_writing.terminal_width())
+    )

@@ -1,4 +1,4 @@
-"""`selftime redact`: a trace that tells nothing of who recorded it, and where."""
+"""`selftime redact`: writes a copy of a trace without private texts, such as file names."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.repair import Format
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.repair import SummaryFormat
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.names.private_data import Pattern
-    from selftime.rewrite.hiding import Replacements
+    from selftime.rewrite.private_data_removal import PrivateTextReplacements
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "redact",
         short_help="Write a trace without folders, hosts, users and commands.",
@@ -26,67 +26,83 @@ def redact(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz packs it."),
+        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz compresses it."),
     ],
-    replace: Annotated[
+    hidden_patterns: Annotated[
         list[str] | None,
-        typer.Option(metavar="REGEX", help="Hide this, too, wherever it stands; repeatable."),
+        typer.Option("--replace", metavar="REGEX", help="Also hide text that matches; repeatable."),
     ] = None,
-    keep: Annotated[
+    kept_patterns: Annotated[
         list[str] | None,
-        typer.Option(metavar="REGEX", help="Leave what this is found in; repeatable."),
+        typer.Option(
+            "--keep", metavar="REGEX", help="Keep texts that contain a match; repeatable."
+        ),
     ] = None,
-    names: Annotated[
-        bool, typer.Option("--names", help="Hide names of your own files and functions, too.")
+    hides_names: Annotated[
+        bool, typer.Option("--names", help="Also hide names of your own files and functions.")
     ] = False,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The one with this in its name.")
+    trace_name: Annotated[
+        str | None,
+        typer.Option("--trace", metavar="NAME", help="The trace with this text in its name."),
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="How to say what was hidden.")
-    ] = Format.text,
+    summary_format: Annotated[
+        SummaryFormat, typer.Option("--format", help="Format of the summary.")
+    ] = SummaryFormat.text,
 ) -> None:
-    """Write a trace in which words stand for what is private; times and structure stay.
+    """Write a copy of a trace with private texts replaced; times and structure stay the same.
 
-    Equal words stand for equal texts, in this file only. Look through the result before you send
-    it: a word that looks like any other is not found without `--replace`.
+    Within this file, equal texts get equal placeholders. Check the result before you send it:
+    private names that look like ordinary words are only found with `--replace`.
     """
-    place = reading.file_of(path, choice=trace)
-    told = _write(place, output, replace or [], keep or [], hides_names=names)
-    if form is Format.json:
+    trace_file = trace_reading.only_trace_file(path, name_part=trace_name)
+    summary = _write_redacted_trace(
+        trace_file, output, hidden_patterns or [], kept_patterns or [], hides_names=hides_names
+    )
+    if summary_format is SummaryFormat.json:
         from selftime.reports import rewrite
 
-        said = rewrite.as_json("redact", **told)
+        answer = rewrite.as_json("redact", **summary)
     else:
-        said = "\n".join(_lines(told)) + "\n"
-    writing.write(said, err=writing.is_stdout(output))
+        answer = "\n".join(_redaction_summary_lines(summary)) + "\n"
+    output_writing.write_output(answer, to_stderr=output_writing.is_stdout(output))
 
 
-def _write(
-    place: str, output: Path, replace: list[str], keep: list[str], *, hides_names: bool
+def _write_redacted_trace(
+    trace_file: str,
+    output: Path,
+    hidden_patterns: list[str],
+    kept_patterns: list[str],
+    *,
+    hides_names: bool,
 ) -> dict[str, Any]:
-    """Write the trace, and tell what was hidden."""
-    from selftime.ingest.snapshots.pickles import snapshot_values
-    from selftime.ingest.text.parts import read_parts
+    """Writes a trace with private texts replaced by placeholders; returns a summary."""
+    from selftime.ingest.snapshots.plain_pickles import read_snapshot_values
+    from selftime.ingest.text.trace_text_stream import stream_trace_text
     from selftime.names import compile_pattern
     from selftime.reports import rewrite
-    from selftime.reports.trace_file import new_trace
-    from selftime.rewrite.hiding import PrivateWords, Redactor, Replacements
+    from selftime.reports.trace_file import open_trace_writer
+    from selftime.rewrite.private_data_removal import (
+        PrivateTextReplacements,
+        PrivateWordCollector,
+        Redactor,
+    )
 
-    hidden = Replacements([compile_pattern(text) for text in keep])
-    patterns = [compile_pattern(text) for text in replace]
-    with reading.bar("Looking") as progress:
-        values = snapshot_values(place, progress)
+    hidden = PrivateTextReplacements([compile_pattern(text) for text in kept_patterns])
+    patterns = [compile_pattern(text) for text in hidden_patterns]
+    with trace_reading.progress_bar("Looking") as progress:
+        values = read_snapshot_values(trace_file, progress)
     if values is not None:
-        return _write_snapshot(values, place, output, hidden, (patterns, hides_names))
-    words = PrivateWords()
-    with new_trace(output, place) as written:
-        with reading.bar("Looking") as progress:
-            read_parts(place, words, progress)
+        return _write_redacted_snapshot(
+            values, trace_file, output, hidden, patterns, hides_names=hides_names
+        )
+    words = PrivateWordCollector()
+    with open_trace_writer(output, trace_file) as written:
+        with trace_reading.progress_bar("Looking") as progress:
+            stream_trace_text(trace_file, words, progress)
         hiding = Redactor(written, hidden, words, replace=patterns, hides_names=hides_names)
-        with reading.bar("Redacting") as progress:
-            found = read_parts(place, hiding, progress)
-    rows = rewrite.mended(found.faults)
+        with trace_reading.progress_bar("Redacting") as progress:
+            found = stream_trace_text(trace_file, hiding, progress)
+    rows = rewrite.fault_rows(found.faults)
     return {
         "output": str(output),
         "events": found.events,
@@ -95,40 +111,41 @@ def _write(
     }
 
 
-def _write_snapshot(
-    values: Any,
-    place: str,
+def _write_redacted_snapshot(
+    snapshot: Any,
+    snapshot_file: str,
     output: Path,
-    hidden: "Replacements",
-    also: "tuple[list[Pattern], bool]",
+    replacements: "PrivateTextReplacements",
+    hidden_patterns: "list[Pattern]",
+    *,
+    hides_names: bool,
 ) -> dict[str, Any]:
-    """Write a memory snapshot, and tell what was hidden."""
+    """Writes a memory snapshot with private texts replaced, and returns the summary."""
     from selftime.reports.trace_file import write_bytes
-    from selftime.rewrite.hiding import Redactor
-    from selftime.rewrite.snapshots import private_words, redact_snapshot
+    from selftime.rewrite.private_data_removal import Redactor
+    from selftime.rewrite.snapshot_redaction import redact_snapshot, users_and_hosts_in_snapshot
 
-    patterns, hides_names = also
-    words = private_words(values)
-    hiding = Redactor(None, hidden, words, replace=patterns, hides_names=hides_names)
-    write_bytes(output, place, redact_snapshot(values, hiding))
-    entries = [one for one in values.get("device_traces") or () if isinstance(one, list)]
+    words = users_and_hosts_in_snapshot(snapshot)
+    hiding = Redactor(None, replacements, words, replace=hidden_patterns, hides_names=hides_names)
+    write_bytes(output, snapshot_file, redact_snapshot(snapshot, hiding))
+    entries = [one for one in snapshot.get("device_traces") or () if isinstance(one, list)]
     return {
         "output": str(output),
         "events": sum(map(len, entries)),
-        "hidden": dict(sorted(hidden.counts.items())),
+        "hidden": dict(sorted(replacements.counts.items())),
         "mended": [],
     }
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _redaction_summary_lines(summary: dict[str, Any]) -> list[str]:
     from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text
 
-    hidden = ", ".join(f"{count_text(n)} x {kind}" for kind, n in told["hidden"].items())
+    hidden = ", ".join(f"{count_text(n)} x {kind}" for kind, n in summary["hidden"].items())
     lines = [
-        f"{told['output']}: {count_text(told['events'])} events",
-        f"  hidden: {hidden or 'nothing was found'}",
-        "  look through it before you send it: names that look like any others are kept",
+        f"{summary['output']}: {count_text(summary['events'])} events",
+        f"  hidden: {hidden or 'nothing'}",
+        "  check it before you send it: private names that look like ordinary words are kept",
     ]
-    return [plain(line) for line in [*lines, *rewrite.mended_lines(told["mended"])]]
+    return [plain(line) for line in [*lines, *rewrite.fault_lines(summary["mended"])]]

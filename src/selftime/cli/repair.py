@@ -1,4 +1,4 @@
-"""`selftime repair`: a damaged trace as clean JSON."""
+"""`selftime repair`: write a valid JSON copy of a damaged trace."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
@@ -7,20 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from selftime.cli import reading, writing
+from selftime.cli import output_writing, trace_reading
 
 
-class Format(str, Enum):
-    """How the command says what it did."""
+class SummaryFormat(str, Enum):
+    """Formats of the summary that `repair`, `cut`, `redact` and `export` print."""
 
     text = "text"
     json = "json"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "repair",
-        short_help="Write a damaged trace as clean JSON that every viewer reads.",
+        short_help="Write a damaged trace as valid JSON that every viewer reads.",
         epilog="Example: selftime repair broken.json -o clean.json.gz",
     )(repair)
 
@@ -29,45 +29,52 @@ def repair(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace.")],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz packs it."),
+        typer.Option("--output", "-o", metavar="FILE", help="The new trace; .gz compresses it."),
     ],
-    form: Annotated[
-        Format, typer.Option("--format", help="How to say what was mended.")
-    ] = Format.text,
+    summary_format: Annotated[
+        SummaryFormat, typer.Option("--format", help="Format of the summary.")
+    ] = SummaryFormat.text,
 ) -> None:
-    """Write a trace anew, with what is sound and what can be mended, and say what was wrong.
+    """Write the intact and repairable events of a trace to a new file, and list the faults.
 
-    Sound events are copied as they stand, arguments that selftime does not know included. The input
-    stays as it is.
+    Intact events are copied unchanged, including arguments that selftime does not know. The input
+    file stays unchanged.
     """
-    from selftime.ingest.text.parts import read_parts
+    from selftime.ingest.text.trace_text_stream import stream_trace_text
     from selftime.reports import rewrite
-    from selftime.reports.trace_file import new_trace
+    from selftime.reports.trace_file import open_trace_writer
 
-    with new_trace(output, path) as trace, reading.bar("Repairing") as progress:
-        found = read_parts(path, trace, progress)
-    rows = rewrite.mended(found.faults)
-    told = {
+    with (
+        open_trace_writer(output, path) as trace,
+        trace_reading.progress_bar("Repairing") as progress,
+    ):
+        found = stream_trace_text(path, trace, progress)
+    rows = rewrite.fault_rows(found.faults)
+    summary = {
         "path": path,
         "output": str(output),
         "events": found.events,
         "lost": sum(row["lost"] for row in rows),
         "mended": rows,
     }
-    as_json = form is Format.json
-    said = rewrite.as_json("repair", **told) if as_json else "\n".join(_lines(told)) + "\n"
-    writing.write(said, err=writing.is_stdout(output))
+    as_json = summary_format is SummaryFormat.json
+    answer = (
+        rewrite.as_json("repair", **summary)
+        if as_json
+        else "\n".join(_repair_summary_lines(summary)) + "\n"
+    )
+    output_writing.write_output(answer, to_stderr=output_writing.is_stdout(output))
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def _repair_summary_lines(summary: dict[str, Any]) -> list[str]:
     from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text
 
-    lines = rewrite.mended_lines(told["mended"])
-    begin = f"{told['output']}: {count_text(told['events'])} events"
+    lines = rewrite.fault_lines(summary["mended"])
+    begin = f"{summary['output']}: {count_text(summary['events'])} events"
     if not lines:
-        return [plain(f"{begin}; nothing was wrong")]
-    lost = told["lost"]
+        return [plain(f"{begin}; no faults found")]
+    lost = summary["lost"]
     end = f"{count_text(lost)} {'event' if lost == 1 else 'events'} could not be kept"
-    return [plain(f"{begin}; {end}; mended:"), *(plain(f"  {line}") for line in lines)]
+    return [plain(f"{begin}; {end}; repaired:"), *(plain(f"  {line}") for line in lines)]

@@ -1,27 +1,21 @@
-"""`selftime report`: one self-contained HTML file."""
+"""`selftime report`: writes one HTML file that needs no other files."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.boundary import say
-from selftime.cli.options import TraceName
-from selftime.errors import UsageError
-from selftime.output_file import told_in_a_sentence
-
-if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.trace import Trace
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.error_reporting import print_notice
+from selftime.cli.shared_options import TraceName
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "report",
-        short_help="Write one HTML file with all of it, to open or to send.",
+        short_help="Write one HTML file with advice, tables and timeline.",
         epilog="Example: selftime report selftime-runs -o report.html",
     )(report)
 
@@ -29,41 +23,35 @@ def join(app: typer.Typer) -> None:
 def report(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - for stdout.")
     ] = Path("report.html"),
-    trace: TraceName = None,
-    source: Annotated[
-        bool, typer.Option(help="Carry the program's lines around what costs most.")
+    trace_name: TraceName = None,
+    shows_source: Annotated[
+        bool,
+        typer.Option(
+            "--source/--no-source", help="Include source lines around the costliest ones."
+        ),
     ] = True,
 ) -> None:
-    """Write one HTML file with the answer, all tables and the timeline.
+    """Write one HTML file with the advice, all tables and the timeline.
 
-    It opens from disk in any browser, asks nothing of the network and stays below 5 MB: of long
-    tables it carries the first rows, of a long timeline one that is thinned, and says so. Of
-    several traces it carries all, the most telling of each first.
+    It opens from disk in any browser, makes no network requests and stays below 5 MB: if there is
+    too much data, it has the first rows of long tables and a coarser timeline, and says so.
     """
     from selftime.reports.html import as_html
     from selftime.reports.page_data.assets import assets
 
-    assets()  # so that a page that is not built is told before a trace is read
-    traces = reading.read_traces(path, choice=trace, every=True)
+    assets()  # report a missing page before reading traces
+    traces = trace_reading.read_traces(path, name_part=trace_name, reads_all=True)
     to_file = str(output) != "-"
     if to_file:
-        spare(traces.values(), output)
+        output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
     named = {Path(n).name if n == path else n: one for n, one in traces.items()}
-    with reading.bar("Writing", counts_bytes=False) as progress:
-        page = as_html(named, shows_source=source, progress=progress)
+    with trace_reading.progress_bar("Writing", counts_bytes=False) as progress:
+        page = as_html(named, shows_source=shows_source, progress=progress)
     if not to_file:
-        writing.send(page.encode(), sys.stdout)
+        output_writing.write_all_bytes(page.encode(), sys.stdout)
         return
-    writing.write(page, to=output)
-    say(f"selftime: report written to {output}")
-    reading.tell_doubts(traces)
-
-
-def spare(traces: "Iterable[Trace]", output: Path) -> None:
-    """Refuse to write over what is read."""
-    with told_in_a_sentence(output):
-        for one in traces:
-            if output.exists() and Path(one.source).exists() and output.samefile(one.source):
-                raise UsageError(f"`{output}` is the trace itself; name another file with `-o`")
+    output_writing.write_output(page, to=output)
+    print_notice(f"selftime: report written to {output}")
+    trace_reading.report_damaged_traces(traces)

@@ -1,62 +1,77 @@
-"""`selftime run`: a program as it is, a few of its steps recorded, then the answer.
+"""`selftime run`: run an unchanged program, record a few steps, and print advice.
 
-The program keeps stdout, stdin and its exit status; everything of ours goes to stderr.
+The program keeps its stdout, stdin and exit status; selftime prints to stderr.
 """
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
 import subprocess
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
-from selftime.capture.program.triggers import made
+from selftime import LOAD_START_NS
+from selftime.capture.program.triggers import parse_trigger
 from selftime.capture.recorder.run_options import RunOptions
-from selftime.cli.arguments import EndsAtTheProgram
-from selftime.cli.boundary import say
+from selftime.cli.error_reporting import print_notice
+from selftime.cli.shared_options import ProgramCommand
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from selftime.capture.program.run import RunResult
 
-_DEFAULT: Final = RunOptions()
-_ANSWER: Final = (
+_DEFAULT_RUN_OPTIONS: Final = RunOptions()
+_PYTHON_CODE_OF_ADVISE_PROCESS: Final = (
     "import sys; sys.path = [p for p in sys.path if p]; from selftime.cli import main; main()"
 )
-"""The command line in a new process, which finds no module in the working folder by accident."""
+"""Python code that runs selftime in a new process, without modules of the working folder."""
 
-
-_Script = Annotated[str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")]
-_Args = Annotated[
-    list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
+_ScriptArgument = Annotated[
+    str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")
 ]
-_ModuleName = Annotated[
+_ProgramArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS", help="The program's arguments.")
+]
+_StepsOption = Annotated[int, typer.Option(min=1, metavar="N", help="Steps to record.")]
+_WarmupOption = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Steps to skip first; default: until steady."),
+]
+_ModuleOption = Annotated[
     str | None,
     typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
 ]
-_Memory = Annotated[bool, typer.Option("--memory/--no-memory", help="Record allocations.")]
-_Workers = Annotated[
-    bool, typer.Option("--workers", help="Record inside the workers of DataLoaders, too.")
+_MemoryOption = Annotated[bool, typer.Option("--memory/--no-memory", help="Record allocations.")]
+_WorkersOption = Annotated[
+    bool, typer.Option("--workers", help="Also record inside DataLoader workers.")
 ]
-_Trigger = Annotated[
+_LightOption = Annotated[
+    bool, typer.Option("--light", help="Record no steps: keep the ledger alone.")
+]
+_TriggerOption = Annotated[
     str | None,
     typer.Option(
         metavar="WAY",
-        help="Record when asked: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
+        help="Record on demand: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
-_Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no advice.")]
+_OutputFolderOption = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for traces.")
+]
+_QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no advice.")]
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "run",
-        cls=EndsAtTheProgram,
+        cls=ProgramCommand,
         context_settings={"allow_interspersed_args": False},
         short_help="Run a program, record a few steps, say what to change.",
         epilog="Example: selftime run train.py --epochs 1",
@@ -64,63 +79,72 @@ def join(app: typer.Typer) -> None:
 
 
 def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
-    script: _Script = None,
-    args: _Args = None,
-    module: _ModuleName = None,
-    steps: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Steps to record.")
-    ] = _DEFAULT.active,
-    warmup: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Steps to skip first; default: until steady."),
-    ] = _DEFAULT.warmup,
+    script: _ScriptArgument = None,
+    args: _ProgramArguments = None,
+    module: _ModuleOption = None,
+    steps: _StepsOption = _DEFAULT_RUN_OPTIONS.active,
+    warmup: _WarmupOption = _DEFAULT_RUN_OPTIONS.warmup,
     seconds: Annotated[
         float, typer.Option(min=0, metavar="S", help="Longest time to record.")
-    ] = _DEFAULT.seconds,
+    ] = _DEFAULT_RUN_OPTIONS.seconds,
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
-    ] = _DEFAULT.max_bytes,
+    ] = _DEFAULT_RUN_OPTIONS.max_bytes,
     hold: Annotated[
         float, typer.Option(min=0, metavar="S", help="Longest pause of the program at the end.")
-    ] = _DEFAULT.hold,
+    ] = _DEFAULT_RUN_OPTIONS.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")
-    ] = _DEFAULT.with_stack,
+    ] = _DEFAULT_RUN_OPTIONS.with_stack,
     shapes: Annotated[
         bool, typer.Option("--shapes/--no-shapes", help="Record input shapes.")
-    ] = _DEFAULT.record_shapes,
-    memory: _Memory = _DEFAULT.profile_memory,
-    workers: _Workers = _DEFAULT.workers,
-    trigger: _Trigger = _DEFAULT.trigger,
-    output: _Output = _DEFAULT.folder,
-    quiet: _Quiet = False,
+    ] = _DEFAULT_RUN_OPTIONS.record_shapes,
+    memory: _MemoryOption = _DEFAULT_RUN_OPTIONS.profile_memory,
+    workers: _WorkersOption = _DEFAULT_RUN_OPTIONS.workers,
+    light: _LightOption = _DEFAULT_RUN_OPTIONS.is_light,
+    trigger: _TriggerOption = _DEFAULT_RUN_OPTIONS.trigger,
+    output: _OutputFolderOption = _DEFAULT_RUN_OPTIONS.folder,
+    quiet: _QuietOption = False,
 ) -> None:
-    """Run a program as it is, record a few steps in its steady state, say what to change.
+    """Run an unchanged program, record a few steps in its steady state, say what to change.
 
-    Everything after SCRIPT, or after `-m MODULE`, goes to the program untouched. The exit status
-    is the program's own.
+    Everything after SCRIPT, or after `-m MODULE`, goes to the program unchanged. The exit status
+    is the program's.
     """
-    target, given = _target([script] if script is not None else [], args or [], module)
+    scripts = [] if script is None else [script]
+    target, given = _program_and_arguments(scripts, args or [], module)
     if trigger is not None:
-        made(trigger, output)  # a way that there is not is told before anything runs
-    place = _Place()
-    folder, notify = output.absolute(), None if quiet else place.tell
+        parse_trigger(trigger, output)  # report an unknown trigger before anything runs
+    caller = _StateBeforeProgram()
+    folder, notify = output.absolute(), None if quiet else caller.print_sentence
     limits = (warmup, steps, seconds, max_bytes, hold)
-    options = RunOptions(*limits, stack, shapes, memory, folder, notify, workers, trigger)
-    result = _recorded(target, given, module is not None, options)
-    place.restore()
-    if place.is_first_rank:
-        _tell(result, place, quiet=quiet)
+    options = RunOptions(
+        *limits, stack, shapes, memory, folder, notify, workers, is_light=light, trigger=trigger
+    )
+    result = _run_program(target, given, module is not None, options)
+    caller.restore_stderr()
+    if caller.is_first_rank:
+        _report_run_result(result, caller, quiet=quiet, light=light)
     raise typer.Exit(result.status)
 
 
-def _recorded(target: str, args: list[str], is_module: bool, options: RunOptions) -> "RunResult":
+def _run_program(
+    script_or_module: str, args: list[str], is_module: bool, options: RunOptions
+) -> "RunResult":
     from selftime.capture.program.run import run_program
 
-    return run_program(target, args, module=is_module, options=options)
+    return run_program(
+        script_or_module,
+        args,
+        module=is_module,
+        options=options,
+        command_start_ns=LOAD_START_NS,
+    )
 
 
-def _target(script: list[str], args: list[str], module: str | None) -> tuple[str, list[str]]:
+def _program_and_arguments(
+    script: list[str], args: list[str], module: str | None
+) -> tuple[str, list[str]]:
     if module is not None:
         return module, [*script, *args]
     if not script:
@@ -129,8 +153,8 @@ def _target(script: list[str], args: list[str], module: str | None) -> tuple[str
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where we were called: the program may leave it, or close the door behind it."""
+class _StateBeforeProgram:
+    """Working folder, environment and stderr as they were before the user's program ran."""
 
     folder: Path = field(default_factory=Path.cwd)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -140,48 +164,79 @@ class _Place:
     def is_first_rank(self) -> bool:
         return self.environment.get("RANK", "0") == "0"
 
-    def tell(self, sentence: str) -> None:
+    def print_sentence(self, sentence: str) -> None:
         theirs = getattr(sys, "stderr", None)
         sys.stderr = self.stderr
-        say(f"selftime: {sentence}")
+        if _has_progress_bar() and self.stderr.isatty():
+            typer.echo(err=True)  # the bar's line has no end
+        print_notice(f"selftime: {sentence}")
         sys.stderr = theirs
 
-    def restore(self) -> None:
-        """What the program wrote comes before what we write."""
+    def restore_stderr(self) -> None:
+        """Flushes the program's stdout, and restores the stderr of before the program ran."""
         stdout = getattr(sys, "stdout", None)
         if stdout is not None and not stdout.closed:
-            with suppress(OSError):  # nobody reads it any more; Python says so at the end
+            with suppress(OSError):  # the pipe's reader is gone; Python reports it at exit
                 stdout.flush()
         sys.stderr = self.stderr
 
-    def seen(self, path: Path) -> str:
+    def path_relative_to_start_folder(self, path: Path) -> str:
         return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path)
 
 
-def _tell(result: "RunResult", place: _Place, *, quiet: bool) -> None:
+def _has_progress_bar() -> bool:
+    """Returns whether the program is showing a progress bar of tqdm."""
+    tqdm = getattr(sys.modules.get("tqdm.std"), "tqdm", None)
+    return bool(getattr(tqdm, "_instances", ()))
+
+
+def _report_run_result(
+    result: "RunResult", caller: _StateBeforeProgram, *, quiet: bool, light: bool
+) -> None:
     if not result.traces:
-        place.tell(f"nothing was recorded: {result.reason}")
+        if not light:
+            caller.print_sentence(f"nothing was recorded: {result.reason}")
+        if result.ledger is not None and not quiet:
+            _print_advice(caller.path_relative_to_start_folder(result.ledger), caller=caller)
         return
     if quiet:
         return
     if result.is_job:
-        for sentence in result.sentences(place.seen):
-            place.tell(sentence)
-    trace = place.seen(result.answer or result.traces[-1])
+        for sentence in result.sentences(caller.path_relative_to_start_folder):
+            caller.print_sentence(sentence)
+    trace = caller.path_relative_to_start_folder(result.answer or result.traces[-1])
     typer.echo(err=True)
-    _advise(trace, place)
+    ranks = result.traces_of_ranks
+    if len(ranks) > 1:
+        with _folder_of_links(ranks) as folder:
+            _print_advice(folder, "--unless-job", trace, caller=caller)
+    else:
+        _print_advice(trace, caller=caller)
     typer.echo(err=True)
-    place.tell(f"{'this answer is for' if len(result.traces) > 1 else 'trace saved to'} {trace}")
-    place.tell(f"list its operators: selftime view operators {trace}")
+    if len(ranks) > 1:
+        caller.print_sentence(f"this answer is for {len(ranks)} ranks; for one: {trace}")
+    else:
+        told = "this answer is for" if len(result.traces) > 1 else "trace saved to"
+        caller.print_sentence(f"{told} {trace}")
+    caller.print_sentence(f"list its operators: selftime view operators {trace}")
 
 
-def _advise(trace: str, place: _Place) -> None:
-    """The answer, in a process that the program has not changed: its `__main__` stays its own."""
+@contextmanager
+def _folder_of_links(traces: "Sequence[Path]") -> "Iterator[str]":
+    """Makes a temporary folder of this run alone: that of its traces may hold earlier runs."""
+    with tempfile.TemporaryDirectory(prefix="selftime-") as folder:
+        for path in traces:
+            Path(folder, path.name).symlink_to(path)
+        yield folder
+
+
+def _print_advice(*arguments: str, caller: _StateBeforeProgram) -> None:
+    """Prints the advice from a new process, since the program may have changed this process."""
     subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-c", _ANSWER, "advise", trace],
-        cwd=place.folder,
-        env=place.environment,
+        [sys.executable, "-c", _PYTHON_CODE_OF_ADVISE_PROCESS, "advise", *arguments],
+        cwd=caller.folder,
+        env=caller.environment,
         stdin=subprocess.DEVNULL,
         stdout=2,
-        check=False,  # what is wrong is told by then, and the status is the program's
+        check=False,  # errors are printed by then, and the exit status is the program's
     )

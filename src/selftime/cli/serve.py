@@ -1,4 +1,4 @@
-"""`selftime serve`: the page, on this machine."""
+"""`selftime serve`: shows traces on a web page, served from this machine."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
@@ -12,19 +12,19 @@ import typer
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.web.guard import Guard
+    from selftime.web.access_guard import AccessGuard
 
-_PORT: Final = 6070
-_ANY: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened on
-_WAITING: Final = 256
-"""Browsers that may wait to be heard, from the moment that the address is printed."""
-_IN_MEMORY: Final = 64 << 20
-"""Bytes of an answer on its way: a longer one would go by a file."""
-_THREADS: Final = 16
-"""Questions answered side by side; some wait for a trace that another is reading."""
+_DEFAULT_PORT: Final = 6070
+_ADDRESSES_OF_ALL_INTERFACES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - for comparison only
+_MAX_PENDING_CONNECTIONS: Final = 256
+"""Largest number of connections that wait to be accepted: the socket's backlog."""
+_MAX_RESPONSE_BYTES_IN_MEMORY: Final = 64 << 20
+"""Largest response in bytes that is buffered in memory; a larger response is buffered in a file."""
+_REQUEST_THREAD_COUNT: Final = 16
+"""Number of threads that answer requests; several may wait while one thread reads a trace."""
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "serve",
         short_help="Show traces in the browser.",
@@ -34,86 +34,93 @@ def join(app: typer.Typer) -> None:
 
 def serve(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH", help="Traces, folders, patterns, addresses.")
+        list[str], typer.Argument(metavar="PATH", help="Traces, folders, glob patterns, URLs.")
     ],
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help=f"Port; 0 takes any. Default: {_PORT}, or the next free one."
+            min=0,
+            max=65535,
+            help=f"Port; 0 for any. Default: {_DEFAULT_PORT}, or the next free one.",
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine need a token.")
+        str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
-    allow_host: Annotated[
+    allowed_hosts: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:PORT]", help="A name that a proxy calls this server by."),
+        typer.Option(
+            "--allow-host", metavar="NAME[:PORT]", help="A host name of this server behind a proxy."
+        ),
     ] = None,
-    opens: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    opens_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
 ) -> None:
-    """Show traces in the browser: what to change, tables, the timeline.
+    """Show traces in the browser: advice, tables and the timeline.
 
-    The page is on this machine only and asks nothing of the network. It reads the traces at PATH
-    and the Python files that they name, and nothing else.
+    The server runs on this machine and makes no network requests. It reads only the traces at PATH
+    and the Python files that they name.
     """
     from selftime.reports.page_data.assets import assets
-    from selftime.web import App, Files
-    from selftime.web.guard import Guard, is_loopback
+    from selftime.web import PageApp, TracesAtPaths
+    from selftime.web.access_guard import AccessGuard, is_loopback_host
 
     assets()
-    app = App(Files(paths))
-    listening = _listen(host, port)
+    app = PageApp(TracesAtPaths(paths))
+    listening = _open_listening_socket(host, port)
     bound = listening.getsockname()[1]
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    token = None if is_loopback_host(host) else secrets.token_urlsafe(24)
     machine = socket.gethostname()
-    hosts = [f"{_shown(host)}:{bound}", *(allow_host or ())]
-    name = machine if host in _ANY else host
-    address = f"http://{_shown(name)}:{bound}/" + (f"?token={token}" if token else "")
-    typer.echo(f"selftime is at {address} (Ctrl-C ends it)")
-    Thread(target=app.answers.prepare_first, daemon=True).start()
-    if opens:
+    hosts = [f"{_host_as_in_url(host)}:{bound}", *(allowed_hosts or ())]
+    name = machine if host in _ADDRESSES_OF_ALL_INTERFACES else host
+    address = f"http://{_host_as_in_url(name)}:{bound}/" + (f"?token={token}" if token else "")
+    typer.echo(f"selftime is at {address} (Ctrl-C to stop)")
+    Thread(target=app.answers.prepare_first_trace, daemon=True).start()
+    if opens_browser:
         typer.launch(address)
-    _run(Guard(app, hosts=hosts, machine=machine, token=token), listening)
+    _serve_forever(AccessGuard(app, hosts=hosts, machine_name=machine, token=token), listening)
 
 
-def _listen(host: str, port: int | None) -> socket.socket:
-    """A socket on the port asked for; without one, on the first that is free."""
+def _open_listening_socket(host: str, port: int | None) -> socket.socket:
+    """Returns a socket that listens on `port`; if that is None, on the first free default port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    candidates = [port] if port is not None else [*range(_PORT, _PORT + 20), 0]
+    candidates = [port] if port is not None else [*range(_DEFAULT_PORT, _DEFAULT_PORT + 20), 0]
     for candidate in candidates:
         listening = socket.socket(family)
-        if os.name != "nt":  # where it would take the port from who has it
+        if os.name != "nt":  # on Windows this would take the port from its owner
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, candidate))
-            listening.listen(_WAITING)
+            listening.listen(_MAX_PENDING_CONNECTIONS)
         except OSError as error:
             listening.close()
-            if candidate is candidates[-1] or not _is_taken(error):
+            if candidate is candidates[-1] or not _is_port_unavailable(error):
                 why = error.strerror or str(error)
+                address = f"{_host_as_in_url(host)}:{candidate}"
                 raise UsageError(
-                    f"cannot listen on {_shown(host)}:{candidate}: {why}; choose another `--port`"
+                    f"cannot listen on {address}: {why}; choose another `--port`"
                 ) from None
             continue
         return listening
-    raise AssertionError("the last candidate returns or raises")
+    raise AssertionError("unreachable: the last port in the loop is returned, or raises")
 
 
-def _is_taken(error: OSError) -> bool:
+def _is_port_unavailable(error: OSError) -> bool:
     import errno
 
     return error.errno in (errno.EADDRINUSE, errno.EACCES)
 
 
-def _shown(host: str) -> str:
+def _host_as_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _run(guard: "Guard", listening: socket.socket) -> None:
+def _serve_forever(guard: "AccessGuard", listening: socket.socket) -> None:
     import logging
 
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is no fault
-    server = _server(guard, listening)
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is normal
+    server = _make_waitress_server(guard, listening)
     try:
         server.run()
     except KeyboardInterrupt:
@@ -122,8 +129,10 @@ def _run(guard: "Guard", listening: socket.socket) -> None:
         server.close()
 
 
-def _server(guard: "Guard", listening: socket.socket, *, threads: int = _THREADS) -> Any:
-    """A server that answers at a socket once it runs."""
+def _make_waitress_server(
+    guard: "AccessGuard", listening: socket.socket, *, threads: int = _REQUEST_THREAD_COUNT
+) -> Any:
+    """Returns a Waitress server that answers requests on a listening socket."""
     from waitress.server import create_server
 
     return create_server(
@@ -134,5 +143,5 @@ def _server(guard: "Guard", listening: socket.socket, *, threads: int = _THREADS
         clear_untrusted_proxy_headers=True,
         max_request_header_size=65_536,
         max_request_body_size=65_536,
-        outbuf_overflow=_IN_MEMORY,
+        outbuf_overflow=_MAX_RESPONSE_BYTES_IN_MEMORY,
     )

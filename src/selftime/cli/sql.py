@@ -1,4 +1,4 @@
-"""`selftime sql`: a question of one's own to every table and every view."""
+"""`selftime sql`: query all tables and views of a trace with SQL."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from selftime.cli import reading, writing
-from selftime.cli.options import FORMAT, ROWS, OutputFile, PrintedRows, TraceName, TracePath
+from selftime.cli import output_writing, trace_reading
+from selftime.cli.shared_options import (
+    DEFAULT_PRINTED_ROWS,
+    FORMAT_OPTION,
+    OutputFile,
+    PrintedRows,
+    TraceName,
+    TracePath,
+)
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -18,7 +25,7 @@ if TYPE_CHECKING:  # polars stays out until a command runs
 
 
 class SqlFormat(str, Enum):
-    """How the answer is written."""
+    """Output formats of `selftime sql`."""
 
     table = "table"
     csv = "csv"
@@ -26,7 +33,7 @@ class SqlFormat(str, Enum):
     parquet = "parquet"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         epilog='Example: selftime sql selftime-runs "select name, sum(duration) as total '
         'from slices group by name order by total desc limit 10"'
@@ -36,64 +43,73 @@ def join(app: typer.Typer) -> None:
 def sql(  # noqa: PLR0913, PLR0917 - the command's options
     path: TracePath,
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="One that begins with `select` or `with`.")
+        str, typer.Argument(metavar="QUERY", help="A query that begins with `select` or `with`.")
     ],
-    let: Annotated[
+    view_definitions: Annotated[
         list[str] | None,
         typer.Option(
+            "--let",
             metavar="NAME=VIEW",
-            help='A view with options under a name: --let "shapes=operators by=shape".',
+            help='Define a table from a view with options: --let "shapes=operators by=shape".',
         ),
     ] = None,
-    form: Annotated[SqlFormat | None, FORMAT] = None,
+    output_format: Annotated[SqlFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
-    rows: PrintedRows = ROWS,
-    trace: TraceName = None,
+    rows: PrintedRows = DEFAULT_PRINTED_ROWS,
+    trace_name: TraceName = None,
 ) -> None:
-    """Ask every table and every view of a trace in SQL.
+    """Query all tables and views of a trace with SQL.
 
-    `show tables` lists what can be asked. Times are nanoseconds, sizes are bytes. Of a folder of
-    several traces each row tells its `trace`, and `members` tells of each.
+    `show tables` lists them. Times are in nanoseconds, sizes in bytes. For a folder of several
+    traces, rows have a column `trace`, and the table `members` describes each trace.
     """
     from selftime.sql import query as ask
 
-    form = form or writing.format_of(output, SqlFormat.table)
-    views = dict(_named(words) for words in let or [])
-    traces = reading.read_traces(path, choice=trace)
-    answer = ask(_subject(traces), query, views)
-    writing.write(_written(answer, query, form, rows=rows, to=output), to=output)
-    reading.tell_doubts(traces)
+    output_format = output_format or output_writing.format_for_file(output, SqlFormat.table)
+    views = dict(_parse_view_definition(text) for text in view_definitions or [])
+    traces = trace_reading.read_traces(path, name_part=trace_name)
+    output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
+    answer = ask(_only_trace_or_job(traces), query, views)
+    output_writing.write_output(
+        _query_result_text(answer, query, output_format, max_rows=rows, output=output), to=output
+    )
+    trace_reading.report_damaged_traces(traces)
 
 
-def _subject(traces: "dict[str, Trace]") -> "Trace | Job":
-    from selftime.ingest.ranks import identity_of, members_of
+def _only_trace_or_job(traces: "dict[str, Trace]") -> "Trace | Job":
+    from selftime.ingest.job_ranks import identity_of_trace, job_members
     from selftime.trace import Job
 
     if len(traces) == 1:
         return next(iter(traces.values()))
-    members, _ = members_of({name: identity_of(one) for name, one in traces.items()}, "")
+    members, _ = job_members({name: identity_of_trace(one) for name, one in traces.items()}, "")
     return Job(traces, members=members)
 
 
-def _named(words: str) -> tuple[str, str]:
-    name, equals, view = words.partition("=")
+def _parse_view_definition(definition: str) -> tuple[str, str]:
+    name, equals, view = definition.partition("=")
     if not equals:
-        raise UsageError(f"`{words}` names no view; write `--let NAME=VIEW`")
+        raise UsageError(f"`{definition}` has no `=`; write `--let NAME=VIEW`")
     return name.strip(), view
 
 
-def _written(
-    answer: "pl.DataFrame", text: str, form: SqlFormat, *, rows: int, to: Path | None
+def _query_result_text(
+    result: "pl.DataFrame",
+    query: str,
+    output_format: SqlFormat,
+    *,
+    max_rows: int,
+    output: Path | None,
 ) -> str | bytes:
     from selftime.reports import sql as queried
     from selftime.reports.tables import tabular
 
-    if form is SqlFormat.csv:
-        return tabular.as_csv(answer)
-    if form is SqlFormat.parquet:
-        return tabular.as_parquet(answer)
-    if form is SqlFormat.json:
-        return queried.as_json(answer, text)
-    width = 80 if to is not None else writing.terminal_width()
-    colour = writing.is_colourful() and to is None
-    return queried.as_table(answer, width=width, rows=rows or None, colour=colour)
+    if output_format is SqlFormat.csv:
+        return tabular.as_csv(result)
+    if output_format is SqlFormat.parquet:
+        return tabular.as_parquet(result)
+    if output_format is SqlFormat.json:
+        return queried.as_json(result, query)
+    width = 80 if output is not None else output_writing.terminal_width()
+    colour = output_writing.uses_colour() and output is None
+    return queried.as_table(result, width=width, rows=max_rows or None, colour=colour)

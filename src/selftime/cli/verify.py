@@ -1,4 +1,4 @@
-"""`selftime verify`: what a repair achieved, against what was predicted."""
+"""`selftime verify`: compare the time that a fix saved with the predicted time."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from selftime.cli import reading, writing
+from selftime.cli import output_writing, trace_reading
 from selftime.errors import SelftimeError
 
 if TYPE_CHECKING:  # NumPy stays out until a command runs
     from selftime.bench import Bench
 
 
-class Format(str, Enum):
-    """How the answer is written."""
+class OutputFormat(str, Enum):
+    """Output formats of `selftime verify`."""
 
     text = "text"
     json = "json"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "verify",
         short_help="Compare what a fix saved with what was predicted.",
@@ -31,43 +31,58 @@ def join(app: typer.Typer) -> None:
 
 def verify(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The trace with the finding.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="The trace after the repair.")],
-    bench: Annotated[
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The trace after the fix.")],
+    bench_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Both programs timed: what `selftime bench -o` wrote."),
+        typer.Option(
+            "--bench",
+            metavar="FILE",
+            help="A JSON file that `selftime bench -o` wrote about both programs.",
+        ),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    keep: Annotated[
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="Output format.")
+    ] = OutputFormat.text,
+    log_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Add the answer to this file, a line of JSON each."),
+        typer.Option(
+            "--keep", metavar="FILE", help="Append the result to this file, as a line of JSON."
+        ),
     ] = None,
 ) -> None:
-    """Hold the steps of two recordings against what the findings that are gone promised.
+    """Compare the time that a fix saved with the prediction of the findings that it removed.
 
-    With `--bench`, hold the unprofiled steps that `selftime bench` timed against it as well.
+    With `--bench`, also compare the step times without the profiler from `selftime bench`.
     """
     from selftime.advice.verify import verify as compare
     from selftime.reports.verify import as_text
 
-    timed = None if bench is None else _read(bench)
-    found = compare(reading.read_one(before), reading.read_one(after), timed)
+    timed = None if bench_file is None else _read_bench_file(bench_file)
+    found = compare(
+        trace_reading.read_only_trace(before), trace_reading.read_only_trace(after), timed
+    )
     line = found.to_json() + "\n"
-    writing.write(line if form is Format.json else as_text(found, width=writing.terminal_width()))
-    if keep is not None:
-        _add(keep, line)
+    if output_format is OutputFormat.json:
+        output_writing.write_output(line)
+    else:
+        output_writing.write_output(
+            as_text(found, width=output_writing.terminal_width(), root=str(Path.cwd()))
+        )
+    if log_file is not None:
+        _append_line_to_file(log_file, line)
 
 
-def _read(file: Path) -> "Bench":
+def _read_bench_file(file: Path) -> "Bench":
     from selftime.bench.result import read_bench
 
     return read_bench(file)
 
 
-def _add(file: Path, line: str) -> None:
+def _append_line_to_file(file: Path, line: str) -> None:
     try:
         with file.open("a", encoding="utf-8") as kept:
             kept.write(line)
     except OSError as error:
         raise SelftimeError(
-            f"`{file}` cannot be written: {error.strerror}; choose another place with `--keep`"
+            f"`{file}` cannot be written: {error.strerror}; choose another path with `--keep`"
         ) from error

@@ -1,4 +1,4 @@
-"""`selftime views`: the views there are, their options and columns."""
+"""`selftime views`: lists the available views, with their options and columns."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import json
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from selftime.cli import writing
+from selftime.cli import output_writing
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.views import View
 
-FORMAT: Final = "selftime.views/1"
-"""The name and version of the JSON form."""
+VIEW_LIST_FORMAT: Final = "selftime.views/1"
+"""Name and version of the JSON that `selftime views --format json` prints."""
 
 
-class Format(str, Enum):
-    """How the list is written."""
+class OutputFormat(str, Enum):
+    """Output formats of `selftime views`."""
 
     text = "text"
     json = "json"
 
 
-def join(app: typer.Typer) -> None:
+def add_command(app: typer.Typer) -> None:
     app.command(
         "views",
         short_help="List the views, their options and columns.",
@@ -32,21 +32,28 @@ def join(app: typer.Typer) -> None:
 
 
 def views(
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help="Output format.")
+    ] = OutputFormat.text,
 ) -> None:
     """List the views: each is one table that `selftime view NAME PATH` prints."""
-    from selftime.reports.terminal import listed
+    from selftime.reports.terminal import two_column_text
     from selftime.views import VIEWS
 
-    if form is Format.json:
-        known = {"format": FORMAT, "views": [_described(VIEWS[name]) for name in sorted(VIEWS)]}
-        writing.write(json.dumps(known, indent=1) + "\n")
+    if output_format is OutputFormat.json:
+        known = {
+            "format": VIEW_LIST_FORMAT,
+            "views": [_view_description(VIEWS[name]) for name in sorted(VIEWS)],
+        }
+        output_writing.write_output(json.dumps(known, indent=1) + "\n")
         return
     titles = ((name, VIEWS[name].title) for name in sorted(VIEWS))
-    writing.write(listed(titles, width=writing.terminal_width()) + "\n")
+    output_writing.write_output(
+        two_column_text(titles, width=output_writing.terminal_width()) + "\n"
+    )
 
 
-def _described(view: "View[Any]") -> dict[str, Any]:
+def _view_description(view: "View[Any]") -> dict[str, Any]:
     return {
         "name": view.name,
         "doc": view.doc,

@@ -1,52 +1,76 @@
-"""Compare two recordings of a program: what changed, by how much, and how certainly."""
+"""Compares two recordings of a program: which times changed, by how much, and how certainly."""
 
 from dataclasses import dataclass
 
 import polars as pl
 
-from selftime.analysis.device.work import device_work
+from selftime.analysis.device.device_work import device_work
 from selftime.compare.comparability import recording_differences
-from selftime.compare.kernels import KERNELS, By, compared_kernels
-from selftime.compare.times import PARTS, STEPS, compared_parts, compared_steps
-from selftime.compare.trees import TREE, Metric, compared_tree
+from selftime.compare.kernels import KERNELS_TABLE, KernelGrouping, compared_kernels
+from selftime.compare.module_operator_tree import TREE_TABLE, Metric, compared_tree
+from selftime.compare.runs import (
+    RUN_PARTS_TABLE,
+    RUN_STEPS_TABLE,
+    compared_run_parts,
+    compared_run_steps,
+)
+from selftime.compare.step_times import PARTS_TABLE, STEPS_TABLE, compared_parts, compared_steps
 from selftime.schema import Table
 from selftime.trace import Trace
 
 __all__ = ["TABLES", "Comparison", "Metric", "compare", "metrics"]
 
-TABLES: dict[str, Table] = {table.name: table for table in (STEPS, PARTS, TREE, KERNELS)}
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        STEPS_TABLE,
+        PARTS_TABLE,
+        TREE_TABLE,
+        KERNELS_TABLE,
+        RUN_PARTS_TABLE,
+        RUN_STEPS_TABLE,
+    )
+}
 """The tables of a comparison, by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What changed per step from one recording to another; differences are after minus before."""
+    """Differences per step, and of the run, between two recordings; each is after minus before."""
 
     before: str
     after: str
-    """The paths of the recordings."""
+    """Paths of the two recordings (`before` and `after`)."""
     metric: Metric
-    """The time that the tree compares: `device` or `host`."""
+    """Whether the table `tree` compares times of the `device` or of the `host`."""
     notes: tuple[str, ...]
     """Other differences between the recordings, such as devices or versions, one sentence each."""
     steps: pl.DataFrame
-    """`STEPS`."""
+    """Step times before and after, with the columns of `STEPS_TABLE`."""
     parts: pl.DataFrame
-    """`PARTS`."""
+    """Categories of the step time, such as data loading, before and after: columns of
+    `PARTS_TABLE`."""
     tree: pl.DataFrame
-    """`TREE`."""
+    """Modules and operators of both recordings, with the columns of `TREE_TABLE`."""
     kernels: pl.DataFrame
-    """`KERNELS`."""
+    """Kernels and copies on the device before and after: columns of `KERNELS_TABLE`."""
+    run_parts: pl.DataFrame
+    """Parts of the wall time of both runs, with the columns of `RUN_PARTS_TABLE`.
+
+    It is empty if a recording has no ledger of its run.
+    """
+    run_steps: pl.DataFrame
+    """Steps of both runs by kind, with the columns of `RUN_STEPS_TABLE`; empty likewise."""
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Every table by its name in `TABLES`."""
+        """Returns every table of the comparison, by its name in `TABLES`."""
         return {name: getattr(self, name) for name in TABLES}
 
 
 def compare(
-    before: Trace, after: Trace, *, metric: Metric | None = None, kernels: By = "class"
+    before: Trace, after: Trace, *, metric: Metric | None = None, kernels: KernelGrouping = "class"
 ) -> Comparison:
-    """Returns the comparison of two recordings of a program.
+    """Compares two recordings of a program, and returns the differences as tables.
 
     Args:
         before: The first recording.
@@ -65,10 +89,12 @@ def compare(
         compared_parts(before, after),
         compared_tree(before, after, metric),
         compared_kernels(before, after, kernels),
+        compared_run_parts(before.run, after.run),
+        compared_run_steps(before.run, after.run),
     )
 
 
 def metrics(before: Trace, after: Trace) -> tuple[Metric, ...]:
-    """Returns the times that the trees can be compared by, the default first."""
+    """Returns which times the recordings allow to compare: `device` and `host`, or `host` only."""
     used = all(device_work(trace).height for trace in (before, after))
     return ("device", "host") if used else ("host",)

@@ -1,4 +1,4 @@
-"""Find differences between two recordings that make their times hard to compare."""
+"""Finds differences between two recordings, such as devices, that make times hard to compare."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,97 +6,121 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.analysis.requirements import NEEDS, Need
-from selftime.analysis.steps.steady_steps import is_within
-from selftime.compare.amounts import windows
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
+from selftime.analysis.steps.steady_steps import is_instant_in_windows
+from selftime.compare.amounts_per_step import step_windows
 from selftime.trace import Trace
 
-_SLOWING: Final[dict[Need, str]] = {
+_NAME_BY_SLOWING_RECORDED_DATA: Final[dict[RecordingNeed, str]] = {
     "stacks": "Python stacks",
     "shapes": "input shapes",
     "memory": "memory events",
     "modules": "Python frames of modules",
     "workers": "what workers of a DataLoader do",
 }
-"""Recorded data that slows the program down."""
-_VERSIONS: Final = {"torch": "PyTorch", "cuda": "CUDA", "python": "Python"}
-_ALIKE: Final = 0.9
-"""The least share of calls of common operators on equal shapes; below it the work differs."""
-_MOST: Final = 40
-"""The most characters of a value in a sentence."""
+"""Recorded data, such as stacks, whose recording slows the program, with their names in
+messages."""
+_SOFTWARE_NAME_BY_VERSION_KEY: Final = {"torch": "PyTorch", "cuda": "CUDA", "python": "Python"}
+_MIN_SHARE_OF_CALLS_WITH_EQUAL_SHAPES: Final = 0.9
+"""Smallest share of operator calls, with shapes in both recordings, for their work to count as
+equal."""
+_MAX_QUOTED_VALUE_CHARACTERS: Final = 40
+"""Largest number of characters of a value, such as a device name, in a sentence; the rest is
+cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparability:
-    """The properties that must be equal for times to be comparable."""
+    """Properties of a recording, such as devices and versions, that affect its times."""
 
     devices: tuple[str, ...]
     versions: dict[str, str]
-    """Versions of the software in `_VERSIONS`, as far as recorded."""
+    """Recorded versions by key: `torch`, `cuda` and `python`; versions that were not recorded are
+    missing."""
     threads: int | None
-    """The number of PyTorch's threads."""
+    """Number of PyTorch's intra-op threads; None if it was not recorded."""
     rank: int | None
     world_size: int | None
     recorded: tuple[str, ...]
-    """The data in `_SLOWING` that was recorded."""
+    """Which data that slow the program, such as stacks and shapes, the recording contains."""
 
     @classmethod
-    def of(cls, trace: Trace) -> "Comparability":
+    def from_trace(cls, trace: Trace) -> "Comparability":
         settings = trace.facts.get("settings")
         threads = settings.get("threads") if isinstance(settings, dict) else None
         job = trace.metadata.get("distributedInfo")
         told = job if isinstance(job, dict) else {}
         return cls(
             tuple(sorted(trace.devices["name"].cast(pl.String).drop_nulls().unique().to_list())),
-            {key: str(trace.facts[key]) for key in _VERSIONS if trace.facts.get(key) is not None},
-            _number(threads),
-            _number(told.get("rank")),
-            _number(told.get("world_size")),
-            tuple(need for need in _SLOWING if NEEDS[need].present(trace)),
+            {
+                key: str(trace.facts[key])
+                for key in _SOFTWARE_NAME_BY_VERSION_KEY
+                if trace.facts.get(key) is not None
+            },
+            _integer_or_none(threads),
+            _integer_or_none(told.get("rank")),
+            _integer_or_none(told.get("world_size")),
+            tuple(
+                need
+                for need in _NAME_BY_SLOWING_RECORDED_DATA
+                if REQUIREMENT_BY_NEED[need].present(trace)
+            ),
         )
 
 
-def _number(value: object) -> int | None:
+def _integer_or_none(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def recording_differences(before: Trace, after: Trace) -> tuple[str, ...]:
-    """Returns one sentence for each way in which the recordings differ."""
-    sides = Comparability.of(before), Comparability.of(after)
-    return (*property_differences(*sides), *_steps(before, after), *_shapes(before, after))
+    """Returns one sentence for each difference between two recordings, such as in versions."""
+    alone = [
+        f"the {which} has the ledger of its run alone, and no recording of steps"
+        for which, trace in (("first", before), ("second", after))
+        if trace.run.source == trace.source != ""
+    ]
+    if alone:
+        return tuple(alone)
+    sides = Comparability.from_trace(before), Comparability.from_trace(after)
+    return (
+        *property_differences(*sides),
+        *_notes_on_lack_of_steps(before, after),
+        *_notes_on_input_shape_differences(before, after),
+    )
 
 
 def property_differences(before: Comparability, after: Comparability) -> Iterator[str]:
-    """Yields one sentence for each property that differs."""
+    """Yields one sentence for each property that differs between two recordings."""
     if before.devices != after.devices:
         first, second = (one.devices or ("unknown",) for one in (before, after))
-        yield f"the devices differ: {_both(first, second)}"
-    for key, called in _VERSIONS.items():
+        yield f"the devices differ: {_text_before_after(first, second)}"
+    for key, called in _SOFTWARE_NAME_BY_VERSION_KEY.items():
         old, new = before.versions.get(key), after.versions.get(key)
         if None not in (old, new) and old != new:
-            yield f"the versions of {called} differ: {_both([old], [new])}"
+            yield f"the versions of {called} differ: {_text_before_after([old], [new])}"
     if None not in (before.threads, after.threads) and before.threads != after.threads:
-        yield f"PyTorch's threads differ: {_both([before.threads], [after.threads])}"
+        yield f"PyTorch's threads differ: {_text_before_after([before.threads], [after.threads])}"
     if before.world_size != after.world_size:
-        yield f"the numbers of ranks differ: {_both([before.world_size], [after.world_size])}"
+        sizes = _text_before_after([before.world_size], [after.world_size])
+        yield f"the numbers of ranks differ: {sizes}"
     if before.rank != after.rank:
-        yield f"the ranks differ: {_both([before.rank], [after.rank])}"
-    for need, called in _SLOWING.items():
+        yield f"the ranks differ: {_text_before_after([before.rank], [after.rank])}"
+    for need, called in _NAME_BY_SLOWING_RECORDED_DATA.items():
         if (need in before.recorded) != (need in after.recorded):
             which = "first" if need in before.recorded else "second"
-            yield f"{called} are only in the {which} recording: recording them slows the host"
+            yield f"only the {which} recording has {called}: recording them slows the host"
 
 
-def _steps(before: Trace, after: Trace) -> Iterator[str]:
+def _notes_on_lack_of_steps(before: Trace, after: Trace) -> Iterator[str]:
     for trace, which in ((before, "first"), (after, "second")):
-        if not NEEDS["steps"].present(trace):
+        if not REQUIREMENT_BY_NEED["steps"].present(trace):
             yield f"the {which} recording has no steps: all of it counts as one"
-        elif windows(trace).count < 2:
+        elif step_windows(trace).count < 2:
             yield f"the {which} recording has only one steady step: variation is unknown"
 
 
-def _shapes(before: Trace, after: Trace) -> Iterator[str]:
-    first, second = _calls(before), _calls(after)
+def _notes_on_input_shape_differences(before: Trace, after: Trace) -> Iterator[str]:
+    first, second = _operator_calls_by_shape(before), _operator_calls_by_shape(after)
     first = first.join(second.select("name").unique(), on="name", how="semi")
     second = second.join(first.select("name").unique(), on="name", how="semi")
     if not first.height:
@@ -107,7 +131,9 @@ def _shapes(before: Trace, after: Trace) -> Iterator[str]:
     ]
     of_all = zip(unmatched, (first, second), strict=True)
     if all(
-        _total(unmatched_calls) <= (1 - _ALIKE) * _total(own) for unmatched_calls, own in of_all
+        _total_operator_calls(unmatched_calls)
+        <= (1 - _MIN_SHARE_OF_CALLS_WITH_EQUAL_SHAPES) * _total_operator_calls(own)
+        for unmatched_calls, own in of_all
     ):
         return
     both = pl.concat(unmatched).group_by("name").agg(pl.col("calls").sum())
@@ -117,35 +143,40 @@ def _shapes(before: Trace, after: Trace) -> Iterator[str]:
         _most_frequent_shapes(unmatched_calls, name) or _most_frequent_shapes(own, name)
         for unmatched_calls, own in sides
     ]
-    yield f"the shapes of inputs differ, such as of `{name}`: {_both(most[:1], most[1:])}"
+    shapes = _text_before_after(most[:1], most[1:])
+    yield f"the shapes of inputs differ, such as of `{name}`: {shapes}"
 
 
-def _total(calls: pl.DataFrame) -> float:
+def _total_operator_calls(calls: pl.DataFrame) -> float:
     return float(calls["calls"].to_numpy().sum())
 
 
 def _most_frequent_shapes(calls: pl.DataFrame, name: str) -> str | None:
-    """Returns the shapes that an operator is called on most often; None if it is not called."""
+    """Returns the most frequent input shapes in an operator's calls; None without calls."""
     own = calls.filter(pl.col("name") == name).sort("calls", "shapes", descending=[True, False])
     return own["shapes"].head(1).to_list()[0] if own.height else None
 
 
-def _calls(trace: Trace) -> pl.DataFrame:
-    """Returns columns name, shapes and calls per step, of operators with recorded input shapes."""
-    steps = windows(trace)
+def _operator_calls_by_shape(trace: Trace) -> pl.DataFrame:
+    """Returns the number of calls per step, by operator name and recorded input shapes."""
+    steps = step_windows(trace)
     told = trace.op_args.select("id", shapes=pl.col("input_shapes").cast(pl.String)).drop_nulls()
     slices = trace.slices[told["id"]].select("start", name=pl.col("name").cast(pl.String))
-    inside = is_within(
+    inside = is_instant_in_windows(
         slices["start"].to_numpy(), pl.DataFrame({"start": steps.start, "end": steps.end})
     )
     table = slices.with_columns(told["shapes"]).filter(pl.Series(inside, dtype=pl.Boolean))
     return table.group_by("name", "shapes").agg(calls=pl.len() / max(steps.count, 1))
 
 
-def _both(before: Iterable[Any], after: Iterable[Any]) -> str:
-    return f"{_told(before)} before, {_told(after)} after"
+def _text_before_after(before: Iterable[Any], after: Iterable[Any]) -> str:
+    return f"{_text_of_quoted_values(before)} before, {_text_of_quoted_values(after)} after"
 
 
-def _told(values: Iterable[Any]) -> str:
+def _text_of_quoted_values(values: Iterable[Any]) -> str:
     text = ", ".join("unknown" if value is None else str(value) for value in values)
-    return f"`{text[:_MOST]}…`" if len(text) > _MOST else f"`{text}`"
+    return (
+        f"`{text[:_MAX_QUOTED_VALUE_CHARACTERS]}…`"
+        if len(text) > _MAX_QUOTED_VALUE_CHARACTERS
+        else f"`{text}`"
+    )

@@ -1,62 +1,93 @@
-"""Compare device work of two recordings, by class of kernel or by name."""
+"""Compares kernels and copies of two recordings, grouped by class of kernel or by kernel name."""
 
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.kernel_attributes import with_meanings
-from selftime.analysis.device.work import device_work
-from selftime.compare.amounts import Amounts, spread, windows
-from selftime.compare.rows import DIFFERENCE, differences, verdicts
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.device.kernel_attributes import with_kernel_classes
+from selftime.compare.amounts_per_step import (
+    AmountsPerStep,
+    mean_and_variance_over_steps,
+    step_windows,
+)
+from selftime.compare.difference_columns import (
+    DIFFERENCE_COLUMNS,
+    difference_columns,
+    difference_verdicts,
+)
 from selftime.schema import Column, Table
 from selftime.trace import Trace
 
-By: TypeAlias = Literal["class", "name"]
+KernelGrouping: TypeAlias = Literal["class", "name"]
 
-KERNELS: Final = Table(
+KERNELS_TABLE: Final = Table(
     "kernels",
     "Kernels, collectives, copies and memsets of both recordings; rows add up to all device time.",
     (
-        Column("what", pl.String, "name", "The class of kernels or kind of work, or a name."),
-        *DIFFERENCE,
-        Column("count_before", pl.Float64, "count", "Occurrences per step before."),
-        Column("count_after", pl.Float64, "count", "Occurrences per step after."),
+        Column(
+            "what",
+            pl.String,
+            "name",
+            "Class of kernels, such as `matmul`; kind of copy; or kernel name.",
+        ),
+        *DIFFERENCE_COLUMNS,
+        Column(
+            "count_before",
+            pl.Float64,
+            "count",
+            "Mean number of kernels or copies per step before the change.",
+        ),
+        Column(
+            "count_after",
+            pl.Float64,
+            "count",
+            "Mean number of kernels or copies per step after the change.",
+        ),
     ),
 )
 
 
-def compared_kernels(before: Trace, after: Trace, by: By = "class") -> pl.DataFrame:
-    """Returns `KERNELS`, one row per class or name, the greatest difference first."""
-    work = [_work(trace, by) for trace in (before, after)]
+def compared_kernels(before: Trace, after: Trace, by: KernelGrouping = "class") -> pl.DataFrame:
+    """Returns `KERNELS_TABLE`: a row per kernel class or name, largest time difference first."""
+    work = [_labelled_device_work(trace, by) for trace in (before, after)]
     labels = pl.concat([one["what"] for one in work]).unique().sort()
     if not labels.len():
-        return KERNELS.empty()
+        return KERNELS_TABLE.empty()
     number = {what: at for at, what in enumerate(labels.to_list())}
     spent, counts = [], []
     for trace, one in zip((before, after), work, strict=True):
-        steps = windows(trace)
+        steps = step_windows(trace)
         thing = one["what"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
-        step, time = steps.of(one["begun"].to_numpy()), one["duration"].to_numpy()
-        spent.append(spread(Amounts(thing, step, time), len(number), steps.count))
-        occurrences = Amounts(thing, step, np.ones(thing.size, np.int64))
-        counts.append(spread(occurrences, len(number), steps.count).mean)
+        step, time = steps.step_index_at(one["begun"].to_numpy()), one["duration"].to_numpy()
+        spent.append(
+            mean_and_variance_over_steps(
+                AmountsPerStep(thing, step, time), len(number), steps.count
+            )
+        )
+        occurrences = AmountsPerStep(thing, step, np.ones(thing.size, np.int64))
+        counts.append(mean_and_variance_over_steps(occurrences, len(number), steps.count).mean)
     columns: dict[str, Any] = {
         "what": labels,
-        **differences(*spent),
-        "verdict": verdicts(*spent, *counts),
+        **difference_columns(*spent),
+        "verdict": difference_verdicts(*spent, *counts),
         "count_before": counts[0],
         "count_after": counts[1],
     }
-    table = pl.DataFrame(columns, schema_overrides=KERNELS.dtypes)
+    table = pl.DataFrame(columns, schema_overrides=KERNELS_TABLE.dtypes)
     there = (pl.col("count_before") > 0) | (pl.col("count_after") > 0)
     order = pl.col("difference").abs()
-    return table.filter(there).sort(order, "what", descending=[True, False]).select(*KERNELS.dtypes)
+    return (
+        table.filter(there)
+        .sort(order, "what", descending=[True, False])
+        .select(*KERNELS_TABLE.dtypes)
+    )
 
 
-def _work(trace: Trace, by: By) -> pl.DataFrame:
-    """Returns columns what, duration and begun: the launch time, else the start, in ns."""
-    work = with_meanings(device_work(trace))
+def _labelled_device_work(trace: Trace, by: KernelGrouping) -> pl.DataFrame:
+    """Returns label, duration (ns) and launch time (ns) of each kernel, collective and copy."""
+    work = with_kernel_classes(device_work(trace))
     name = pl.col("name").cast(pl.String)
     kind = pl.col("kind").cast(pl.String)
     kernel = pl.coalesce("class", pl.lit("other kernels"))

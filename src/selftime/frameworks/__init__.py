@@ -1,5 +1,5 @@
-"""Recordings and answers inside other programs' frameworks: one file for each of them.
+"""Records the steps of programs that use Lightning, Accelerate, pytest or other frameworks.
 
-A file imports its framework and nothing else that is optional. All of them are made of the same
-part, `recording`, over the same core, `selftime.capture.recorder.watching`.
+A file imports its framework and no other optional package. All use `recording`, which is based on
+`selftime.capture.recorder.step_watch`.
 """

@@ -1,7 +1,7 @@
-"""Hugging Face's Accelerate: a few steps of a loop over an `Accelerator`.
+"""Records a few steps of a training loop with Hugging Face Accelerate.
 
-A step is an optimizer step in which gradients are exchanged, however many batches they are gathered
-from. It ends with the call of the first optimizer that steps.
+A step is an optimizer step that synchronizes gradients, over any number of batches. It ends when
+the optimizer that stepped first steps again.
 """
 
 import functools
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelerate.optimizer import AcceleratedOptimizer
 
-from selftime.capture.patches import Patches
+from selftime.capture.attribute_patches import AttributePatches
 from selftime.errors import UsageError
 from selftime.frameworks.recording import Options, Recording
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recording(accelerator: "Accelerator", **options: "Unpack[Options]") -> Iterator[Recording]:
-    """Record a few steady steps of the training loop within.
+    """Records a few steps, after warm-up, of the training loop in a `with` block.
 
-    The loop is as it was: `accelerator.accumulate`, several optimizers and mixed precision too.
+    The loop stays unchanged; `accelerator.accumulate`, several optimizers and mixed precision work.
     """
     if not hasattr(accelerator, "gradient_state"):
         kind = type(accelerator).__name__
         raise UsageError(f"`recording` was given a `{kind}`; give it the program's Accelerator")
     made = Recording("selftime.frameworks.accelerate.recording", options)
-    patches = _wrap_steps(_Marker(made, accelerator))
+    patches = _wrap_optimizer_steps(_StepMarker(made, accelerator))
     made.begin()
     try:
         yield made
@@ -38,19 +38,19 @@ def recording(accelerator: "Accelerator", **options: "Unpack[Options]") -> Itera
         made.end(f"ended by {type(error).__name__}")
         raise
     finally:
-        patches.undo()
+        patches.restore_all()
         made.end()
 
 
-class _Marker:
-    """Tells that a step has ended where the first optimizer that stepped has stepped again."""
+class _StepMarker:
+    """Marks the end of a training step when the optimizer that was called first has stepped."""
 
     def __init__(self, recording: Recording, accelerator: "Accelerator") -> None:
         self._recording = recording
         self._gradients = accelerator.gradient_state
         self._first: Any = None
 
-    def stepped(self, optimizer: Any) -> None:
+    def mark_optimizer_step(self, optimizer: Any) -> None:
         if not self._gradients.sync_gradients:
             return
         if self._first is None:
@@ -59,27 +59,29 @@ class _Marker:
             self._recording.step()
 
 
-def _wrap_steps(marker: _Marker) -> Patches:
-    """Wrap `step` of every kind of optimizer that Accelerate prepares.
+def _wrap_optimizer_steps(marker: _StepMarker) -> AttributePatches:
+    """Wraps the `step` method of all optimizer classes that Accelerate prepares.
 
-    The classes are wrapped and not their objects, which are pickled and may be prepared later.
+    Classes are wrapped, not objects, since objects are pickled and may be prepared later.
     """
-    kinds, patches = [AcceleratedOptimizer], Patches()
-    for kind in kinds:  # it grows
+    kinds, patches = [AcceleratedOptimizer], AttributePatches()
+    for kind in kinds:  # the list grows by subclasses
         kinds += kind.__subclasses__()
         if "step" in vars(kind):
-            patches.wrap(kind, "step", lambda original: _told(original, marker))
+            patches.wrap_attribute(
+                kind, "step", lambda original: _step_method_with_marks(original, marker)
+            )
     return patches
 
 
-def _told(original: Any, marker: _Marker) -> Any:
-    """The method of an optimizer that steps and tells so."""
+def _step_method_with_marks(original_step: Any, marker: _StepMarker) -> Any:
+    """Returns an optimizer's `step` method, wrapped to mark the ends of training steps."""
 
-    @functools.wraps(original)
+    @functools.wraps(original_step)
     def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(optimizer, *args, **kwargs)
-        if type(optimizer).step is step:  # a kind that calls the one that it is derived from
-            marker.stepped(optimizer)
+        result = original_step(optimizer, *args, **kwargs)
+        if type(optimizer).step is step:  # not when a subclass calls its base class
+            marker.mark_optimizer_step(optimizer)
         return result
 
     return step

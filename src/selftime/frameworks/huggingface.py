@@ -1,8 +1,7 @@
-"""Hugging Face's `Trainer`: a callback that records a few of its steps.
+"""Provides a callback for Hugging Face's `Trainer` that records a few steps.
 
-A step is an optimizer step, however many batches its gradients are gathered from. It ends before
-the trainer logs, evaluates and saves, which belongs to the step after it, as the wait for the next
-batch does.
+A step is an optimizer step, over any number of batches. It ends before the trainer logs, evaluates
+and saves; these, and the wait for the next batch, belong to the next step.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SelftimeCallback(TrainerCallback):
-    """`Trainer(..., callbacks=[SelftimeCallback()])` records a few steps of each training."""
+    """A callback for `Trainer(..., callbacks=[...])` that records a few steps of each training."""
 
     def __init__(self, **options: "Unpack[Options]") -> None:
         self.recording = Recording("SelftimeCallback", options)

@@ -1,4 +1,4 @@
-"""IPython and notebooks: `%%selftime` records a cell and shows what to change in it.
+"""Records a notebook cell with `%%selftime`, and shows what to change in it.
 
     %load_ext selftime
 
@@ -6,8 +6,8 @@
     for batch in loader:
         train_step(batch)
 
-A cell that makes steps is recorded as `selftime run` records a program: a few steady ones. Another
-one is recorded as a whole. `%selftime STATEMENT` does so with a statement, whose value it gives.
+In a cell with steps, a few steady steps are recorded, as by `selftime run`; any other cell is
+recorded completely. `%selftime STATEMENT` records a statement and returns its value.
 """
 
 import ast
@@ -15,28 +15,30 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
-from IPython.core.error import UsageError as WrongWords
+from IPython.core.error import UsageError as MagicUsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from selftime.advice import Advice, advise
 from selftime.errors import SelftimeError
-from selftime.frameworks.recording import Options, as_limits
+from selftime.frameworks.recording import Options, run_options
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
-_NUMBERS: Final = {"steps": int, "warmup": int, "seconds": float, "max-bytes": int}
-_SWITCHES: Final = {
+_NUMBER_OPTION_TYPES: Final = {"steps": int, "warmup": int, "seconds": float, "max-bytes": int}
+"""Maps each option of `%%selftime` that takes a number to the number's type."""
+_OPTION_AND_VALUE_BY_SWITCH: Final = {
     "memory": ("memory", True),
     "no-stack": ("stack", False),
     "no-shapes": ("shapes", False),
 }
+"""Maps each option of `%%selftime` without a value to (recording option, value that it sets)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is shown below a cell: the page in a notebook, text in a terminal."""
+class AdviceCellOutput:
+    """Output of a cell with advice: a page in a notebook, text in a terminal."""
 
     advice: Advice
 
@@ -48,8 +50,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A sentence below a cell."""
+class SentenceCellOutput:
+    """Output of a cell that shows one sentence."""
 
     sentence: str
 
@@ -59,7 +61,7 @@ class Told:
 
 @magics_class
 class SelftimeMagics(Magics):
-    """`%selftime` and `%%selftime`."""
+    """The magics `%selftime` for a statement, and `%%selftime` for a cell."""
 
     @line_cell_magic  # type: ignore[untyped-decorator]  # IPython
     def selftime(self, line: str, cell: str | None = None) -> Any:
@@ -69,102 +71,108 @@ class SelftimeMagics(Magics):
         --no-stack, --no-shapes.
         """
         __tracebackhide__ = True
-        options, statement = _read(line)
+        options, statement = _parse_magic_line(line)
         if cell is not None and statement:
-            raise WrongWords(f"`{statement}` is no option of %%selftime; the code is in the cell")
+            raise MagicUsageError(
+                f"`{statement}` is not an option of %%selftime; write the code in the cell"
+            )
         if cell is None and not statement:
-            raise WrongWords("there is nothing to record; write a statement after %selftime")
-        # The line of the magic counts: lines are those that the user sees.
-        code = _compiled(self.shell, statement if cell is None else cell, above=cell is not None)
+            raise MagicUsageError("there is nothing to record; write a statement after %selftime")
+        # Count the line of the magic, so that line numbers are those that the user sees.
+        code = _compile_cell(
+            self.shell, statement if cell is None else cell, lines_above=int(cell is not None)
+        )
         try:
-            stretch = _begin(options)
+            recording = _begin_recording_of_cell(options)
         except SelftimeError as error:
-            raise WrongWords(str(error)) from None
+            raise MagicUsageError(str(error)) from None
         try:
             exec(code.body, self.shell.user_ns)  # noqa: S102 - the cell's own code
             value = None if code.last is None else eval(code.last, self.shell.user_ns)  # noqa: S307 - likewise
         except BaseException as error:
-            stretch.end(f"ended by {type(error).__name__}")
+            recording.end(f"ended by {type(error).__name__}")
             raise
-        _show(stretch)
+        _show_advice(recording)
         return value
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What `%load_ext selftime` calls."""
+    """Registers `%selftime` and `%%selftime`; `%load_ext selftime` calls this."""
     shell.register_magics(SelftimeMagics)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """What `%unload_ext selftime` calls."""
+    """Unregisters `%selftime` and `%%selftime`; `%unload_ext selftime` calls this."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("selftime", None)
 
 
-def _read(line: str) -> tuple[Options, str]:
-    """The options that a line begins with, and the rest of it."""
+def _parse_magic_line(line: str) -> tuple[Options, str]:
+    """Returns (options at the start of a magic's line, the statement after the options)."""
     options: Any = {}
     rest = line.strip()
     while rest.startswith("--"):
         word, _, rest = rest.partition(" ")
         name, equals, value = word.removeprefix("--").partition("=")
-        if name in _SWITCHES and not equals:
-            key, value_ = _SWITCHES[name]
+        if name in _OPTION_AND_VALUE_BY_SWITCH and not equals:
+            key, value_ = _OPTION_AND_VALUE_BY_SWITCH[name]
             options[key] = value_
-        elif name in _NUMBERS or name == "folder":
+        elif name in _NUMBER_OPTION_TYPES or name == "folder":
             if not equals:
                 value, _, rest = rest.strip().partition(" ")
-            options[name.replace("-", "_")] = _value(name, value)
+            options[name.replace("-", "_")] = _parse_magic_option_value(name, value)
         else:
-            raise WrongWords(f"%selftime has no option `--{name}`; `%selftime?` lists them")
+            raise MagicUsageError(f"%selftime has no option `--{name}`; `%selftime?` lists them")
         rest = rest.strip()
     return options, rest
 
 
-def _value(name: str, text: str) -> Any:
+def _parse_magic_option_value(option: str, text: str) -> Any:
     try:
-        return _NUMBERS.get(name, str)(text)
+        return _NUMBER_OPTION_TYPES.get(option, str)(text)
     except ValueError:
-        raise WrongWords(f"`--{name}` is `{text}`, which is no number") from None
+        raise MagicUsageError(f"`--{option}` is `{text}`, which is not a number") from None
 
 
-def _begin(options: Options) -> Any:
-    from selftime.capture.recorder.stretch import Stretch  # noqa: PLC0415 - imports torch
+def _begin_recording_of_cell(options: Options) -> Any:
+    from selftime.capture.recorder.block_recording import BlockRecording  # noqa: PLC0415 - imports torch
 
-    stretch = Stretch(as_limits("%selftime", options), name="%selftime")
-    stretch.begin()
-    return stretch
+    recording = BlockRecording(run_options("%selftime", options), name="%selftime")
+    recording.begin()
+    return recording
 
 
-def _show(stretch: Any) -> None:
-    """What is wrong with the answer is told, and is no failure of the cell."""
+def _show_advice(recording: Any) -> None:
+    """Shows the advice about a recorded cell, or why there is none, below the cell."""
     try:
-        stretch.end()
-        trace = load(stretch.trace)
+        recording.end()
+        trace = load(recording.trace)
         assert isinstance(trace, Trace)  # noqa: S101 - a file holds one trace
-        display(Answer(advise(trace)))
+        display(AdviceCellOutput(advise(trace)))
     except SelftimeError as error:
-        display(Told(f"selftime: {error}"))
+        display(SentenceCellOutput(f"selftime: {error}"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Code:
+class _CompiledCell:
+    """Compiled code of a cell: its statements, and its final expression if there is one."""
+
     body: CodeType
     last: CodeType | None
-    """The expression that the code ends with; the shell shows its value."""
+    """Code of the cell's final expression, whose value the shell shows; None without one."""
 
 
-def _compiled(shell: InteractiveShell, text: str, *, above: int) -> _Code:
-    """The code as the shell would compile it, from the line after those `above` it.
+def _compile_cell(shell: InteractiveShell, text: str, *, lines_above: int) -> _CompiledCell:
+    """Compiles a cell's text as the shell does; line numbers start after `lines_above`.
 
-    Its lines are found where tracebacks look.
+    The source is registered so that tracebacks show its lines.
     """
     __tracebackhide__ = True
-    text = "\n" * above + shell.transform_cell(text)
+    text = "\n" * lines_above + shell.transform_cell(text)
     name = shell.compile.cache(text, len(shell.history_manager.input_hist_parsed) - 1)
     body = shell.transform_ast(shell.compile.ast_parse(text, filename=name)).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    return _Code(
+    return _CompiledCell(
         shell.compile(ast.Module(body, []), name, "exec"),
         None if last is None else shell.compile(ast.Expression(last.value), name, "eval"),
     )

@@ -1,14 +1,14 @@
-"""Lightning, where it is imported as `lightning`: a callback and a profiler."""
+"""Provides a callback and a profiler for Lightning, for programs that import `lightning`."""
 
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.profilers import Profiler
 
-from selftime.frameworks.trainers import Actions, Hooks
+from selftime.frameworks.lightning_hooks import ActionProfiler, TrainerHooks
 
 
-class SelftimeCallback(Hooks, Callback):
-    """`Trainer(callbacks=[SelftimeCallback()])` records a few steady steps of each run."""
+class SelftimeCallback(TrainerHooks, Callback):
+    """Callback for `Trainer(callbacks=[...])` that records a few steps of each trainer run."""
 
 
-class SelftimeProfiler(Actions, Profiler):
-    """`Trainer(profiler=SelftimeProfiler())` does so too, with Lightning's actions by name."""
+class SelftimeProfiler(ActionProfiler, Profiler):
+    """A profiler for `Trainer(profiler=...)` that records steps and Lightning's action names."""

@@ -1,7 +1,6 @@
-"""Fixtures for pytest that hold a step to its promises: `assert_no_sync`, `assert_step_budget`.
+"""Provides the pytest fixtures `assert_no_sync` and `assert_step_budget`.
 
-pytest imports this at its start, so it imports nothing else: torch and the rest come with the first
-test that asks for a fixture.
+pytest imports this module at its start; torch is imported by the first test that uses a fixture.
 """
 
 # ruff: noqa: PLC0415 - see above
@@ -12,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from selftime.capture.no_sync import Waits
-    from selftime.frameworks.budgets import Measurement
+    from selftime.capture.host_wait_detection import HostWaitDetector
+    from selftime.frameworks.step_budgets import StepMeasurement
 
 
-class _NoSync:
-    """A block in which the host may not wait for the device."""
+class _NoSyncContext:
+    """Context manager that makes a test fail if the host waits for the device in its block."""
 
-    def __init__(self, waits: "Waits") -> None:
-        self._waits = waits
+    def __init__(self, host_wait_detector: "HostWaitDetector") -> None:
+        self._waits = host_wait_detector
 
-    def __call__(self) -> "_NoSync":
+    def __call__(self) -> "_NoSyncContext":
         return self
 
     def __enter__(self) -> None:
@@ -30,85 +29,84 @@ class _NoSync:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
         __tracebackhide__ = True
-        told = self._waits.end()
-        if kind is None and told is not None:
-            raise AssertionError(told)
+        failure = self._waits.end()
+        if error_type is None and failure is not None:
+            raise AssertionError(failure)
 
 
 @pytest.fixture
-def assert_no_sync() -> Iterator[_NoSync]:
-    """A block that fails if lines in it make the host wait for the device.
+def assert_no_sync() -> Iterator[_NoSyncContext]:
+    """Yields a context manager: the test fails if the host waits for the device in its block.
 
-    It is written `with assert_no_sync():`. Without a GPU, a CUDA device is pretended for the whole
-    test: put the model on `cuda` before the block, as ever. With one, torch's own synchronisation
-    warnings tell.
+    Without a GPU, a CUDA device is simulated for the whole test: move the model to `cuda` before
+    the block, as usual. With a GPU, torch's own synchronization warnings are used.
     """
-    from selftime.capture.no_sync import watching
+    from selftime.capture.host_wait_detection import host_wait_detector
 
-    with watching() as waits:
-        yield _NoSync(waits)
+    with host_wait_detector() as detector:
+        yield _NoSyncContext(detector)
 
 
-class _StepBudget:
-    """A loop whose steps keep within a budget; `step()` at the end of each."""
+class _StepBudgetContext:
+    """Context manager around a loop; the loop calls `step()` at the end of each iteration."""
 
-    def __init__(self, measurement: "Measurement") -> None:
+    def __init__(self, measurement: "StepMeasurement") -> None:
         self._measurement = measurement
 
     def step(self) -> None:
-        """A step has ended and another begins."""
+        """Marks the end of one step and the start of the next step."""
         self._measurement.step()
 
-    def __enter__(self) -> "_StepBudget":  # noqa: PYI034 - Python 3.10 has no Self
+    def __enter__(self) -> "_StepBudgetContext":  # noqa: PYI034 - Python 3.10 has no Self
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
         __tracebackhide__ = True
-        self._measurement.stop()
-        if kind is None:
-            _judge(self._measurement)
+        self._measurement.stop_recording()
+        if error_type is None:
+            _fail_if_over_budget_skip_if_unknown(self._measurement)
 
 
 @pytest.fixture
 def assert_step_budget() -> Callable[..., Any]:
-    """`assert_step_budget(step, operators=120)` fails if a call of `step` takes more than that.
+    """Returns a function: `assert_step_budget(step, operators=120)` fails if `step()` exceeds 120.
 
     Limits: host_ms, operators, launches, syncs, copies, allocations, peak_bytes. Without a function
-    it is for `with`, around a loop that ends each round with `step()` of what `with` gives.
+    it returns a context manager for a loop: call its `step()` at the end of each iteration.
     """
-    from selftime.frameworks.budgets import Budget, Measurement
+    from selftime.frameworks.step_budgets import StepBudget, StepMeasurement
 
-    def check(step: Callable[[], object] | None = None, **limits: Any) -> Any:
+    def check_step_budget(step: Callable[[], object] | None = None, **limits: Any) -> Any:
         __tracebackhide__ = True
-        measurement = Measurement(Budget(**limits))
+        measurement = StepMeasurement(StepBudget(**limits))
         if step is None:
-            return _StepBudget(measurement)
-        with _StepBudget(measurement) as budget:
+            return _StepBudgetContext(measurement)
+        with _StepBudgetContext(measurement) as budget:
             while not measurement.done:
                 step()
                 budget.step()
         return None
 
-    return check
+    return check_step_budget
 
 
-def _judge(measurement: "Measurement") -> None:
-    from selftime.frameworks.budgets import OverBudget, Unjudged
+def _fail_if_over_budget_skip_if_unknown(measurement: "StepMeasurement") -> None:
+    from selftime.frameworks.step_budgets import BudgetCannotBeJudged, StepOverBudget
 
     __tracebackhide__ = True
     try:
-        measurement.judge()
-    except OverBudget as error:
+        measurement.raise_if_over_budget()
+    except StepOverBudget as error:
         raise AssertionError(str(error)) from None
-    except Unjudged as error:
+    except BudgetCannotBeJudged as error:
         pytest.skip(str(error))

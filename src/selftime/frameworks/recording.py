@@ -1,6 +1,6 @@
-"""What every framework's part is made of: a recording that begins, steps, ends and answers.
+"""Records steps of a training loop that Lightning, Accelerate or another framework reports.
 
-It speaks in single lines on stderr, and on the first rank of a job only.
+`Recording` prints single lines to stderr, only on the first rank of a job.
 """
 
 import os
@@ -14,35 +14,35 @@ from selftime.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from selftime.advice import Advice
-    from selftime.capture.recorder.watching import StepWatch
+    from selftime.capture.recorder.step_watch import StepWatch
 
 
 class Options(TypedDict, total=False):
-    """What may be asked of a recording, on every surface by the same names."""
+    """Options of a recording that the integrations of all frameworks accept."""
 
     steps: int
-    """Steps to record."""
+    """Number of steps to record."""
     warmup: int
-    """Steps to let pass before."""
+    """Number of steps to skip before the recording."""
     seconds: float
-    """Longest time to record."""
+    """Longest duration of the recording, in seconds."""
     max_bytes: int
-    """Largest trace, in bytes before compression."""
+    """Largest size of the trace before compression, in bytes."""
     stack: bool
-    """Whether source lines are recorded."""
+    """Whether to record Python frames, from which source lines are known."""
     shapes: bool
-    """Whether input shapes are recorded."""
+    """Whether to record the input shapes of operators."""
     memory: bool
-    """Whether allocations are recorded."""
+    """Whether to record memory allocations."""
     folder: str | os.PathLike[str]
-    """Where the trace goes."""
+    """Folder to write the trace to."""
     answer: bool
-    """Whether the findings are printed at the end; without it one line says where they are."""
+    """Whether to print the advice at the end; if False, one line says how to get the advice."""
     quiet: bool
-    """Whether nothing at all is said."""
+    """Whether to print nothing."""
 
 
-_LIMITS: Final = {
+_RUN_OPTIONS_FIELD_BY_OPTION: Final = {
     "steps": "active",
     "warmup": "warmup",
     "seconds": "seconds",
@@ -52,50 +52,53 @@ _LIMITS: Final = {
     "memory": "profile_memory",
     "folder": "folder",
 }
-"""The names of the options in `RunOptions`."""
+"""Maps each option's name in `Options` to the name of its field in `RunOptions`."""
 
-_LEAST: Final = {"steps": 1, "warmup": 0, "seconds": 0, "max_bytes": 1}
+_MINIMUM_BY_OPTION: Final = {"steps": 1, "warmup": 0, "seconds": 0, "max_bytes": 1}
+"""Smallest allowed value of each numeric option, by name."""
 
 
 class Recording:
-    """From `begin` to `end` the steps between are recorded: a few steady ones, in one file."""
+    """Records a few steps, after warm-up, of the loop between `begin` and `end`, into a file."""
 
     def __init__(self, name: str, options: Options, *, one_file: bool = False) -> None:
         self.name = name
-        """What the user wrote, for sentences."""
-        self.limits = as_limits(name, options)
+        """Name that the user's code uses, such as `SelftimeCallback`, shown in messages."""
+        self.limits = run_options(name, options)
         self.one_file = one_file
-        """Whether a later recording takes the place of an earlier one, if it holds more."""
+        """Whether to keep only one trace file: a later recording with more steps replaces it."""
         self.trace: Path | None = None
-        """The file of the last recording, if one was written."""
+        """Path of the last recording's trace; None if none was written."""
         self._recorded = 0
         self.answers = options.get("answer", False)
         self._quiet = options.get("quiet", False)
         self._watch: StepWatch | None = None
         self._failure: str | None = None
-        """Why this torch cannot be watched."""
+        """Why this torch version is not supported; None if it is, or if that is not yet known."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a trainer takes along to another process, or copies: what was asked, no more."""
+        """Returns the object's state for `copy` and `pickle`, without the running recorder."""
         return {**vars(self), "_watch": None}
 
     @property
     def watch(self) -> "StepWatch":
-        """The recording's core, made when it is needed: it imports torch."""
+        """Returns the object that records steps; created on first use, as it imports torch."""
         if self._watch is None:
-            from selftime.capture.recorder.watching import StepWatch  # noqa: PLC0415 - imports torch
+            from selftime.capture.recorder.step_watch import StepWatch  # noqa: PLC0415 - imports torch
 
-            self._watch = StepWatch(replace(self.limits, notify=self.say), name=self.name)
-            self._watch.on_done = self._keep
+            self._watch = StepWatch(
+                replace(self.limits, notify=self.print_sentence), name=self.name
+            )
+            self._watch.on_done = self._keep_trace_with_most_steps
         return self._watch
 
     @property
     def usable(self) -> bool:
-        """Whether this torch can be watched; if not, it is said once, and the program goes on."""
+        """Returns whether this torch version is supported; if not, prints that once."""
         if self._failure is None and self._watch is None:
             try:
                 self._watch = self.watch
-            except Exception as error:  # noqa: BLE001 - a training does not fail for its recorder
+            except Exception as error:  # noqa: BLE001 - training must go on
                 self._failure = f"torch cannot be watched: {type(error).__name__}: {error}"
                 if not self._quiet:
                     sys.stderr.write(f"selftime: `{self.name}` records nothing: {self._failure}\n")
@@ -103,85 +106,103 @@ class Recording:
 
     @property
     def done(self) -> bool:
-        """Whether the steps that come will not be recorded."""
+        """Returns whether no further steps will be recorded."""
         return self._watch is None or self._watch.done
 
     def begin(self) -> None:
-        """The first step begins."""
+        """Marks the start of the first step of a loop."""
         if self.usable:
             self.watch.begin()
 
     def step(self) -> None:
-        """A step has ended and another begins."""
+        """Marks the end of one step and the start of the next step."""
         if self._watch is not None:
             self._watch.step()
 
     def end(self, reason: str | None = None) -> None:
-        """The last step has ended; `reason` tells why if that was early."""
+        """Marks the end of the last step; `reason` says why the loop ended early, else None."""
         if self._watch is None or not self._watch.running:
             return
         self._watch.end(reason)
-        if self.answers and self.trace is not None and self._speaks():
+        if self.answers and self.trace is not None and self._may_print_messages():
             sys.stderr.write(f"\n{self.advise()}\n")
 
     def advise(self) -> "Advice":
-        """What to change, by the last recording; a RecordingError says why there is none."""
+        """Returns advice about the last recording.
+
+        Raises:
+            RecordingError: There is no recording.
+        """
         from selftime.advice import advise  # noqa: PLC0415 - reading needs more than recording
         from selftime.ingest.load import load  # noqa: PLC0415 - likewise
         from selftime.trace import Trace  # noqa: PLC0415 - likewise
 
         if self.trace is None:
             told = None if self._watch is None else self._watch.reason
-            why = self._failure or told or "it has not begun, or not ended"
+            why = self._failure or told or "the recording has not begun, or has not ended"
             raise RecordingError(f"`{self.name}` has recorded nothing: {why}")
         trace = load(self.trace)
         assert isinstance(trace, Trace)  # noqa: S101 - a file holds one trace
         return advise(trace)
 
-    def say(self, sentence: str) -> None:
-        if self._speaks():
+    def print_sentence(self, sentence: str) -> None:
+        if self._may_print_messages():
             sys.stderr.write(f"selftime: {sentence}\n")
 
-    def _keep(self, watch: "StepWatch") -> None:
+    def _keep_trace_with_most_steps(self, watch: "StepWatch") -> None:
         kept = self.trace if self.one_file else None
         written = watch.traces[-1] if watch.traces else None
         if written is None:
             self.trace = kept
             if kept is None:
-                self.say(f"`{self.name}` recorded nothing: {watch.reason}")
+                self.print_sentence(f"`{self.name}` recorded nothing: {watch.reason}")
             return
         if kept is not None:
-            less = written if watch.recorded <= self._recorded else kept
+            less = written if watch.steps_recorded <= self._recorded else kept
             less.unlink(missing_ok=True)
             written = written if less is kept else kept
-        self.trace, self._recorded = written, max(watch.recorded, self._recorded if kept else 0)
+        self.trace, self._recorded = (
+            written,
+            max(watch.steps_recorded, self._recorded if kept else 0),
+        )
         steps = "1 step" if self._recorded == 1 else f"{self._recorded} steps"
-        self.say(f"recorded {steps}; what to change: selftime advise {_from_here(written)}")
+        path = _path_relative_to_working_folder(written)
+        self.print_sentence(f"recorded {steps}; what to change: selftime advise {path}")
 
-    def _speaks(self) -> bool:
-        """Whether this process is the one of its job that speaks."""
+    def _may_print_messages(self) -> bool:
+        """Returns whether this process prints messages: only rank 0 does, unless it is quiet."""
         from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
 
         return not self._quiet and rank_and_world()[0] in (None, 0)
 
 
-def as_limits(name: str, options: Options) -> RunOptions:
-    """The options as the recorder takes them; a UsageError names what is wrong with them."""
+def run_options(user_name: str, options: Options) -> RunOptions:
+    """Returns the user's options as the recorder's `RunOptions`; raises an error for wrong ones.
+
+    Raises:
+        UsageError: An option is unknown or has an invalid value.
+    """
     given: dict[str, Any] = dict(options)
     unknown = given.keys() - Options.__annotations__.keys()
     if unknown:
         known = ", ".join(sorted(Options.__annotations__))
-        raise UsageError(f"`{name}` has no option `{min(unknown)}`; there are {known}")
-    for option, least in _LEAST.items():
+        raise UsageError(f"`{user_name}` has no option `{min(unknown)}`; there are {known}")
+    for option, least in _MINIMUM_BY_OPTION.items():
         value = given.get(option, least)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-            raise UsageError(f"`{option}` of `{name}` is {value!r}; give a number from {least}")
-    told = {_LIMITS[option]: value for option, value in given.items() if option in _LIMITS}
+            raise UsageError(
+                f"`{option}` of `{user_name}` is {value!r}; give a number from {least}"
+            )
+    told = {
+        _RUN_OPTIONS_FIELD_BY_OPTION[option]: value
+        for option, value in given.items()
+        if option in _RUN_OPTIONS_FIELD_BY_OPTION
+    }
     if "folder" in told:
         told["folder"] = Path(told["folder"])
     return RunOptions(**told)
 
 
-def _from_here(path: Path) -> str:
+def _path_relative_to_working_folder(path: Path) -> str:
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

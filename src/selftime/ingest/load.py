@@ -1,4 +1,4 @@
-"""Load a trace, or all traces of a folder or glob, from local disk or an fsspec address."""
+"""Loads a trace, or all traces of a folder or glob, from a local disk or an fsspec address."""
 
 import os
 from collections.abc import Callable
@@ -12,40 +12,41 @@ import fsspec
 import polars as pl
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.cache import Cache, file_stamp
-from selftime.ingest.damage.faults import Fault
+from selftime.ingest.damage.file_faults import FileFault
 from selftime.ingest.damage.repair_report import fault_table
-from selftime.ingest.paths import (
-    TraceFiles,
-    address_error,
-    address_errors,
-    duplicates,
-    is_local,
-    trace_files,
-)
-from selftime.ingest.perfetto.events import as_json
-from selftime.ingest.perfetto.messages import is_perfetto
-from selftime.ingest.ranks import identity_of, members_of
-from selftime.ingest.snapshots.pickles import join_blocks
-from selftime.ingest.snapshots.snapshot import read_snapshot
-from selftime.ingest.tables import build_trace
-from selftime.ingest.text.document import Document, is_chunked, read_documents
-from selftime.ingest.text.file_text import file_text
+from selftime.ingest.decoding_workers import open_chunk_decoder
+from selftime.ingest.job_ranks import identity_of_trace, job_members
+from selftime.ingest.ledger import is_ledger, ledger_beside, read_ledger
+from selftime.ingest.perfetto.events import kineto_json_of_perfetto
+from selftime.ingest.perfetto.protobuf_messages import is_perfetto_trace
+from selftime.ingest.snapshots.allocator_snapshot import read_snapshot
+from selftime.ingest.snapshots.plain_pickles import join_snapshot_blocks
+from selftime.ingest.text.decompressed_text import DecompressedFile
+from selftime.ingest.text.file_text_window import open_file_text
+from selftime.ingest.text.format_detection import is_pickle
 from selftime.ingest.text.hashed_file import HashedFile
-from selftime.ingest.text.no_events import no_events_reason
-from selftime.ingest.text.sniff import is_pickle
-from selftime.ingest.text.source import Source
-from selftime.ingest.text.window import TextWindow
-from selftime.ingest.workers import open_decoder
+from selftime.ingest.text.no_events_reason import no_events_reason
+from selftime.ingest.text.text_window import TextWindow
+from selftime.ingest.text.trace_parsing import ParsedTrace, is_decoded_in_chunks, parse_all_traces
+from selftime.ingest.trace_cache import TraceCache, file_stamp
+from selftime.ingest.trace_paths import (
+    TraceFiles,
+    is_existing_local_path,
+    skip_reasons_of_duplicates,
+    storage_exceptions,
+    trace_files,
+    unreadable_address_error,
+)
+from selftime.ingest.trace_tables import build_trace
 from selftime.trace import Job, Trace
 
-Progress: TypeAlias = Callable[[int, int | None], None]
+ProgressCallback: TypeAlias = Callable[[int, int | None], None]
 
-_BLOCK: Final = 1 << 20
+_FILE_READ_BLOCK_BYTES: Final = 1 << 20
 
 
 def load(
-    path: str | os.PathLike[str], *, progress: Progress | None = None, cache: bool = True
+    path: str | os.PathLike[str], *, progress: ProgressCallback | None = None, cache: bool = True
 ) -> Trace | Job:
     """Read a trace, or every trace in a folder or matched by a glob.
 
@@ -63,148 +64,174 @@ def load(
     """
     found = trace_files(path)
     if found.is_collection:
-        return _read_all(found, progress, cache=cache)
+        return _read_all_files(found, progress, cache=cache)
     [place] = found.files
     traces = read_file(place, progress=progress, cache=cache)
-    return next(iter(traces.values())) if len(traces) == 1 else _job(traces, {}, place)
+    return next(iter(traces.values())) if len(traces) == 1 else _job_of_traces(traces, {}, place)
 
 
 def read_file(
-    place: str, *, progress: Progress | None = None, cache: bool = True
+    path: str, *, progress: ProgressCallback | None = None, cache: bool = True
 ) -> dict[str, Trace]:
-    """Returns the traces in one file by path; several in one file are numbered from 1.
+    """Returns the traces in one file by path; with several, each path ends with `#` and a number.
 
     Raises:
         UnreadableTrace: The file holds no trace, or cannot be read.
     """
-    if "://" in place and not is_local(place):
-        return _numbered(_read_address(place, progress), place)
-    return _numbered(_read_file(place, progress, Cache() if cache else None), place)
+    if "://" in path and not is_existing_local_path(path):
+        return _traces_by_path(_read_remote_file(path, progress), path)
+    traces = _read_local_file(path, progress, TraceCache() if cache else None)
+    return _traces_by_path([_add_ledger_of_run(trace, path) for trace in traces], path)
 
 
-def _job(traces: dict[str, Trace], refused: dict[str, str], root: str) -> Job:
-    identities = {path: identity_of(trace) for path, trace in traces.items()}
-    twice = duplicates({path: identity.content for path, identity in identities.items()})
-    once = {path: identity for path, identity in identities.items() if path not in twice}
-    members, notes = members_of(once, root)
+def _add_ledger_of_run(trace: Trace, path: str) -> Trace:
+    """Returns a copy of a trace with the ledger (a log of all steps) from the same folder added."""
+    run = ledger_beside(path, trace.facts)
+    return replace(trace, run=run) if run.source else trace
+
+
+def _job_of_traces(traces: dict[str, Trace], skip_reasons: dict[str, str], root: str) -> Job:
+    identities = {path: identity_of_trace(trace) for path, trace in traces.items()}
+    duplicates = skip_reasons_of_duplicates(
+        {path: identity.content for path, identity in identities.items()}
+    )
+    identities_to_keep = {
+        path: identity for path, identity in identities.items() if path not in duplicates
+    }
+    members, notes = job_members(identities_to_keep, root)
     return Job(
-        MappingProxyType({path: traces[path] for path in once}),
-        MappingProxyType(refused | twice),
+        MappingProxyType({path: traces[path] for path in identities_to_keep}),
+        MappingProxyType(skip_reasons | duplicates),
         MappingProxyType(members),
         notes,
     )
 
 
-def _numbered(traces: list[Trace], place: str) -> dict[str, Trace]:
+def _traces_by_path(traces: list[Trace], path: str) -> dict[str, Trace]:
     if len(traces) == 1:
-        return {place: traces[0]}
-    return {f"{place}#{number}": trace for number, trace in enumerate(traces, 1)}
+        return {path: traces[0]}
+    return {f"{path}#{number}": trace for number, trace in enumerate(traces, 1)}
 
 
-def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> list[Trace]:
-    path = Path(place)
+def _read_local_file(
+    path: str, progress: ProgressCallback | None, cache: TraceCache | None
+) -> list[Trace]:
+    local_path = Path(path)
     try:
-        if not path.is_file():
-            why = "it is not a regular file" if path.exists() else "there is no such file or folder"
-            raise UnreadableTrace(f"`{place}` cannot be read: {why}")
-        mark = file_stamp(path)
+        if not local_path.is_file():
+            why = (
+                "it is not a regular file"
+                if local_path.exists()
+                else "there is no such file or folder"
+            )
+            raise UnreadableTrace(f"`{path}` cannot be read: {why}")
+        mark = file_stamp(local_path)
         if cache is not None:
-            known = cache.find(mark, place)
+            known = cache.find_by_file_stamp(mark, path)
             if known is not None:
                 return [known]
-        with path.open("rb") as file:
-            hashed = HashedFile(file, os.fstat(file.fileno()).st_size, place)
-            traces = _read(hashed, place, hashed.size, progress)
-        unchanged = file_stamp(path) == mark
-        grown = not unchanged and hashed.has_grown(path)
+        with local_path.open("rb") as file:
+            hashed = HashedFile(file, os.fstat(file.fileno()).st_size, path)
+            traces = _traces_in_open_file(hashed, path, hashed.size, progress)
+        unchanged = file_stamp(local_path) == mark
+        grown = not unchanged and hashed.has_grown_unchanged(local_path)
     except OSError as error:
         why = error.strerror or str(error)
-        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
+        raise UnreadableTrace(f"`{path}` cannot be read: {why}") from error
     if grown:
-        return [_growing(trace, hashed.size) for trace in traces]
+        return [_add_growing_file_fault(trace, hashed.size) for trace in traces]
     if not unchanged:
-        raise UnreadableTrace(
-            f"`{place}` changed while it was read: read it again when it is whole"
-        )
-    if cache is not None and len(traces) == 1:
-        cache.write(hashed.content(), mark, traces[0])
+        raise UnreadableTrace(f"`{path}` changed while it was read: read it again when it is whole")
+    # A ledger is small, and its tables are not in the cache.
+    if cache is not None and len(traces) == 1 and not traces[0].run.source:
+        cache.write_trace(hashed.hash_hex(), mark, traces[0])
     return traces
 
 
-def _growing(trace: Trace, size: int | None) -> Trace:
-    """Returns the trace with a fault that says its file is still being written."""
-    fault = Fault(f"the file is still growing: read up to byte {size:,}", note=False)
+def _add_growing_file_fault(trace: Trace, bytes_read: int | None) -> Trace:
+    """Returns a copy of a trace with the added fault that its file is still being written."""
+    fault = FileFault(f"the file is still growing: read up to byte {bytes_read:,}", note=False)
     return replace(trace, repairs=pl.concat([trace.repairs, fault_table([fault])]))
 
 
-def _read_address(place: str, progress: Progress | None) -> list[Trace]:
-    """Read a remote file, without the cache: its content is unknown until it is read."""
+def _read_remote_file(address: str, progress: ProgressCallback | None) -> list[Trace]:
+    """Returns the traces of a remote file, read without the disk cache."""
     try:
-        with fsspec.open(place, "rb") as file:
+        with fsspec.open(address, "rb") as file:
             size = getattr(file, "size", None)
-            return _read(HashedFile(file, size), place, size, progress)
-    except address_errors() as error:
-        raise address_error(place, error) from error
+            return _traces_in_open_file(HashedFile(file, size), address, size, progress)
+    except storage_exceptions() as error:
+        raise unreadable_address_error(address, error) from error
 
 
-def _read(file: HashedFile, place: str, size: int | None, progress: Progress | None) -> list[Trace]:
-    """Returns the traces in an open file, which is read to its end."""
+def _traces_in_open_file(
+    file: HashedFile, path: str, file_bytes: int | None, progress: ProgressCallback | None
+) -> list[Trace]:
+    """Reads an open file to its end, and returns the traces in it."""
     reader: Any = file
-    source = Source(reader, size, progress)
+    source = DecompressedFile(reader, file_bytes, progress)
     blocks = source.blocks()
     try:
         first = next(blocks, b"")
+        if is_ledger(first):
+            return [Trace(run=read_ledger(b"".join([first, *blocks]), path), source=path)]
         if is_pickle(first):
-            return [read_snapshot(join_blocks(first, blocks), place)]
-        if is_perfetto(first):
-            blocks, first = as_json(chain([first], blocks), source.faults), b""
+            return [read_snapshot(join_snapshot_blocks(first, blocks), path)]
+        if is_perfetto_trace(first):
+            blocks, first = kineto_json_of_perfetto(chain([first], blocks), source.faults), b""
             stored = None
         else:
-            stored = file_text(file, progress) if is_chunked(file.size) else None
+            stored = open_file_text(file, progress) if is_decoded_in_chunks(file.size) else None
         text = TextWindow(chain([first], blocks)) if stored is None else stored
-        with open_decoder(size) as reading:
-            documents = read_documents(text, reading)
+        with open_chunk_decoder(file_bytes) as decoder:
+            parsed_traces = parse_all_traces(text, decoder)
     except UnreadableTrace as error:
         why = source.faults[0].fault if source.faults and not source.given else error
-        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
-    found = [document for document in documents if _has_events(document)]
+        raise UnreadableTrace(f"`{path}` cannot be read: {why}") from error
+    found = [parsed for parsed in parsed_traces if _has_events(parsed)]
     if not found:
-        why = no_events_reason(documents[0], source.faults, text.offset)
-        raise UnreadableTrace(f"`{place}` cannot be read: {why}")
+        why = no_events_reason(parsed_traces[0], source.faults, text.offset)
+        raise UnreadableTrace(f"`{path}` cannot be read: {why}")
     if len(found) > 1:
-        source.faults.append(Fault(f"the file holds {len(found):,} traces: each is read by itself"))
-    while stored is None and file.read(_BLOCK):
+        source.faults.append(
+            FileFault(f"the file holds {len(found):,} traces: each is loaded as a trace of its own")
+        )
+    while stored is None and file.read(_FILE_READ_BLOCK_BYTES):
         pass
-    traces = _numbered([Trace()] * len(found), place)
+    traces = _traces_by_path([Trace()] * len(found), path)
     return [
-        build_trace(document, source.faults, name)
-        for document, name in zip(found, traces, strict=True)
+        build_trace(parsed, source.faults, name) for parsed, name in zip(found, traces, strict=True)
     ]
 
 
-def _has_events(document: Document) -> bool:
-    return any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M")
+def _has_events(parsed_trace: ParsedTrace) -> bool:
+    return any(phase for chunk in parsed_trace.chunks for phase, _ in chunk.phases if phase != "M")
 
 
-def _read_all(found: TraceFiles, progress: Progress | None, *, cache: bool) -> Job:
+def _read_all_files(
+    trace_files: TraceFiles, progress: ProgressCallback | None, *, cache: bool
+) -> Job:
     outcomes = {
-        place: read_file_or_reason(place, progress=progress, cache=cache) for place in found.files
+        path: read_file_or_reason(path, progress=progress, cache=cache)
+        for path in trace_files.files
     }
-    refused = {place: told for place, told in outcomes.items() if isinstance(told, str)}
-    read = [told for told in outcomes.values() if not isinstance(told, str)]
-    refused = dict(found.refused) | refused
+    skip_reasons = {path: outcome for path, outcome in outcomes.items() if isinstance(outcome, str)}
+    read = [outcome for outcome in outcomes.values() if not isinstance(outcome, str)]
+    skip_reasons = dict(trace_files.refused) | skip_reasons
     if not read:
-        raise found.no_trace_error(refused)
-    return _job(
-        {path: trace for traces in read for path, trace in traces.items()}, refused, found.root
+        raise trace_files.no_trace_error(skip_reasons)
+    return _job_of_traces(
+        {path: trace for traces in read for path, trace in traces.items()},
+        skip_reasons,
+        trace_files.root,
     )
 
 
 def read_file_or_reason(
-    place: str, *, progress: Progress | None = None, cache: bool = True
+    path: str, *, progress: ProgressCallback | None = None, cache: bool = True
 ) -> dict[str, Trace] | str:
-    """Returns the traces as `read_file` does, or the reason why the file holds none."""
+    """Returns the traces in one file by path, or the reason why it cannot be read."""
     try:
-        return read_file(place, progress=progress, cache=cache)
+        return read_file(path, progress=progress, cache=cache)
     except UnreadableTrace as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""Handlers of an agent's tools: each method returns the answer to one tool as Markdown."""
+"""Handles an agent's tool calls: each method returns the answer to one tool as Markdown."""
 
 import json
 from collections.abc import Mapping
@@ -7,208 +7,320 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.advice import Advice, advise, registry
-from selftime.advice.base import Evidence
-from selftime.advice.identity import chosen
+from selftime.advice import Advice, advise, rule_registry
+from selftime.advice.finding_ids import select_findings
+from selftime.advice.rule_definition import Evidence
 from selftime.compare import TABLES, compare
 from selftime.errors import UsageError
-from selftime.mcp.library import Library
-from selftime.mcp.pages import table
-from selftime.reports.advice.brief import MOST_TOKENS, as_brief
-from selftime.reports.advice.markdown import inert, quoted
-from selftime.reports.advice.queries import event_of
-from selftime.reports.advice.tokens import most_tokens
-from selftime.reports.page_data.rows import Query, prepare
+from selftime.mcp.markdown_pages import UNTRUSTED_TEXT_NOTE, markdown_table
+from selftime.mcp.trace_library import TraceLibrary
+from selftime.reports.advice.brief import MAX_ANSWER_TOKENS, as_brief
+from selftime.reports.advice.markdown import code_span, escape_markdown
+from selftime.reports.advice.queries import slice_id_of_evidence
+from selftime.reports.advice.tokens import estimate_max_tokens
+from selftime.reports.page_data.table_queries import RowQuery, prepare_table
 from selftime.schema import Column
 from selftime.sql import QueryError, query
 from selftime.trace import Trace
 from selftime.units import Unit
-from selftime.views import View, find
-from selftime.web.caches import Shelf
+from selftime.views import View, find_view
+from selftime.web.caches import SharedCache
 
-ROWS: Final = 20
-"""Default number of rows of a table."""
-MOST_ROWS: Final = 200
-_KEPT: Final = 32
-"""The most traces whose advice is cached."""
-_MOST_LISTED: Final = 400
-_TRACE: Final = (
+DEFAULT_TABLE_ROWS: Final = 20
+"""Default number of rows of a table in an answer."""
+MAX_TABLE_ROWS: Final = 200
+"""Largest number of rows of a table in an answer."""
+_MAX_CACHED_ADVICE: Final = 32
+"""Largest number of traces whose advice is cached."""
+_MAX_TRACES_IN_LIST: Final = 400
+"""Largest number of traces that one answer lists."""
+_COLUMNS_OF_TRACE_LIST: Final = (
     Column("id", pl.String, "id", "The trace's id, for the other tools."),
     Column("name", pl.String, "name", "The file."),
     Column("run", pl.String, "name", "The folder of its run."),
     Column("bytes", pl.Int64, "bytes", "The size of the file."),
 )
-_RULE: Final = (
+"""Columns of the table that the tool `list_traces` returns."""
+_COLUMNS_OF_RULE_LIST: Final = (
     Column("name", pl.String, "name", "The rule."),
     Column("title", pl.String, "sentence", "What it finds."),
+)
+"""Columns of the table that the tool `rules` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RunSection:
+    """A table of the account of a run: its title, view, options and columns, and its rows."""
+
+    title: str
+    view: str
+    options: Mapping[str, Any]
+    columns: tuple[str, ...]
+    max_rows: int
+
+
+_SECTIONS_OF_RUN: Final = (
+    _RunSection("The run", "run_summary", {}, ("metric", "text"), 20),
+    _RunSection(
+        "Its parts, which add up to the wall time",
+        "run",
+        {},
+        ("part", "what", "time", "share", "count", "file", "line"),
+        15,
+    ),
+    _RunSection(
+        "Its steps by kind",
+        "run_kinds",
+        {},
+        ("kind", "count", "median", "p95", "data_wait", "total", "slow", "excess", "file", "line"),
+        8,
+    ),
+    _RunSection(
+        "Its slowest steps",
+        "run_steps",
+        {"slow": True},
+        ("step", "kind", "time", "excess", "cause", "file", "line"),
+        8,
+    ),
+)
+"""The tables of the answer about a run."""
+_NO_LEDGER_SENTENCE: Final = (
+    "This recording has no ledger of its run; `selftime run` keeps one beside its recording."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Writes tool calls for follow-up questions about one trace, whose id is named once."""
+class ToolCallQueries:
+    """Writes as text the tool calls that an agent can make next to see details of the advice."""
 
     id: str
     trace: Trace
 
     @property
-    def names(self) -> str:
+    def name_definitions(self) -> str:
         return f'"trace": "{self.id}"'
 
-    def whole(self) -> str:
-        return _call("finding", id="RULE")
+    def full_answer_query(self) -> str:
+        return _tool_call_text("finding", id="RULE")
 
-    def values(self) -> str:
-        return _call("finding", id="all")
+    def all_numbers_query(self) -> str:
+        return _tool_call_text("finding", id="all")
 
-    def finding(self, word: str) -> str:
-        return _call("finding", id=word)
+    def finding_query(self, id_or_rule: str) -> str:
+        return _tool_call_text("finding", id=id_or_rule)
 
-    def step(self, _advice: Advice) -> str:
-        return _call("view", name="overview")
+    def typical_step_query(self, _advice: Advice) -> str:
+        return _tool_call_text("view", name="overview")
 
-    def event(self, number: int) -> str:
-        return _call("slice", id=number)
+    def account_query(self) -> str:
+        return _tool_call_text("view", name="account", options={"by": "class"})
 
-    def evidence(self, evidence: Evidence) -> str | None:
-        number = event_of(self.trace, evidence)
-        return None if number is None else self.event(number)
+    def slice_query(self, slice_id: int) -> str:
+        return _tool_call_text("slice", id=slice_id)
+
+    def evidence_query(self, evidence: Evidence) -> str | None:
+        slice_id = slice_id_of_evidence(self.trace, evidence)
+        return None if slice_id is None else self.slice_query(slice_id)
 
 
-def _call(tool: str, **given: Any) -> str:
-    return f"{tool} {json.dumps(given)}" if given else tool
+def _tool_call_text(tool: str, **arguments: Any) -> str:
+    """Returns a tool call as text: the tool's name, and its arguments as JSON."""
+    return f"{tool} {json.dumps(arguments)}" if arguments else tool
 
 
 class ToolHandlers:
-    """Answers tool calls in Markdown, each in fewer than `brief.MOST_TOKENS` tokens."""
+    """Answers tool calls in Markdown; each answer has fewer than `MAX_ANSWER_TOKENS` tokens."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: TraceLibrary) -> None:
         self.library = library
-        self._advice: Shelf[tuple[str, str], Advice] = Shelf(_KEPT, lambda _: 1)
-
-    def list_traces(self, start: int = 0) -> str:
-        listed = self.library.listed()
-        rows = pl.DataFrame(
-            {c.name: [getattr(one, c.name) for one in listed] for c in _TRACE},
-            schema={c.name: c.dtype for c in _TRACE},
+        self._advice: SharedCache[tuple[str, str], Advice] = SharedCache(
+            _MAX_CACHED_ADVICE, lambda _: 1
         )
-        return table(rows[start:][:_MOST_LISTED], _TRACE, start=start, total=len(listed))
 
-    def advise(self, trace: str) -> str:
-        found = self._advised(trace)
-        return as_brief(found, self._calls(trace, found))
+    def list_traces(self, first_row: int = 0) -> str:
+        """Returns a table of the traces that the other tools can open, from row `first_row`."""
+        listed = self.library.listed_traces()
+        rows = pl.DataFrame(
+            {c.name: [getattr(one, c.name) for one in listed] for c in _COLUMNS_OF_TRACE_LIST},
+            schema={c.name: c.dtype for c in _COLUMNS_OF_TRACE_LIST},
+        )
+        return markdown_table(
+            rows[first_row:][:_MAX_TRACES_IN_LIST],
+            _COLUMNS_OF_TRACE_LIST,
+            first_row=first_row,
+            total_rows=len(listed),
+        )
 
-    def finding(self, trace: str, word: str) -> str:
-        """Returns one finding or all results of a rule, in full or shortened to the limit."""
-        found = self._advised(trace)
-        part = found if word == "all" else chosen(found, word)
-        calls = self._calls(trace, found)
-        whole = as_brief(part, calls, whole=True)
-        return whole if _fits(whole) else as_brief(part, calls)
+    def advise(self, id_or_name: str) -> str:
+        """Returns the advice on a trace as Markdown."""
+        advice = self._advice_on(id_or_name)
+        return as_brief(advice, self._follow_up_queries(id_or_name, advice))
+
+    def finding(self, id_or_name: str, id_or_rule: str) -> str:
+        """Returns one finding, or all findings of a rule; shortened to the token limit."""
+        advice = self._advice_on(id_or_name)
+        chosen = advice if id_or_rule == "all" else select_findings(advice, id_or_rule)
+        queries = self._follow_up_queries(id_or_name, advice)
+        complete = as_brief(chosen, queries, whole=True)
+        return complete if _fits_token_limit(complete) else as_brief(chosen, queries)
 
     def view(  # noqa: PLR0913, PLR0917 - what may be asked of a table
         self,
-        trace: str,
-        name: str,
+        id_or_name: str,
+        view_name: str,
         options: Mapping[str, Any],
         columns: tuple[str, ...] = (),
         sort: str = "",
         find_text: str = "",
-        start: int = 0,
-        rows: int = ROWS,
+        first_row: int = 0,
+        max_rows: int = DEFAULT_TABLE_ROWS,
     ) -> str:
-        view = find(name[:100])
-        given = view.read({key: _word(value) for key, value in options.items()})
-        subject = self.library.open(trace)
-        whole = view(subject, **given)
-        prepared = prepare(whole, view.columns, sums=view.sums)
-        query = Query(sort=sort, find=find_text, columns=columns)
-        picked = prepared.chosen(query)
-        matching = prepared.matching(query)
-        shown = whole[matching[start:][: min(rows, MOST_ROWS)]].select(picked)
-        told = {column.name: column for column in view.columns}
-        return table(
-            shown,
-            [told[one] for one in picked],
-            start=start,
-            total=matching.len(),
-            notes=[f"Lacks {inert(lack)}." for lack in view.lacks(subject)],
+        """Returns rows of a view's table for a trace."""
+        view = find_view(view_name[:100])
+        parsed_options = view.parse_options(
+            {key: _value_as_tool_argument(value) for key, value in options.items()}
         )
+        subject = self.library.open(id_or_name)
+        complete = view(subject, **parsed_options)
+        prepared = prepare_table(complete, view.columns, sums=view.sums)
+        query = RowQuery(sort=sort, find=find_text, columns=columns)
+        column_names = prepared.selected_columns(query)
+        matching_rows = prepared.matching_rows(query)
+        shown = complete[matching_rows[first_row:][: min(max_rows, MAX_TABLE_ROWS)]].select(
+            column_names
+        )
+        columns_by_name = {column.name: column for column in view.columns}
+        return markdown_table(
+            shown,
+            [columns_by_name[column_name] for column_name in column_names],
+            first_row=first_row,
+            total_rows=matching_rows.len(),
+            notes=[f"Lacks {escape_markdown(lack)}." for lack in view.missing_data(subject)],
+        )
+
+    def run(self, id_or_name: str) -> str:
+        """Returns the account of the whole run: figures, parts, kinds of steps, slow steps."""
+        subject = self.library.open(id_or_name)
+        if not subject.run.source:
+            return _NO_LEDGER_SENTENCE
+        sections = [_run_section(subject, section) for section in _SECTIONS_OF_RUN]
+        return "\n\n".join([UNTRUSTED_TEXT_NOTE, *sections])
 
     def sql(
         self,
-        trace: str,
-        text: str,
+        id_or_name: str,
+        sql_query: str,
         views: Mapping[str, str],
         *,
-        start: int = 0,
-        rows: int = ROWS,
+        first_row: int = 0,
+        max_rows: int = DEFAULT_TABLE_ROWS,
     ) -> str:
-        subject = self.library.open(trace)
+        """Returns rows of the result of an SQL query over a trace's tables and views."""
+        subject = self.library.open(id_or_name)
         try:
-            whole = query(subject, text, views)
+            result = query(subject, sql_query, views)
         except QueryError as error:
-            raise UsageError(f"the query cannot be answered: {quoted(error.message)}") from error
-        shown = whole[start:][: min(rows, MOST_ROWS)]
-        columns = [Column(name, kind, _unit(kind), "", True) for name, kind in shown.schema.items()]
-        return table(shown, columns, start=start, total=whole.height)
+            raise UsageError(f"the query cannot be answered: {code_span(error.message)}") from error
+        shown = result[first_row:][: min(max_rows, MAX_TABLE_ROWS)]
+        columns = [
+            Column(name, dtype, _display_unit_of_dtype(dtype), "", True)
+            for name, dtype in shown.schema.items()
+        ]
+        return markdown_table(shown, columns, first_row=first_row, total_rows=result.height)
 
-    def slice(self, trace: str, number: int) -> str:
-        return self.view(trace, "slice", {"id": number}, rows=MOST_ROWS)
+    def slice(self, id_or_name: str, slice_id: int) -> str:
+        """Returns all data of one slice (operator, kernel or frame) of a trace."""
+        return self.view(id_or_name, "slice", {"id": slice_id}, max_rows=MAX_TABLE_ROWS)
 
-    def describe_view(self, name: str) -> str:
-        """Returns a view's description, options and columns; nothing comes from a trace."""
-        view = find(name[:100])
-        options = [_option(view, one) for one in view.options]
-        columns = [f"- {c.name} ({c.unit}): {c.doc}" for c in view.columns]
+    def describe_view(self, view_name: str) -> str:
+        """Returns a view's description, options and columns, without reading a trace."""
+        view = find_view(view_name[:100])
+        options = [_option_description_line(view, option_name) for option_name in view.options]
+        columns = [f"- {column.name} ({column.unit}): {column.doc}" for column in view.columns]
         return "\n".join([view.doc, "", "Options:", *(options or ["- none"]), "Columns:", *columns])
 
     def rules(self) -> str:
-        found = sorted(registry.rules().items())
+        """Returns the names and titles of all rules of the advice, as a table."""
+        rules = sorted(rule_registry.rules_by_name().items())
         rows = pl.DataFrame(
-            [(name, rule.title) for name, rule in found], schema=["name", "title"], orient="row"
+            [(name, rule.title) for name, rule in rules], schema=["name", "title"], orient="row"
         )
-        return table(rows, _RULE, start=0, total=rows.height)
+        return markdown_table(rows, _COLUMNS_OF_RULE_LIST, first_row=0, total_rows=rows.height)
 
-    def explain(self, rule: str) -> str:
-        found = registry.find(rule[:100])
-        return f"# {found.name}\n\n{found.doc}"
+    def explain(self, rule_name: str) -> str:
+        """Returns the page of a rule: what it finds, why that costs time, what to do."""
+        rule = rule_registry.find(rule_name[:100])
+        return f"# {rule.name}\n\n{rule.doc}"
 
-    def compare(self, before: str, after: str, part: str, rows: int = ROWS) -> str:
-        if part not in TABLES:
-            raise UsageError(f"there is no table `{part[:40]}`; there are {', '.join(TABLES)}")
-        found = compare(self.library.open(before), self.library.open(after))
-        whole = found.tables()[part]
-        if "difference" in whole.columns and part != "steps":
+    def compare(
+        self, before: str, after: str, table_name: str, max_rows: int = DEFAULT_TABLE_ROWS
+    ) -> str:
+        """Returns one table of the comparison of two traces."""
+        if table_name not in TABLES:
+            raise UsageError(
+                f"there is no table `{table_name[:40]}`; there are {', '.join(TABLES)}"
+            )
+        comparison = compare(self.library.open(before), self.library.open(after))
+        table = comparison.tables()[table_name]
+        if "difference" in table.columns and table_name != "steps":
             order = pl.col("difference").abs()
-            whole = whole.sort(order, descending=True, nulls_last=True, maintain_order=True)
-        shown = whole.head(min(rows, MOST_ROWS))
-        notes = [f"Differences between the recordings: {inert(note)}." for note in found.notes]
-        return table(shown, TABLES[part].columns, start=0, total=whole.height, notes=notes)
+            table = table.sort(order, descending=True, nulls_last=True, maintain_order=True)
+        shown = table.head(min(max_rows, MAX_TABLE_ROWS))
+        notes = [
+            f"Differences between the recordings: {escape_markdown(note)}."
+            for note in comparison.notes
+        ]
+        return markdown_table(
+            shown, TABLES[table_name].columns, first_row=0, total_rows=table.height, notes=notes
+        )
 
-    def _advised(self, trace: str) -> Advice:
-        key = self.library.key(trace)
-        return self._advice.get(key, lambda: advise(self.library.open(trace)))
+    def _advice_on(self, id_or_name: str) -> Advice:
+        """Returns the advice on a trace; computes it once and caches it."""
+        key = self.library.trace_cache_key(id_or_name)
+        return self._advice.get(key, lambda: advise(self.library.open(id_or_name)))
 
-    def _calls(self, trace: str, found: Advice) -> Calls:
-        return Calls(self.library.id_of(trace), found.trace or self.library.open(trace))
-
-
-def _unit(kind: pl.DataType) -> Unit:
-    return "id" if kind.is_numeric() else "text"
-
-
-def _fits(page: str) -> bool:
-    return most_tokens(page) < MOST_TOKENS
+    def _follow_up_queries(self, id_or_name: str, advice: Advice) -> ToolCallQueries:
+        """Returns an object that writes the tool calls that may follow this advice."""
+        return ToolCallQueries(
+            self.library.trace_id_of(id_or_name), advice.trace or self.library.open(id_or_name)
+        )
 
 
-def _word(value: Any) -> str:
-    """Returns a value as it would be written on a command line."""
+def _run_section(subject: Trace, section: _RunSection) -> str:
+    """Returns one table of the account of a run, in its share of the answer's tokens."""
+    view = find_view(section.view)
+    rows = view(subject, **section.options)
+    columns = [column for column in view.columns if column.name in section.columns]
+    shown = rows.head(section.max_rows).select(column.name for column in columns)
+    table = markdown_table(
+        shown,
+        columns,
+        first_row=0,
+        total_rows=rows.height,
+        token_limit=MAX_ANSWER_TOKENS // (len(_SECTIONS_OF_RUN) + 1),
+    )
+    options = " with `slow` true" if section.options else ""
+    rest = table.removeprefix(UNTRUSTED_TEXT_NOTE).strip()
+    return f"## {section.title} (view `{section.view}`{options})\n\n{rest}"
+
+
+def _display_unit_of_dtype(dtype: pl.DataType) -> Unit:
+    return "id" if dtype.is_numeric() else "text"
+
+
+def _fits_token_limit(text: str) -> bool:
+    """Returns whether a text has fewer tokens than an answer may have."""
+    return estimate_max_tokens(text) < MAX_ANSWER_TOKENS
+
+
+def _value_as_tool_argument(value: Any) -> str:
+    """Returns an option's value as text, written as on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _option(view: View[Any], name: str) -> str:
-    option = view.options[name]
-    words = option.choices or option.parts
-    takes = f"one of {', '.join(words)}" if words else ""
-    return f"- {name}: {takes or 'free'}; default {option.default!r}"
+def _option_description_line(view: View[Any], option_name: str) -> str:
+    """Returns a line about one option of a view: its choices and its default."""
+    option = view.options[option_name]
+    choices = option.choices or option.joinable_words
+    accepted = f"one of {', '.join(choices)}" if choices else ""
+    return f"- {option_name}: {accepted or 'free'}; default {option.default!r}"

@@ -1,4 +1,4 @@
-"""The tools offered to an agent: their names, parameters and handlers.
+"""Declares the tools that AI agents can call: their names, parameters and handlers.
 
 The parameters of `view` are generated from the views' own options, so a new view is available
 without a change here.
@@ -11,79 +11,89 @@ from typing import Any, Final, TypeAlias, get_args
 
 from selftime.compare import TABLES
 from selftime.errors import UsageError
-from selftime.mcp.tool_handlers import MOST_ROWS, ROWS, ToolHandlers
+from selftime.mcp.tool_handlers import DEFAULT_TABLE_ROWS, MAX_TABLE_ROWS, ToolHandlers
 from selftime.views import VIEWS, Option
 
-Schema: TypeAlias = dict[str, Any]
-_LONGEST: Final = 2000
-"""The longest text argument, in characters."""
-_FARTHEST: Final = 1 << 53
+JsonSchema: TypeAlias = dict[str, Any]
+_MAX_TEXT_ARGUMENT_CHARACTERS: Final = 2000
+"""Largest number of characters of a text argument."""
+_MAX_INTEGER_ARGUMENT: Final = 1 << 53
+"""Largest number that a tool accepts as an argument."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool: its name, description, parameters and handler."""
+class AgentTool:
+    """A tool offered to an agent: its name, description, parameters and handler."""
 
     name: str
     doc: str
-    takes: Mapping[str, Schema]
-    needs: tuple[str, ...]
-    answer: Callable[[ToolHandlers, dict[str, Any]], str]
+    parameters: Mapping[str, JsonSchema]
+    required: tuple[str, ...]
+    handler: Callable[[ToolHandlers, dict[str, Any]], str]
 
     @property
-    def schema(self) -> Schema:
-        """The parameters as JSON Schema."""
+    def schema(self) -> JsonSchema:
+        """Returns the tool's parameters as a JSON Schema."""
         return {
             "type": "object",
-            "properties": dict(self.takes),
-            "required": list(self.needs),
+            "properties": dict(self.parameters),
+            "required": list(self.required),
             "additionalProperties": False,
         }
 
 
-def call(desk: ToolHandlers, name: str, given: Mapping[str, Any]) -> str:
-    """Returns the answer of a tool.
+def call_tool(handlers: ToolHandlers, tool_name: str, arguments: Mapping[str, Any]) -> str:
+    """Runs the named tool with the given arguments, and returns its answer as Markdown.
 
     Raises:
         UsageError: There is no such tool, or its arguments are wrong.
     """
-    tool = TOOLS.get(name)
+    tool = TOOL_BY_NAME.get(tool_name)
     if tool is None:
-        raise UsageError(f"there is no tool `{name[:40]}`; there are {', '.join(TOOLS)}")
-    missing = [need for need in tool.needs if need not in given]
+        raise UsageError(
+            f"there is no tool `{tool_name[:40]}`; there are {', '.join(TOOL_BY_NAME)}"
+        )
+    missing = [parameter for parameter in tool.required if parameter not in arguments]
     if missing:
-        raise UsageError(f"`{name}` needs `{missing[0]}`; give it")
-    for key, value in given.items():
-        if key not in tool.takes:
-            raise UsageError(f"`{name}` takes no `{key[:40]}`; it takes {', '.join(tool.takes)}")
-        _check(f"`{key}` of `{name}`", value, tool.takes[key])
-    return tool.answer(desk, dict(given))
+        raise UsageError(f"`{tool_name}` needs `{missing[0]}`; give it")
+    for key, value in arguments.items():
+        if key not in tool.parameters:
+            raise UsageError(
+                f"`{tool_name}` takes no `{key[:40]}`; it takes {', '.join(tool.parameters)}"
+            )
+        _check_tool_argument(f"`{key}` of `{tool_name}`", value, tool.parameters[key])
+    return tool.handler(handlers, dict(arguments))
 
 
-def _check(what: str, value: Any, schema: Schema) -> None:
-    """Raise a UsageError for a value of the wrong type, too long or out of range."""
-    kinds = schema.get("type", ["string", "integer", "number", "boolean"])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if not any(_is_a(value, kind) for kind in kinds):
-        raise UsageError(f"{what} is not a value of type {' or '.join(kinds)}; give one")
-    if isinstance(value, str) and len(value) > _LONGEST:
-        raise UsageError(f"{what} is {len(value):,} characters long; give at most {_LONGEST:,}")
+def _check_tool_argument(argument_label: str, value: Any, schema: JsonSchema) -> None:
+    """Raises a UsageError if an argument has the wrong type, is too long or out of range."""
+    types = schema.get("type", ["string", "integer", "number", "boolean"])
+    types = [types] if isinstance(types, str) else types
+    if not any(_has_json_schema_type(value, type_) for type_ in types):
+        raise UsageError(f"{argument_label} is not a value of type {' or '.join(types)}; give one")
+    if isinstance(value, str) and len(value) > _MAX_TEXT_ARGUMENT_CHARACTERS:
+        raise UsageError(
+            f"{argument_label} is {len(value):,} characters long; "
+            f"give at most {_MAX_TEXT_ARGUMENT_CHARACTERS:,}"
+        )
     if "enum" in schema and value not in schema["enum"]:
-        raise UsageError(f"{what} is `{str(value)[:40]}`; give one of {', '.join(schema['enum'])}")
-    low, high = schema.get("minimum"), schema.get("maximum", _FARTHEST)
+        raise UsageError(
+            f"{argument_label} is `{str(value)[:40]}`; give one of {', '.join(schema['enum'])}"
+        )
+    low, high = schema.get("minimum"), schema.get("maximum", _MAX_INTEGER_ARGUMENT)
     if isinstance(value, int | float) and ((low is not None and value < low) or value > high):
-        raise UsageError(f"{what} is out of range; give {low} to {high}")
+        raise UsageError(f"{argument_label} is out of range; give {low} to {high}")
     if isinstance(value, dict):
         for key, inner in value.items():
-            known = schema["properties"].get(key) or schema["additionalProperties"]
-            if known:  # otherwise the view's own error names its options
-                _check(f"`{key[:40]}` of {what}", inner, known)
+            value_schema = schema["properties"].get(key) or schema["additionalProperties"]
+            if value_schema:  # otherwise the view's own error names its options
+                _check_tool_argument(f"`{key[:40]}` of {argument_label}", inner, value_schema)
     if isinstance(value, list):
         for inner in value:
-            _check(f"a part of {what}", inner, schema["items"])
+            _check_tool_argument(f"a part of {argument_label}", inner, schema["items"])
 
 
-_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+_PYTHON_TYPES_OF_SCHEMA: Final[dict[str, type | tuple[type, ...]]] = {
     "string": str,
     "integer": int,
     "number": (int, float),
@@ -91,133 +101,170 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "object": dict,
     "array": list,
 }
+"""Maps each type name of JSON Schema to the Python types of its values."""
 
 
-def _is_a(value: Any, kind: str) -> bool:
+def _has_json_schema_type(value: Any, schema_type: str) -> bool:
+    """Returns whether a value has the given JSON Schema type, such as `integer`."""
     if isinstance(value, bool):
-        return kind == "boolean"
-    return isinstance(value, _TYPES[kind])
+        return schema_type == "boolean"
+    return isinstance(value, _PYTHON_TYPES_OF_SCHEMA[schema_type])
 
 
-def _options() -> Schema:
-    """Returns the schema of every option of every view, with the views that take it."""
-    found: dict[str, list[tuple[str, Option]]] = {}
+def _json_schemas_of_view_options() -> JsonSchema:
+    """Returns {option name: JSON Schema} for all options of all views, naming their views."""
+    options_by_name: dict[str, list[tuple[str, Option]]] = {}
     for view in VIEWS.values():
         for option in view.options.values():
-            found.setdefault(option.name, []).append((view.name, option))
-    return {name: _option(several) for name, several in sorted(found.items())}
+            options_by_name.setdefault(option.name, []).append((view.name, option))
+    return {
+        name: _json_schema_of_option(views_and_options)
+        for name, views_and_options in sorted(options_by_name.items())
+    }
 
 
-def _option(several: list[tuple[str, Option]]) -> Schema:
-    views = ", ".join(view for view, _ in several)
-    kinds = sorted({kind for _, option in several for kind in _kinds(option)})
-    told: Schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "description": f"Of {views}."}
-    if all(option.choices for _, option in several):
-        told["enum"] = sorted({word for _, option in several for word in option.choices})
-    return told
+def _json_schema_of_option(views_and_options: list[tuple[str, Option]]) -> JsonSchema:
+    """Returns the JSON Schema of an option that one or more views accept."""
+    views = ", ".join(view for view, _ in views_and_options)
+    types = sorted(
+        {type_ for _, option in views_and_options for type_ in _json_schema_types(option)}
+    )
+    schema: JsonSchema = {
+        "type": types[0] if len(types) == 1 else types,
+        "description": f"Of {views}.",
+    }
+    if all(option.choices for _, option in views_and_options):
+        schema["enum"] = sorted(
+            {choice for _, option in views_and_options for choice in option.choices}
+        )
+    return schema
 
 
-def _kinds(option: Option) -> list[str]:
+def _json_schema_types(option: Option) -> list[str]:
+    """Returns the JSON Schema types, such as `integer`, that an option of a view accepts."""
     if option.choices:
         return ["string"]
     names = {bool: "boolean", int: "integer", float: "number", str: "string"}
-    kinds = [kind for kind in get_args(option.type) or (option.type,) if kind is not NoneType]
-    return [names[kind] for kind in kinds]
+    types = [type_ for type_ in get_args(option.type) or (option.type,) if type_ is not NoneType]
+    return [names[type_] for type_ in types]
 
 
-_TRACE: Final = {"type": "string", "description": "An id of `list_traces`, or a file's name."}
-_START: Final = {"type": "integer", "minimum": 0, "description": "The first row, from 0."}
-_ROWS: Final = {
+_TRACE_ARGUMENT_SCHEMA: Final = {
+    "type": "string",
+    "description": "An id of `list_traces`, or a file's name.",
+}
+"""JSON Schema of a tool's parameter that names a trace."""
+_FIRST_ROW_ARGUMENT_SCHEMA: Final = {
+    "type": "integer",
+    "minimum": 0,
+    "description": "The first row, from 0.",
+}
+"""JSON Schema of a tool's parameter for the number of the first row to return."""
+_MAX_ROWS_ARGUMENT_SCHEMA: Final = {
     "type": "integer",
     "minimum": 1,
-    "maximum": MOST_ROWS,
-    "description": f"Rows at most; {ROWS} if not given.",
+    "maximum": MAX_TABLE_ROWS,
+    "description": f"Rows at most; {DEFAULT_TABLE_ROWS} if not given.",
 }
-_VIEW: Final = {"type": "string", "enum": sorted(VIEWS)}
+"""JSON Schema of a tool's parameter for the largest number of rows to return."""
+_VIEW_NAME_ARGUMENT_SCHEMA: Final = {"type": "string", "enum": sorted(VIEWS)}
+"""JSON Schema of a tool's parameter that names a view."""
 
 
-def _view(desk: ToolHandlers, given: dict[str, Any]) -> str:
-    return desk.view(
-        given["trace"],
-        given["name"],
-        given.get("options", {}),
-        columns=tuple(given.get("columns", ())),
-        sort=given.get("sort", ""),
-        find_text=given.get("find", ""),
-        start=given.get("from", 0),
-        rows=given.get("rows", ROWS),
+def _call_view_handler(handlers: ToolHandlers, arguments: dict[str, Any]) -> str:
+    """Returns the answer of the tool `view` to its arguments."""
+    return handlers.view(
+        arguments["trace"],
+        arguments["name"],
+        arguments.get("options", {}),
+        columns=tuple(arguments.get("columns", ())),
+        sort=arguments.get("sort", ""),
+        find_text=arguments.get("find", ""),
+        first_row=arguments.get("from", 0),
+        max_rows=arguments.get("rows", DEFAULT_TABLE_ROWS),
     )
 
 
-_ALL: Final = (
-    Tool(
+_AGENT_TOOLS: Final = (
+    AgentTool(
         "list_traces",
         "Lists the recordings that the other tools can open. Begin here.",
-        {"from": _START},
+        {"from": _FIRST_ROW_ARGUMENT_SCHEMA},
         (),
-        lambda desk, given: desk.list_traces(given.get("from", 0)),
+        lambda handlers, arguments: handlers.list_traces(arguments.get("from", 0)),
     ),
-    Tool(
+    AgentTool(
         "advise",
         "What to change in the recorded program, ranked by the time saved per step; what "
         "was checked and is not worth changing; what the recording cannot show.",
-        {"trace": _TRACE},
+        {"trace": _TRACE_ARGUMENT_SCHEMA},
         ("trace",),
-        lambda desk, given: desk.advise(given["trace"]),
+        lambda handlers, arguments: handlers.advise(arguments["trace"]),
     ),
-    Tool(
+    AgentTool(
+        "run",
+        "What the whole run spent its wall time on: its parts, kinds of steps and slow steps.",
+        {"trace": _TRACE_ARGUMENT_SCHEMA},
+        ("trace",),
+        lambda handlers, arguments: handlers.run(arguments["trace"]),
+    ),
+    AgentTool(
         "finding",
         "One finding in full, with the events that it was measured on; or all results of a rule.",
         {
-            "trace": _TRACE,
+            "trace": _TRACE_ARGUMENT_SCHEMA,
             "id": {"type": "string", "description": "A finding's id, a rule, or `all`."},
         },
         ("trace", "id"),
-        lambda desk, given: desk.finding(given["trace"], given["id"]),
+        lambda handlers, arguments: handlers.finding(arguments["trace"], arguments["id"]),
     ),
-    Tool(
+    AgentTool(
         "view",
         "One table of a recording. Times are nanoseconds. `describe_view` lists its options.",
         {
-            "trace": _TRACE,
-            "name": _VIEW,
-            "options": {"type": "object", "properties": _options(), "additionalProperties": False},
+            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "name": _VIEW_NAME_ARGUMENT_SCHEMA,
+            "options": {
+                "type": "object",
+                "properties": _json_schemas_of_view_options(),
+                "additionalProperties": False,
+            },
             "columns": {"type": "array", "items": {"type": "string"}, "description": "Only these."},
             "sort": {"type": "string", "description": "A column; `-` before it: largest first."},
             "find": {"type": "string", "description": "Only rows of which a text contains this."},
-            "from": _START,
-            "rows": _ROWS,
+            "from": _FIRST_ROW_ARGUMENT_SCHEMA,
+            "rows": _MAX_ROWS_ARGUMENT_SCHEMA,
         },
         ("trace", "name"),
-        _view,
+        _call_view_handler,
     ),
-    Tool(
+    AgentTool(
         "describe_view",
         "The description, options and columns of a table.",
-        {"name": _VIEW},
+        {"name": _VIEW_NAME_ARGUMENT_SCHEMA},
         ("name",),
-        lambda desk, given: desk.describe_view(given["name"]),
+        lambda handlers, arguments: handlers.describe_view(arguments["name"]),
     ),
-    Tool(
+    AgentTool(
         "slice",
         "All of one event, by its id: times, line, arguments, launch, parents, children, kernels.",
-        {"trace": _TRACE, "id": {"type": "integer", "minimum": 0}},
+        {"trace": _TRACE_ARGUMENT_SCHEMA, "id": {"type": "integer", "minimum": 0}},
         ("trace", "id"),
-        lambda desk, given: desk.slice(given["trace"], given["id"]),
+        lambda handlers, arguments: handlers.slice(arguments["trace"], arguments["id"]),
     ),
-    Tool(
+    AgentTool(
         "explain",
         "The page of a rule of the advice: what it finds, why that costs time, what to do.",
         {"rule": {"type": "string"}},
         ("rule",),
-        lambda desk, given: desk.explain(given["rule"]),
+        lambda handlers, arguments: handlers.explain(arguments["rule"]),
     ),
-    Tool(
+    AgentTool(
         "sql",
         "An SQL query over every table and view of a recording: `show tables` lists them. "
         "Times are nanoseconds, sizes bytes.",
         {
-            "trace": _TRACE,
+            "trace": _TRACE_ARGUMENT_SCHEMA,
             "query": {"type": "string", "description": "It begins with `select` or `with`."},
             "views": {
                 "type": "object",
@@ -226,34 +273,40 @@ _ALL: Final = (
                 "description": "Views with options, by a name for the query: "
                 '{"shapes": "operators by=shape"}.',
             },
-            "from": _START,
-            "rows": _ROWS,
+            "from": _FIRST_ROW_ARGUMENT_SCHEMA,
+            "rows": _MAX_ROWS_ARGUMENT_SCHEMA,
         },
         ("trace", "query"),
-        lambda desk, given: desk.sql(
-            given["trace"],
-            given["query"],
-            given.get("views", {}),
-            start=given.get("from", 0),
-            rows=given.get("rows", ROWS),
+        lambda handlers, arguments: handlers.sql(
+            arguments["trace"],
+            arguments["query"],
+            arguments.get("views", {}),
+            first_row=arguments.get("from", 0),
+            max_rows=arguments.get("rows", DEFAULT_TABLE_ROWS),
         ),
     ),
-    Tool("rules", "Lists the rules of the advice.", {}, (), lambda desk, _: desk.rules()),
-    Tool(
+    AgentTool(
+        "rules", "Lists the rules of the advice.", {}, (), lambda handlers, _: handlers.rules()
+    ),
+    AgentTool(
         "compare",
         "What changed per step from one recording to another: after minus before.",
         {
-            "before": _TRACE,
-            "after": _TRACE,
+            "before": _TRACE_ARGUMENT_SCHEMA,
+            "after": _TRACE_ARGUMENT_SCHEMA,
             "part": {"type": "string", "enum": list(TABLES), "description": "Which table."},
-            "rows": _ROWS,
+            "rows": _MAX_ROWS_ARGUMENT_SCHEMA,
         },
         ("before", "after"),
-        lambda desk, given: desk.compare(
-            given["before"], given["after"], given.get("part", "steps"), given.get("rows", ROWS)
+        lambda handlers, arguments: handlers.compare(
+            arguments["before"],
+            arguments["after"],
+            arguments.get("part", "steps"),
+            arguments.get("rows", DEFAULT_TABLE_ROWS),
         ),
     ),
 )
+"""All tools, in the order in which they are listed to an agent."""
 
-TOOLS: Final = {tool.name: tool for tool in _ALL}
-"""Every tool, by name."""
+TOOL_BY_NAME: Final = {tool.name: tool for tool in _AGENT_TOOLS}
+"""Every tool offered to an agent, by its name."""

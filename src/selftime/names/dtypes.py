@@ -1,9 +1,9 @@
-"""Interpret dtypes: `Input type` has the C++ names, arguments have `c10::ScalarType` numbers."""
+"""Interprets names and numbers of dtypes in a trace: C++ names, and `c10::ScalarType` numbers."""
 
 import re
 from typing import Final
 
-DTYPE_SIZES: Final = {
+DTYPE_SIZES_IN_BYTES: Final = {
     "bool": 1,
     "uint8": 1,
     "int8": 1,
@@ -22,9 +22,9 @@ DTYPE_SIZES: Final = {
     "complex64": 8,
     "complex128": 16,
 }
-"""Bytes per element by the dtype's Python name; all 8-bit floats are `float8`."""
+"""Maps a dtype's Python name to its bytes per element; all 8-bit floats are `float8`."""
 
-_WRITTEN: Final = {
+_PYTHON_DTYPE_OF_CPP_NAME: Final = {
     "bool": "bool",
     "unsigned char": "uint8",
     "signed char": "int8",
@@ -53,8 +53,9 @@ _WRITTEN: Final = {
     "complex<float>": "complex64",
     "complex<double>": "complex128",
 }
+"""Maps C++ names of dtypes in `Input type` to Python dtype names."""
 
-_NUMBERED: Final = {
+_DTYPE_BY_SCALAR_TYPE_NUMBER: Final = {
     0: "uint8",
     1: "int8",
     2: "int16",
@@ -73,48 +74,49 @@ _NUMBERED: Final = {
     25: "float8",
     26: "float8",
 }
-"""Python dtype names by their number in `c10::ScalarType` (c10/core/ScalarType.h)."""
+"""Maps a number of `c10::ScalarType` to the Python dtype name (c10/core/ScalarType.h)."""
 
 
-def dtype_name(written: str) -> str | None:
-    """Returns the Python dtype of a tensor in `Input type`; None if it is not a tensor.
+def dtype_name(cpp_name: str) -> str | None:
+    """Returns the torch dtype name of a C++ type name; None if the type is not a tensor's.
 
     >>> dtype_name("c10::BFloat16"), dtype_name("long int"), dtype_name("ScalarList")
     ('bfloat16', 'int64', None)
     """
-    return _WRITTEN.get(written.removeprefix("c10::"))
+    return _PYTHON_DTYPE_OF_CPP_NAME.get(cpp_name.removeprefix("c10::"))
 
 
-def dtype_of_number(number: int) -> str | None:
-    """Returns the dtype with this `c10::ScalarType` number; None if unknown.
+def dtype_of_scalar_type_number(number: int) -> str | None:
+    """Returns the name of the dtype with this `c10::ScalarType` number; None if unknown.
 
-    >>> dtype_of_number(15), dtype_of_number(99)
+    >>> dtype_of_scalar_type_number(15), dtype_of_scalar_type_number(99)
     ('bfloat16', None)
     """
-    return _NUMBERED.get(number)
+    return _DTYPE_BY_SCALAR_TYPE_NUMBER.get(number)
 
 
-_OF_LISTS: Final = re.compile(
+_LIST_KERNEL_DTYPE: Final = re.compile(
     r"(?:multi_tensor_apply_kernel<.*?Functor|CatArrayBatchedCopy\w*)"
     r"<(?:[\w:() ]*OpaqueType<(?P<size>\d+)u?>|(?P<first>[^,<>]+(?:<[^<>]*>)?))"
     r", ?(?P<second>[^,<>]+)"
 )
+"""Matches the dtypes in the template arguments of a kernel that processes lists of tensors."""
 
 
-def element_size(kernel: str) -> int | None:
-    """Returns the bytes per element of a multi-tensor kernel, from its name; None if unknown.
+def kernel_element_size(kernel_name: str) -> int | None:
+    """Returns a multi-tensor or `cat` kernel's bytes per element, from its name; None if unknown.
 
-    >>> element_size("multi_tensor_apply_kernel<TensorListMetadata<1>, UnaryOpFunctor<float, 1> >")
+    >>> kernel_element_size("multi_tensor_apply_kernel<List<1>, UnaryOpFunctor<float, 1> >")
     4
-    >>> element_size("CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3, 64, 64>")
+    >>> kernel_element_size("CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3, 64>")
     2
-    >>> element_size("multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<int, long, 2> >")
+    >>> kernel_element_size("multi_tensor_apply_kernel<List<2>, CopyFunctor<int, long, 2> >")
     """
-    found = _OF_LISTS.search(kernel)
+    found = _LIST_KERNEL_DTYPE.search(kernel_name)
     if found is None:
         return None
     if found["size"]:
         return int(found["size"])
     dtype, converted = dtype_name(found["first"]), dtype_name(found["second"])
     is_index = "CatArray" in found[0]
-    return None if dtype is None or (converted and not is_index) else DTYPE_SIZES[dtype]
+    return None if dtype is None or (converted and not is_index) else DTYPE_SIZES_IN_BYTES[dtype]

@@ -1,25 +1,35 @@
-"""Nesting of slices: parents, depths and self times.
+"""Computes the parent, depth and self time of each slice of a track.
 
 A slice's parent is the innermost slice of its track that contains it. Its self time is the time in
 which it is the innermost, that is the latest begun of the open slices. So the self times of a track
 add up to the union of its slices, whether they nest or cross. Where slices nest, self time is the
 duration minus the durations of the children.
 
-Slices that begin or end up to `ROUNDING_NS` outside a neighbour do so by rounding, and are clipped.
+Slices that begin or end up to `MAX_ROUNDING_CROSSING_NS` outside a neighbour do so
+by rounding, and are clipped.
 Slices that cross by more are kept as they are.
 """
 
-from selftime.nesting.crossings import NONE, ROUNDING_NS, Nesting, crosses_nothing
-from selftime.nesting.innermost import innermost_at, innermost_on, nearest
-from selftime.nesting.nest import nest
+from selftime.nesting.innermost_slices import (
+    innermost_slice_at,
+    innermost_slice_on_tracks,
+    nearest_ancestor,
+)
+from selftime.nesting.slice_crossings import (
+    MAX_ROUNDING_CROSSING_NS,
+    NO_SLICE,
+    Nesting,
+    crosses_no_slice,
+)
+from selftime.nesting.slice_nesting import nest_slices
 
 __all__ = [
-    "NONE",
-    "ROUNDING_NS",
+    "MAX_ROUNDING_CROSSING_NS",
+    "NO_SLICE",
     "Nesting",
-    "crosses_nothing",
-    "innermost_at",
-    "innermost_on",
-    "nearest",
-    "nest",
+    "crosses_no_slice",
+    "innermost_slice_at",
+    "innermost_slice_on_tracks",
+    "nearest_ancestor",
+    "nest_slices",
 ]

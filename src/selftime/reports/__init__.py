@@ -1,1 +1,1 @@
-"""Reports: tables and findings as bytes, for people and for other programs."""
+"""Writes tables, findings and other results as text, JSON, HTML and further file formats."""

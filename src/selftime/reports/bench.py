@@ -1,4 +1,4 @@
-"""What a bench found, for a terminal, programs and a pull request."""
+"""Writes a benchmark of a program before and after a change as text, JSON or Markdown."""
 
 from textwrap import fill
 from typing import Final
@@ -7,141 +7,170 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime import units
-from selftime.bench.result import Bench, Bounds, Metric, ProgramTimes, Run, Stop
-from selftime.reports.advice.markdown import inert, quoted
-from selftime.reports.plain import cut_middle, plain
-from selftime.reports.terminal import sheet
+from selftime.bench.result import (
+    Bench,
+    BenchMetric,
+    EstimateWithInterval,
+    ProgramRun,
+    ProgramTimes,
+    StopReason,
+)
+from selftime.reports.advice.markdown import code_span, escape_markdown
+from selftime.reports.plain import cut_text_middle, plain
+from selftime.reports.terminal import render_as_text
 
-_LONGEST: Final = 200
-"""Columns of a program's words."""
-_MANY: Final = 10
-"""Times as fast from which one digit less is written."""
+_MAX_COMMAND_CHARACTERS: Final = 200
+"""Largest number of characters of a program's command line; a longer one loses its middle."""
+_MIN_RATIO_WITH_ONLY_TWO_DECIMALS: Final = 10
+"""Smallest ratio that is written with two decimals instead of three."""
 
 
-def as_text(found: Bench, *, width: int = 80, colour: bool = False) -> str:
-    """The speed-up, what each program takes, what stopped the rounds, what limits the answer."""
+def as_text(bench: Bench, *, width: int = 80, colour: bool = False) -> str:
+    """Returns a benchmark's result as text: speed-up, times, why the benchmark stopped, notes."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row("", *_columns(found), style="dim")
-    for name, side in (("before", found.before), ("after", found.after)):
-        table.add_row(name, *_row(found, side, _runs(found, name)))
-    parts: list[Text | Table] = [Text(headline(found), style="bold"), Text(), table, Text()]
-    page = sheet(*parts, width=width, colour=colour)
-    told = [*_sentences(found), *(f"- {note}" for note in _limits(found))]
-    told += [f"{name:6}  {_words(side)}" for name, side in _sides(found)]
-    lines = (fill(plain(one), width, subsequent_indent="  ") for one in told)
+    table.add_row("", *_times_table_column_titles(bench), style="dim")
+    for name, program in (("before", bench.before), ("after", bench.after)):
+        table.add_row(
+            name,
+            *_times_table_cells_of_program(
+                bench, program, _runs_before_or_after_change(bench, name)
+            ),
+        )
+    parts: list[Text | Table] = [Text(bench_headline(bench), style="bold"), Text(), table, Text()]
+    page = render_as_text(*parts, width=width, colour=colour)
+    sentences = [*_result_sentences(bench), *(f"- {note}" for note in _bench_notes(bench))]
+    sentences += [
+        f"{name:6}  {_program_command_line_text(program)}"
+        for name, program in _before_and_after_with_names(bench)
+    ]
+    lines = (fill(plain(sentence), width, subsequent_indent="  ") for sentence in sentences)
     return page + "\n".join(lines) + "\n"
 
 
-def as_markdown(found: Bench) -> str:
-    """A verdict, a table and what limits them, for a pull request."""
-    columns = _columns(found)
-    lines = [f"**{headline(found)}**", ""]
+def as_markdown(bench: Bench) -> str:
+    """Returns a benchmark's speed-up, times and notes as Markdown, for a pull request."""
+    columns = _times_table_column_titles(bench)
+    lines = [f"**{bench_headline(bench)}**", ""]
     lines += [f"| | {' | '.join(columns)} | program |", "|---" * (len(columns) + 2) + "|"]
-    for name, side in _sides(found):
-        row = " | ".join(_row(found, side, _runs(found, name)))
-        lines.append(f"| {name} | {row} | {quoted(_words(side))} |")
-    for one in _sentences(found):
-        lines += ["", inert(one)]
-    notes = _limits(found)
-    lines += ["", *(f"- {inert(note)}" for note in notes)] if notes else []
+    for name, program in _before_and_after_with_names(bench):
+        row = " | ".join(
+            _times_table_cells_of_program(bench, program, _runs_before_or_after_change(bench, name))
+        )
+        lines.append(f"| {name} | {row} | {code_span(_program_command_line_text(program))} |")
+    for sentence in _result_sentences(bench):
+        lines += ["", escape_markdown(sentence)]
+    notes = _bench_notes(bench)
+    lines += ["", *(f"- {escape_markdown(note)}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
 
 
-def as_json(found: Bench) -> str:
-    """`selftime.bench/1` (docs/formats.md)."""
-    return found.to_json()
+def as_json(bench: Bench) -> str:
+    """Returns a benchmark in the JSON form `selftime.bench/1` (docs/formats.md)."""
+    return bench.to_json()
 
 
-def headline(found: Bench) -> str:
-    """What is told of the speed-up, in a line."""
-    said = {"faster": "Faster", "slower": "Slower", "not told": "No difference is told"}
-    return f"{said[found.state]}: {_times(found.speedup)} as fast{_interval(found.speedup)}"
+def bench_headline(bench: Bench) -> str:
+    """Returns whether the program became faster, and how many times as fast, in one line."""
+    state_texts = {"faster": "Faster", "slower": "Slower", "not told": "No clear difference"}
+    state, interval = state_texts[bench.state], _ratio_interval_in_brackets(bench.speedup)
+    return f"{state}: {_speedup_estimate_text(bench.speedup)} as fast{interval}"
 
 
-def _times(speedup: Bounds) -> str:
-    return f"{_ratio(speedup.estimate)} times"
+def _speedup_estimate_text(speedup: EstimateWithInterval) -> str:
+    return f"{_ratio_text(speedup.estimate)} times"
 
 
-def _interval(bounds: Bounds) -> str:
+def _ratio_interval_in_brackets(bounds: EstimateWithInterval) -> str:
     if bounds.low is None or bounds.high is None:
         return " (interval unknown)"
-    return f" ({_ratio(bounds.low)} to {_ratio(bounds.high)}, 95 %)"
+    return f" ({_ratio_text(bounds.low)} to {_ratio_text(bounds.high)}, 95 %)"
 
 
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value >= _MANY else f"{value:.3f}"
+def _ratio_text(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= _MIN_RATIO_WITH_ONLY_TWO_DECIMALS else f"{ratio:.3f}"
 
 
-def _sides(found: Bench) -> tuple[tuple[str, ProgramTimes], ...]:
-    return ("before", found.before), ("after", found.after)
+def _before_and_after_with_names(bench: Bench) -> tuple[tuple[str, ProgramTimes], ...]:
+    """Returns two pairs (name, times): the program before and after the change."""
+    return ("before", bench.before), ("after", bench.after)
 
 
-def _runs(found: Bench, name: str) -> list[Run]:
-    return [one.before if name == "before" else one.after for one in found.rounds]
+def _runs_before_or_after_change(bench: Bench, program: str) -> list[ProgramRun]:
+    """Returns all runs of one version of the program: before or after the change."""
+    return [
+        bench_round.before if program == "before" else bench_round.after
+        for bench_round in bench.rounds
+    ]
 
 
-def _words(side: ProgramTimes) -> str:
-    return cut_middle(plain(side.program), _LONGEST)
+def _program_command_line_text(program: ProgramTimes) -> str:
+    """Returns a program's command line without control characters, shortened in the middle."""
+    return cut_text_middle(plain(program.program), _MAX_COMMAND_CHARACTERS)
 
 
-def _columns(found: Bench) -> list[str]:
-    if found.metric is Metric.process:
+def _times_table_column_titles(bench: Bench) -> list[str]:
+    """Returns the column titles of the table of step times and process times."""
+    if bench.metric is BenchMetric.process:
         return ["whole process", "middle half of rounds"]
     return ["step", "middle half of rounds", "steps a run", "whole process"]
 
 
-def _row(found: Bench, side: ProgramTimes, runs: list[Run]) -> list[str]:
-    low, high = _ms(side.low_ms), _ms(side.high_ms)
-    row = [_ms(side.median_ms), f"{low} to {high}"]
-    if found.metric is Metric.process:
-        return row
+def _times_table_cells_of_program(
+    bench: Bench, program: ProgramTimes, runs: list[ProgramRun]
+) -> list[str]:
+    """Returns one program's table row: median times, how much they vary, and numbers of steps."""
+    low, high = _milliseconds_text(program.low_ms), _milliseconds_text(program.high_ms)
+    cells = [_milliseconds_text(program.median_ms), f"{low} to {high}"]
+    if bench.metric is BenchMetric.process:
+        return cells
     steps = sorted(run.steps for run in runs)[len(runs) // 2]
-    out = sorted(run.warm_up + run.unlike for run in runs)[len(runs) // 2]
-    return [*row, f"{steps:,} ({out:,} left out)", _ms(side.process_ms)]
+    left_out = sorted(run.warm_up + run.unlike for run in runs)[len(runs) // 2]
+    return [*cells, f"{steps:,} ({left_out:,} left out)", _milliseconds_text(program.process_ms)]
 
 
-def _ms(value: float) -> str:
-    return units.time_text(value * 1e6)
+def _milliseconds_text(milliseconds: float) -> str:
+    return units.time_text(milliseconds * 1e6)
 
 
-def _sentences(found: Bench) -> list[str]:
-    """What is saved, of the whole process, and what stopped the rounds."""
-    unit = "a step" if found.metric is Metric.step else "a process"
-    saved = found.saved_ms
-    ends = "interval unknown"
+def _result_sentences(bench: Bench) -> list[str]:
+    """Returns sentences: time saved, speed-up of whole processes, why the benchmark stopped."""
+    unit = "a step" if bench.metric is BenchMetric.step else "a process"
+    saved = bench.saved_ms
+    interval = "interval unknown"
     if saved.low is not None and saved.high is not None:
-        ends = f"{_ms(saved.low)} to {_ms(saved.high)}, 95 %"
-    told = [f"Saved: {_ms(saved.estimate)} {unit} ({ends})."]
-    if found.metric is Metric.step:
-        share = found.before.process_ms / found.after.process_ms
-        told.append(f"Whole processes, by their medians: {_ratio(share)} times as fast.")
-    count = len(found.rounds)
-    rounds = f"{count} round{'' if count == 1 else 's'} in {found.seconds:.0f} s"
-    return [*told, f"Stopped after {rounds}: {_stopped(found)}."]
+        interval = f"{_milliseconds_text(saved.low)} to {_milliseconds_text(saved.high)}, 95 %"
+    sentences = [f"Saved: {_milliseconds_text(saved.estimate)} {unit} ({interval})."]
+    if bench.metric is BenchMetric.step:
+        ratio = bench.before.process_ms / bench.after.process_ms
+        sentences.append(f"Whole processes, by their medians: {_ratio_text(ratio)} times as fast.")
+    count = len(bench.rounds)
+    rounds = f"{count} round{'' if count == 1 else 's'} in {bench.seconds:.0f} s"
+    return [*sentences, f"Stopped after {rounds}: {_stop_reason_sentence(bench)}."]
 
 
-def _stopped(found: Bench) -> str:
-    asked = f"±{units.share_text(found.precision)}"
-    why = {
-        Stop.precise: f"the interval is within {asked}",
-        Stop.rounds: f"`--max-rounds` is reached before {asked}",
-        Stop.time: f"`--max-seconds` is reached before {asked}",
-        Stop.interrupted: "interrupted",
-        Stop.failed: "a program failed",
-    }[found.stop]
-    reached = "" if found.reached is None else f", it reaches ±{units.share_text(found.reached)}"
-    return f"{why}{reached}"
+def _stop_reason_sentence(bench: Bench) -> str:
+    """Returns why the benchmark stopped, and the precision that it reached, as text."""
+    precision = f"±{units.share_text(bench.precision)}"
+    reason = {
+        StopReason.precise: f"the interval is within {precision}",
+        StopReason.rounds: f"`--max-rounds` is reached before {precision}",
+        StopReason.time: f"`--max-seconds` is reached before {precision}",
+        StopReason.interrupted: "interrupted",
+        StopReason.failed: "a program failed",
+    }[bench.stop]
+    reached = "" if bench.reached is None else f", it reaches ±{units.share_text(bench.reached)}"
+    return f"{reason}{reached}"
 
 
-def _limits(found: Bench) -> list[str]:
-    """The notes, and where it is not precise, how many rounds might be enough."""
-    notes = list(found.notes)
-    if found.stop in (Stop.rounds, Stop.time) and found.reached is not None:
-        needed = len(found.rounds) * (found.reached / found.precision) ** 2
+def _bench_notes(bench: Bench) -> list[str]:
+    """Returns notes on the result; if imprecise, also the number of repetitions it would need."""
+    notes = list(bench.notes)
+    if bench.stop in (StopReason.rounds, StopReason.time) and bench.reached is not None:
+        rounds = len(bench.rounds) * (bench.reached / bench.precision) ** 2
         notes.insert(
             0,
-            "the machine is too noisy to tell it as precisely as asked: about "
-            f"{units.count_text(needed)} rounds would; end what else runs, make the programs run "
-            "for longer, or ask for less with `--precision`",
+            "times on this machine vary too much for this precision: about "
+            f"{units.count_text(rounds)} rounds would reach it; end other programs, make the "
+            "programs run for longer, or choose a lower precision with `--precision`",
         )
     return notes

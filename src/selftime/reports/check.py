@@ -1,4 +1,4 @@
-"""What a check found, for a terminal, programs, a pull request, annotations and test reports."""
+"""Writes as text, JSON or XML whether a recording's measures, such as step time, keep limits."""
 
 import json
 from dataclasses import asdict
@@ -12,165 +12,224 @@ from rich.text import Text
 
 from selftime import units
 from selftime._version import __version__
-from selftime.compare.check import Check, Line, MeasureCheck
-from selftime.compare.measures import MEASURES
+from selftime.compare.limit_checks import RecordingCheck
+from selftime.compare.measure_check import ContributingLine, MeasureCheck
+from selftime.compare.run_figures import run_measure
+from selftime.compare.step_measures import MEASURES
 from selftime.reports.advice import wording
-from selftime.reports.advice.markdown import inert, quoted
-from selftime.reports.advice.sarif import artifact_of
+from selftime.reports.advice.markdown import code_span, escape_markdown
+from selftime.reports.advice.sarif import artifact_location
 from selftime.reports.plain import plain
-from selftime.reports.terminal import sheet
+from selftime.reports.terminal import render_as_text
+from selftime.run import Run
 
 FORMAT: Final = "selftime.check/1"
-"""The name and version of the JSON form."""
+"""Name and version of the JSON form of a check."""
 
-_SAID: Final = {
+_CHECK_STATE_SENTENCES: Final = {
     "within": "All measures are within their limits",
     "over": "A limit is exceeded",
     "unknown": "Some measures cannot be judged",
 }
+"""Sentence for each result of a check: all within limits, some over, or unknown."""
 
 
-def as_text(found: Check, *, width: int = 80, colour: bool = False, root: str | None = None) -> str:
-    """The verdict, a row for each measure, the lines behind what is over.
+def as_text(
+    check: RecordingCheck, *, width: int = 80, colour: bool = False, root: str | None = None
+) -> str:
+    """Returns a check as text: result, one row per measure, and the lines behind exceeded limits.
 
-    Here and below, files that lie below `root` are named as seen from there.
+    Here and below, paths of files below `root` are relative to it.
     """
-    head = Text(f"{_SAID[found.state]}: {_counted(found)}", style="bold")
+    heading = Text(
+        f"{_CHECK_STATE_SENTENCES[check.state]}: {_measures_by_state_text(check)}", style="bold"
+    )
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_row("", "measure", "step", "limit", "", style="dim")
-    for one in found.checked:
-        table.add_row(one.state, one.measure, *_figures(one), one.against)
-    parts: list[Text | Table] = [head, Text(), table]
-    for one in found.checked:
-        if one.why:
-            parts.append(Text(f"\n{one.measure} against the {one.against}: {plain(one.why)}"))
-        if one.lines:
-            parts.append(Text(f"\n{one.measure} is spent most on"))
-            parts += [Text(f"  {_line(line, root)}") for line in one.lines]
-    page = sheet(*parts, width=width, colour=colour)
-    notes = (fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in found.notes)
+    table.add_row("", "measure", "now", "limit", "", style="dim")
+    for result in check.checked:
+        table.add_row(
+            result.state,
+            result.measure,
+            *_measure_value_and_limit_texts(result),
+            result.against,
+        )
+    parts: list[Text | Table] = [heading, Text(), table]
+    for result in check.checked:
+        if result.why:
+            parts.append(
+                Text(f"\n{result.measure} against the {result.against}: {plain(result.why)}")
+            )
+        if result.lines:
+            parts.append(Text(f"\n{result.measure} is spent most on"))
+            parts += [
+                Text(f"  {_contributing_source_line_text(line, root)}") for line in result.lines
+            ]
+    page = render_as_text(*parts, width=width, colour=colour)
+    notes = (fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in check.notes)
     return page + (
-        "\nDIFFERENCES BETWEEN THE RECORDINGS\n" + "\n".join(notes) + "\n" if found.notes else ""
+        "\nDIFFERENCES BETWEEN THE RECORDINGS\n" + "\n".join(notes) + "\n" if check.notes else ""
     )
 
 
-def _counted(found: Check) -> str:
-    states = [one.state for one in found.checked]
-    told = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states))]
-    return ", ".join(told) if told else "nothing was held against a limit"
+def _measures_by_state_text(check: RecordingCheck) -> str:
+    """Returns as text how many measures are within their limit, over it, and unknown."""
+    states = [result.state for result in check.checked]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states))]
+    return ", ".join(counts) if counts else "nothing was checked against a limit"
 
 
-def _figures(one: MeasureCheck) -> tuple[str, str]:
-    """What a step takes, with the difference and its interval; and the limit."""
-    now, limit = (_written(one.measure, value) for value in (one.now, one.limit))
-    if one.against == "baseline" and one.low is not None and one.high is not None and one.limit:
-        low, high = (end / one.limit for end in (one.low, one.high))
-        now += f" ({low:+.1%} to {high:+.1%})"
-    return now, limit
+def _measure_value_and_limit_texts(result: MeasureCheck) -> tuple[str, str]:
+    """Returns two texts: a measure's value with the interval of its change, and its limit."""
+    value, limit = (
+        _measure_value_text(result.measure, value) for value in (result.now, result.limit)
+    )
+    if (
+        result.against == "baseline"
+        and result.low is not None
+        and result.high is not None
+        and result.limit
+    ):
+        low, high = (bound / result.limit for bound in (result.low, result.high))
+        value += f" ({low:+.1%} to {high:+.1%})"
+    return value, limit
 
 
-def _written(name: str, value: float | None) -> str:
+def _measure_value_text(measure: str, value: float | None) -> str:
+    """Returns the value of a measure as text in the measure's unit."""
     if value is None:
         return "unknown"
-    if not MEASURES[name].is_exact:
+    of_run = run_measure(Run(), measure)
+    if of_run is not None:
+        if of_run.unit == "ns":
+            return units.time_text(value * of_run.scale)
+        return units.value_text(round(value), of_run.unit)
+    if not MEASURES[measure].is_exact:
         return units.time_text(value * 1e6)
-    return units.text(round(value), MEASURES[name].unit)
+    return units.value_text(round(value), MEASURES[measure].unit)
 
 
-def _line(at: Line, root: str | None) -> str:
-    place = f"{wording.file_below(at.file, root)}:{at.line}"
-    return plain(f"{place} in {at.function}" if at.function else place)
+def _measure_doc(measure: str) -> str:
+    """Returns what a measure of a step or of the run is, as a sentence."""
+    of_run = run_measure(Run(), measure)
+    return MEASURES[measure].doc if of_run is None else of_run.doc
 
 
-def as_json(found: Check) -> str:
-    """`FORMAT` (docs/formats.md)."""
-    head = {"format": FORMAT, "state": found.state, "status": found.status}
-    return json.dumps({**head, **asdict(found)}, allow_nan=False) + "\n"
+def _contributing_source_line_text(line: ContributingLine, root: str | None) -> str:
+    """Returns `file:line` of a source line, and its function."""
+    location = f"{wording.relative_file(line.file, root)}:{line.line}"
+    return plain(f"{location} in {line.function}" if line.function else location)
 
 
-def as_markdown(found: Check, *, root: str | None = None) -> str:
-    """A verdict and a table, for a pull request."""
-    lines = [f"**{_SAID[found.state]}**: {_counted(found)}", ""]
-    lines += ["| | measure | step | limit | against |", "|---|---|---|---|---|"]
-    for one in found.checked:
-        now, limit = _figures(one)
-        lines.append(f"| {one.state} | `{one.measure}` | {now} | {limit} | {one.against} |")
-    for one in found.checked:
-        if one.why:
-            lines += ["", f"`{one.measure}` cannot be judged: {inert(one.why)}"]
-        if one.lines:
-            lines += ["", f"`{one.measure}` is spent most on", ""]
-            lines += [f"- {quoted(_line(at, root))}" for at in one.lines]
-    lines += [""] if found.notes else []
-    lines += [f"- {inert(note)}" for note in found.notes]
+def as_json(check: RecordingCheck) -> str:
+    """Returns a check as JSON in the format `selftime.check/1` (docs/formats.md)."""
+    header = {"format": FORMAT, "state": check.state, "status": check.exit_status}
+    return json.dumps({**header, **asdict(check)}, allow_nan=False) + "\n"
+
+
+def as_markdown(check: RecordingCheck, *, root: str | None = None) -> str:
+    """Returns a check as Markdown for a pull request: the result, and one row per measure."""
+    lines = [f"**{_CHECK_STATE_SENTENCES[check.state]}**: {_measures_by_state_text(check)}", ""]
+    lines += ["| | measure | now | limit | against |", "|---|---|---|---|---|"]
+    for result in check.checked:
+        value, limit = _measure_value_and_limit_texts(result)
+        lines.append(
+            f"| {result.state} | `{result.measure}` | {value} | {limit} | {result.against} |"
+        )
+    for result in check.checked:
+        if result.why:
+            lines += [
+                "",
+                f"`{result.measure}` cannot be judged: {escape_markdown(result.why)}",
+            ]
+        if result.lines:
+            lines += ["", f"`{result.measure}` is spent most on", ""]
+            lines += [
+                f"- {code_span(_contributing_source_line_text(line, root))}"
+                for line in result.lines
+            ]
+    lines += [""] if check.notes else []
+    lines += [f"- {escape_markdown(note)}" for note in check.notes]
     return "\n".join(lines) + "\n"
 
 
-def as_sarif(found: Check, *, root: str | None = None) -> str:
-    """What is over, on the lines that spend it; SARIF 2.1.0."""
-    over = [one for one in found.checked if one.state == "over"]
-    placed = [(one, artifact_of(at.file, at.line, root), at) for one in over for at in one.lines]
-    used = sorted({one.measure for one in over})
+def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
+    """Returns exceeded limits as SARIF 2.1.0, at the source lines that contribute most."""
+    exceeded = [result for result in check.checked if result.state == "over"]
+    results_with_place = [
+        (result, artifact_location(line.file, line.line, root), line)
+        for result in exceeded
+        for line in result.lines
+    ]
+    measures = sorted({result.measure for result in exceeded})
     results = [
         {
-            "ruleId": one.measure,
-            "ruleIndex": used.index(one.measure),
+            "ruleId": result.measure,
+            "ruleIndex": measures.index(result.measure),
             "level": "error",
-            "message": {"text": _message(one)},
+            "message": {"text": _exceeded_limit_sentence(result)},
             "locations": [
                 {
                     "physicalLocation": {
                         "artifactLocation": artifact,
-                        "region": {"startLine": max(1, at.line)},
+                        "region": {"startLine": max(1, line.line)},
                     }
                 }
             ],
         }
-        for one, artifact, at in placed
+        for result, artifact, line in results_with_place
         if artifact is not None
     ]
-    rules = [{"id": name, "shortDescription": {"text": MEASURES[name].doc}} for name in used]
+    rules = [{"id": name, "shortDescription": {"text": _measure_doc(name)}} for name in measures]
     driver = {"name": "selftime", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": results,
-        "properties": {"state": found.state},
+        "properties": {"state": check.state},
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     report = {"$schema": schema, "version": "2.1.0", "runs": [run]}
     return json.dumps(report, indent=1, allow_nan=False) + "\n"
 
 
-def _message(one: MeasureCheck) -> str:
-    now, limit = _figures(one)
-    return f"{one.measure}: {now} a step, and {limit} is the {one.against}"
+def _exceeded_limit_sentence(result: MeasureCheck) -> str:
+    """Returns a sentence that says which limit a measure exceeds."""
+    value, limit = _measure_value_and_limit_texts(result)
+    each = " a step" if result.measure in MEASURES else ""
+    return f"{result.measure}: {value}{each}, above the {result.against} of {limit}"
 
 
-def as_junit(found: Check, *, root: str | None = None) -> str:
-    """A test for each measure: failed if it is over, skipped if it cannot be judged."""
-    states = [one.state for one in found.checked]
-    told = {
+def as_junit(check: RecordingCheck, *, root: str | None = None) -> str:
+    """Returns a check as JUnit XML, in which a measure over its limit is a failed test."""
+    states = [result.state for result in check.checked]
+    attributes = {
         "name": "selftime",
         "tests": str(len(states)),
         "failures": str(states.count("over")),
         "skipped": str(states.count("unknown")),
         "errors": "0",
     }
-    suite = ET.Element("testsuite", told)
-    for one in found.checked:
-        name = f"{one.measure} against the {one.against}"
-        case = ET.SubElement(suite, "testcase", classname=_xml(Path(found.source).name), name=name)
-        if one.state == "over":
-            where = "\n".join(_line(at, root) for at in one.lines)
-            ET.SubElement(case, "failure", message=_message(one)).text = _xml(where)
-        elif one.state == "unknown":
-            ET.SubElement(case, "skipped", message=_xml(one.why))
+    suite = ET.Element("testsuite", attributes)
+    for result in check.checked:
+        name = f"{result.measure} against the {result.against}"
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=_without_control_characters(Path(check.source).name),
+            name=name,
+        )
+        if result.state == "over":
+            locations = "\n".join(_contributing_source_line_text(at, root) for at in result.lines)
+            ET.SubElement(
+                case, "failure", message=_exceeded_limit_sentence(result)
+            ).text = _without_control_characters(locations)
+        elif result.state == "unknown":
+            ET.SubElement(case, "skipped", message=_without_control_characters(result.why))
     suites = ET.Element("testsuites")
     suites.append(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
 
 
-def _xml(text: str) -> str:
-    """Text without what no XML may hold."""
+def _without_control_characters(text: str) -> str:
+    """Returns the text without control characters, which XML does not allow."""
     return plain(text)

@@ -1,4 +1,4 @@
-"""What changed between two recordings, for a terminal, for programs, and as a table."""
+"""Writes a comparison of two recordings as text or JSON."""
 
 import json
 from collections.abc import Iterator
@@ -11,154 +11,214 @@ import polars as pl
 from selftime import units
 from selftime.compare import TABLES, Comparison
 from selftime.reports.plain import plain
-from selftime.reports.tables.table import as_text as as_table
-from selftime.reports.tables.tabular import described, known
+from selftime.reports.tables.tabular import column_description_data, nan_and_infinity_as_null
+from selftime.reports.tables.text_table import as_text as as_table
 from selftime.schema import Column
 
 FORMAT: Final = "selftime.comparison/1"
-"""The name and version of the JSON form."""
+"""Name and version of the JSON form of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    """What a terminal shows of a table."""
+class _TableSection:
+    """A table in the text of a comparison: its title, and the shown columns and kind of rows."""
 
     title: str
     table: str
     columns: tuple[str, ...]
-    """In its order; by the second, the difference, rows are sorted."""
+    """Names of the shown columns; the second, `difference`, is the sort key."""
     kind: str | None = None
-    """Only rows of this kind."""
+    """Kind of the rows that are shown, such as `module`; None shows all rows."""
 
 
-_SECTIONS: Final = (
-    _Section(
+_SECTIONS_OF_COMPARISON_TEXT: Final = (
+    _TableSection(
+        "THE RUN BY PART",
+        "run_parts",
+        ("part", "difference", "before", "after", "change", "count_before", "count_after"),
+    ),
+    _TableSection(
         "WHAT A STEP IS MADE OF, on average",
         "parts",
         ("part", "difference", "before", "after", "change", "verdict"),
     ),
-    _Section(
-        "MODULES, time of {of} a step with all within them",
+    _TableSection(
+        "MODULES, total time of {of} per step",
         "tree",
         ("path", "total_difference", "total_before", "total_after", "total_verdict"),
         "module",
     ),
-    _Section(
-        "MODULES AND OPERATORS, time of {of} a step that is their own",
+    _TableSection(
+        "MODULES AND OPERATORS, self time of {of} per step",
         "tree",
         ("path", "difference", "before", "after", "verdict"),
     ),
-    _Section(
-        "KERNELS AND COPIES, time of the device a step",
+    _TableSection(
+        "KERNELS AND COPIES, device time per step",
         "kernels",
         ("what", "difference", "before", "after", "count_before", "count_after", "verdict"),
     ),
 )
+"""Sections of the comparison's text that show tables, in order."""
 
 
-NO_STEPS: Final = (
-    "Steps cannot be compared, as a recording has none: record with a schedule and "
+_TABLES_SHOWN_WHOLE: Final = ("parts", "run_parts")
+"""Tables of a few rows, which the text shows all."""
+NO_STEPS_SENTENCE: Final = (
+    "Steps cannot be compared: one of the recordings has none. Record with a schedule and "
     "`prof.step()`, or with `selftime run`."
 )
+"""Sentence for a comparison in which a recording has no steps."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepWords:
-    """What is said of a time of the step, before and after."""
+class StepComparisonText:
+    """Texts that compare one kind of step time, such as host time, before and after a change."""
 
     title: str
     before: str
     after: str
     verdict: str | None
-    """`slower` or `faster`; None where the difference may be chance."""
+    """`slower` or `faster`; None if the difference may be chance."""
     said: str
-    """What is said of the difference."""
+    """The difference and its direction as text, such as `1.2 ms (8 %) faster`."""
     surely: str
-    """Its interval, and of how many steps it is."""
+    """Text with the difference's 95 % interval and the numbers of compared steps."""
 
 
-def step_words(steps: pl.DataFrame) -> tuple[StepWords, ...]:
-    """The rows of a comparison's table `steps` in words."""
-    return tuple(map(_step_words, steps.iter_rows(named=True)))
+def step_comparison_texts(steps: pl.DataFrame) -> tuple[StepComparisonText, ...]:
+    """Returns texts for each kind of step time in the table `steps` of a comparison."""
+    return tuple(map(_step_comparison_text, steps.iter_rows(named=True)))
 
 
-def _step_words(row: dict[str, Any]) -> StepWords:
+def _step_comparison_text(row: dict[str, Any]) -> StepComparisonText:
     before, after = (units.time_text(row[side]) for side in ("before", "after"))
     title, verdict = row["time"].capitalize(), row["verdict"]
     counts = f"{row['steps_before']} and {row['steps_after']} steps"
     if row["chance"] is None:
         said = "too few steps to tell a difference from chance"
-        return StepWords(title, before, after, None, said, counts)
+        return StepComparisonText(title, before, after, None, said, counts)
     ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
     low, high = map(units.time_text, ends)
     surely = f"95 % interval {low} to {high}; {counts}"
     if verdict is None:
         said = "no difference beyond chance"
-        return StepWords(title, before, after, None, said, surely)
+        return StepComparisonText(title, before, after, None, said, surely)
     change = f" ({units.share_text(abs(row['change']))})" if row["change"] is not None else ""
     said = f"{units.time_text(abs(row['difference']))}{change} {verdict}"
-    return StepWords(title, before, after, verdict, said, surely)
+    return StepComparisonText(title, before, after, verdict, said, surely)
 
 
-def as_text(found: Comparison, *, width: int = 80, rows: int = 10, colour: bool = False) -> str:
-    """The step before and after; in what the recordings differ; the greatest differences."""
-    return "\n".join(_parts(found, width=width, rows=rows, colour=colour))
+def run_comparison_sentence(run_parts: pl.DataFrame) -> str:
+    """Returns a sentence on the wall time of both runs, from the comparison's table of parts."""
+    before, after = (float(run_parts[side].sum()) for side in ("before", "after"))
+    apart = after - before
+    word = "longer" if apart > 0 else "shorter"
+    share = f" ({units.share_text(abs(apart) / before)})" if before > 0 else ""
+    times = f"{units.seconds_text(before)} before, {units.seconds_text(after)} after"
+    return (
+        f"Run: {times}; {units.seconds_text(abs(apart))}{share} {word}. These are one run each, "
+        "which do not tell how much runs vary."
+    )
 
 
-def _parts(found: Comparison, *, width: int, rows: int, colour: bool) -> Iterator[str]:
-    yield "".join(_folded(sentence, width) for sentence in _head(found))
-    if found.notes:
+def as_text(
+    comparison: Comparison, *, width: int = 80, rows: int = 10, colour: bool = False
+) -> str:
+    """Returns a comparison as text: step times, notes, and tables of the largest changes."""
+    return "\n".join(_comparison_text_blocks(comparison, width=width, rows=rows, colour=colour))
+
+
+def _comparison_text_blocks(
+    comparison: Comparison, *, width: int, rows: int, colour: bool
+) -> Iterator[str]:
+    """Yields the text's blocks: step times, notes, and one table per section."""
+    yield "".join(
+        _wrap_sentence(sentence, width) for sentence in _step_comparison_sentences(comparison)
+    )
+    if comparison.notes:
         yield "DIFFERENCES BETWEEN THE RECORDINGS\n" + "".join(
-            _folded(f"- {plain(note)}", width) for note in found.notes
+            _wrap_sentence(f"- {plain(note)}", width) for note in comparison.notes
         )
-    of = "the device" if found.metric == "device" else "the host"
-    for section in _SECTIONS:
-        table = found.tables()[section.table]
+    weighted_time = "the device" if comparison.metric == "device" else "the host"
+    for section in _SECTIONS_OF_COMPARISON_TEXT:
+        table = comparison.tables()[section.table]
         if section.kind is not None:
             table = table.filter(pl.col("kind") == section.kind)
         if table.height:
-            columns = _columns(section)
+            columns = _columns_of_table_section(section)
             difference = pl.col(section.columns[1])
-            most = table.height if section.table == "parts" else rows or table.height
-            told = table.filter(difference != 0).select(c.name for c in columns)
-            told = told.sort(difference.abs(), descending=True, maintain_order=True)
-            shown = as_table(told, columns, width=width, rows=most, colour=colour)
-            yield f"{section.title.format(of=of)}\n{shown}"
+            row_limit = (
+                table.height if section.table in _TABLES_SHOWN_WHOLE else rows or table.height
+            )
+            changed_rows = table.filter(difference != 0).select(c.name for c in columns)
+            changed_rows = changed_rows.sort(difference.abs(), descending=True, maintain_order=True)
+            text = as_table(changed_rows, columns, width=width, rows=row_limit, colour=colour)
+            yield f"{section.title.format(of=weighted_time)}\n{text}"
+        if section.table == "run_parts":
+            yield from _blocks_of_steps_of_run(comparison.run_steps, width=width, colour=colour)
 
 
-def _head(found: Comparison) -> Iterator[str]:
-    for words in step_words(found.steps):
-        times = f"{words.title}: {words.before} before, {words.after} after"
-        yield f"{times}; {words.said} ({words.surely})."
-    if not found.steps.height:
-        yield NO_STEPS
+_COLUMNS_OF_STEPS_OF_RUN: Final = (
+    "time",
+    "difference",
+    "low",
+    "high",
+    "before",
+    "after",
+    "verdict",
+)
+"""Columns of the text's tables of steps of the run; one table for each kind of step."""
 
 
-def _folded(text: str, width: int) -> str:
+def _blocks_of_steps_of_run(run_steps: pl.DataFrame, *, width: int, colour: bool) -> Iterator[str]:
+    """Yields a table for each kind of step of the runs, the kind with most time first."""
+    by_name = {column.name: column for column in TABLES["run_steps"].columns}
+    columns = tuple(by_name[name] for name in _COLUMNS_OF_STEPS_OF_RUN)
+    for rows in run_steps.partition_by("kind", maintain_order=True):
+        before, after = (rows[f"steps_{side}"][0] for side in ("before", "after"))
+        title = f"STEPS OF THE RUN, {plain(rows['kind'][0])}: {before:,} and {after:,} steps"
+        shown = rows.select(_COLUMNS_OF_STEPS_OF_RUN)
+        yield f"{title}\n{as_table(shown, columns, width=width, rows=rows.height, colour=colour)}"
+
+
+def _step_comparison_sentences(comparison: Comparison) -> Iterator[str]:
+    """Yields a sentence about the run, and about each kind of step time."""
+    if comparison.run_parts.height:
+        yield run_comparison_sentence(comparison.run_parts)
+    for step_text in step_comparison_texts(comparison.steps):
+        times = f"{step_text.title}: {step_text.before} before, {step_text.after} after"
+        yield f"{times}; {step_text.said} ({step_text.surely})."
+    if not (comparison.steps.height or comparison.run_parts.height):
+        yield NO_STEPS_SENTENCE
+
+
+def _wrap_sentence(text: str, width: int) -> str:
     return fill(text, width, subsequent_indent="  ", break_on_hyphens=False) + "\n"
 
 
-def _columns(section: _Section) -> tuple[Column, ...]:
+def _columns_of_table_section(section: _TableSection) -> tuple[Column, ...]:
+    """Returns the descriptions of the table columns that a section shows."""
     by_name = {column.name: column for column in TABLES[section.table].columns}
     return tuple(by_name[column] for column in section.columns)
 
 
-def as_json(found: Comparison) -> str:
-    """`FORMAT` (docs/formats.md): all tables, each with what its columns mean."""
+def as_json(comparison: Comparison) -> str:
+    """Returns a comparison as JSON: all tables with descriptions of their columns."""
     tables = {
         name: {
             "doc": TABLES[name].doc,
-            "columns": [described(column) for column in TABLES[name].columns],
-            "rows": known(table).to_dicts(),
+            "columns": [column_description_data(column) for column in TABLES[name].columns],
+            "rows": nan_and_infinity_as_null(table).to_dicts(),
         }
-        for name, table in found.tables().items()
+        for name, table in comparison.tables().items()
     }
-    head = {
+    document = {
         "format": FORMAT,
-        "before": found.before,
-        "after": found.after,
-        "metric": found.metric,
-        "notes": found.notes,
+        "before": comparison.before,
+        "after": comparison.after,
+        "metric": comparison.metric,
+        "notes": comparison.notes,
         "tables": tables,
     }
-    return json.dumps(head, allow_nan=False).replace("\x7f", "\\u007f") + "\n"
+    return json.dumps(document, allow_nan=False).replace("\x7f", "\\u007f") + "\n"

@@ -1,7 +1,7 @@
-r"""Text from a trace, made safe to show: it stays data wherever it is printed.
+r"""Makes text from a trace safe to print: without terminal control sequences.
 
-Names come from programs and files that nobody checked. Terminal control sequences are removed, and
-whatever else could move, hide or reorder what a reader sees is shown as an escape.
+Names in traces are untrusted. Terminal escape sequences are removed; other characters that could
+move, hide or reorder text are replaced by visible escapes.
 
 >>> plain("\x1b[31mred\x1b[0m"), plain("a\nb\u202ec")
 ('red', 'a\\nb\\u202ec')
@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-_SEQUENCE: Final = re.compile(
+_TERMINAL_ESCAPE_SEQUENCE: Final = re.compile(
     r"""\x1b \[ [0-?]* [ -/]* [@-~]            # a control sequence, such as a colour
       | \x1b [\]PX^_] [^\x07\x1b]* (?: \x07 | \x1b\\ )?  # a string, such as a window title
       | \x1b [ -/]* [0-~]                      # any other escape sequence
@@ -21,32 +21,33 @@ _SEQUENCE: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_SHOWN_AS_ESCAPES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories: controls, invisible formatting and bidi, surrogates, line separators."""
+"""Pattern of terminal escape sequences, such as colours and window titles."""
+_UNICODE_CATEGORIES_SHOWN_AS_ESCAPES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories (controls, invisible characters) whose characters are printed as escapes."""
 
 
 def plain(text: str) -> str:
-    """The text with nothing in it that a terminal or a page would act on."""
-    return escaped(_SEQUENCE.sub("", text))
+    """Returns the text without terminal escape sequences; control characters become visible."""
+    return escape_control_characters(_TERMINAL_ESCAPE_SEQUENCE.sub("", text))
 
 
-def escaped(text: str) -> str:
-    """The text with every character shown as an escape that would act instead of being seen."""
+def escape_control_characters(text: str) -> str:
+    """Returns the text with control and invisible characters replaced by visible escapes."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(character) for character in text)
+    return "".join(_escape_character(character) for character in text)
 
 
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _SHOWN_AS_ESCAPES:
+def _escape_character(character: str) -> str:
+    if unicodedata.category(character) not in _UNICODE_CATEGORIES_SHOWN_AS_ESCAPES:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def cut_middle(text: str, width: int) -> str:
-    """The text in at most `width` columns of a terminal, its middle left out if it is longer.
+def cut_text_middle(text: str, width: int) -> str:
+    """Returns the text in at most `width` terminal columns, without its middle if it is longer.
 
-    >>> cut_middle("aten::convolution_backward", 13)
+    >>> cut_text_middle("aten::convolution_backward", 13)
     'aten::…ckward'
     """
     if cell_len(text) <= width:
@@ -55,21 +56,24 @@ def cut_middle(text: str, width: int) -> str:
         return "…"[:width]
     tail = (width - 1) // 2
     head = width - 1 - tail
-    return f"{_fitting(text, head)}…{_fitting(text[::-1], tail)[::-1]}"
+    return (
+        f"{_longest_prefix_in_width(text, head)}…{_longest_prefix_in_width(text[::-1], tail)[::-1]}"
+    )
 
 
-def cut_end(text: str, width: int) -> str:
-    """The text in at most `width` columns of a terminal, its end left out if it is longer.
+def cut_text_end(text: str, width: int) -> str:
+    """Returns the text in at most `width` terminal columns, without its end if it is longer.
 
-    >>> cut_end("aten::convolution", 8)
+    >>> cut_text_end("aten::convolution", 8)
     'aten::c…'
     """
     if cell_len(text) <= width:
         return text
-    return f"{_fitting(text, width - 1)}…" if width else ""
+    return f"{_longest_prefix_in_width(text, width - 1)}…" if width else ""
 
 
-def _fitting(text: str, width: int) -> str:
+def _longest_prefix_in_width(text: str, width: int) -> str:
+    """Returns the longest start of the text that fits `width` terminal columns."""
     for end, _ in enumerate(text):
         if cell_len(text[: end + 1]) > width:
             return text[:end]

@@ -1,4 +1,4 @@
-"""What a preflight found, as a terminal shows it and as JSON."""
+"""Writes the result of a preflight: the source lines at which the host would wait for a GPU."""
 
 import json
 import linecache
@@ -12,181 +12,211 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from selftime.capture.preflight.found import Site
-from selftime.capture.preflight.program import Failure, Preflight
-from selftime.capture.preflight.verify import Comparison
-from selftime.reports.advice.wording import file_below
-from selftime.reports.plain import cut_end, cut_middle, plain
-from selftime.reports.terminal import sheet
+from selftime.capture.preflight.program import PreflightResult, ProgramError
+from selftime.capture.preflight.real_device import GpuWaitComparison
+from selftime.capture.preflight.results import Site
+from selftime.reports.advice.wording import relative_file
+from selftime.reports.plain import cut_text_end, cut_text_middle, plain
+from selftime.reports.terminal import render_as_text
 
 FORMAT: Final = "selftime.preflight/1"
-"""The name and version of the JSON form."""
+"""Name and version of the JSON form of a preflight's result."""
 
-_KINDS: Final = {
+_WAIT_SITE_KIND_TEXT: Final = {
     "sync": "the host waits",
     "copy_to_host": "copy to the host",
     "copy_to_device": "copy to the device",
 }
-_STYLES: Final = {"sync": "red", "copy_to_host": "red", "copy_to_device": "yellow"}
-_WORST: Final = ("backward", "forward", "other")
-"""A wait in the middle of the backward pass drains a queue that is full; after the step, less."""
-_INDENT: Final = 4
+"""Text for each kind of operation that makes the host wait for the device, or copies data."""
+_WAIT_SITE_KIND_STYLES: Final = {"sync": "red", "copy_to_host": "red", "copy_to_device": "yellow"}
+"""Colour of each kind of operation in a terminal."""
+_PHASES_OF_STEP_WORST_FIRST: Final = ("backward", "forward", "other")
+"""Phases of a step; a wait costs most in the first one, where the device's queue is fullest."""
+_INDENT_OF_CODE_IN_SPACES: Final = 4
+"""Number of spaces before the text that follows below a source line's heading."""
 
 
-def as_json(flight: Preflight, *, program: str, root: str) -> str:
-    """The answer for other programs; files below `root` are named as seen from there."""
-    found = flight.found
+def as_json(preflight: PreflightResult, *, program: str, root: str) -> str:
+    """Returns a preflight's result as JSON; paths of files below `root` are relative to `root`."""
+    results = preflight.found
     document = {
         "format": FORMAT,
         "program": program,
         "steps": {
-            "counted": found.steps,
-            "source": flight.source,
-            "ended_early": flight.ended_early,
-            "ended_at": _ended_at(flight, root),
+            "counted": results.steps,
+            "source": preflight.source,
+            "ended_early": preflight.ended_early,
+            "ended_at": _stopped_at_line_text(preflight, root),
         },
-        "sites": [_seen(asdict(site), root) for site in found.sites],
-        "outside": [_seen(asdict(site), root) for site in found.outside],
-        "harmless": found.harmless,
-        "not_checked": [_seen(asdict(part), root) for part in found.not_checked],
-        "error": None if flight.error is None else _seen(asdict(flight.error), root),
+        "sites": [_with_relative_file(asdict(site), root) for site in results.sites],
+        "outside": [_with_relative_file(asdict(site), root) for site in results.outside],
+        "harmless": results.harmless,
+        "not_checked": [_with_relative_file(asdict(part), root) for part in results.not_checked],
+        "error": None
+        if preflight.error is None
+        else _with_relative_file(asdict(preflight.error), root),
     }
     return json.dumps(document, indent=1) + "\n"
 
 
 def as_text(
-    flight: Preflight, *, program: str, root: str, width: int = 80, colour: bool = False
+    preflight: PreflightResult, *, program: str, root: str, width: int = 80, colour: bool = False
 ) -> str:
-    """The answer for people: the lines where the host would wait, the worst first."""
-    parts = _parts(flight, program, root, width)
-    return sheet(*parts, width=width, colour=colour)
+    """Returns a preflight's result as text: the lines where the host would wait, worst first."""
+    parts = _preflight_text_blocks(preflight, program, root, width)
+    return render_as_text(*parts, width=width, colour=colour)
 
 
-def _ended_at(flight: Preflight, root: str) -> str | None:
-    file, line = flight.ended_at
-    return None if file is None else f"{file_below(file, root)}:{line}"
+def _stopped_at_line_text(preflight: PreflightResult, root: str) -> str | None:
+    """Returns `file:line` at which the preflight stopped the program; None if the program ended."""
+    file, line = preflight.ended_at
+    return None if file is None else f"{relative_file(file, root)}:{line}"
 
 
-def _seen(entry: dict[str, Any], root: str) -> dict[str, Any]:
+def _with_relative_file(entry: dict[str, Any], root: str) -> dict[str, Any]:
     if entry["file"] is not None:
-        entry["file"] = file_below(entry["file"], root)
+        entry["file"] = relative_file(entry["file"], root)
     return entry
 
 
-def _parts(flight: Preflight, program: str, root: str, width: int) -> Iterator[RenderableType]:
-    found = flight.found
-    yield _header(flight, program, root)
-    if flight.error is not None:
+def _preflight_text_blocks(
+    preflight: PreflightResult, program: str, root: str, width: int
+) -> Iterator[RenderableType]:
+    """Yields the blocks of the text: program, failure, waiting source lines, and closing notes."""
+    results = preflight.found
+    yield _program_and_device_table(preflight, program, root)
+    if preflight.error is not None:
         yield Text()
-        yield from _failure(flight.error, root)
+        yield from _failure_lines(preflight.error, root)
     yield Text()
-    lines = _lines(found.sites)
-    yield Text(_title(len(lines), stepped=found.steps > 0), "bold")
+    lines = _sites_by_line(results.sites)
+    yield Text(_waiting_lines_title(len(lines), has_steps=results.steps > 0), "bold")
     for sites in lines:
         yield Text()
-        yield from _block(sites, found.steps, root, width)
-    yield from _rest(flight, root)
+        yield from _text_blocks_of_source_line(sites, results.steps, root, width)
+    yield from _text_blocks_below_lines(preflight, root)
 
 
-def _header(flight: Preflight, program: str, root: str) -> Table:
-    found = flight.found
-    if found.steps:
-        counted = f"{found.steps} after the first, told by {flight.source}"
-    elif flight.source is None:
-        counted = "none was found: the whole run is counted as one"
+def _program_and_device_table(preflight: PreflightResult, program: str, root: str) -> Table:
+    """Returns a table with the program, the simulated device, and the number of steps found."""
+    results = preflight.found
+    if results.steps:
+        steps_text = f"{results.steps} after the first, found by {preflight.source}"
+    elif preflight.source is None:
+        steps_text = "none found: the whole run counts as one step"
     else:
-        counted = "too few to tell: the whole run is counted as one"
-    place = _ended_at(flight, root)
-    if flight.ended_early:
-        counted += "" if place is None else f"; ended at {place}"
+        steps_text = "too few: the whole run counts as one step"
+    end_location = _stopped_at_line_text(preflight, root)
+    if preflight.ended_early:
+        steps_text += "" if end_location is None else f"; ended at {end_location}"
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row(Text("Program", "bold"), Text(plain(program), overflow="fold"))
-    table.add_row(Text("Device", "bold"), Text("cuda:0, pretended; the data stayed on the CPU"))
-    table.add_row(Text("Steps", "bold"), Text(plain(counted), overflow="fold"))
-    if flight.ended_early:
+    table.add_row(Text("Device", "bold"), Text("cuda:0, simulated; the data stayed on the CPU"))
+    table.add_row(Text("Steps", "bold"), Text(plain(steps_text), overflow="fold"))
+    if preflight.ended_early:
         table.add_row("", Text("`--to-the-end` shows what the program does after them"))
     return table
 
 
-def _failure(error: Failure, root: str) -> Iterator[Text]:
-    where = "" if error.file is None else f" at {file_below(error.file, root)}:{error.line}"
-    yield Text(plain(f"THE PROGRAM FAILED{where}"), "bold red", overflow="fold")
+def _failure_lines(error: ProgramError, root: str) -> Iterator[Text]:
+    """Yields lines that say where and why the program failed."""
+    location = "" if error.file is None else f" at {relative_file(error.file, root)}:{error.line}"
+    yield Text(plain(f"THE PROGRAM FAILED{location}"), "bold red", overflow="fold")
     yield Text(plain(error.text), overflow="fold")
-    yield Text("What follows was found until then.")
+    yield Text("The results below are from before the failure.")
 
 
-def _title(lines: int, *, stepped: bool) -> str:
-    where = "in every step" if stepped else "in the run"
-    if not lines:
-        return f"NO LINE WOULD MAKE THE HOST WAIT {where.upper()}"
-    counted = "1 LINE" if lines == 1 else f"{lines} LINES"
-    return f"{counted} WOULD MAKE THE HOST WAIT FOR THE GPU"
+def _waiting_lines_title(waiting_line_count: int, *, has_steps: bool) -> str:
+    """Returns a title with the number of source lines that would make the host wait."""
+    scope = "in every step" if has_steps else "in the run"
+    if not waiting_line_count:
+        return f"NO LINE WOULD MAKE THE HOST WAIT {scope.upper()}"
+    count_text = "1 LINE" if waiting_line_count == 1 else f"{waiting_line_count} LINES"
+    return f"{count_text} WOULD MAKE THE HOST WAIT FOR THE GPU"
 
 
-def _lines(sites: Iterable[Site]) -> list[list[Site]]:
-    """The sites of each line, the worst line first."""
-    ordered = sorted(sites, key=_place)
-    lines = [list(group) for _, group in groupby(ordered, key=_place)]
-    return sorted(lines, key=_severity)
+def _sites_by_line(sites: Iterable[Site]) -> list[list[Site]]:
+    """Groups waits by source line; returns the lines with the costliest waits first."""
+    ordered_sites = sorted(sites, key=_file_and_line_of_site)
+    lines = [list(group) for _, group in groupby(ordered_sites, key=_file_and_line_of_site)]
+    return sorted(lines, key=_severity_sort_key_of_line)
 
 
-def _place(site: Site) -> tuple[str, int]:
+def _file_and_line_of_site(site: Site) -> tuple[str, int]:
+    """Returns the (file, line) at which the host waits, as a sort key; unknown files come last."""
     return site.file or "~", site.line or 0
 
 
-def _severity(sites: list[Site]) -> tuple[bool, int, tuple[str, int]]:
-    copies = all(site.kind == "copy_to_device" for site in sites)
-    return copies, min(_WORST.index(site.phase) for site in sites), _place(sites[0])
+def _severity_sort_key_of_line(sites: list[Site]) -> tuple[bool, int, tuple[str, int]]:
+    """Returns a sort key for source lines; lines that only copy to the device come last."""
+    only_copies_to_device = all(site.kind == "copy_to_device" for site in sites)
+    return (
+        only_copies_to_device,
+        min(_PHASES_OF_STEP_WORST_FIRST.index(site.phase) for site in sites),
+        _file_and_line_of_site(sites[0]),
+    )
 
 
-def _block(sites: list[Site], steps: int, root: str, width: int) -> Iterator[RenderableType]:
+def _text_blocks_of_source_line(
+    sites: list[Site], steps: int, root: str, width: int
+) -> Iterator[RenderableType]:
+    """Yields the text about one source line: its code, the operators that wait, and fixes."""
     first = sites[0]
-    yield Text(_named(first, root), "bold cyan", overflow="fold")
-    source = _source(first)
+    yield Text(_site_location_text(first, root), "bold cyan", overflow="fold")
+    source = _source_code_of_site(first)
     if source:
-        yield Padding(Text(cut_end(plain(source), width - _INDENT)), (0, 0, 0, _INDENT))
+        yield Padding(
+            Text(cut_text_end(plain(source), width - _INDENT_OF_CODE_IN_SPACES)),
+            (0, 0, 0, _INDENT_OF_CODE_IN_SPACES),
+        )
     table = Table.grid(padding=(0, 2, 0, 0))
-    for site in _joined(sites):
-        what = Text(_KINDS[site.kind], _STYLES[site.kind])
-        table.add_row(what, plain(site.op), site.phase, _often(site, steps))
-    yield Padding(table, (0, 0, 0, _INDENT))
+    for site in _merge_sites_of_equal_line_and_operator(sites):
+        operation = Text(_WAIT_SITE_KIND_TEXT[site.kind], _WAIT_SITE_KIND_STYLES[site.kind])
+        table.add_row(operation, plain(site.op), site.phase, _waits_per_step_text(site, steps))
+    yield Padding(table, (0, 0, 0, _INDENT_OF_CODE_IN_SPACES))
     for inside in dict.fromkeys(site.inside for site in sites if site.inside):
-        where = cut_middle(plain(f"in {inside}"), width - _INDENT)
-        yield Padding(Text(where, "dim"), (0, 0, 0, _INDENT))
+        context = cut_text_middle(plain(f"in {inside}"), width - _INDENT_OF_CODE_IN_SPACES)
+        yield Padding(Text(context, "dim"), (0, 0, 0, _INDENT_OF_CODE_IN_SPACES))
     for fix in dict.fromkeys(site.fix for site in sites):
         arrow = Table.grid(padding=(0, 1, 0, 0))
         arrow.add_row(Text("→", "green"), Text(fix, overflow="fold"))
-        yield Padding(arrow, (0, 0, 0, _INDENT))
+        yield Padding(arrow, (0, 0, 0, _INDENT_OF_CODE_IN_SPACES))
 
 
-def _joined(sites: Iterable[Site]) -> list[Site]:
-    """One for each line, operator, kind and phase, however it got there."""
-    joined: dict[tuple[object, ...], Site] = {}
+def _merge_sites_of_equal_line_and_operator(sites: Iterable[Site]) -> list[Site]:
+    """Merges waits of equal source line, operator, kind and phase of the step; adds up counts."""
+    merged: dict[tuple[object, ...], Site] = {}
     for site in sites:
-        key = (*_place(site), site.op, site.kind, site.phase)
-        before = joined.get(key)
-        joined[key] = site if before is None else _sum(before, site)
-    return list(joined.values())
+        key = (*_file_and_line_of_site(site), site.op, site.kind, site.phase)
+        earlier = merged.get(key)
+        merged[key] = site if earlier is None else _add_site_counts(earlier, site)
+    return list(merged.values())
 
 
-def _sum(one: Site, other: Site) -> Site:
-    return replace(one, times=one.times + other.times, in_steps=max(one.in_steps, other.in_steps))
+def _add_site_counts(first: Site, second: Site) -> Site:
+    """Merges two records of the same wait: adds up the waits, keeps the larger number of steps."""
+    return replace(
+        first, times=first.times + second.times, in_steps=max(first.in_steps, second.in_steps)
+    )
 
 
-def _named(site: Site, root: str) -> str:
+def _site_location_text(site: Site, root: str) -> str:
+    """Returns where the host waits, as text `file:line in function`."""
     if site.file is None:
         return "line unknown"
     function = "" if site.function in (None, "<module>") else f" in {site.function}"
-    return plain(f"{file_below(site.file, root)}:{site.line}{function}")
+    return plain(f"{relative_file(site.file, root)}:{site.line}{function}")
 
 
-def _source(site: Site) -> str:
+def _source_code_of_site(site: Site) -> str:
+    """Returns the code of the source line at which the host waits; empty if it is unknown."""
     if site.file is None or site.line is None:
         return ""
     return linecache.getline(site.file, site.line).strip()
 
 
-def _often(site: Site, steps: int) -> str:
+def _waits_per_step_text(site: Site, steps: int) -> str:
+    """Returns as text how often an operator made the host wait, and in how many of the steps."""
     if not steps:
         return f"{site.times} x"
     if site.in_steps == steps:
@@ -194,40 +224,43 @@ def _often(site: Site, steps: int) -> str:
     return f"{site.times} x in {site.in_steps} of {steps} steps"
 
 
-def _rest(flight: Preflight, root: str) -> Iterator[RenderableType]:
-    found = flight.found
-    if found.outside:
+def _text_blocks_below_lines(preflight: PreflightResult, root: str) -> Iterator[RenderableType]:
+    """Yields closing notes: waits outside of steps, harmless copies, and what was not checked."""
+    results = preflight.found
+    if results.outside:
         yield Text()
         yield Text("ONLY BEFORE THE STEPS, IN THE FIRST, OR AFTER THE LAST", "bold")
         table = Table.grid(padding=(0, 2, 0, 0))
-        for site in _joined(found.outside):
+        for site in _merge_sites_of_equal_line_and_operator(results.outside):
             table.add_row(
-                Text(_named(site, root), overflow="fold"), plain(site.op), f"{site.times} x"
+                Text(_site_location_text(site, root), overflow="fold"),
+                plain(site.op),
+                f"{site.times} x",
             )
         yield Padding(table, (0, 0, 0, 2))
-    if found.harmless:
-        when = " a step" if found.steps else ""
-        copies = "1 copy" if found.harmless == 1 else f"{found.harmless} copies"
+    if results.harmless:
+        when = " a step" if results.steps else ""
+        copies = "1 copy" if results.harmless == 1 else f"{results.harmless} copies"
         yield Text()
         yield Text(f"Harmless: {copies}{when} of pinned memory that the host does not wait for.")
-    if found.not_checked:
+    if results.not_checked:
         yield Text()
         yield Text("NOT CHECKED", "bold")
-        for part in found.not_checked:
-            place = "" if part.file is None else f"{file_below(part.file, root)}:{part.line}: "
+        for part in results.not_checked:
+            place = "" if part.file is None else f"{relative_file(part.file, root)}:{part.line}: "
             yield Padding(Text(plain(f"{place}{part.why}"), overflow="fold"), (0, 0, 0, 2))
 
 
-def compared(found: Comparison, *, root: str, width: int = 80) -> str:
-    """Which lines wait on the pretended device, on the real one, and on both."""
+def comparison_text(comparison: GpuWaitComparison, *, root: str, width: int = 80) -> str:
+    """Returns as text which lines wait on the simulated GPU only, the real GPU only, or both."""
     parts: list[RenderableType] = []
-    groups = (
-        ("BOTH SAY THAT THE HOST WAITS", found.both),
-        ("ONLY THE PRETENDED DEVICE SAYS SO", found.pretended_only),
-        ("ONLY THE REAL DEVICE SAYS SO", found.device_only),
+    sections = (
+        ("THE HOST WAITS ON BOTH DEVICES", comparison.both),
+        ("THE HOST WAITS ONLY ON THE SIMULATED DEVICE", comparison.simulated_only),
+        ("THE HOST WAITS ONLY ON THE REAL DEVICE", comparison.device_only),
     )
-    for title, lines in groups:
+    for title, lines in sections:
         parts.append(Text(title, "bold"))
-        rows = [plain(f"  {file_below(file, root)}:{line}") for file, line in lines]
+        rows = [plain(f"  {relative_file(file, root)}:{line}") for file, line in lines]
         parts += [Text(row, overflow="fold") for row in rows or ["  no line"]]
-    return sheet(*parts, width=width)
+    return render_as_text(*parts, width=width)

@@ -1,7 +1,7 @@
-"""What a query answers, for people and for programs. The JSON form is `selftime.sql/1`.
+"""Writes the result of an SQL query as text, or in the JSON form `selftime.sql/1`.
 
-What a query computes has no declared unit, so that nothing is scaled: times are nanoseconds, sizes
-bytes, as the columns that they are computed from declare (docs/formats.md).
+Results have no declared unit, so values are not scaled: times are in nanoseconds and sizes in
+bytes, like the columns that they are computed from (docs/formats.md).
 """
 
 import json
@@ -9,52 +9,63 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.reports.tables.table import as_text
-from selftime.reports.tables.tabular import known
+from selftime.reports.tables.tabular import nan_and_infinity_as_null
+from selftime.reports.tables.text_table import as_text
 from selftime.schema import Column
 
 FORMAT: Final = "selftime.sql/1"
-"""The name and version of the JSON form."""
-_DIGITS: Final = 4
-"""Of a fraction below 1 that a terminal shows."""
-_PLACES: Final = 3
-"""After the point, of larger numbers there."""
+"""Name and version of the JSON form of a query's result."""
+_SIGNIFICANT_DIGITS_IN_TEXT_TABLE: Final = 4
+"""Number of significant digits with which a terminal shows numbers below 1."""
+_MAX_DECIMAL_PLACES_IN_TEXT_TABLE: Final = 3
+"""Largest number of decimals with which a terminal shows numbers of 1 or more."""
 
 
-def as_json(answer: pl.DataFrame, text: str) -> str:
-    """The query, the answer's columns with their Polars dtypes, and a row a line, in ASCII."""
-    head = {
+def as_json(result: pl.DataFrame, sql_query: str) -> str:
+    """Returns a query and its result as ASCII JSON: columns with dtypes, and one row per line."""
+    header = {
         "format": FORMAT,
-        "query": text,
-        "columns": [{"name": name, "dtype": str(kind)} for name, kind in answer.schema.items()],
+        "query": sql_query,
+        "columns": [{"name": name, "dtype": str(dtype)} for name, dtype in result.schema.items()],
     }
-    rows = ",\n  ".join(_line(row) for row in known(answer).iter_rows(named=True))
-    opening = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
-    listed = f"[\n  {rows}\n ]" if rows else "[]"
-    return f'{opening},\n "rows": {listed}\n}}\n'
+    rows = ",\n  ".join(
+        _result_row_as_json(row) for row in nan_and_infinity_as_null(result).iter_rows(named=True)
+    )
+    opening = json.dumps(header, indent=1, allow_nan=False).removesuffix("\n}")
+    rows_json = f"[\n  {rows}\n ]" if rows else "[]"
+    return f'{opening},\n "rows": {rows_json}\n}}\n'
 
 
 def as_table(
-    answer: pl.DataFrame, *, width: int, rows: int | None = None, colour: bool = False
+    result: pl.DataFrame, *, width: int, rows: int | None = None, colour: bool = False
 ) -> str:
-    """The answer as a terminal shows it, unknown values as dashes."""
+    """Returns a query's result as a text table for a terminal, with null values as dashes."""
     columns = tuple(
-        Column(name, kind, "id" if kind.is_numeric() else "text", "", True)
-        for name, kind in answer.schema.items()
+        Column(name, dtype, "id" if dtype.is_numeric() else "text", "", True)
+        for name, dtype in result.schema.items()
     )
-    shown = known(answer).with_columns(
-        _rounded(pl.selectors.float()), pl.selectors.by_dtype(pl.Null).cast(pl.String)
+    shown = nan_and_infinity_as_null(result).with_columns(
+        _round_numbers_for_terminal(pl.selectors.float()),
+        pl.selectors.by_dtype(pl.Null).cast(pl.String),
     )
-    unknown = [name for name in shown.columns if 0 < shown.height == shown[name].null_count()]
-    shown = shown.with_columns(pl.lit("-").alias(name) for name in unknown)
-    choose = "name fewer in the query"
-    return as_text(shown, columns, width=width, rows=rows, colour=colour, choose=choose)
+    unknown_columns = [
+        name for name in shown.columns if 0 < shown.height == shown[name].null_count()
+    ]
+    shown = shown.with_columns(pl.lit("-").alias(name) for name in unknown_columns)
+    columns_hint = "name fewer in the query"
+    return as_text(shown, columns, width=width, rows=rows, colour=colour, columns_hint=columns_hint)
 
 
-def _rounded(numbers: pl.Expr) -> pl.Expr:
+def _round_numbers_for_terminal(numbers: pl.Expr) -> pl.Expr:
+    """Returns a Polars expression that rounds numbers for display in a terminal."""
     fraction = numbers.abs() < 1
-    return pl.when(fraction).then(numbers.round_sig_figs(_DIGITS)).otherwise(numbers.round(_PLACES))
+    return (
+        pl.when(fraction)
+        .then(numbers.round_sig_figs(_SIGNIFICANT_DIGITS_IN_TEXT_TABLE))
+        .otherwise(numbers.round(_MAX_DECIMAL_PLACES_IN_TEXT_TABLE))
+    )
 
 
-def _line(row: dict[str, Any]) -> str:
+def _result_row_as_json(row: dict[str, Any]) -> str:
+    """Returns a row as an ASCII JSON object; values without a JSON form become strings."""
     return json.dumps(row, allow_nan=False, default=str).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Documentation as a terminal shows it: paragraphs folded to its width, drawings left alone."""
+"""Lays out text for a terminal: rich tables, wrapped paragraphs, and two-column lists."""
 
 from collections.abc import Iterable
 from io import StringIO
@@ -7,8 +7,8 @@ from textwrap import fill
 from rich.console import Console, RenderableType
 
 
-def sheet(*parts: RenderableType, width: int, colour: bool = False) -> str:
-    """The parts below one another; without colour there is no escape sequence in it."""
+def render_as_text(*parts: RenderableType, width: int, colour: bool = False) -> str:
+    """Returns rich renderables as text, one below the other; in colour if `colour` is true."""
     page = StringIO()
     console = Console(
         file=page,
@@ -20,34 +20,35 @@ def sheet(*parts: RenderableType, width: int, colour: bool = False) -> str:
         highlight=False,
         markup=False,
         emoji=False,
-        _environ={},  # the caller decides; the environment must not
+        _environ={},  # the caller decides about colour and width, not environment variables
     )
     for part in parts:
         console.print(part)
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
-def folded(text: str, *, width: int) -> str:
-    """The text with its paragraphs folded anew; headings and indented blocks stay as they are."""
+def wrap_paragraphs(text: str, *, width: int) -> str:
+    """Wraps paragraphs to `width` characters; headings and indented code are not wrapped."""
     blocks = (block.strip("\n") for block in text.split("\n\n"))
-    return "\n\n".join(_block(block, width) for block in blocks if block)
+    return "\n\n".join(_wrap_paragraph(block, width) for block in blocks if block)
 
 
-def _block(block: str, width: int) -> str:
+def _wrap_paragraph(block: str, width: int) -> str:
+    """Wraps a paragraph to `width` characters; headings and indented blocks are not wrapped."""
     if block.startswith("    "):
         return block
     if block.startswith("#"):
         heading, _, rest = block.partition("\n")
-        return f"{heading}\n{_block(rest, width)}" if rest else heading
+        return f"{heading}\n{_wrap_paragraph(rest, width)}" if rest else heading
     return fill(block, width, break_long_words=False, break_on_hyphens=False)
 
 
-def listed(entries: Iterable[tuple[str, str]], *, width: int) -> str:
-    """Names with a sentence each, the sentences in one column."""
-    pairs = list(entries)
-    indent = max((len(name) for name, _ in pairs), default=0) + 2
+def two_column_text(names_and_texts: Iterable[tuple[str, str]], *, width: int) -> str:
+    """Returns a list in two columns as text: names on the left, wrapped sentences on the right."""
+    rows = list(names_and_texts)
+    indent = max((len(name) for name, _ in rows), default=0) + 2
     lines = [
         fill(text, width, initial_indent=name.ljust(indent), subsequent_indent=" " * indent)
-        for name, text in pairs
+        for name, text in rows
     ]
     return "\n".join(lines)

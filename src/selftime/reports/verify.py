@@ -1,4 +1,4 @@
-"""What a repair achieved, as a terminal shows it."""
+"""Writes as text the time that a fix saved, next to the time that was predicted for it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,75 +6,107 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from selftime.advice.verify import Benched, Promise, Verification
+from selftime.advice.verify import BenchedSaving, PredictedSaving, Verification
+from selftime.reports.advice.wording import relative_file
 from selftime.reports.plain import plain
-from selftime.reports.terminal import sheet
+from selftime.reports.terminal import render_as_text
+from selftime.units import milliseconds_text
 
-_SAID: Final = {
+_TEXT_BY_PREDICTION_VERDICT: Final = {
     "kept": "kept",
     "exceeded": "exceeded, it saves more",
     "missed": "missed, it saves less",
-    "unknown": "cannot be told",
+    "unknown": "unclear",
 }
+"""Text for each verdict on a prediction: kept, exceeded, missed, or unknown."""
 
 
-def as_text(found: Verification, *, width: int = 80) -> str:
-    """The step before and after, what was predicted, and which findings are gone, left and new."""
-    return sheet(*_parts(found), width=width)
+def as_text(verification: Verification, *, width: int = 80, root: str | None = None) -> str:
+    """Returns as text the step times before and after a fix, the predicted saving, the findings.
+
+    Files below the folder `root` are written relative to it.
+    """
+    return render_as_text(*_verification_text_blocks(verification, root), width=width)
 
 
-def _parts(found: Verification) -> Iterator[Text | Table]:
-    step = found.achieved
-    kind = "recorded" if step.recorded else "not recorded"
-    yield Text(f"Step       {step.before_ms:.3f} ms before, {step.after_ms:.3f} ms after ({kind})")
-    yield Text(
-        f"Saved      {step.saved_ms:.3f} ms a step ({step.low_ms:.3f} to {step.high_ms:.3f}, 95 %)"
-    )
-    yield Text(f"Predicted  {_predicted(found)}")
-    if found.benched is not None:
-        yield from _benched(found.benched)
-    for title, promises in (("GONE", found.gone), ("LEFT", found.left), ("NEW", found.new)):
+def _verification_text_blocks(
+    verification: Verification, root: str | None
+) -> Iterator[Text | Table]:
+    """Yields the parts of the text: step times, saving, prediction, and tables of findings."""
+    step = verification.achieved
+    recording_text = "recorded" if step.recorded else "not recorded"
+    before, after = milliseconds_text(step.before_ms), milliseconds_text(step.after_ms)
+    yield Text(f"Step       {before} before, {after} after ({recording_text})")
+    yield Text(f"Saved      {_saved_time_text(step.saved_ms, step.low_ms, step.high_ms)}")
+    yield Text(f"Predicted  {_predicted_saving_text(verification)}")
+    if verification.benched is not None:
+        yield from _benched_step_lines(verification.benched)
+    for title, promises in (
+        ("GONE", verification.gone),
+        ("LEFT", verification.left),
+        ("NEW", verification.new),
+    ):
         if promises:
             yield Text(f"\n{title}", style="bold")
-            yield _table(promises)
+            yield _predicted_savings_table(promises, root)
 
 
-def _benched(timed: Benched) -> Iterator[Text]:
-    """The unprofiled steps, apart from those above, and the promise."""
+def _benched_step_lines(benched: BenchedSaving) -> Iterator[Text]:
+    """Yields lines on the benchmark without profiler: step times, saving, and prediction."""
     yield Text("\nUNPROFILED, by a bench", style="bold")
-    rounds = f"{timed.rounds} round{'' if timed.rounds == 1 else 's'}"
-    yield Text(
-        f"Step       {timed.before_ms:.3f} ms before, {timed.after_ms:.3f} ms after ({rounds})"
+    rounds = f"{benched.rounds} round{'' if benched.rounds == 1 else 's'}"
+    before, after = milliseconds_text(benched.before_ms), milliseconds_text(benched.after_ms)
+    yield Text(f"Step       {before} before, {after} after ({rounds})")
+    yield Text(f"Saved      {_saved_time_text(benched.saved_ms, benched.low_ms, benched.high_ms)}")
+    low, high = benched.promised_low_ms, benched.promised_high_ms
+    predicted_text = (
+        "unknown" if low is None or high is None else _milliseconds_range_text(low, high)
     )
-    ends = _between(timed.low_ms, timed.high_ms)
-    yield Text(f"Saved      {timed.saved_ms:.3f} ms a step ({ends}, 95 %)")
-    promised = _between(timed.promised_low_ms, timed.promised_high_ms)
-    yield Text(f"Promised   {promised} ms a step by what is gone: {_SAID[timed.verdict]}")
-    for note in timed.notes:
+    verdict = _TEXT_BY_PREDICTION_VERDICT[benched.verdict]
+    yield Text(f"Predicted  {predicted_text} a step by the findings that are gone: {verdict}")
+    for note in benched.notes:
         yield Text(f"- {plain(note)}")
 
 
-def _between(low: float | None, high: float | None) -> str:
-    return "unknown" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+def _saved_time_text(saved_ms: float, low_ms: float | None, high_ms: float | None) -> str:
+    if low_ms is None or high_ms is None:
+        return f"{milliseconds_text(saved_ms)} a step (interval unknown)"
+    return (
+        f"{milliseconds_text(saved_ms)} a step ({_milliseconds_range_text(low_ms, high_ms)}, 95 %)"
+    )
 
 
-def _predicted(found: Verification) -> str:
-    if not found.gone:
+def _milliseconds_range_text(low_ms: float, high_ms: float) -> str:
+    return f"{milliseconds_text(low_ms)} to {milliseconds_text(high_ms)}"
+
+
+def _predicted_saving_text(verification: Verification) -> str:
+    """Returns the predicted saving of the findings that the fix removed, as text."""
+    if not verification.gone:
         return "nothing: no finding is gone"
-    if found.predicted_ms is None:
-        return "unknown: a finding that is gone has no number, or the findings cannot be joined"
-    return f"{found.predicted_ms:.3f} ms a step by the {len(found.gone)} that are gone"
+    if verification.predicted_ms is None:
+        return "unknown: a finding that is gone has no estimate, or they cannot be combined"
+    count = len(verification.gone)
+    which = "the finding that is" if count == 1 else f"the {count} findings that are"
+    return f"{milliseconds_text(verification.predicted_ms)} a step by {which} gone"
 
 
-def _table(promises: tuple[Promise, ...]) -> Table:
+def _predicted_savings_table(promises: tuple[PredictedSaving, ...], root: str | None) -> Table:
+    """Returns a table with the rule, the predicted saving and the line of each finding."""
     table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for promise in promises:
-        place = promise.file or "line unknown"
+        location = relative_file(promise.file, root) if promise.file else "line unknown"
         if promise.file and promise.line is not None:
-            place = f"{place}:{promise.line}"
-        told = "no number"
+            location = f"{location}:{promise.line}"
+        saving = "no number"
         if promise.estimate_ms is not None:
-            low, high = promise.low_ms or 0.0, promise.high_ms or promise.estimate_ms
-            told = f"{promise.estimate_ms:.3f} ms ({low:.3f} to {high:.3f})"
-        table.add_row(f"  {promise.rule}", plain(place), told)
+            saving = milliseconds_text(promise.estimate_ms)
+            if promise.low_ms is not None and promise.high_ms is not None:
+                low = milliseconds_text(promise.low_ms).removesuffix(" ms")
+                high = milliseconds_text(promise.high_ms).removesuffix(" ms")
+                saving += f" ({low} to {high})"
+        table.add_row(f"  {promise.rule}", saving, plain(location))
     return table

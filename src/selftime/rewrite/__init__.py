@@ -1,4 +1,4 @@
-"""Rewrite traces: keep a part of one, or remove what is private.
+"""Rewrites trace files: keeps only a part of a trace, or removes private data.
 
 part         which events belong to some steps, or to a span of time
 threads      extra threads for slices that cross others, so that every viewer shows them

@@ -1,4 +1,4 @@
-"""Read the ranks of a job in parallel, with local processes or on Ray, and merge the results.
+"""Reads the traces of a job in parallel, locally or on a Ray cluster, and merges the results.
 
 engine      the interface of engines, which map a task over files
 local, ray  the engines
@@ -17,21 +17,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from selftime.scale.collect import survey, view
     from selftime.scale.engine import Engine
-    from selftime.scale.local import Local
-    from selftime.scale.ray import Ray
+    from selftime.scale.local import LocalProcessEngine as Local
+    from selftime.scale.ray import RayEngine as Ray
 
 __all__ = ["Engine", "Local", "Ray", "survey", "view"]
 
-_HOMES = {
-    "Engine": "selftime.scale.engine",
-    "Local": "selftime.scale.local",
-    "Ray": "selftime.scale.ray",
-    "survey": "selftime.scale.collect",
-    "view": "selftime.scale.collect",
+_DEFINITION_OF_PUBLIC_NAME = {
+    "Engine": ("selftime.scale.engine", "Engine"),
+    "Local": ("selftime.scale.local", "LocalProcessEngine"),
+    "Ray": ("selftime.scale.ray", "RayEngine"),
+    "survey": ("selftime.scale.collect", "survey"),
+    "view": ("selftime.scale.collect", "view"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _DEFINITION_OF_PUBLIC_NAME:
         raise AttributeError(f"module 'selftime.scale' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    module_name, definition_name = _DEFINITION_OF_PUBLIC_NAME[name]
+    return getattr(import_module(module_name), definition_name)

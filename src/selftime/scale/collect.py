@@ -1,4 +1,4 @@
-"""Run a task on each rank of a job where its trace is read, and merge the results in one order.
+"""Runs a function on each trace of a job, in parallel processes, and merges the results.
 
 The result of a rank is small and does not depend on where it was read. Results are merged in the
 order of the files, so that every engine gives the same bytes.
@@ -13,16 +13,16 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import polars as pl
 
+from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
-from selftime.analysis.ranks.ranks import Ranks
 from selftime.errors import UnreadableTrace, UsageError
+from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.load import read_file_or_reason
-from selftime.ingest.paths import TraceFiles, duplicates, trace_files
-from selftime.ingest.ranks import Identity, identity_of, members_of
-from selftime.scale.engine import Engine, LostFile
-from selftime.scale.local import Local
-from selftime.trace import Member, Trace
-from selftime.views import View, below, find
+from selftime.ingest.trace_paths import TraceFiles, skip_reasons_of_duplicates, trace_files
+from selftime.scale.engine import Engine, FileLostByReader
+from selftime.scale.local import LocalProcessEngine
+from selftime.trace import JobMember, Trace
+from selftime.views import View, find_view, stack_tables
 
 T = TypeVar("T")
 
@@ -30,31 +30,32 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RankResult(Generic[T]):
-    """The result of a task for one trace, with the trace's identity, tracks and repairs."""
+class RankTaskResult(Generic[T]):
+    """A task's result for one trace, with the trace's rank, tracks and list of repairs."""
 
-    identity: Identity
+    identity: TraceIdentity
     answer: T
     tracks: pl.DataFrame
     repairs: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobResults(Generic[T]):
-    """The results for the traces of a job, without duplicates, sorted by path."""
+class JobTaskResults(Generic[T]):
+    """Results of a task for all traces of a job, by path; duplicate traces are left out."""
 
-    results: Mapping[str, RankResult[T]]
-    members: Mapping[str, Member]
+    results: Mapping[str, RankTaskResult[T]]
+    members: Mapping[str, JobMember]
     refused: Mapping[str, str]
     notes: tuple[str, ...]
 
     @property
     def answers(self) -> dict[str, T]:
+        """Returns {path: the task's result} for all traces."""
         return {path: result.answer for path, result in self.results.items()}
 
     @property
     def outlines(self) -> dict[str, Trace]:
-        """The traces reduced to tracks and repairs, by path."""
+        """Returns {path: trace} with only the tables of tracks and repairs; others are empty."""
         return {
             path: Trace(tracks=result.tracks, repairs=result.repairs, source=path)
             for path, result in self.results.items()
@@ -62,93 +63,101 @@ class JobResults(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobView:
-    """The table of a job's view, with what its traces lack."""
+class JobViewTable:
+    """A view's table for a job, and which data that the view needs each trace lacks."""
 
     table: pl.DataFrame
     lacks: Mapping[str, list[str]]
-    """What each recording lacks for this view, by path."""
+    """Maps the path of each trace to sentences about data that it lacks for the view."""
     outlines: Mapping[str, Trace]
-    """The traces reduced to tracks and repairs, by path."""
+    """Maps the path of each trace to a `Trace` with only the tables of tracks and repairs."""
     refused: Mapping[str, str]
     notes: tuple[str, ...]
 
 
-def collect(
-    place: str | os.PathLike[str],
-    take: Callable[[Trace], T],
+def collect_results(
+    path: str | os.PathLike[str],
+    task: Callable[[Trace], T],
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,
     cache: bool = True,
-    choice: str | None = None,
-) -> JobResults[T]:
-    """Run a task on each trace of a place, one trace at a time in each process.
+    path_part: str | None = None,
+) -> JobTaskResults[T]:
+    """Runs a task on each trace at a path; each process reads one trace at a time.
 
     Args:
-        place: A path or address, as for `selftime.load`.
-        take: The task: a function that a fresh interpreter can import, or a `partial` of one.
+        path: A path or address, as for `selftime.load`.
+        task: The task: a function that a fresh interpreter can import, or a `partial` of one.
         engine: Maps the task over the files; by default processes of this machine.
         progress: Called with the files done and the total number of files.
         cache: Whether to use the disk cache where a file is read.
-        choice: Only read files with this text in their path.
+        path_part: Only read files with this text in their path.
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
-        UsageError: No file has `choice` in its path.
+        UsageError: No file has `path_part` in its path.
     """
-    found = trace_files(place)
-    files = [file for file in found.files if choice is None or choice in file]
-    if choice is not None and not files:
-        raise UsageError(f"no trace of {found.description} has `{choice}` in its name")
-    outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile] = {}
-    asked = (engine or Local()).map(partial(_results_of_file, take=take, cache=cache), files)
-    for done, (file, outcome) in enumerate(asked, 1):
+    found_files = trace_files(path)
+    files = [file for file in found_files.files if path_part is None or path_part in file]
+    if path_part is not None and not files:
+        raise UsageError(f"no trace of {found_files.description} has `{path_part}` in its name")
+    outcomes: dict[str, dict[str, RankTaskResult[T]] | str | FileLostByReader] = {}
+    results = (engine or LocalProcessEngine()).map(
+        partial(_task_results_of_file, task=task, cache=cache), files
+    )
+    for finished_count, (file, outcome) in enumerate(results, 1):
         outcomes[file] = outcome
         if progress is not None:
-            progress(done, len(files))
-    return _merge(found, {file: outcomes[file] for file in files})
+            progress(finished_count, len(files))
+    return _merge_results_of_files(found_files, {file: outcomes[file] for file in files})
 
 
-def _results_of_file(
-    place: str, *, take: Callable[[Trace], T], cache: bool
-) -> dict[str, RankResult[T]] | str:
-    """Returns the results of one file's traces; or the reason why it has none."""
-    read = read_file_or_reason(place, cache=cache)
-    if isinstance(read, str):
-        return read
+def _task_results_of_file(
+    file_path: str, *, task: Callable[[Trace], T], cache: bool
+) -> dict[str, RankTaskResult[T]] | str:
+    """Returns the task's result for each trace in a file, or as text why there is none."""
+    loaded = read_file_or_reason(file_path, cache=cache)
+    if isinstance(loaded, str):
+        return loaded
     return {
-        path: RankResult(identity_of(trace), take(trace), trace.tracks, trace.repairs)
-        for path, trace in read.items()
+        path: RankTaskResult(identity_of_trace(trace), task(trace), trace.tracks, trace.repairs)
+        for path, trace in loaded.items()
     }
 
 
-def _merge(
-    found: TraceFiles, outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile]
-) -> JobResults[T]:
-    results: dict[str, RankResult[T]] = {}
-    refused = dict(found.refused)
+def _merge_results_of_files(
+    found_files: TraceFiles,
+    outcomes: dict[str, dict[str, RankTaskResult[T]] | str | FileLostByReader],
+) -> JobTaskResults[T]:
+    """Merges the results of all files into those of one job, in the order of the files."""
+    results: dict[str, RankTaskResult[T]] = {}
+    reasons = dict(found_files.refused)
     for file, outcome in outcomes.items():
-        if isinstance(outcome, LostFile):
-            refused[file] = outcome.why
+        if isinstance(outcome, FileLostByReader):
+            reasons[file] = outcome.why
         elif isinstance(outcome, str):
-            refused[file] = outcome
+            reasons[file] = outcome
         else:
             results |= outcome
-    if not results and not found.is_collection:
-        raise UnreadableTrace(next(iter(refused.values())))
+    if not results and not found_files.is_collection:
+        raise UnreadableTrace(next(iter(reasons.values())))
     if not results:
-        raise found.no_trace_error(refused)
-    twice = duplicates({path: result.identity.content for path, result in results.items()})
-    once = {path: result for path, result in results.items() if path not in twice}
-    identities = {path: result.identity for path, result in once.items()}
-    members, notes = members_of(identities, found.root)
-    if not found.is_collection and len(identities) == 1:  # labelled like a trace in memory
-        members = {path: _single_member(identity) for path, identity in identities.items()}
-    return JobResults(
-        MappingProxyType(once),
+        raise found_files.no_trace_error(reasons)
+    duplicate_reasons = skip_reasons_of_duplicates(
+        {path: result.identity.content for path, result in results.items()}
+    )
+    distinct = {path: result for path, result in results.items() if path not in duplicate_reasons}
+    identities = {path: result.identity for path, result in distinct.items()}
+    members, notes = job_members(identities, found_files.root)
+    if not found_files.is_collection and len(identities) == 1:  # labelled like a trace in memory
+        members = {
+            path: _job_member_of_single_trace(identity) for path, identity in identities.items()
+        }
+    return JobTaskResults(
+        MappingProxyType(distinct),
         MappingProxyType(members),
-        MappingProxyType(refused | twice),
+        MappingProxyType(reasons | duplicate_reasons),
         notes,
     )
 
@@ -160,22 +169,26 @@ def survey(
     progress: Progress | None = None,
     cache: bool = True,
 ) -> Ranks:
-    """Returns the summaries that views across ranks need; arguments and errors as in `collect`."""
-    return _ranks(collect(place, rank_summary, engine=engine, progress=progress, cache=cache))
+    """Returns summaries of the traces of all ranks of a job, used by views that compare ranks."""
+    return _ranks_from_summaries(
+        collect_results(place, rank_summary, engine=engine, progress=progress, cache=cache)
+    )
 
 
-def _ranks(found: JobResults[RankSummary]) -> Ranks:
-    return Ranks(found.answers, found.members, found.refused, found.notes)
+def _ranks_from_summaries(summaries: JobTaskResults[RankSummary]) -> Ranks:
+    """Returns the `Ranks` of a job, made of the summaries of its traces."""
+    return Ranks(summaries.answers, summaries.members, summaries.refused, summaries.notes)
 
 
-def _single_member(identity: Identity) -> Member:
+def _job_member_of_single_trace(identity: TraceIdentity) -> JobMember:
+    """Returns the rank and label of the only trace of a job."""
     label = "this rank" if identity.rank is None else f"rank {identity.rank}"
     size = identity.size if identity.size and identity.size > (identity.rank or 0) else None
-    return Member(label, identity.rank, size, "" if identity.rank is None else "header")
+    return JobMember(label, identity.rank, size, "" if identity.rank is None else "header")
 
 
 def view(
-    place: str | os.PathLike[str],
+    path_or_url: str | os.PathLike[str],
     name: str,
     /,
     *,
@@ -183,10 +196,10 @@ def view(
     progress: Progress | None = None,
     **options: Any,
 ) -> pl.DataFrame:
-    """Returns a view of a job: of all ranks together, or of each with columns `rank` and `label`.
+    """Returns a view's table for a job: a comparison of ranks, or the tables of all ranks stacked.
 
     Args:
-        place: A path or address, as for `selftime.load`.
+        path_or_url: A path or address, as for `selftime.load`.
         name: The view's name.
         engine: Maps over the files; by default processes of this machine.
         progress: Called with the files done and the total number of files.
@@ -196,37 +209,45 @@ def view(
         UnreadableTrace: Nothing there can be read as a trace.
         UsageError: There is no such view, or it has no such option.
     """
-    return view_of_job(place, find(name), options, engine=engine, progress=progress).table
+    return view_of_job(
+        path_or_url, find_view(name), options, engine=engine, progress=progress
+    ).table
 
 
 def view_of_job(
-    place: str | os.PathLike[str],
-    asked: View[Any],
+    path_or_url: str | os.PathLike[str],
+    job_view: View[Any],
     options: Mapping[str, Any],
     *,
     engine: Engine | None = None,
     progress: Progress | None = None,
-    choice: str | None = None,
-) -> JobView:
-    """Returns a view of a job with what its traces lack; arguments and errors as in `view`."""
-    if asked.across:
-        parts = collect(place, rank_summary, engine=engine, progress=progress, choice=choice)
-        table = asked(_ranks(parts), **options)
-        return JobView(table, {}, parts.outlines, parts.refused, parts.notes)
-    take = partial(table_of, name=asked.name, options=options)
-    found = collect(place, take, engine=engine, progress=progress, choice=choice)
-    tables = ((found.members[path], table) for path, (table, _) in found.answers.items())
-    lacks = {path: lacks for path, (_, lacks) in found.answers.items()}
-    return JobView(below(asked, tables), lacks, found.outlines, found.refused, found.notes)
+    path_part: str | None = None,
+) -> JobViewTable:
+    """Returns a view's table for a job, and which data each trace lacks for the view."""
+    if job_view.compares_ranks:
+        summaries = collect_results(
+            path_or_url, rank_summary, engine=engine, progress=progress, path_part=path_part
+        )
+        table = job_view(_ranks_from_summaries(summaries), **options)
+        return JobViewTable(table, {}, summaries.outlines, summaries.refused, summaries.notes)
+    task = partial(view_table_and_missing_data, view_name=job_view.name, options=options)
+    results = collect_results(
+        path_or_url, task, engine=engine, progress=progress, path_part=path_part
+    )
+    tables = ((results.members[path], table) for path, (table, _) in results.answers.items())
+    lacks = {path: lacks for path, (_, lacks) in results.answers.items()}
+    return JobViewTable(
+        stack_tables(job_view, tables), lacks, results.outlines, results.refused, results.notes
+    )
 
 
-def table_of(
-    trace: Trace, *, name: str, options: Mapping[str, Any]
+def view_table_and_missing_data(
+    trace: Trace, *, view_name: str, options: Mapping[str, Any]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Returns a view's table of one trace, and what the recording lacks for it."""
-    asked = find(name)
-    table = asked(trace, **options)
+    """Returns a view's table for a trace, and sentences about data that the trace lacks for it."""
+    view = find_view(view_name)
+    table = view(trace, **options)
     is_foreign = {"host", "device"}.isdisjoint(
         trace.tracks["kind"]
     )  # not a trace of PyTorch: reported elsewhere
-    return table, [] if is_foreign else asked.lacks(trace)
+    return table, [] if is_foreign else view.missing_data(trace)

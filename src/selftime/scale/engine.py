@@ -1,4 +1,4 @@
-"""The interface of engines: a task is mapped over files, one file at a time in each process."""
+"""Declares the interface of engines, which run a function on many files in several processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,40 +6,42 @@ from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
-ATTEMPTS: Final = 3
-"""Attempts at reading a file before it is given up."""
+MAX_READ_ATTEMPTS_PER_FILE: Final = 3
+"""Number of times that a file is read if the reading process ends unexpectedly."""
 
 
 @dataclass(frozen=True, slots=True)
-class LostFile:
-    """A file whose reading process ended in every attempt."""
+class FileLostByReader:
+    """Result for a file that could not be read: each process that read it ended unexpectedly."""
 
-    place: str
+    path: str
 
     @property
     def why(self) -> str:
+        """Returns a sentence that says why the file could not be read."""
         return (
-            f"`{self.place}` was given up: the process that read it ended {ATTEMPTS} times, "
-            "perhaps out of memory; use fewer workers, or machines with more memory"
+            f"`{self.path}` was given up: the process that read it ended "
+            f"{MAX_READ_ATTEMPTS_PER_FILE} times, perhaps out of memory; "
+            "use fewer workers, or machines with more memory"
         )
 
 
 class Engine(Protocol):
-    """Maps a task over files."""
+    """Interface of engines, which run a function on many files in processes that they start."""
 
     def map(
-        self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, "T | LostFile"]]:
-        """Yields each file with the task's result, once, in order of completion.
+        self, task: Callable[[str], T], paths: Sequence[str]
+    ) -> Iterator[tuple[str, "T | FileLostByReader"]]:
+        """Runs the task on each file; yields (path, result) in order of completion.
 
         Args:
             task: A function that a fresh interpreter can import, or a `partial` of one. It is
                 called again for a file whose process ended. Its exceptions are raised here.
-            places: Paths or addresses.
+            paths: Paths or addresses.
         """
         ...
 
 
-def is_in_process_memory(place: str) -> bool:
-    """Returns whether an address is visible only to the current process."""
-    return place.startswith("memory://")
+def is_in_process_memory(path: str) -> bool:
+    """Returns whether a path is a URL of data that exists only in the current process."""
+    return path.startswith("memory://")

@@ -1,4 +1,4 @@
-"""The local engine: one process per core, each of which reads one file at a time.
+"""Runs a function on many files in processes on this machine, one file at a time in each.
 
 The processes are fresh interpreters that run `serve`. One that holds much memory after a result is
 ended, to free it. One that was killed is replaced, and its file tried again.
@@ -19,174 +19,190 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from selftime.ingest.pipes import receive, send, start_interpreter
-from selftime.ingest.workers import worker_count
-from selftime.scale.engine import ATTEMPTS, LostFile, is_in_process_memory
+from selftime.ingest.decoding_workers import worker_count
+from selftime.ingest.process_pipes import receive_value, send_value, start_python_process
+from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader, is_in_process_memory
 
 T = TypeVar("T")
 
 
-class Local:
-    """Maps over files in processes of this machine, or in this process if that is faster."""
+class LocalProcessEngine:
+    """Runs a function on files in local processes, or in this process if that is faster."""
 
     def __init__(self, workers: int | None = None) -> None:
-        """Use up to `workers` processes; default SELFTIME_WORKERS or the number of cores."""
+        """Uses up to `workers` processes; by default SELFTIME_WORKERS or the number of cores."""
         self._workers = workers
 
     def map(
-        self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, T | LostFile]]:
-        count = min(self._workers or worker_count(), len(places))
-        worth = (self._workers or 1) > 1 or not _is_small(places)
+        self, task: Callable[[str], T], paths: Sequence[str]
+    ) -> Iterator[tuple[str, T | FileLostByReader]]:
+        """Yields (path, result of the task) for each file, in order of completion."""
+        process_count = min(self._workers or worker_count(), len(paths))
+        is_worth_processes = (self._workers or 1) > 1 or not _are_files_too_small_for_processes(
+            paths
+        )
         if (
-            len(places) < 2
-            or not worth
-            or any(map(is_in_process_memory, places))
+            len(paths) < 2
+            or not is_worth_processes
+            or any(map(is_in_process_memory, paths))
             or not sys.executable
         ):
-            for place in places:
-                yield place, task(place)
+            for path in paths:
+                yield path, task(path)
             return
-        pool = _WorkerPool(task, count)
+        pool = _WorkerProcessPool(task, process_count)
         try:
-            yield from pool.answers(places)
+            yield from pool.results_by_path(paths)
         finally:
             pool.close()
 
 
-_WORTH_PROCESSES: Final = 8 << 20
-"""Bytes that this process reads in the time that another one takes to start."""
+_MIN_TOTAL_FILE_BYTES_FOR_PROCESSES: Final = 8 << 20
+"""Smallest total size of files in bytes for which processes are started."""
 
 
-_MOST_HELD: Final = 256 << 20
-"""The most bytes a process may hold between two files. Code, and memory that allocators keep after
-a trace of 50 MB, take 140 MB; starting another process takes 1.5 s of CPU time."""
+_MAX_PRIVATE_MEMORY_BYTES_OF_IDLE_PROCESS: Final = 256 << 20
+"""Largest private memory in bytes of a process that gets another file; a larger process is
+ended."""
 
 
-def _is_small(places: Sequence[str]) -> bool:
-    """Returns whether all files are local and small enough for this process."""
+def _are_files_too_small_for_processes(paths: Sequence[str]) -> bool:
+    """Returns whether all files are local and together too small to start processes for."""
     try:
-        return sum(Path(place).stat().st_size for place in places) < _WORTH_PROCESSES
+        return (
+            sum(Path(path).stat().st_size for path in paths) < _MIN_TOTAL_FILE_BYTES_FOR_PROCESSES
+        )
     except OSError:  # an address, or an error that reading will report
         return False
 
 
-class _WorkerPool:
-    """Processes with one task, each served by a thread; they start on demand."""
+class _WorkerProcessPool:
+    """A pool of processes that run one task; a thread in this process waits for each of them."""
 
-    def __init__(self, task: Callable[[str], Any], count: int) -> None:
+    def __init__(self, task: Callable[[str], Any], process_count: int) -> None:
         self._task = pickle.dumps(task)
-        threads = max(1, worker_count() // count)
+        threads = max(1, worker_count() // process_count)
         self._environment = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": str(threads)}
-        self._threads = ThreadPoolExecutor(count, "selftime-scale")
-        self._idle: SimpleQueue[_Worker | None] = SimpleQueue()
-        for _ in range(count):
+        self._threads = ThreadPoolExecutor(process_count, "selftime-scale")
+        self._idle: SimpleQueue[_WorkerProcess | None] = SimpleQueue()
+        for _ in range(process_count):
             self._idle.put(None)
         self._lock = Lock()
-        self._alive: set[_Worker] = set()
-        self._is_over = False
+        self._alive: set[_WorkerProcess] = set()
+        self._is_closed = False
 
-    def answers(self, places: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        asked = {self._threads.submit(self._answer, place): place for place in places}
-        for answered in as_completed(asked):
-            yield asked.pop(answered), answered.result()
+    def results_by_path(self, paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yields (path, result of the task) for each file, in order of completion."""
+        path_by_future = {
+            self._threads.submit(self._task_result_of_file, path): path for path in paths
+        }
+        for future in as_completed(path_by_future):
+            yield path_by_future.pop(future), future.result()
 
-    def _answer(self, place: str) -> Any:
-        for _ in range(ATTEMPTS):
-            worker = self._idle.get() or self._start_worker()
-            stays = False
+    def _task_result_of_file(self, path: str) -> Any:
+        """Runs the task on a file in a worker process; returns its result or raises its error."""
+        for _ in range(MAX_READ_ATTEMPTS_PER_FILE):
+            worker = self._idle.get() or self._start_worker_process()
+            can_be_reused = False
             try:
-                well, answer, held = worker.ask(place)
-                stays = held <= _MOST_HELD
+                has_succeeded, result, held_bytes = worker.run_task(path)
+                can_be_reused = held_bytes <= _MAX_PRIVATE_MEMORY_BYTES_OF_IDLE_PROCESS
             except (EOFError, OSError):  # the process ended: only its pipes raise these
                 continue
             finally:
-                if not stays:
-                    self._end_worker(worker)
-                self._idle.put(worker if stays else None)
-            if well:
-                return answer
-            error, there = answer
-            raise error from _RemoteTraceback(there)
-        return LostFile(place)
+                if not can_be_reused:
+                    self._end_worker_process(worker)
+                self._idle.put(worker if can_be_reused else None)
+            if has_succeeded:
+                return result
+            error, traceback_text = result
+            raise error from _TracebackOfWorkerProcess(traceback_text)
+        return FileLostByReader(path)
 
-    def _start_worker(self) -> "_Worker":
+    def _start_worker_process(self) -> "_WorkerProcess":
+        """Starts a worker process, and sends it the task."""
         with self._lock:
-            if self._is_over:
+            if self._is_closed:
                 raise CancelledError
-            worker = _Worker(start_interpreter(__name__, self._environment))
+            worker = _WorkerProcess(start_python_process(__name__, self._environment))
             self._alive.add(worker)
         with suppress(OSError):  # if it has ended already, the first request fails
-            worker.send((sys.path, self._task))
+            worker.send_value((sys.path, self._task))
         return worker
 
-    def _end_worker(self, worker: "_Worker") -> None:
-        worker.end()
+    def _end_worker_process(self, worker: "_WorkerProcess") -> None:
+        """Ends a worker process, and removes it from the pool."""
+        worker.end_process()
         with self._lock:
             self._alive.discard(worker)
 
     def close(self) -> None:
+        """Ends all worker processes, and waits for the threads."""
         with self._lock:
-            self._is_over = True
+            self._is_closed = True
             for worker in self._alive:
                 worker.process.kill()
         self._threads.shutdown(wait=True, cancel_futures=True)
         for worker in self._alive:
-            worker.end()
+            worker.end_process()
 
 
-class _RemoteTraceback(Exception):  # noqa: N818 - where it was raised, as text
-    """The traceback of an error in another process, as text."""
+class _TracebackOfWorkerProcess(Exception):  # noqa: N818 - where it was raised, as text
+    """Traceback, as text, of an error that the task raised in a worker process."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
-class _Worker:
-    """One reading process."""
+class _WorkerProcess:
+    """A worker process on this machine; it receives paths and sends back results."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
 
-    def send(self, value: object) -> None:
-        assert self.process.stdin is not None  # noqa: S101 - `start_interpreter` opens it as a pipe
-        send(self.process.stdin, value)
+    def send_value(self, value: object) -> None:
+        assert self.process.stdin is not None  # noqa: S101 - `start_python_process` opens it as a pipe
+        send_value(self.process.stdin, value)
 
-    def ask(self, place: str) -> tuple[bool, Any, float]:
-        """Returns whether the task succeeded, its result, and the bytes the process still holds."""
+    def run_task(self, path: str) -> tuple[bool, Any, float]:
+        """Runs the task on a file; returns (succeeded, result or error, worker memory in bytes)."""
         assert self.process.stdout is not None  # noqa: S101 - likewise
-        self.send(place)
-        answer: tuple[bool, Any, float] = receive(self.process.stdout)
-        return answer
+        self.send_value(path)
+        result: tuple[bool, Any, float] = receive_value(self.process.stdout)
+        return result
 
-    def end(self) -> None:
+    def end_process(self) -> None:
+        """Kills the process, and waits until it has ended."""
         self.process.kill()
         self.process.communicate()
 
 
 def serve() -> None:
-    """Run a worker: read files and write the task's results until the pipe closes."""
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    """Runs a worker process: receives paths, and sends the task's results, until stdin closes."""
+    requests, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep what a task prints out of the results
     with suppress(EOFError, BrokenPipeError):
-        sys.path[:], pickled = receive(asked)
-        task = pickle.loads(pickled)  # noqa: S301 - from our own process
+        sys.path[:], pickled_task = receive_value(requests)
+        task = pickle.loads(pickled_task)  # noqa: S301 - from our own process
         while True:
-            send(answers, (*_run_task(task, receive(asked)), _private_bytes()))
+            send_value(
+                results,
+                (*_task_result_or_error(task, receive_value(requests)), _private_memory_bytes()),
+            )
 
 
-def _run_task(task: Callable[[str], object], place: str) -> tuple[bool, object]:
-    """Returns True and the result; else False, with the error and its traceback."""
+def _task_result_or_error(task: Callable[[str], object], path: str) -> tuple[bool, object]:
+    """Runs the task; returns (True, result), or (False, (error, traceback text))."""
     try:
-        return True, task(place)
+        return True, task(path)
     except MemoryError:  # a fresh process may have more
         raise
     except Exception as error:  # noqa: BLE001 - it is raised where the task was given
         return False, (error, traceback.format_exc())
 
 
-def _private_bytes() -> float:
-    """Returns the bytes of this process's private memory; infinite if unknown."""
+def _private_memory_bytes() -> float:
+    """Returns the size of this process's private memory in bytes; infinity if unknown."""
     try:
         _, resident, shared, *_ = Path("/proc/self/statm").read_text("ascii").split()
     except OSError:

@@ -1,4 +1,4 @@
-"""The Ray engine: each file is read by a task on the cluster, close to where it is stored.
+"""Runs a function on many files on a Ray cluster.
 
 The only module that imports Ray.
 """
@@ -13,26 +13,27 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from selftime.errors import MissingDependency, UsageError
-from selftime.scale.engine import ATTEMPTS, LostFile, is_in_process_memory
+from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader, is_in_process_memory
 
 T = TypeVar("T")
 
-_AHEAD: Final = 1024
-"""The most tasks submitted at once: enough to make an autoscaling cluster grow."""
-_PATIENCE_S: Final = 10.0
-"""Seconds within which a cluster must accept a connection."""
-_UNKNOWN: Final = "failed to import on the worker"
-"""Ray's message if a worker cannot import a function."""
-_MOST_TOLD: Final = 200
-_ENVIRONMENT: Final = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": "1"}
-"""Environment variables of tasks, which use one core each."""
+_MAX_SUBMITTED_UNFINISHED_TASKS: Final = 1024
+"""Largest number of unfinished Ray tasks at a time; enough to make a cluster start machines."""
+_CLUSTER_CONNECTION_TIMEOUT_S: Final = 10.0
+"""Longest time in seconds to wait until the cluster accepts a connection."""
+_TEXT_IN_RAY_IMPORT_ERROR: Final = "failed to import on the worker"
+"""Text in Ray's error message that means that a worker cannot import a function."""
+_MAX_QUOTED_ERROR_CHARACTERS: Final = 200
+"""Largest number of characters of an error that a message quotes."""
+_ENVIRONMENT_VARIABLES_OF_TASKS: Final = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": "1"}
+"""Environment variables of the Ray tasks, each of which uses one core."""
 
 
-class Ray:
-    """Maps over files on a Ray cluster, one core per task."""
+class RayEngine:
+    """Runs a function on files on a Ray cluster; each file uses one core."""
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        """Use an existing cluster.
+        """Uses the Ray cluster at `address`, for at most `workers` files at once.
 
         Args:
             address: The cluster's address, as for `ray.init`. Default: RAY_ADDRESS, else the
@@ -43,32 +44,36 @@ class Ray:
         self._workers = workers
 
     def map(
-        self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, T | LostFile]]:
-        private = next(filter(is_in_process_memory, places), None)
-        if private is not None:
+        self, task: Callable[[str], T], paths: Sequence[str]
+    ) -> Iterator[tuple[str, T | FileLostByReader]]:
+        """Yields (path, result of the task) for each file, in order of completion."""
+        unreachable_path = next(filter(is_in_process_memory, paths), None)
+        if unreachable_path is not None:
             raise UsageError(
-                f"`{private}` exists only in this process: read it with the local engine"
+                f"`{unreachable_path}` exists only in this process: read it with the local engine"
             )
-        with self._connected() as ray:
-            yield from _Tasks(ray, task, self._workers or _AHEAD).answers(places)
+        with self._connected_ray_module() as ray:
+            yield from _RayTaskRunner(
+                ray, task, self._workers or _MAX_SUBMITTED_UNFINISHED_TASKS
+            ).results_by_path(paths)
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        ray = _ray()
+    def _connected_ray_module(self) -> Iterator[Any]:
+        """Connects to the cluster within a `with` block; yields the module `ray`."""
+        ray = _import_ray_module()
         if ray.is_initialized():
             yield ray
             return
         address = self._address or os.environ.get("RAY_ADDRESS") or "auto"
         try:
-            _check_listening(address)
+            _raise_if_cluster_does_not_listen(address)
             ray.init(address, log_to_driver=False, logging_level="ERROR")
         except (OSError, RuntimeError, ValueError, AssertionError) as error:
-            first = str(error).partition("\n")[0] or type(error).__name__
-            where = "on this machine" if address == "auto" else f"at `{address}`"
+            first_line = str(error).partition("\n")[0] or type(error).__name__
+            place = "on this machine" if address == "auto" else f"at `{address}`"
             raise UsageError(
-                f"no Ray cluster answers {where}: start one with `ray start --head`, or give the "
-                f"address of one with `--address` or RAY_ADDRESS ({first})"
+                f"no Ray cluster answers {place}: start one with `ray start --head`, or give the "
+                f"address of one with `--address` or RAY_ADDRESS ({first_line})"
             ) from error
         try:
             yield ray
@@ -76,18 +81,21 @@ class Ray:
             ray.shutdown()
 
 
-class _Tasks:
-    """The tasks of one `map`; failed ones are retried here, each equally often."""
+class _RayTaskRunner:
+    """Runs the Ray tasks of one call of `map`; repeats tasks whose process ended unexpectedly."""
 
-    def __init__(self, ray: Any, task: Callable[[str], Any], ahead: int) -> None:
+    def __init__(self, ray: Any, task: Callable[[str], Any], max_pending: int) -> None:
         self._ray = ray
-        self._ahead = ahead
+        self._max_pending = max_pending
         self._task = ray.put(task)
         # The process ends after one call, to free all of its memory.
-        self._answer = ray.remote(
-            num_cpus=1, max_retries=0, max_calls=1, runtime_env={"env_vars": _ENVIRONMENT}
-        )(_answer)
-        self._ended = (
+        self._remote_task = ray.remote(
+            num_cpus=1,
+            max_retries=0,
+            max_calls=1,
+            runtime_env={"env_vars": _ENVIRONMENT_VARIABLES_OF_TASKS},
+        )(_run_task_in_folder)
+        self._process_errors = (
             ray.exceptions.WorkerCrashedError,
             ray.exceptions.NodeDiedError,
             ray.exceptions.OutOfMemoryError,
@@ -95,58 +103,70 @@ class _Tasks:
             ray.exceptions.ObjectLostError,
         )
 
-    def answers(self, places: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        waiting = iter(places)
-        running = {self._submit(place): (place, 1) for place in islice(waiting, self._ahead)}
+    def results_by_path(self, paths: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yields (path, result of the task) for each file, in order of completion."""
+        remaining_paths = iter(paths)
+        running = {
+            self._submit_file(path): (path, 1)
+            for path in islice(remaining_paths, self._max_pending)
+        }
         while running:
-            [done], _ = self._ray.wait(list(running), num_returns=1)
-            place, tries = running.pop(done)
+            [finished], _ = self._ray.wait(list(running), num_returns=1)
+            path, attempts = running.pop(finished)
             try:
-                answer = self._ray.get(done)
-            except self._ended:
-                if tries < ATTEMPTS:
-                    running[self._submit(place)] = place, tries + 1
+                result = self._ray.get(finished)
+            except self._process_errors:
+                if attempts < MAX_READ_ATTEMPTS_PER_FILE:
+                    running[self._submit_file(path)] = path, attempts + 1
                     continue
-                answer = LostFile(place)
+                result = FileLostByReader(path)
             except self._ray.exceptions.RayTaskError as error:
-                raise self._error_of(error.cause) from error
-            running |= {self._submit(place): (place, 1) for place in islice(waiting, 1)}
-            yield place, answer
+                raise self._exception_of_failed_task(error.cause) from error
+            running |= {self._submit_file(path): (path, 1) for path in islice(remaining_paths, 1)}
+            yield path, result
 
-    def _error_of(self, cause: Exception) -> Exception:
-        """Returns the exception of a task, or an error if the cluster lacks the code."""
+    def _exception_of_failed_task(self, cause: Exception) -> Exception:
+        """Returns the task's exception, or a UsageError if the cluster cannot import the task."""
         message = str(cause)
-        if not (isinstance(cause, self._ray.exceptions.RaySystemError) or _UNKNOWN in message):
+        if not (
+            isinstance(cause, self._ray.exceptions.RaySystemError)
+            or _TEXT_IN_RAY_IMPORT_ERROR in message
+        ):
             return cause
-        why = next((line for line in reversed(message.splitlines()) if "Error" in line), "")
+        error_line = next((line for line in reversed(message.splitlines()) if "Error" in line), "")
         return UsageError(
             "a machine of the Ray cluster lacks the code of the task: install the same version "
-            f"of selftime on all of them ({why.strip()[:_MOST_TOLD] or type(cause).__name__})"
+            "of selftime on all of them "
+            f"({error_line.strip()[:_MAX_QUOTED_ERROR_CHARACTERS] or type(cause).__name__})"
         )
 
-    def _submit(self, place: str) -> Any:
-        return self._answer.remote(self._task, place, str(Path.cwd()))
+    def _submit_file(self, path: str) -> Any:
+        """Submits the task for a file to the cluster; returns Ray's reference to its result."""
+        return self._remote_task.remote(self._task, path, str(Path.cwd()))
 
 
-def _answer(task: Callable[[str], T], place: str, folder: str) -> T:
-    """Returns the task's result; relative paths start at the caller's folder."""
+def _run_task_in_folder(task: Callable[[str], T], path: str, caller_folder: str) -> T:
+    """Runs the task on a file; `caller_folder` is the base of a relative path."""
     with suppress(OSError):  # if it is missing here, so is the file, which is reported
-        os.chdir(folder)
-    return task(place)
+        os.chdir(caller_folder)
+    return task(path)
 
 
-def _check_listening(address: str) -> None:
-    """Check that something listens at the address: Ray itself tries for minutes.
+def _raise_if_cluster_does_not_listen(address: str) -> None:
+    """Raises an OSError if the cluster's address refuses connections; Ray would try for minutes.
 
     Raises:
         OSError: Nothing listens.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+        socket.create_connection(
+            (host.strip("[]"), int(port)), _CLUSTER_CONNECTION_TIMEOUT_S
+        ).close()
 
 
-def _ray() -> Any:
+def _import_ray_module() -> Any:
+    """Imports the module `ray`; if it is missing, raises an error that says how to install it."""
     try:
         return import_module("ray")
     except ModuleNotFoundError as error:

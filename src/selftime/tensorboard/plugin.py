@@ -1,4 +1,4 @@
-"""The plugin's interface to TensorBoard: whether there is a trace, and its request handlers."""
+"""Tells TensorBoard whether to show selftime's tab, and which function answers its requests."""
 
 import logging
 import time
@@ -7,17 +7,18 @@ from typing import Any, Final
 
 from tensorboard.plugins import base_plugin
 
+from selftime.tensorboard.logdir_watch import LogdirWatch
 from selftime.tensorboard.logdirs import logdirs
-from selftime.tensorboard.mount import ENTRY, Mount
-from selftime.tensorboard.watch import Watch
+from selftime.tensorboard.plugin_requests import ENTRY_JAVASCRIPT_FILE, PluginRequestHandler
 
-_NAME: Final = "selftime"
-"""The tab's name, which is part of every address."""
-_PATIENCE_S: Final = 0.5
-"""Seconds that the first list of tabs may wait for the folders to be searched."""
-_LATER_S: Final = 0.1
-"""Seconds for later lists: without a wait they would show an outdated state."""
-_LOOPBACK: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+_TAB_NAME: Final = "selftime"
+"""Name of selftime's tab in TensorBoard and in the plugin's URLs."""
+_MAX_WAIT_IN_FIRST_IS_ACTIVE_S: Final = 0.5
+"""Longest time in seconds that TensorBoard's first query for active tabs waits for the search."""
+_MAX_WAIT_IN_LATER_IS_ACTIVE_S: Final = 0.1
+"""Longest time in seconds that later queries for active tabs wait for the search."""
+_LOOPBACK_HOSTS: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+"""Host names on which TensorBoard cannot be reached from other machines."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -25,40 +26,44 @@ WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is untyped
-    """The tab, which appears once there is a trace."""
+    """selftime's tab in TensorBoard; it appears when a trace has been found."""
 
-    plugin_name = _NAME
+    plugin_name = _TAB_NAME
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         super().__init__(context)
-        self._patience = _PATIENCE_S
-        self._watches = [Watch(folder) for folder in logdirs(context)]
-        self._mount = Mount(
+        self._max_wait_s = _MAX_WAIT_IN_FIRST_IS_ACTIVE_S
+        self._watches = [LogdirWatch(folder) for folder in logdirs(context)]
+        self._mount = PluginRequestHandler(
             self._watches,
-            prefix=f"/data/plugin/{_NAME}",
-            shows_source=_is_private(context.flags),
+            url_prefix=f"/data/plugin/{_TAB_NAME}",
+            shows_source=_is_tensorboard_on_loopback_only(context.flags),
         )
         for watch in self._watches:
-            watch.ask()  # TensorBoard itself takes longer to start
+            watch.request_search()  # TensorBoard itself takes longer to start
 
     def get_plugin_apps(self) -> dict[str, WSGI]:
         return {"/*": self._mount}
 
     def is_active(self) -> bool:
+        """Returns whether a trace has been found, so that TensorBoard shows the tab."""
         for watch in self._watches:
-            watch.ask()
-        until = time.monotonic() + self._patience
-        self._patience = _LATER_S
-        return any(watch.found(wait=max(0.0, until - time.monotonic())) for watch in self._watches)
+            watch.request_search()
+        deadline = time.monotonic() + self._max_wait_s
+        self._max_wait_s = _MAX_WAIT_IN_LATER_IS_ACTIVE_S
+        return any(
+            watch.found_traces(max_wait_s=max(0.0, deadline - time.monotonic()))
+            for watch in self._watches
+        )
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(
-            es_module_path=f"/{ENTRY}", tab_name=_NAME, disable_reload=True
+            es_module_path=f"/{ENTRY_JAVASCRIPT_FILE}", tab_name=_TAB_NAME, disable_reload=True
         )
 
 
 class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard is untyped
-    """Creates the plugin; TensorBoard continues without it if that fails."""
+    """Creates the plugin; if that fails, TensorBoard continues without the plugin."""
 
     def load(self, context: base_plugin.TBContext) -> Plugin | None:
         try:
@@ -68,7 +73,7 @@ class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard is unty
             return None
 
 
-def _is_private(flags: Any) -> bool:
-    """Returns whether only this machine can reach TensorBoard, which has no passwords."""
+def _is_tensorboard_on_loopback_only(flags: Any) -> bool:
+    """Returns whether only this machine can reach TensorBoard, which requires no password."""
     host = getattr(flags, "host", None) or ""
-    return host in _LOOPBACK and not getattr(flags, "bind_all", False)
+    return host in _LOOPBACK_HOSTS and not getattr(flags, "bind_all", False)

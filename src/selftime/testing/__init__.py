@@ -1,4 +1,4 @@
-"""Sketches: whole traces drawn as text, for tests and for the pages of the rules.
+"""Creates traces for tests and documentation from drawings in text, which are called sketches.
 
 A line is a lane, a column is 10 us, a run of one letter is one slice. Lanes of the same name nest:
 
@@ -21,6 +21,8 @@ n-th slice of a letter to the n-th of `f`; `launched_by = g` links it to the lat
 `facts = {"threads": 8}` sets the recording's facts on machine and settings, as JSON, and
 `device = {"name": "NVIDIA A100"}` describes the next device: columns of the table `devices`.
 
+Lines such as `run | 20 training 100 ms` draw the ledger of the run: see `run_sketches`.
+
 Lines such as `rank 1` begin the lanes of another rank: `sketch_job` makes a job of them.
 
 >>> sketch("cpu 1 | aa b").slices.select("name", "start", "duration").rows()
@@ -31,10 +33,11 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from selftime.testing.job_sketches import sketch_job
-from selftime.testing.sketches import sketch
+from selftime.testing.trace_sketches import sketch
 
 __all__ = ["Judge", "sketch", "sketch_job"]
 
-F = TypeVar("F")
-Judge: TypeAlias = Callable[[str], list[F]]
-"""A function that applies a rule to a sketch, and returns its findings."""
+FindingType = TypeVar("FindingType")
+Judge: TypeAlias = Callable[[str], list[FindingType]]
+"""A function that draws a trace from text, applies a rule to the trace, and returns the
+findings."""

@@ -1,17 +1,17 @@
-"""Draw jobs as text: one sketch per rank, with one legend for all."""
+"""Parses jobs drawn as text for tests: a drawing of each rank's trace, and a common legend."""
 
 import re
 from types import MappingProxyType
 from typing import Final
 
-from selftime.testing.sketches import sketch
-from selftime.trace import Job, Member, Trace
+from selftime.testing.trace_sketches import sketch
+from selftime.trace import Job, JobMember, Trace
 
-_RANK: Final = re.compile(r"\s*rank (\d+)\s*")
+_LINE_BEFORE_LANES_OF_RANK: Final = re.compile(r"\s*rank (\d+)\s*")
 
 
 def sketch_job(text: str) -> Trace | Job:
-    """Returns the trace of a sketch, or a job if lines such as `rank 1` divide it into ranks.
+    """Parses a trace drawn as text; returns a job if lines such as `rank 1` divide the text.
 
     The lanes after such a line belong to that rank; legends apply to all ranks.
     """
@@ -19,7 +19,7 @@ def sketch_job(text: str) -> Trace | Job:
     lanes: dict[int, list[str]] = {}
     at: int | None = None
     for line in text.splitlines():
-        header_line = _RANK.fullmatch(line)
+        header_line = _LINE_BEFORE_LANES_OF_RANK.fullmatch(line)
         if header_line:
             at = int(header_line.group(1))
             lanes[at] = []
@@ -34,5 +34,5 @@ def sketch_job(text: str) -> Trace | Job:
         header = {"distributedInfo": {"rank": rank, "world_size": len(lanes)}}
         path = f"rank{rank}.json"
         traces[path] = sketch("\n".join([*shared, *drawn]), metadata=header)
-        members[path] = Member(f"rank {rank}", rank, len(lanes), "header")
+        members[path] = JobMember(f"rank {rank}", rank, len(lanes), "header")
     return Job(MappingProxyType(traces), members=MappingProxyType(members))

@@ -1,4 +1,4 @@
-"""Views: pure functions from a trace to a table, one file each."""
+"""All views: functions that compute a table from a trace or a job, with one file for each view."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -7,10 +7,10 @@ import polars as pl
 
 from selftime.errors import UsageError
 from selftime.schema import Column
-from selftime.trace import Job, Member
+from selftime.trace import Job, JobMember
+from selftime.views.account import account
 from selftime.views.annotations import annotations
 from selftime.views.arrivals import arrivals
-from selftime.views.base import Option, View, view
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
 from selftime.views.critical_path import critical_path
@@ -32,16 +32,32 @@ from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
 from selftime.views.ranks import ranks
+from selftime.views.run import run
+from selftime.views.run_curve import run_curve
+from selftime.views.run_kinds import run_kinds
+from selftime.views.run_steps import run_steps
+from selftime.views.run_summary import run_summary
 from selftime.views.selection import selection
 from selftime.views.slice import slice as slice_
 from selftime.views.steps import steps
 from selftime.views.stragglers import stragglers
 from selftime.views.syncs import syncs
 from selftime.views.timeline import timeline
+from selftime.views.view_declaration import Option, View, view
 from selftime.views.worker_batches import worker_batches
 from selftime.views.workers import workers
 
-__all__ = ["FORMER_NAMES", "OF_RANK", "VIEWS", "Option", "View", "below", "find", "of_job", "view"]
+__all__ = [
+    "FORMER_NAMES",
+    "RANK_COLUMNS",
+    "VIEWS",
+    "Option",
+    "View",
+    "find_view",
+    "stack_tables",
+    "view",
+    "view_of_job",
+]
 
 VIEWS: dict[str, View[Any]] = {
     v.name: v
@@ -49,6 +65,11 @@ VIEWS: dict[str, View[Any]] = {
         health,
         overview,
         steps,
+        run_summary,
+        run,
+        run_kinds,
+        run_steps,
+        run_curve,
         operators,
         kernels,
         lines,
@@ -61,6 +82,7 @@ VIEWS: dict[str, View[Any]] = {
         syncs,
         overlap,
         collectives,
+        account,
         critical_path,
         job_path,
         ranks,
@@ -79,39 +101,39 @@ VIEWS: dict[str, View[Any]] = {
         worker_batches,
     )
 }
-"""Every view, by name."""
+"""Maps the name of each view to the view."""
 
 FORMER_NAMES: Final = {"regions": "annotations"}
-"""Names that views had in the release before, and what they are called now."""
+"""Maps names of views in the previous release to their current names."""
 
 
-def find(name: str) -> View[Any]:
-    """The view of that name, or one sentence that lists those there are."""
+def find_view(name: str) -> View[Any]:
+    """Returns the view with a name; for an unknown name, raises an error that lists all views."""
     name = FORMER_NAMES.get(name, name)
     if name not in VIEWS:
         raise UsageError(f"there is no view `{name}`; there are {', '.join(VIEWS)}")
     return VIEWS[name]
 
 
-OF_RANK: Final = (
-    Column("rank", pl.Int64, "id", "The rank that the row is of, if it is known.", True),
-    Column("label", pl.String, "name", "What the rank or the recording is called."),
+RANK_COLUMNS: Final = (
+    Column("rank", pl.Int64, "id", "The rank of the row; null if unknown.", True),
+    Column("label", pl.String, "name", "The name of the rank or the recording."),
 )
-"""Columns before those of a view that was asked of each trace of a job."""
+"""Columns that a job's table has before the columns of a view that is computed for each trace."""
 
 
-def of_job(job: Job, asked: View[Any], options: Mapping[str, Any]) -> pl.DataFrame:
-    """A view of a job: across its ranks, or of each of its traces, below one another."""
-    if asked.across:
-        return asked(job, **options)
-    tables = ((job.members[path], asked(trace, **options)) for path, trace in job.traces.items())
-    return below(asked, tables)
+def view_of_job(job: Job, view: View[Any], options: Mapping[str, Any]) -> pl.DataFrame:
+    """Returns a view's table for a job: a comparison of its ranks, or all ranks' tables stacked."""
+    if view.compares_ranks:
+        return view(job, **options)
+    tables = ((job.members[path], view(trace, **options)) for path, trace in job.traces.items())
+    return stack_tables(view, tables)
 
 
-def below(asked: View[Any], tables: Iterable[tuple[Member, pl.DataFrame]]) -> pl.DataFrame:
-    """The tables of some ranks below one another, in order of rank, the unknown last."""
+def stack_tables(view: View[Any], tables: Iterable[tuple[JobMember, pl.DataFrame]]) -> pl.DataFrame:
+    """Returns the tables of several ranks as one, in order of rank; unknown ranks come last."""
     ordered = sorted(tables, key=lambda one: (one[0].rank is None, one[0].rank, one[0].label))
-    told = {column.name: column.dtype for column in (*OF_RANK, *asked.columns)}
+    told = {column.name: column.dtype for column in (*RANK_COLUMNS, *view.columns)}
     named = [
         table.select(
             pl.lit(member.rank, pl.Int64).alias("rank"),

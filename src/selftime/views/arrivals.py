@@ -1,36 +1,88 @@
-"""When each rank came to each collective, by one clock: who waited for whom, one by one."""
+"""When each rank arrived at each collective, on one clock, and how long it waited."""
 
 import polars as pl
 
-from selftime.analysis.ranks.ranks import Ranks, joined_ranks
+from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.schema import Column
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
 
 @view(
-    Column("number", pl.Int64, "id", "The same on all ranks that took part; in order of time."),
-    Column("collective", pl.String, "name", "Its kind, such as allreduce.", True),
-    Column("label", pl.String, "name", "What the rank is called."),
-    Column("start", pl.Int64, "instant", "When the rank came to it, by the common clock."),
-    Column("duration", pl.Int64, "ns", "From then to its end."),
-    Column("wait", pl.Int64, "ns", "Of that: until the last rank had come.", True),
-    Column("transfer", pl.Int64, "ns", "The shortest duration on any of its ranks.", True),
-    Column("last", pl.Boolean, "flag", "Whether the rank came last.", True),
-    Column("step", pl.Int64, "id", "The step that issued it, as the profiler counts.", True),
-    Column("group", pl.String, "name", "The process group's name.", True),
-    Column("sequence", pl.Int64, "id", "Its number within the group, if told.", True),
-    Column("bytes", pl.Int64, "bytes", "Its bytes, as NCCL's tests count.", True),
-    Column("rank", pl.Int64, "id", "The rank's number, if it is known.", True),
-    Column("id", pl.UInt32, "id", "The slice in the rank's trace, if it has one trace.", True),
+    Column(
+        "number",
+        pl.Int64,
+        "id",
+        "The collective's number in order of time; the same on all of its ranks.",
+    ),
+    Column("collective", pl.String, "name", "The kind of collective, such as allreduce.", True),
+    Column("label", pl.String, "name", "The name of the rank."),
+    Column(
+        "start",
+        pl.Int64,
+        "instant",
+        "When the rank began the collective, by the common clock of all ranks.",
+    ),
+    Column("duration", pl.Int64, "ns", "Time from the rank's start to the collective's end."),
+    Column(
+        "wait",
+        pl.Int64,
+        "ns",
+        "The part of the duration before the last rank began; null if unknown.",
+        True,
+    ),
+    Column(
+        "transfer",
+        pl.Int64,
+        "ns",
+        "The collective's shortest duration on any rank; null if unknown.",
+        True,
+    ),
+    Column(
+        "last",
+        pl.Boolean,
+        "flag",
+        "Whether this rank was the last to begin; null if unknown.",
+        True,
+    ),
+    Column(
+        "step",
+        pl.Int64,
+        "id",
+        "The profiler's number of the step that issued the collective; null if unknown.",
+        True,
+    ),
+    Column("group", pl.String, "name", "The process group's name; null if unknown.", True),
+    Column(
+        "sequence",
+        pl.Int64,
+        "id",
+        "The collective's number within its group; null if unknown.",
+        True,
+    ),
+    Column(
+        "bytes",
+        pl.Int64,
+        "bytes",
+        "The collective's bytes, as NCCL's tests count them; null if unknown.",
+        True,
+    ),
+    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
+    Column(
+        "id",
+        pl.UInt32,
+        "id",
+        "The slice id in the rank's trace; null if the rank has several traces.",
+        True,
+    ),
 )
-def arrivals(job: Ranks, *, top: Top = 0) -> pl.DataFrame:
-    """Each collective of each rank: when it came, how long it waited for the last one to come.
+def arrivals(job: Ranks, *, top: RowLimit = 0) -> pl.DataFrame:
+    """Each collective on each rank: when the rank arrived, and how long it waited for the last one.
 
-    The clock is that of one of the ranks, the others are brought together with it at the ends of
-    collectives; instants are from the begin of its recording. Collectives of which no other rank's
-    is found have a number of their own. `top` keeps the first rows, 0 all.
+    The clock is that of one of the ranks; the others are aligned with it at the ends of
+    collectives. Instants are since the begin of its recording. A collective that is found on one
+    rank only has a number of its own. `top` keeps the first rows, 0 all.
     """
-    found, every = joined_ranks(job), job.by_key()
+    found, every = collectives_on_one_clock(job), job.ranks_by_key()
     empty = pl.DataFrame(schema={column.name: column.dtype for column in arrivals.columns})
     if not found.rows.height:
         return empty

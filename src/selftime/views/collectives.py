@@ -1,87 +1,181 @@
-"""Collectives and exchanges between ranks: how much, how long, how fast, and what hides them."""
+"""Collectives between ranks: sizes, times, bandwidths, and the share hidden by other work."""
 
 from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.ranks.ranks import Ranks, joined_ranks
-from selftime.analysis.sites import SITE
-from selftime.analysis.slice_filters import common_value
-from selftime.names.collectives import axes_of_group, bus_factor
+from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.names.collectives import bus_bandwidth_factor, parallel_axes_of_group
 from selftime.schema import Column
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_GROUP: Final = ("group", "group_ranks")
-_KIND: Final = ("collective", *_GROUP)
-_KEYS: Final = {
-    "kind": _KIND,
-    "group": _GROUP,
-    "size": (*_KIND, "size"),
-    "step": (*_KIND, "step"),
-    "line": (*_KIND, *SITE),
+_PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
+_KIND_AND_GROUP_COLUMNS: Final = ("collective", *_PROCESS_GROUP_COLUMNS)
+_GROUPING_COLUMNS_BY_OPTION: Final = {
+    "kind": _KIND_AND_GROUP_COLUMNS,
+    "group": _PROCESS_GROUP_COLUMNS,
+    "size": (*_KIND_AND_GROUP_COLUMNS, "size"),
+    "step": (*_KIND_AND_GROUP_COLUMNS, "step"),
+    "line": (*_KIND_AND_GROUP_COLUMNS, *SOURCE_SITE_COLUMNS),
     "collective": ("which",),
 }
-"""What rows are told apart by."""
-_ALONE: Final = (
-    *_KIND,
+"""Maps each value of the option `by` to the columns by which collectives are grouped into rows."""
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
+    *_KIND_AND_GROUP_COLUMNS,
     "group_description",
     "group_size",
     "dtype",
     "size",
     "step",
     "sequence",
-    *SITE,
+    *SOURCE_SITE_COLUMNS,
 )
-"""Columns that a row has where all its collectives agree on it."""
+"""Columns that are null in a row unless all its collectives have the same value."""
 
 
 @view(
     Column(
-        "collective", pl.String, "name", "Its kind, such as allreduce; other if not told.", True
+        "collective",
+        pl.String,
+        "name",
+        "The kind of collective, such as allreduce; `other` if unknown.",
+        True,
     ),
-    Column("group", pl.String, "name", "The process group's name.", True),
-    Column("group_size", pl.Int64, "count", "Ranks in the group.", True),
-    Column("count", pl.Int64, "count", "How many there were."),
-    Column("bytes", pl.Int64, "bytes", "Bytes of those that tell, as NCCL's tests count.", True),
-    Column("time", pl.Int64, "ns", "Sum of their durations, waits included; mean of the ranks."),
-    Column("wait", pl.Int64, "ns", "Of that: until the last rank had come; mean of them.", True),
-    Column("transfer", pl.Int64, "ns", "Sum of the shortest duration of each on any rank.", True),
+    Column("group", pl.String, "name", "The process group's name; null if unknown.", True),
     Column(
-        "bus_bandwidth", pl.Float64, "gb/s", "Bus bandwidth: that of each link of a ring.", True
+        "group_size", pl.Int64, "count", "The number of ranks in the group; null if unknown.", True
     ),
-    Column("hidden", pl.Float64, "ratio", "Share of the time that other work hides.", True),
-    Column("share", pl.Float64, "ratio", "Share of the time of all of them."),
-    Column("algorithm_bandwidth", pl.Float64, "gb/s", "Bytes by the time that they took.", True),
-    Column("fastest", pl.Float64, "gb/s", "The greatest bus bandwidth of one of them.", True),
-    Column("exposed", pl.Int64, "ns", "Of the time, while the device did nothing else.", True),
-    Column("skew", pl.Int64, "ns", "The most that two ranks came apart.", True),
+    Column("count", pl.Int64, "count", "The number of collectives."),
+    Column(
+        "bytes",
+        pl.Int64,
+        "bytes",
+        "Total bytes of collectives of known size, as NCCL's tests count them.",
+        True,
+    ),
+    Column("time", pl.Int64, "ns", "Sum of durations including waits, averaged over the ranks."),
+    Column(
+        "wait",
+        pl.Int64,
+        "ns",
+        "The part of the time before the last rank began, averaged over the ranks.",
+        True,
+    ),
+    Column(
+        "transfer",
+        pl.Int64,
+        "ns",
+        "Sum over collectives of the shortest duration on any rank.",
+        True,
+    ),
+    Column(
+        "bus_bandwidth",
+        pl.Float64,
+        "gb/s",
+        "Bus bandwidth: what each link of a ring carries.",
+        True,
+    ),
+    Column(
+        "hidden",
+        pl.Float64,
+        "ratio",
+        "Share of the collectives' time during which other device work ran.",
+        True,
+    ),
+    Column(
+        "share", pl.Float64, "ratio", "The row's time as a share of the time of all collectives."
+    ),
+    Column(
+        "algorithm_bandwidth",
+        pl.Float64,
+        "gb/s",
+        "Algorithm bandwidth: bytes divided by transfer time.",
+        True,
+    ),
+    Column("fastest", pl.Float64, "gb/s", "The highest bus bandwidth of one collective.", True),
+    Column(
+        "exposed",
+        pl.Int64,
+        "ns",
+        "The part of the time during which the device ran nothing else.",
+        True,
+    ),
+    Column(
+        "skew",
+        pl.Int64,
+        "ns",
+        "The longest time from the first rank's begin of a collective to the last rank's.",
+        True,
+    ),
     Column(
         "last",
         pl.String,
         "name",
-        "The rank that came last, if one, where it is known.",
+        "The rank that began last; null if unknown or not always the same rank.",
         True,
     ),
-    Column("shortest", pl.Int64, "ns", "The shortest duration: the last rank does not wait."),
-    Column("median", pl.Float64, "ns", "Half of them took no longer."),
-    Column("slowest", pl.Int64, "ns", "The greatest duration."),
-    Column("ranks", pl.Int64, "count", "The most ranks whose traces show one of them."),
-    Column("size", pl.Int64, "bytes", "Bytes of each, if all move as many.", True),
-    Column("smallest", pl.Int64, "bytes", "The least bytes of one.", True),
-    Column("largest", pl.Int64, "bytes", "The most bytes of one.", True),
-    Column("dtype", pl.String, "name", "The elements' dtype, if one.", True),
-    Column("step", pl.Int64, "id", "The step that issued them, if one.", True),
-    Column("sequence", pl.Int64, "id", "Its number within the group, if told.", True),
-    Column("file", pl.String, "text", "The source file that issued them, if one.", True),
-    Column("line", pl.Int32, "id", "The source line, if one.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column(
+        "shortest",
+        pl.Int64,
+        "ns",
+        "The shortest duration, which is that of a rank that did not wait.",
+    ),
+    Column("median", pl.Float64, "ns", "The median duration."),
+    Column("slowest", pl.Int64, "ns", "The longest duration."),
+    Column(
+        "ranks",
+        pl.Int64,
+        "count",
+        "The highest number of ranks whose traces contain the same collective.",
+    ),
+    Column("size", pl.Int64, "bytes", "Bytes of each collective; null if they differ.", True),
+    Column("smallest", pl.Int64, "bytes", "Bytes of the smallest collective.", True),
+    Column("largest", pl.Int64, "bytes", "Bytes of the largest collective.", True),
+    Column("dtype", pl.String, "name", "The dtype of the elements; null if several.", True),
+    Column("step", pl.Int64, "id", "The step that issued the collectives; null if several.", True),
+    Column(
+        "sequence",
+        pl.Int64,
+        "id",
+        "The collective's number within its group; null if unknown.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file that issued the collectives; null if several.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line that issued the collectives; null if several.",
+        True,
+    ),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
-    Column("axis", pl.String, "name", "What the group divides: DP, TP, PP, EP, CP or all.", True),
-    Column("group_description", pl.String, "name", "What the program calls the group.", True),
-    Column("group_ranks", pl.String, "text", "The group's ranks, as written.", True),
-    Column("untold", pl.Int64, "count", "Those of which no bytes are recorded."),
-    Column("start", pl.Int64, "instant", "When the first of them began."),
-    Column("longest", pl.UInt32, "id", "In one trace: the slice that took longest.", True),
+    Column(
+        "axis",
+        pl.String,
+        "name",
+        "The kind of parallelism of the group: DP, TP, PP, EP, CP or all.",
+        True,
+    ),
+    Column("group_description", pl.String, "name", "The group's description by the program.", True),
+    Column("group_ranks", pl.String, "text", "The group's ranks, as in the trace.", True),
+    Column("untold", pl.Int64, "count", "The number of collectives without recorded bytes."),
+    Column("start", pl.Int64, "instant", "When the first collective of the row began."),
+    Column(
+        "longest",
+        pl.UInt32,
+        "id",
+        "The slice id of the longest collective; null for several traces.",
+        True,
+    ),
     sums=("count", "bytes", "time", "wait", "transfer", "exposed", "untold"),
 )
 def collectives(
@@ -89,46 +183,48 @@ def collectives(
     *,
     by: Literal["kind", "group", "size", "step", "line", "collective"] = "kind",
     counted: bool = False,
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
     """Collectives by kind and process group, most time first.
 
-    `by` puts kinds together, or adds their size, step or source line, or makes a row of each. Of
-    several ranks the same collective counts once: matched by its group and number, else by its
-    place in the step. Its **wait** is the mean over the ranks of the time until the last one had
-    come, by clocks brought together at the ends of collectives; its **transfer** is the shortest
-    duration on any rank, that of one that did not wait. Bandwidths are those of the transfer. One
-    rank's trace shows wait and transfer as one, so that its bandwidths are lower bounds; the
-    fastest one waited least. Algorithm bandwidth is bytes by time; bus bandwidth is what each link
-    of a ring carries: 2 (n - 1) / n of that for an all-reduce of n ranks, (n - 1) / n for what
-    gathers, scatters or exchanges (NCCL tests). `counted` keeps what was issued in the steps that
-    count for medians, `top` the first rows; 0 keeps all.
+    `by` groups by kind alone, adds size, step or source line, or makes a row for each. A collective
+    of several ranks counts once: the ranks' records are matched by group and number, else by the
+    position in the step. Its **wait** is the mean over the ranks of the time until the last one
+    came, by clocks aligned at the ends of collectives; its **transfer** is the shortest duration on
+    any rank, which is that of a rank that did not wait. Bandwidths are those of the transfer. One
+    rank's trace does not separate wait and transfer, so its bandwidths are lower bounds; the
+    fastest collective waited least. Algorithm bandwidth is bytes divided by time; bus bandwidth is
+    what each link of a ring carries: 2 (n - 1) / n of that for an all-reduce of n ranks, (n - 1) /
+    n for gather, scatter and exchange (NCCL tests). `counted` keeps collectives that were issued in
+    the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    found = _once(job, counted=counted)
-    keys = _KEYS[by]
-    alone = [common_value(name) for name in _ALONE if name not in keys]
+    found = _collectives_merged_across_ranks(job, only_counted_steps=counted)
+    keys = _GROUPING_COLUMNS_BY_OPTION[by]
+    alone = [
+        common_value_expression(name) for name in _COLUMNS_NULL_UNLESS_ALL_EQUAL if name not in keys
+    ]
     known = pl.col("last").drop_nulls()
     alone.append(pl.when(known.n_unique() == 1).then(known.first()).alias("last"))
     table = (
         found.group_by(keys, maintain_order=True)
-        .agg(*_amounts(), *alone)
+        .agg(*_aggregations_of_collective_group(), *alone)
         .with_columns(share=pl.col("time") / pl.max_horizontal(pl.col("time").sum(), 1))
         .sort("time", "first", descending=[True, False])
-        .with_columns(axis=_axes(pl.col("group_description")))
+        .with_columns(axis=_parallelism_axes_of_groups(pl.col("group_description")))
         .select(pl.col(column.name).cast(column.dtype) for column in collectives.columns)
     )
     return table.head(top) if top else table
 
 
-def _axes(description: pl.Expr) -> pl.Expr:
-    return description.map_elements(axes_of_group, return_dtype=pl.String)
+def _parallelism_axes_of_groups(group_description: pl.Expr) -> pl.Expr:
+    return group_description.map_elements(parallel_axes_of_group, return_dtype=pl.String)
 
 
-def _once(job: Ranks, *, counted: bool) -> pl.DataFrame:
-    """One row for each collective, whichever ranks recorded it, in order of its first start."""
-    found, every = joined_ranks(job), job.by_key()
+def _collectives_merged_across_ranks(job: Ranks, *, only_counted_steps: bool) -> pl.DataFrame:
+    """Returns one row per collective, merged from all ranks' records, in order of start."""
+    found, every = collectives_on_one_clock(job), job.ranks_by_key()
     rows = found.rows
-    if counted:
+    if only_counted_steps:
         typical = pl.col("counted").fill_null(value=False)
         rows = rows.filter(typical if rows["counted"].any() else pl.col("place").is_not_null())
     labels = {key: rank.label for key, rank in every.items()}
@@ -144,8 +240,10 @@ def _once(job: Ranks, *, counted: bool) -> pl.DataFrame:
     both = pl.len() > 1
     timed = both & pl.col("wait").is_not_null().all()
     table = rows.group_by("which").agg(
-        pl.col(*_KIND, "group_description", "group_size", "dtype", "step", "sequence").first(),
-        pl.col(*SITE).drop_nulls().first(),
+        pl.col(
+            *_KIND_AND_GROUP_COLUMNS, "group_description", "group_size", "dtype", "step", "sequence"
+        ).first(),
+        pl.col(*SOURCE_SITE_COLUMNS).drop_nulls().first(),
         pl.col("bytes").max().alias("size"),
         pl.col("duration").mean().round().cast(pl.Int64),
         pl.col("duration").min().alias("shortest"),
@@ -160,20 +258,22 @@ def _once(job: Ranks, *, counted: bool) -> pl.DataFrame:
         pl.when(pl.len() == 1).then(pl.col("id").first()).alias("id"),
     )
     table = table.with_columns(taken=pl.coalesce("transfer", "duration"))
-    return table.with_columns(bus=_bus(table)).sort("start", "id", "which", maintain_order=True)
+    return table.with_columns(bus=_bytes_per_ring_link(table)).sort(
+        "start", "id", "which", maintain_order=True
+    )
 
 
-def _bus(found: pl.DataFrame) -> pl.Series:
-    """Bytes that each of a ring's links carries for each of them; null where size or ranks are."""
-    rows = found.select("collective", "group_size", "size").iter_rows()
+def _bytes_per_ring_link(table: pl.DataFrame) -> pl.Series:
+    """Returns the bytes that each collective sends over one link of a ring; null if unknown."""
+    rows = table.select("collective", "group_size", "size").iter_rows()
     carried = [
-        None if size is None or count is None else size * bus_factor(kind, count)
+        None if size is None or count is None else size * bus_bandwidth_factor(kind, count)
         for kind, count, size in rows
     ]
     return pl.Series(carried, dtype=pl.Float64)
 
 
-def _amounts() -> list[pl.Expr]:
+def _aggregations_of_collective_group() -> list[pl.Expr]:
     size, time, bus, taken = (pl.col(name) for name in ("size", "duration", "bus", "taken"))
     ticks = taken > 0
     seen = pl.col("exposed").count() > 0
@@ -188,8 +288,8 @@ def _amounts() -> list[pl.Expr]:
         pl.when(seen & (time.sum() > 0))
         .then(1 - pl.col("exposed").sum() / time.filter(pl.col("exposed").is_not_null()).sum())
         .alias("hidden"),
-        _rate(size, taken).alias("algorithm_bandwidth"),
-        _rate(bus, taken).alias("bus_bandwidth"),
+        _bandwidth_in_bytes_per_ns(size, taken).alias("algorithm_bandwidth"),
+        _bandwidth_in_bytes_per_ns(bus, taken).alias("bus_bandwidth"),
         (bus.filter(ticks) / taken.filter(ticks)).max().alias("fastest"),
         pl.col("skew").max(),
         pl.col("shortest").min(),
@@ -205,7 +305,7 @@ def _amounts() -> list[pl.Expr]:
     ]
 
 
-def _rate(amount: pl.Expr, time: pl.Expr) -> pl.Expr:
-    """Bytes by ns, which is GB by s, of those that tell both."""
-    timed = amount.is_not_null() & (time > 0)
-    return pl.when(timed.any()).then(amount.filter(timed).sum() / time.filter(timed).sum())
+def _bandwidth_in_bytes_per_ns(size: pl.Expr, time: pl.Expr) -> pl.Expr:
+    """Returns a Polars expression: bytes per ns (GB/s), of rows where size and time are known."""
+    timed = size.is_not_null() & (time > 0)
+    return pl.when(timed.any()).then(size.filter(timed).sum() / time.filter(timed).sum())

@@ -1,73 +1,99 @@
-"""What the steps wait for: the chain of host work, device work and gaps that makes them so long."""
+"""The critical path of the steps: the chain of work and gaps that determines the step time."""
 
 from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.graph.critical_path import critical_paths
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_filters import common_value
-from selftime.schema import Column, Name
+from selftime.analysis.graph.critical_path import critical_path_segments
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_KEYS: Final = {
+_GROUPING_COLUMNS_BY_OPTION: Final = {
     "kind": ("kind",),
     "name": ("kind", "name"),
-    "line": ("kind", *SITE),
+    "line": ("kind", *SOURCE_SITE_COLUMNS),
     "step": ("step", "kind"),
     "segment": ("start",),
 }
-"""What rows are told apart by; no two segments begin together."""
-_ALONE: Final = ("kind", "name", *SITE, "link", "step")
-"""Columns that a row has where all its segments agree on it."""
+"""Maps each value of the option `by` to the columns by which path segments are grouped into rows.
+"""
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "link", "step")
+"""Columns that are null in a row unless all its path segments have the same value."""
 
 
 @view(
-    Column("kind", pl.String, "name", "What it is, such as compute, latency or host."),
-    Column("name", Name, "name", "The work, operator or frame, if one; late work in gaps.", True),
-    Column("time", pl.Int64, "ns", "How much of the path it is."),
-    Column("share", pl.Float64, "ratio", "Share of the path."),
-    Column("per_step", pl.Float64, "ns", "Time in a step, if segments are summed.", True),
-    Column("count", pl.Int64, "count", "Segments of the path."),
-    Column("inferred", pl.Int64, "ns", "Of the time, where no record tells what it came after."),
-    Column("file", pl.String, "text", "The source file, if one is known.", True),
-    Column("line", pl.Int32, "id", "The source line, if one.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column("kind", pl.String, "name", "The kind of segment, such as compute, latency or host."),
+    Column(
+        "name",
+        NameType,
+        "name",
+        "The kernel, operator or frame; for a gap, the work that began late; null if several.",
+        True,
+    ),
+    Column("time", pl.Int64, "ns", "Time that the row's segments take on the critical path."),
+    Column(
+        "share", pl.Float64, "ratio", "The row's time as a share of the time of the whole path."
+    ),
+    Column("per_step", pl.Float64, "ns", "Average time per step; null for single segments.", True),
+    Column("count", pl.Int64, "count", "The number of segments of the path in the row."),
+    Column(
+        "inferred",
+        pl.Int64,
+        "ns",
+        "The part of the time for which the dependency is inferred, not recorded.",
+    ),
+    Column("file", pl.String, "text", "The source file; null if unknown or several.", True),
+    Column("line", pl.Int32, "id", "The source line; null if unknown or several.", True),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
-    Column("link", pl.String, "name", "What let it begin, such as launch or wait, if one.", True),
-    Column("step", pl.Int64, "id", "The step, if one.", True),
-    Column("start", pl.Int64, "instant", "When the first of its segments begins."),
-    Column("longest", pl.UInt32, "id", "The slice of the longest segment, if in one.", True),
+    Column(
+        "link",
+        pl.String,
+        "name",
+        "Why the segment began, such as launch or wait; null if several reasons.",
+        True,
+    ),
+    Column("step", pl.Int64, "id", "The step; null if several.", True),
+    Column("start", pl.Int64, "instant", "When the first segment of the row begins."),
+    Column(
+        "longest",
+        pl.UInt32,
+        "id",
+        "The slice id of the longest segment; null if no slice belongs to it.",
+        True,
+    ),
     sums=("time", "count", "inferred"),
 )
 def critical_path(
     trace: Trace,
     *,
     by: Literal["kind", "name", "line", "step", "segment"] = "kind",
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
-    """What the critical path of the steps that count is made of, most time first.
+    """The critical path of the training steps, by kind of segment, most time first.
 
-    The path leads back from when a step was done to when the one before was, always to what came
-    last of all that had to be there: from device work to the work before it on its stream, to that
-    of another stream for which it waited, or to its launch; from a wait of the host to the device
-    work that ended it; else back along the host, over the threads that take turns. Its segments
-    touch: they add up to the time of the steps. What is not on it can take longer and nothing gets
-    slower; what is on it can save at most its own time.
+    The path goes back from when a step was done to when the previous one was, always to the last of
+    the dependencies: from device work to the previous work on its stream, to work of another stream
+    that it waited for, or to its launch; from a wait of the host to the device work that ended it;
+    else back along the host, over the threads that take turns. Its segments are contiguous and add
+    up to the time of the steps. Work that is not on the path could take longer without slowing the
+    steps; work on it can save at most its own time.
 
     Kinds: compute; communication; copy (fills too); latency, from the launch of work, or the end of
-    what it came after, to its begin; data, a wait for a batch; gc; host, all else that the host
-    does; unknown, up to the begin of work for no cause that is recorded.
+    the work before it, to its begin; data, a wait for a batch; gc; host, all other activity of the
+    host; unknown, before work whose dependency is not recorded.
 
-    Links: begin (of the recording), stream, launch, event (the trace tells which work), inferred
-    (work of another stream ended just before, or the stream had been made to wait for something),
-    wait (of the host), thread (it went on on another), host, unknown.
+    Links say why a segment began: begin (of the recording), stream, launch, event (the trace
+    records which work), inferred (work of another stream ended just before, or the stream had to
+    wait for something), wait (of the host), thread (another thread continued), host, unknown.
 
-    `by` adds name, source line or step, or makes a row of each segment, in order of time. `top`
+    `by` adds name, source line or step, or makes a row for each segment, in order of time. `top`
     keeps the first rows; 0 keeps all.
     """
-    found = critical_paths(trace)
+    found = critical_path_segments(trace)
     if found["counted"].any():
         found = found.filter("counted")
     time = pl.col("end") - pl.col("start")
@@ -75,21 +101,23 @@ def critical_path(
         pl.col("kind", "link").cast(pl.String),
         time=time,
         inferred=pl.when(pl.col("link").is_in(["inferred", "unknown"])).then(time).otherwise(0),
-    ).hstack(sites(trace, found["slice"]))
-    table = _summed(found, by)
+    ).hstack(source_sites_of_slices(trace, found["slice"]))
+    table = _sum_critical_path_segments(found, by)
     return table.head(top) if top else table
 
 
-def _summed(found: pl.DataFrame, by: str) -> pl.DataFrame:
-    keys = _KEYS[by]
-    steps = found["step"].n_unique() if by not in {"segment", "step"} else None
+def _sum_critical_path_segments(segments: pl.DataFrame, by: str) -> pl.DataFrame:
+    keys = _GROUPING_COLUMNS_BY_OPTION[by]
+    steps = segments["step"].n_unique() if by not in {"segment", "step"} else None
     longest = pl.col("slice").sort_by("time", "start", descending=[True, False]).first()
     sums = [pl.col("time", "inferred").sum(), pl.len().alias("count"), longest.alias("longest")]
-    others = [common_value(name) for name in _ALONE if name not in keys]
+    others = [
+        common_value_expression(name) for name in _COLUMNS_NULL_UNLESS_ALL_EQUAL if name not in keys
+    ]
     begins = [] if "start" in keys else [pl.col("start").min()]
-    table = found.group_by(keys, maintain_order=True).agg(*sums, *others, *begins)
+    table = segments.group_by(keys, maintain_order=True).agg(*sums, *others, *begins)
     table = table.with_columns(
-        share=pl.col("time") / max(int(found["time"].sum()), 1),
+        share=pl.col("time") / max(int(segments["time"].sum()), 1),
         per_step=pl.col("time") / pl.lit(steps, pl.Float64),
     )
     order = ["start"] if by == "segment" else ["time", "start"]

@@ -1,32 +1,44 @@
-"""Whether a trace can be trusted, and in what it cannot."""
+"""Checks whether a recording is complete, and which figures are unreliable."""
 
 from typing import Final
 
 import polars as pl
 
-from selftime.analysis.health import checked
+from selftime.analysis.health import run_health_checks
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_DECIMALS: Final = 4
+_HEALTH_VALUE_DECIMALS: Final = 4
 
 
 @view(
-    Column("check", pl.String, "name", "What was looked at."),
+    Column("check", pl.String, "name", "The name of the check."),
     Column("verdict", pl.String, "name", "One of good, degraded, unusable."),
-    Column("text", pl.String, "sentence", "What was found, and what follows."),
-    Column("affects", pl.String, "sentence", "The figures that are missing or doubtful.", True),
-    Column("value", pl.Float64, "text", "The count, share or factor that was measured.", True),
-    Column("slices", pl.String, "text", "Examples: ids of slices.", True),
+    Column("text", pl.String, "sentence", "What the check found, and what follows from it."),
+    Column(
+        "affects",
+        pl.String,
+        "sentence",
+        "The figures that are missing or unreliable; null if none.",
+        True,
+    ),
+    Column(
+        "value",
+        pl.Float64,
+        "text",
+        "The count, share or factor that the check measured; null if none.",
+        True,
+    ),
+    Column("slices", pl.String, "text", "Ids of example slices; null if there are none.", True),
 )
 def health(trace: Trace) -> pl.DataFrame:
-    """Checks of the recording, before anything is concluded from it.
+    """Checks of the recording: is it complete, and which figures can be trusted.
 
-    The trace is as good as its worst check, which stands first. `degraded` means that some figures
-    are missing or doubtful, which the text names; `unusable` that conclusions would be wrong. What
-    was looked for and not found has no row, but for the content, the file, launches and steps.
+    The trace is as good as its worst check, which comes first. `degraded` means that some figures
+    are missing or unreliable, which the text names; `unusable` that conclusions would be wrong. A
+    check that found nothing has no row, except for content, file, launches and steps.
     """
-    found = [check._asdict() for check in checked(trace)]
+    found = [check._asdict() for check in run_health_checks(trace)]
     table = pl.DataFrame(found, schema={c.name: c.dtype for c in health.columns})
-    return table.with_columns(pl.col("value").round(_DECIMALS))
+    return table.with_columns(pl.col("value").round(_HEALTH_VALUE_DECIMALS))

@@ -1,57 +1,87 @@
-"""What a job waits for: the chain of ranks, work and exchanges that makes its steps so long."""
+"""The critical path of a job: the chain of work and collectives that determines the job's time."""
 
 from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.ranks import job_path as path
-from selftime.analysis.ranks.ranks import Ranks
-from selftime.analysis.sites import SITE
-from selftime.analysis.slice_filters import common_value
+from selftime.analysis.ranks.job_critical_path import job_critical_path
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_KEYS: Final = {
+_GROUPING_COLUMNS_BY_OPTION: Final = {
     "rank": ("rank", "kind"),
     "kind": ("kind",),
-    "line": ("rank", "kind", "name", *SITE),
+    "line": ("rank", "kind", "name", *SOURCE_SITE_COLUMNS),
     "leg": ("leg", "rank", "kind"),
 }
-"""What rows are told apart by."""
-_ALONE: Final = ("rank", "kind", "name", *SITE, "leg")
+"""Maps each value of the option `by` to the columns by which path segments are grouped into rows.
+"""
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_COLUMNS, "leg")
 
 
 @view(
-    Column("label", pl.String, "name", "The rank that the path leads over, if one.", True),
-    Column("rank", pl.Int64, "id", "Its number, if it is known.", True),
-    Column("kind", pl.String, "name", "What it is: compute, data, communication and so on.", True),
-    Column("time", pl.Int64, "ns", "How much of the path it is."),
-    Column("share", pl.Float64, "ratio", "Share of the path."),
-    Column("count", pl.Int64, "count", "Pieces of the path."),
+    Column("label", pl.String, "name", "The name of the rank on the path; null if several.", True),
+    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
     Column(
-        "name", pl.String, "name", "The slice that is most of it, if one; or the collective.", True
+        "kind",
+        pl.String,
+        "name",
+        "The kind of segment: compute, data, communication and so on.",
+        True,
     ),
-    Column("file", pl.String, "text", "The source file of that, if one.", True),
-    Column("line", pl.Int32, "id", "The source line.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column("time", pl.Int64, "ns", "Time that the row's segments take on the critical path."),
+    Column(
+        "share", pl.Float64, "ratio", "The row's time as a share of the time of the whole path."
+    ),
+    Column("count", pl.Int64, "count", "The number of segments of the path in the row."),
+    Column(
+        "name",
+        pl.String,
+        "name",
+        "The name of the slice with the most time, or of the collective; null if several.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file of that slice; null if unknown or several.",
+        True,
+    ),
+    Column(
+        "line", pl.Int32, "id", "The source line of that slice; null if unknown or several.", True
+    ),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
-    Column("leg", pl.Int64, "id", "Which leg of the way, from the end, if one.", True),
+    Column(
+        "leg",
+        pl.Int64,
+        "id",
+        "The number of the stretch between collectives, from the end; null if several.",
+        True,
+    ),
     sums=("time", "count"),
 )
 def job_path(job: Ranks, *, by: Literal["rank", "kind", "line", "leg"] = "rank") -> pl.DataFrame:
     """The critical path of a job across its ranks, most time first.
 
-    From when the last rank was done with the last step it leads back along that rank's own critical
-    path to the collective that it came from; over the transfer of that one to the rank that came
-    last to it, as all others waited for it; and so on. What is not on it can take longer and the
-    job gets no slower. Kinds are those of `critical_path`; communication is transfer, without waits
-    for ranks. `by` puts ranks together, or tells lines apart, or has the legs one by one, from the
-    end. Of one rank's trace it leads over that alone, and waits for others count as communication.
+    From when the last rank was done with the last step it goes back along that rank's own critical
+    path to its previous collective; over the transfer of that collective to the rank that came last
+    to it, because all others waited for it; and so on. Work that is not on the path could take
+    longer without slowing the job. Kinds are those of `critical_path`; communication is transfer,
+    without waits for ranks. `by` groups by kind alone, by rank, by line, or lists the legs one by
+    one, from the end. With only one rank's trace the path stays on that rank, and waits for others
+    count as communication.
     """
-    every = {key: (rank.label, rank.rank) for key, rank in job.by_key().items()}
-    found = path.job_path(job)
-    keys = _KEYS[by]
-    alone = [common_value(name) for name in _ALONE if name not in keys]
+    every = {key: (rank.label, rank.rank) for key, rank in job.ranks_by_key().items()}
+    found = job_critical_path(job)
+    keys = _GROUPING_COLUMNS_BY_OPTION[by]
+    alone = [
+        common_value_expression(name) for name in _COLUMNS_NULL_UNLESS_ALL_EQUAL if name not in keys
+    ]
     table = found.group_by(keys, maintain_order=True).agg(
         pl.col("time").sum(), pl.len().alias("count"), *alone
     )

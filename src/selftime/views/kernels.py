@@ -1,42 +1,46 @@
-"""Kernels by time: how often each ran, how it was launched, and what it ran on."""
+"""Kernels by time: how often each ran, how it was launched, and how it used the device."""
 
 from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.device.kernel_attributes import with_graphs, with_grids, with_meanings
-from selftime.analysis.device.work import device_work
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_filters import common_value
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.device.kernel_attributes import (
+    with_cuda_graph_names,
+    with_kernel_classes,
+    with_launch_configurations,
+)
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_LAUNCH: Final = ("grid", "block", "registers", "shared_memory")
-_KEYS: Final = {
+_LAUNCH_CONFIGURATION_COLUMNS: Final = ("grid", "block", "registers", "shared_memory")
+_GROUPING_COLUMNS_BY_OPTION: Final = {
     "name": ("name",),
-    "launch": ("name", "operator", *_LAUNCH),
+    "launch": ("name", "operator", *_LAUNCH_CONFIGURATION_COLUMNS),
     "operator": ("operator",),
-    "line": SITE,
+    "line": SOURCE_SITE_COLUMNS,
     "class": ("class",),
     "stream": ("device", "stream"),
     "graph": ("graph",),
 }
-"""What rows are told apart by."""
-_ALONE: Final = (
+"""Maps each value of the option `by` to the columns by which kernel runs are grouped into rows."""
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
     "name",
     "class",
     "tensor_cores",
     "device",
     "stream",
     "operator",
-    *SITE,
-    *_LAUNCH,
+    *SOURCE_SITE_COLUMNS,
+    *_LAUNCH_CONFIGURATION_COLUMNS,
     "graph",
 )
-"""Columns that a row has where all its kernels agree on it."""
-_LABEL: Final = {
+"""Columns that are null in a row unless all its kernel runs have the same value."""
+_ROW_LABEL_BY_OPTION: Final = {
     "name": pl.col("short").first(),
     "launch": pl.col("short").first(),
     "operator": pl.col("operator").first(),
@@ -47,48 +51,135 @@ _LABEL: Final = {
     "stream": pl.format("device {}, stream {}", "device", "stream").first(),
     "graph": pl.col("graph").first(),
 }
-"""What a row is, in a few words; null where that is not known."""
-_WEIGHTED: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
+"""Maps each value of the option `by` to the expression of a row's short label; null if unknown."""
+_COLUMNS_AVERAGED_BY_DURATION: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
 
 
 @view(
-    Column("what", pl.String, "name", "The kernel's short name, or what else the row is.", True),
     Column(
-        "class", pl.String, "name", "What it does, as far as its name tells, such as gemm.", True
+        "what",
+        pl.String,
+        "name",
+        "The kernel's short name, or the value by which the row is grouped.",
+        True,
     ),
-    Column("graph", pl.String, "name", "The graph that replays it, if one does.", True),
-    Column("replays", pl.Int64, "count", "Launches of graphs that it was part of.", True),
-    Column("in_replay", pl.Float64, "count", "Runs in each of those, on average.", True),
-    Column("count", pl.Int64, "count", "How many times it ran."),
-    Column("total", pl.Int64, "ns", "Sum of the runs' durations, side by side or not."),
-    Column("share", pl.Float64, "ratio", "Of the sum over all kernels."),
-    Column("mean", pl.Float64, "ns", "Duration of a run, on average."),
-    Column("min", pl.Int64, "ns", "The shortest run."),
-    Column("median", pl.Float64, "ns", "Half of the runs took no longer."),
-    Column("p95", pl.Float64, "ns", "95 % of the runs took no longer."),
-    Column("max", pl.Int64, "ns", "The longest run."),
-    Column("std", pl.Float64, "ns", "Standard deviation of the durations, of the sample.", True),
-    Column("tensor_cores", pl.Boolean, "flag", "Whether it uses them, if its name tells.", True),
-    Column("tensor_core_share", pl.Float64, "ratio", "Time in kernels known to use them."),
-    Column("tensor_core_unknown", pl.Float64, "ratio", "Time in kernels whose name does not say."),
-    Column("operator", pl.String, "name", "The operator that launched it, if one did.", True),
-    Column("file", pl.String, "text", "The source file of the launch, if there is one.", True),
-    Column("line", pl.Int32, "id", "The source line of the launch, if there is one.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column(
+        "class",
+        pl.String,
+        "name",
+        "What kind of kernel it is by its name, such as gemm; null if several.",
+        True,
+    ),
+    Column(
+        "graph",
+        pl.String,
+        "name",
+        "The CUDA graph that replays the kernel; null if none or several.",
+        True,
+    ),
+    Column(
+        "replays", pl.Int64, "count", "The number of CUDA graph launches that ran the kernel.", True
+    ),
+    Column(
+        "in_replay",
+        pl.Float64,
+        "count",
+        "The kernel's runs per CUDA graph launch, on average.",
+        True,
+    ),
+    Column("count", pl.Int64, "count", "The number of times that the kernels of the row ran."),
+    Column("total", pl.Int64, "ns", "Sum of the runs' durations, parallel runs included."),
+    Column(
+        "share", pl.Float64, "ratio", "The row's time as a share of the summed time of all kernels."
+    ),
+    Column("mean", pl.Float64, "ns", "Average duration of a run."),
+    Column("min", pl.Int64, "ns", "The duration of the shortest run."),
+    Column("median", pl.Float64, "ns", "The median duration of a run."),
+    Column("p95", pl.Float64, "ns", "The 95th percentile of the runs' durations."),
+    Column("max", pl.Int64, "ns", "The duration of the longest run."),
+    Column(
+        "std",
+        pl.Float64,
+        "ns",
+        "Sample standard deviation of the runs' durations; null for one run.",
+        True,
+    ),
+    Column(
+        "tensor_cores",
+        pl.Boolean,
+        "flag",
+        "Whether the kernel uses tensor cores; null if its name does not say.",
+        True,
+    ),
+    Column("tensor_core_share", pl.Float64, "ratio", "Time in kernels known to use tensor cores."),
+    Column(
+        "tensor_core_unknown",
+        pl.Float64,
+        "ratio",
+        "Time in kernels whose name does not say whether they use tensor cores.",
+    ),
+    Column(
+        "operator",
+        pl.String,
+        "name",
+        "The operator that launched the kernel; null if none or several.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file of the launch; null if unknown or several.",
+        True,
+    ),
+    Column(
+        "line", pl.Int32, "id", "The source line of the launch; null if unknown or several.", True
+    ),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
-    Column("blocks_per_sm", pl.Float64, "count", "Blocks for each SM, weighted by time.", True),
-    Column("warps_per_sm", pl.Float64, "count", "Warps for each SM, weighted by time.", True),
-    Column("occupancy", pl.Float64, "percent", "Estimated achieved, weighted by time.", True),
-    Column("occupancy_untold", pl.Int64, "count", "Runs of which no occupancy is recorded."),
-    Column("grid", pl.String, "text", "Blocks in x, y, z, if all runs have them alike.", True),
-    Column("block", pl.String, "text", "Threads of a block in x, y, z, if all alike.", True),
-    Column("registers", pl.Int32, "count", "Registers of a thread, if all alike.", True),
-    Column("shared_memory", pl.Int64, "bytes", "Shared memory of a block, if all alike.", True),
-    Column("device", pl.Int32, "id", "The device, if all runs were on one.", True),
-    Column("stream", pl.Int64, "id", "The stream, if all runs were on one.", True),
-    Column("first", pl.Int64, "id", "The slice in which it ran first."),
-    Column("longest", pl.Int64, "id", "The slice of its longest run."),
-    Column("name", pl.String, "name", "The kernel's name as the trace writes it.", True),
+    Column(
+        "blocks_per_sm",
+        pl.Float64,
+        "count",
+        "Blocks per SM, averaged over kernel time; null if unknown.",
+        True,
+    ),
+    Column(
+        "warps_per_sm",
+        pl.Float64,
+        "count",
+        "Warps per SM, averaged over kernel time; null if unknown.",
+        True,
+    ),
+    Column(
+        "occupancy",
+        pl.Float64,
+        "percent",
+        "Estimated achieved occupancy, averaged over kernel time; null if unknown.",
+        True,
+    ),
+    Column("occupancy_untold", pl.Int64, "count", "The number of runs without a known occupancy."),
+    Column(
+        "grid",
+        pl.String,
+        "text",
+        "Blocks of the launch grid in x, y, z; null if runs differ.",
+        True,
+    ),
+    Column("block", pl.String, "text", "Threads per block in x, y, z; null if runs differ.", True),
+    Column("registers", pl.Int32, "count", "Registers per thread; null if runs differ.", True),
+    Column(
+        "shared_memory",
+        pl.Int64,
+        "bytes",
+        "Bytes of shared memory per block; null if runs differ.",
+        True,
+    ),
+    Column("device", pl.Int32, "id", "The device; null if several.", True),
+    Column("stream", pl.Int64, "id", "The stream; null if several.", True),
+    Column("first", pl.Int64, "id", "The slice id of the first run."),
+    Column("longest", pl.Int64, "id", "The slice id of the longest run."),
+    Column("name", pl.String, "name", "The kernel's full name; null if several.", True),
     needs=("device",),
     sums=("count", "total", "occupancy_untold"),
 )
@@ -97,22 +188,26 @@ def kernels(
     *,
     by: Literal["name", "launch", "operator", "line", "class", "stream", "graph"] = "name",
     counted: bool = False,
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
     """Kernels and collectives, most time first; copies and fills are in `copies`.
 
-    `by` says what a row is: all runs of a name, of a launch (name, operator, grid, block, registers
-    and shared memory), of an operator, a source line, a class, a stream, or a graph. A row has the
-    columns on which all its runs agree. Every run is counted, also those that ran side by side, so
-    the totals add up to the sum of durations and may exceed the time that passed. `counted` keeps
-    what was launched in the steps that count for medians, `top` the first rows; 0 keeps all.
+    `by` groups the runs of kernels by name, by launch (name, operator, grid, block, registers and
+    shared memory), by operator, source line, class, stream, or graph. A column has a value where it
+    is the same for all runs of the row. Every run counts, also those that ran in parallel, so the
+    totals add up to the sum of durations and may exceed the elapsed time. `counted` keeps kernels
+    that were launched in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    runs = _runs(trace, counted=counted)
+    runs = _kernel_runs(trace, only_counted_steps=counted)
     everything = max(int(runs["duration"].sum()), 1)
-    grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(
-        _LABEL[by].alias("what"),
-        *_amounts(),
-        *(common_value(name) for name in _ALONE if name not in _KEYS[by]),
+    grouped = runs.group_by(_GROUPING_COLUMNS_BY_OPTION[by], maintain_order=True).agg(
+        _ROW_LABEL_BY_OPTION[by].alias("what"),
+        *_aggregations_of_kernel_group(),
+        *(
+            common_value_expression(name)
+            for name in _COLUMNS_NULL_UNLESS_ALL_EQUAL
+            if name not in _GROUPING_COLUMNS_BY_OPTION[by]
+        ),
     )
     table = grouped.with_columns(
         share=pl.col("total") / everything,
@@ -123,22 +218,24 @@ def kernels(
     return chosen.head(top) if top else chosen
 
 
-def _runs(trace: Trace, *, counted: bool) -> pl.DataFrame:
-    """One row for each run of a kernel, with all that can be grouped by."""
+def _kernel_runs(trace: Trace, *, only_counted_steps: bool) -> pl.DataFrame:
+    """Returns one row for each run of a kernel, with every column by which rows can be grouped."""
     work = device_work(trace).filter(pl.col("kind").is_in(["kernel", "communication"]))
-    if counted:
+    if only_counted_steps:
         begun = pl.coalesce("launched", "start")
-        inside = is_within(work.select(begun).to_series().to_numpy(), counted_windows(trace))
+        inside = is_instant_in_windows(
+            work.select(begun).to_series().to_numpy(), counted_step_windows(trace)
+        )
         work = work.filter(pl.Series(inside, dtype=pl.Boolean))
     operator = trace.slices["name"].gather(work["operator"]).cast(pl.String)
-    site = sites(trace, work["id"])
-    runs = with_meanings(with_grids(trace, work)).with_columns(
-        operator=operator, **{name: site[name] for name in SITE}
+    site = source_sites_of_slices(trace, work["id"])
+    runs = with_kernel_classes(with_launch_configurations(trace, work)).with_columns(
+        operator=operator, **{name: site[name] for name in SOURCE_SITE_COLUMNS}
     )
-    return with_graphs(trace, runs)
+    return with_cuda_graph_names(trace, runs)
 
 
-def _amounts() -> list[pl.Expr]:
+def _aggregations_of_kernel_group() -> list[pl.Expr]:
     time, yes = pl.col("duration"), pl.col("tensor_cores")
     whole = pl.max_horizontal(time.sum(), 1)
     return [
@@ -152,7 +249,7 @@ def _amounts() -> list[pl.Expr]:
         time.std().alias("std"),
         (time.filter(yes).sum() / whole).alias("tensor_core_share"),
         (time.filter(yes.is_null()).sum() / whole).alias("tensor_core_unknown"),
-        *(_weighted(name) for name in _WEIGHTED),
+        *(_duration_weighted_mean(name) for name in _COLUMNS_AVERAGED_BY_DURATION),
         pl.col("occupancy").is_null().sum().alias("occupancy_untold"),
         pl.col("replay")
         .n_unique()
@@ -164,9 +261,9 @@ def _amounts() -> list[pl.Expr]:
     ]
 
 
-def _weighted(name: str) -> pl.Expr:
-    """The mean over the runs that have it, by their durations; null if none has."""
-    value, time = pl.col(name), pl.col("duration").filter(pl.col(name).is_not_null())
+def _duration_weighted_mean(column: str) -> pl.Expr:
+    """Returns a Polars expression: a column's mean weighted by duration; null without values."""
+    value, time = pl.col(column), pl.col("duration").filter(pl.col(column).is_not_null())
     return ((value * pl.col("duration")).sum() / pl.when(time.sum() > 0).then(time.sum())).alias(
-        name
+        column
     )

@@ -1,68 +1,147 @@
-"""Launches: what the host pays for each, how long their work waits, and for what."""
+"""Launches of device work: their host time, and how long the work waits before it begins."""
 
 from typing import Final, Literal
 
 import polars as pl
 
 from selftime import names
-from selftime.analysis.device.launch_queues import FULL, queued_launches
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_filters import common_value
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.analysis.device.launch_queues import (
+    FULL_STREAM_QUEUE_LENGTH,
+    launches_with_queue_delays,
+)
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_KEYS: Final = {
+_GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("call",),
     "operator": ("call", "operator"),
-    "line": ("call", *SITE),
+    "line": ("call", *SOURCE_SITE_COLUMNS),
     "kernel": ("call", "operator", "kernel"),
     "stream": ("call", "device", "stream"),
     "launch": ("id",),
 }
-"""What rows are told apart by."""
-_PLACE: Final = ("device", "stream")
-_ALONE: Final = ("call", "operator", "kernel", *SITE, *_PLACE)
-"""Columns that a row has where all its launches agree on it."""
-_USUAL: Final = 0.95
-"""A call that took longer than this share of those that found room waited for room."""
-_WHEREVER: Final = ("call", "stream")
-"""Of these rows nobody asks whose they are."""
+"""Maps each value of the option `by` to the columns by which launches are grouped into rows."""
+_DEVICE_AND_STREAM_COLUMNS: Final = ("device", "stream")
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
+    "call",
+    "operator",
+    "kernel",
+    *SOURCE_SITE_COLUMNS,
+    *_DEVICE_AND_STREAM_COLUMNS,
+)
+"""Columns that are null in a row unless all its launches have the same value."""
+_QUANTILE_OF_UNBLOCKED_LAUNCH_TIME: Final = 0.95
+"""Quantile of the durations of unblocked launches; a launch that takes longer waited for a full
+queue.
+"""
+_OPTIONS_WITHOUT_SOURCE_LINE: Final = ("call", "stream")
+"""Values of the option `by` for which operators and source lines need not be looked up."""
 
 
 @view(
-    Column("call", pl.String, "name", "The call of the runtime or driver."),
-    Column("file", pl.String, "text", "The source file, if all are in one.", True),
-    Column("line", pl.Int32, "id", "The source line, if all are on one.", True),
-    Column("operator", pl.String, "name", "The operator that launched, if all are alike.", True),
-    Column("kernel", pl.String, "name", "What was launched, if it is one kernel or copy.", True),
-    Column("count", pl.Int64, "count", "How many calls there were."),
-    Column("host_time", pl.Int64, "ns", "Sum of the host time in them."),
-    Column("host_median", pl.Float64, "ns", "Half of the calls took the host no longer.", True),
-    Column("onto_idle", pl.Float64, "ratio", "Share onto a stream with nothing left to do.", True),
-    Column("delay_median", pl.Float64, "ns", "From a call's begin to that of its work.", True),
-    Column("queued_median", pl.Float64, "ns", "Of the delay: earlier work of the stream.", True),
-    Column("exposed_median", pl.Float64, "ns", "Of the delay: the stream stood idle.", True),
+    Column(
+        "call", pl.String, "name", "The name of the runtime or driver call that launches the work."
+    ),
+    Column("file", pl.String, "text", "The source file; null if several.", True),
+    Column("line", pl.Int32, "id", "The source line; null if several.", True),
+    Column(
+        "operator",
+        pl.String,
+        "name",
+        "The operator around the call; null if none or several.",
+        True,
+    ),
+    Column(
+        "kernel",
+        pl.String,
+        "name",
+        "The name of the launched kernel or copy; null if none or several.",
+        True,
+    ),
+    Column("count", pl.Int64, "count", "The number of calls."),
+    Column("host_time", pl.Int64, "ns", "Host time in the calls."),
+    Column("host_median", pl.Float64, "ns", "The median host time of a call.", True),
+    Column(
+        "onto_idle", pl.Float64, "ratio", "Share of calls that launched onto an idle stream.", True
+    ),
+    Column(
+        "delay_median",
+        pl.Float64,
+        "ns",
+        "The median time from a call's begin to the begin of its work.",
+        True,
+    ),
+    Column(
+        "queued_median",
+        pl.Float64,
+        "ns",
+        "The median part of the delay during which the stream had earlier work.",
+        True,
+    ),
+    Column(
+        "exposed_median",
+        pl.Float64,
+        "ns",
+        "The median part of the delay during which the stream was idle.",
+        True,
+    ),
     Column("exposed", pl.Int64, "ns", "Sum of the exposed parts of the delays.", True),
-    Column("delay_p95", pl.Float64, "ns", "95 % of the delays are no longer.", True),
+    Column("delay_p95", pl.Float64, "ns", "The 95th percentile of the delays.", True),
     Column("delay_max", pl.Int64, "ns", "The longest delay.", True),
-    Column("depth_median", pl.Float64, "count", "Launches that its stream had still to do.", True),
-    Column("depth_max", pl.Int64, "count", "The most launches that a stream had to do.", True),
-    Column("full", pl.Int64, "count", f"Calls onto a stream with {FULL:,} or more to do."),
-    Column("blocked", pl.Int64, "ns", "Host time in which those waited for room.", True),
-    Column("work", pl.Int64, "count", "Kernels, copies and fills that they launched."),
-    Column("device_time", pl.Int64, "ns", "Sum of the durations of that work."),
-    Column("short", pl.Int64, "count", "Calls that took longer than all of their work."),
-    Column("without_work", pl.Int64, "count", "Calls of which no device work was recorded."),
-    Column("inverted", pl.Int64, "count", "Calls that begin after their work: delay unknown."),
-    Column("host_max", pl.Int64, "ns", "The longest call.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column(
+        "depth_median",
+        pl.Float64,
+        "count",
+        "The median number of the stream's earlier launches not yet done.",
+        True,
+    ),
+    Column(
+        "depth_max",
+        pl.Int64,
+        "count",
+        "The highest number of launches that a stream had queued.",
+        True,
+    ),
+    Column(
+        "full",
+        pl.Int64,
+        "count",
+        f"The number of calls onto a stream with {FULL_STREAM_QUEUE_LENGTH:,} or more "
+        "launches queued.",
+    ),
+    Column(
+        "blocked",
+        pl.Int64,
+        "ns",
+        "Host time in which calls waited for room in a full queue.",
+        True,
+    ),
+    Column("work", pl.Int64, "count", "The number of kernels, copies and fills launched."),
+    Column("device_time", pl.Int64, "ns", "Sum of the durations of the launched work."),
+    Column(
+        "short",
+        pl.Int64,
+        "count",
+        "The number of calls that took longer than the work that they launched.",
+    ),
+    Column("without_work", pl.Int64, "count", "The number of calls without recorded device work."),
+    Column(
+        "inverted",
+        pl.Int64,
+        "count",
+        "The number of calls recorded to begin after their work, so their delay is unknown.",
+    ),
+    Column("host_max", pl.Int64, "ns", "The host time of the longest call.", True),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
-    Column("device", pl.Int32, "id", "The device, if all were on one.", True),
-    Column("stream", pl.Int64, "id", "The stream, if all were on one.", True),
+    Column("device", pl.Int32, "id", "The device; null if several.", True),
+    Column("stream", pl.Int64, "id", "The stream; null if several.", True),
     Column("start", pl.Int64, "instant", "When the first call began."),
-    Column("longest", pl.UInt32, "id", "The slice of the longest call."),
+    Column("longest", pl.UInt32, "id", "The slice id of the longest call."),
     needs=("device", "links"),
     sums=(
         "count",
@@ -81,68 +160,85 @@ def launches(
     *,
     by: Literal["call", "operator", "line", "kernel", "stream", "launch"] = "call",
     counted: bool = False,
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
-    """Calls that put work on a device, most host time first.
+    """Calls that launch device work, most host time first.
 
-    Work begins some time after its call: it was queued while the stream had earlier work, and the
-    host was ahead; it was exposed while the stream stood idle, and the device waited for the
-    launch. Where most launches are onto an idle stream, the host does not keep up. A call with a
-    full queue before it holds the host until there is room. A call that launches several, as that
-    of a graph does, is told by the first work. Calls captured into a graph run nothing and are left
-    out.
+    Work begins some time after its call. While the stream had earlier work it was queued: the host
+    was ahead. While the stream was idle it was exposed: the device waited for the launch. Where
+    most launches are onto an idle stream, the host does not keep up. A call blocks the host if the
+    queue is full, until there is room. A call that launches several works, such as a graph launch,
+    is described by the first. Calls captured into a graph run nothing and are left out.
 
-    `by` tells calls apart further: by operator, source line, operator and kernel, stream, or each
-    alone. `counted` keeps the calls in the steps that count for medians, `top` the first rows; 0
+    `by` groups calls further: by operator, source line, operator and kernel, stream, or lists each
+    call. `counted` keeps the calls in the steps that count for medians, `top` the first rows; 0
     keeps all.
     """
-    keys = _KEYS[by]
-    calls = _calls(trace, counted=counted)
-    told = _PLACE if by in _WHEREVER else _ALONE
+    keys = _GROUPING_COLUMNS_BY_OPTION[by]
+    calls = _launch_calls(trace, only_counted_steps=counted)
+    told = (
+        _DEVICE_AND_STREAM_COLUMNS
+        if by in _OPTIONS_WITHOUT_SOURCE_LINE
+        else _COLUMNS_NULL_UNLESS_ALL_EQUAL
+    )
     table = (
         calls.group_by(keys, maintain_order=True)
-        .agg(*_amounts(), *(common_value(name) for name in told if name not in keys))
-        .with_columns(pl.lit(None).alias(name) for name in _ALONE if name not in (*told, *keys))
+        .agg(
+            *_aggregations_of_launch_group(),
+            *(common_value_expression(name) for name in told if name not in keys),
+        )
+        .with_columns(
+            pl.lit(None).alias(name)
+            for name in _COLUMNS_NULL_UNLESS_ALL_EQUAL
+            if name not in (*told, *keys)
+        )
         .sort("host_time", "start", "longest", descending=[True, False, False])
         .select(pl.col(column.name).cast(column.dtype) for column in launches.columns)
     )
     return table.head(top) if top else table
 
 
-def _calls(trace: Trace, *, counted: bool) -> pl.DataFrame:
-    """One row for each call, with all that can be grouped by."""
-    found = queued_launches(trace)
-    found = found.with_columns(full=(pl.col("depth") >= FULL).fill_null(value=False))
-    found = found.with_columns(blocked=_blocked())
-    if counted:
-        inside = is_within(found["start"].to_numpy(), counted_windows(trace))
+def _launch_calls(trace: Trace, *, only_counted_steps: bool) -> pl.DataFrame:
+    """Returns one row per call that launches device work, with every column to group by."""
+    found = launches_with_queue_delays(trace)
+    found = found.with_columns(
+        full=(pl.col("depth") >= FULL_STREAM_QUEUE_LENGTH).fill_null(value=False)
+    )
+    found = found.with_columns(blocked=_host_time_blocked_by_full_queue())
+    if only_counted_steps:
+        inside = is_instant_in_windows(found["start"].to_numpy(), counted_step_windows(trace))
         found = found.filter(pl.Series(inside, dtype=pl.Boolean))
-    site = sites(trace, found["id"])
+    site = source_sites_of_slices(trace, found["id"])
     return found.with_columns(
         operator=trace.slices["name"].gather(found["operator"]).cast(pl.String),
-        kernel=_kernels(trace, found),
-        **{name: site[name] for name in SITE},
+        kernel=_launched_work_names(trace, found),
+        **{name: site[name] for name in SOURCE_SITE_COLUMNS},
     )
 
 
-def _blocked() -> pl.Expr:
-    """Time beyond the median, of calls longer than nearly all of those that found room."""
+def _host_time_blocked_by_full_queue() -> pl.Expr:
+    """Returns a Polars expression: the ns for which a full launch queue blocked each call.
+
+    A call blocked by a full queue takes unusually long; the median of other calls is subtracted.
+    """
     host, full = pl.col("host"), pl.col("full")
     usual = host.filter(~full).median().over("call")
-    longest = host.filter(~full).quantile(_USUAL, "nearest").over("call")
+    longest = (
+        host.filter(~full).quantile(_QUANTILE_OF_UNBLOCKED_LAUNCH_TIME, "nearest").over("call")
+    )
     beyond = pl.when(host > longest).then(host - usual).otherwise(0)
     return pl.when(full).then(pl.when(longest.is_not_null()).then(beyond)).otherwise(0)
 
 
-def _kernels(trace: Trace, found: pl.DataFrame) -> pl.Series:
-    """What calls launched, kernels by their short names; null for several or nothing."""
-    only = trace.slices.select("name", "category")[found["first"].set(found["work"] != 1, None)]
+def _launched_work_names(trace: Trace, calls: pl.DataFrame) -> pl.Series:
+    """Returns the name of the kernel or copy that each call launched; null for several or none."""
+    only = trace.slices.select("name", "category")[calls["first"].set(calls["work"] != 1, None)]
     name = only["name"].cast(pl.String)
-    kernels = name.filter(~only["category"].is_in(names.COPIES)).drop_nulls().unique()
+    kernels = name.filter(~only["category"].is_in(names.COPY_CATEGORIES)).drop_nulls().unique()
     return name.replace({one: names.short_kernel_name(one) for one in kernels.to_list()})
 
 
-def _amounts() -> list[pl.Expr]:
+def _aggregations_of_launch_group() -> list[pl.Expr]:
     host, depth, delay = pl.col("host"), pl.col("depth"), pl.col("delay")
     exposed = pl.col("exposed")
     return [

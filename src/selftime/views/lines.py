@@ -1,39 +1,118 @@
-"""What each line of the user's source costs."""
+"""The host and device time of each source line."""
 
 import polars as pl
 
 from selftime.analysis.call_tree.line_costs import line_costs
-from selftime.analysis.operator_dtypes import computes_in
-from selftime.analysis.sites import SITE
+from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
 
 @view(
     Column(
         "file", pl.String, "text", "The source file; null for time with no known source line.", True
     ),
-    Column("line", pl.Int32, "id", "The line, from 1.", True),
-    Column("function", pl.String, "name", "The function it is in.", True),
-    Column("how", pl.String, "name", "How it is known: stack, stamp (it ran) or definition.", True),
-    Column("device_time", pl.Int64, "ns", "Device time that the line launched itself."),
-    Column("self_cpu_time", pl.Int64, "ns", "Host time in the line itself, in no line it called."),
-    Column("waits", pl.Int64, "ns", "Of that: it waited for a device, a lock, a timer, a socket."),
-    Column("total_device_time", pl.Int64, "ns", "Device time with that of what it called.", True),
-    Column("total_cpu_time", pl.Int64, "ns", "Host time with that of what it called.", True),
-    Column("operators", pl.Int64, "count", "Operators, annotations and calls that it ran."),
-    Column("backward_device_time", pl.Int64, "ns", "Of its device time: in the backward pass."),
-    Column("recompute_device_time", pl.Int64, "ns", "Of its device time: recomputed in that."),
-    Column("backward_cpu_time", pl.Int64, "ns", "Of its host time: in the backward pass."),
-    Column("recompute_cpu_time", pl.Int64, "ns", "Of its host time: recomputed in that."),
-    Column("python_time", pl.Int64, "ns", "Of its host time: in Python, in no operator or call."),
-    Column("device_slices", pl.Int64, "count", "Kernels, copies and fills that it launched."),
-    Column("cpu_memory", pl.Int64, "bytes", "Host bytes that it allocated less released.", True),
-    Column("device_memory", pl.Int64, "bytes", "Device bytes, likewise.", True),
-    Column("first", pl.Int64, "instant", "When it ran first.", True),
+    Column("line", pl.Int32, "id", "The line's number in the file, from 1.", True),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column(
-        "since_batch", pl.Int64, "ns", "Least time to it from a batch's loading, or a step.", True
+        "how",
+        pl.String,
+        "name",
+        "How the line is known: stack, stamp (the line ran) or definition.",
+        True,
+    ),
+    Column("device_time", pl.Int64, "ns", "Device time of the work that the line launched itself."),
+    Column(
+        "self_cpu_time",
+        pl.Int64,
+        "ns",
+        "Host time in the line itself, without lines that it called.",
+    ),
+    Column(
+        "waits",
+        pl.Int64,
+        "ns",
+        "The part of that host time spent waiting: for a device, a lock, a timer or a socket.",
+    ),
+    Column(
+        "total_device_time",
+        pl.Int64,
+        "ns",
+        "Device time of the line and all that it called; null if unknown.",
+        True,
+    ),
+    Column(
+        "total_cpu_time",
+        pl.Int64,
+        "ns",
+        "Host time of the line and all that it called; null if unknown.",
+        True,
+    ),
+    Column(
+        "operators",
+        pl.Int64,
+        "count",
+        "The number of operators, annotations and calls that it ran.",
+    ),
+    Column(
+        "backward_device_time",
+        pl.Int64,
+        "ns",
+        "The part of the line's own device time in the backward pass.",
+    ),
+    Column(
+        "recompute_device_time",
+        pl.Int64,
+        "ns",
+        "The part of its own device time spent recomputing in the backward pass.",
+    ),
+    Column(
+        "backward_cpu_time",
+        pl.Int64,
+        "ns",
+        "The part of the line's own host time in the backward pass.",
+    ),
+    Column(
+        "recompute_cpu_time",
+        pl.Int64,
+        "ns",
+        "The part of its own host time spent recomputing in the backward pass.",
+    ),
+    Column(
+        "python_time",
+        pl.Int64,
+        "ns",
+        "The part of its own host time in Python, outside operators and calls.",
+    ),
+    Column(
+        "device_slices",
+        pl.Int64,
+        "count",
+        "The number of kernels, copies and fills that it launched.",
+    ),
+    Column(
+        "cpu_memory",
+        pl.Int64,
+        "bytes",
+        "Host bytes allocated minus released; null if not recorded.",
+        True,
+    ),
+    Column(
+        "device_memory",
+        pl.Int64,
+        "bytes",
+        "Device bytes allocated minus released; null if not recorded.",
+        True,
+    ),
+    Column("first", pl.Int64, "instant", "When the line first ran.", True),
+    Column(
+        "since_batch",
+        pl.Int64,
+        "ns",
+        "Shortest time from the begin of data loading, or else of a step, to the line.",
+        True,
     ),
     needs=("stacks",),
     sums=(
@@ -52,30 +131,37 @@ from selftime.views.base import Top, view
     ),
 )
 def lines(
-    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: Top = 0
+    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: RowLimit = 0
 ) -> pl.DataFrame:
-    """Host and device time by source line, most device time first, then host time less waits.
+    """Host and device time of each source line, most device time first.
+
+    Lines with equal device time are in order of their host time less waits.
 
     Every operator, call and Python frame counts to the innermost line of the user's code around it,
-    else of a library's. What has neither counts elsewhere, so that the rows add up to all there is.
-    Backward operators, and what they recompute, count to the line of the forward operator; what
-    adds to gradients, and all-reduces them within, to the line that called `backward`, if known.
-    `kernels`, `copies` and `launches` by line add up to the same. Python's own time counts to the
-    line that defines the function. In totals a line counts once however
-    often it is on the stack; what a line called is known where stacks were recorded.
+    else of a library's. What has neither is in the row without a file, so that the rows add up to
+    all recorded time. Backward operators, and what they recompute, count to the line of the forward
+    operator. Operators that accumulate gradients, and all-reduce them inside, count to the line
+    that called `backward`, if known. `kernels`, `copies` and `launches` by line add up to the same.
+    Python's own time counts to the line that defines the function. In totals a line counts once
+    however often it is on the stack; which lines a line called is only known where stacks were
+    recorded.
 
-    `dtype` keeps operators that compute in that dtype: all their inputs of a floating dtype that
-    have dimensions are of it. `within` keeps what ran inside slices whose name begins so, `counted`
-    what ran in the steps that count for medians, `top` the first rows; 0 keeps all.
+    `waits` is host time of synchronising calls and of Python frames that wait. `syncs` also counts
+    copies that block the host, and only waits for a device.
+
+    `dtype` keeps operators that compute in that dtype: all their floating-point inputs that have
+    dimensions have it. `within` keeps what began while a slice was open on its thread whose name
+    has that prefix, `counted` what ran in the steps that count for medians, `top` the first rows; 0
+    keeps all.
     """
-    if dtype and not computes_in(trace, trace.op_args["id"], dtype).any():
+    if dtype and not is_operator_computing_in_dtype(trace, trace.op_args["id"], dtype).any():
         return pl.DataFrame(schema={column.name: column.dtype for column in lines.columns})
-    rows = line_costs(trace, dtype=dtype, within=within, counted=counted)
+    rows = line_costs(trace, dtype=dtype, within_slice_named=within, counted_steps_only=counted)
     rows = rows.select(pl.col(column.name).cast(column.dtype) for column in lines.columns).sort(
         "device_time",
         pl.col("self_cpu_time") - pl.col("waits"),
         "self_cpu_time",
-        *SITE,
+        *SOURCE_SITE_COLUMNS,
         descending=[True, True, True, False, False, False, False],
     )
     return rows.head(top) if top > 0 else rows

@@ -1,79 +1,106 @@
-"""Memory over time: what is allocated, what is reserved, and what lies between."""
+"""Memory over time: allocated, reserved by the allocator, and reserved but unused."""
 
 from typing import Final
 
 import numpy as np
 import polars as pl
 
-from selftime.analysis.memory.allocations import totals
-from selftime.devices import HOST_TYPES
+from selftime.analysis.memory.memory_records import memory_records_with_totals
+from selftime.devices import HOST_DEVICE_TYPES
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_PLACE: Final = ("type", "device")
-_TOLD: Final = ("device_type", "time", "allocated", "reserved", "how")
-_KEPT: Final = 4
-"""Records kept of a stretch: the lowest and highest allocated, the highest reserved, the last."""
+_DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device")
+_MEMORY_TOTALS_COLUMNS: Final = ("device_type", "time", "allocated", "reserved", "how")
+_RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
+"""Number of records kept per time interval: lowest and highest allocated, highest reserved, last.
+"""
 
 
 @view(
     Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
-    Column("time", pl.Int64, "instant", "When these totals began to hold."),
-    Column("allocated", pl.Int64, "bytes", "In use by tensors and others."),
-    Column("reserved", pl.Int64, "bytes", "Taken from the device by PyTorch.", True),
-    Column("fragmentation", pl.Int64, "bytes", "Reserved and not allocated.", True),
-    Column("capacity", pl.Int64, "bytes", "The device's memory.", True),
+    Column("time", pl.Int64, "instant", "When the totals of this row became valid."),
+    Column("allocated", pl.Int64, "bytes", "Bytes that are allocated, for tensors and otherwise."),
     Column(
-        "how", pl.String, "name", "How it is known: `recorded`, or `summed`, which is at least."
+        "reserved",
+        pl.Int64,
+        "bytes",
+        "Bytes that PyTorch's allocator took from the device; null if it takes none.",
+        True,
     ),
-    Column("name", pl.String, "text", "The device's name.", True),
+    Column(
+        "fragmentation",
+        pl.Int64,
+        "bytes",
+        "Bytes that are reserved but not allocated; null if unknown.",
+        True,
+    ),
+    Column("capacity", pl.Int64, "bytes", "The device's total memory; null if unknown.", True),
+    Column(
+        "how",
+        pl.String,
+        "name",
+        "How totals are known: `recorded`, or `summed` from records, a lower bound.",
+    ),
+    Column("name", pl.String, "text", "The device's name; null if unknown.", True),
     needs=("memory",),
 )
 def memory_curve(trace: Trace, *, device: str = "", points: int = 1000) -> pl.DataFrame:
     """Allocated and reserved memory of each device over time.
 
-    `recorded` totals are the allocator's own and hold what existed before the recording. Where a
-    trace has none, as for the CPU and before PyTorch 1.10, records are `summed` from the least
-    total with which none falls below 0. `points` bounds the rows of a device: of each stretch of
-    time the records with the lowest and highest allocated, the highest reserved and the last are
-    kept, so that every peak stands; 0 keeps all. `device` keeps one type, such as `cuda`.
+    `recorded` totals are the allocator's own and include memory from before the recording. Where a
+    trace has none, as for the CPU and before PyTorch 1.10, records are `summed` from the lowest
+    baseline with which no total falls below 0. `points` limits the rows of a device: of each
+    interval of time the records with the lowest and highest allocated, the highest reserved and the
+    last are kept, so that every peak stays; 0 keeps all. `device` keeps one type, such as `cuda`.
     """
-    if points < 0 or 0 < points < _KEPT:
-        raise UsageError(f"`points` is `{points}`; write {_KEPT} or more, or 0 for all")
-    every = totals(trace, device).select(*_PLACE, *_TOLD)
-    parts = every.partition_by(*_PLACE, maintain_order=True)
-    kept = [_thinned(part, points) for part in parts]
+    if points < 0 or 0 < points < _RECORDS_KEPT_PER_TIME_INTERVAL:
+        raise UsageError(
+            f"`points` is `{points}`; write {_RECORDS_KEPT_PER_TIME_INTERVAL} or more, or 0 for all"
+        )
+    every = memory_records_with_totals(trace, device).select(
+        *_DEVICE_TYPE_AND_NUMBER_COLUMNS, *_MEMORY_TOTALS_COLUMNS
+    )
+    parts = every.partition_by(*_DEVICE_TYPE_AND_NUMBER_COLUMNS, maintain_order=True)
+    kept = [_downsample_memory_records(part, points) for part in parts]
     table = pl.concat(kept) if kept else every
     return (
-        table.join(_described(trace), on=["type", "device"], how="left", maintain_order="left")
+        table.join(
+            _accelerator_descriptions(trace),
+            on=["type", "device"],
+            how="left",
+            maintain_order="left",
+        )
         .with_columns(fragmentation=pl.col("reserved") - pl.col("allocated"))
         .select(pl.col(column.name).cast(column.dtype) for column in memory_curve.columns)
     )
 
 
-def _described(trace: Trace) -> pl.DataFrame:
-    """Name and memory of each accelerator, whose number is that of its description."""
+def _accelerator_descriptions(trace: Trace) -> pl.DataFrame:
+    """Returns type, number, name and memory size (bytes) of each accelerator in the header."""
     kinds = (
-        trace.memory.select(type="device_type").unique().filter(~pl.col("type").is_in(HOST_TYPES))
+        trace.memory.select(type="device_type")
+        .unique()
+        .filter(~pl.col("type").is_in(HOST_DEVICE_TYPES))
     )
     told = trace.devices.filter(pl.col("index").is_not_null()).unique("index", keep="first")
     return kinds.join(told.select(device="index", name="name", capacity="memory"), how="cross")
 
 
-def _thinned(part: pl.DataFrame, points: int) -> pl.DataFrame:
-    """The records of one device, at most so many, with every peak among them."""
-    if not points or part.height <= points:
-        return part
-    time = part["time"].to_numpy()
-    stretches = max(points // _KEPT, 1)
+def _downsample_memory_records(records: pl.DataFrame, max_records: int) -> pl.DataFrame:
+    """Returns at most `max_records` of one device's memory records, including every peak."""
+    if not max_records or records.height <= max_records:
+        return records
+    time = records["time"].to_numpy()
+    stretches = max(max_records // _RECORDS_KEPT_PER_TIME_INTERVAL, 1)
     span = max(int(time[-1]) - int(time[0]), 1)
-    # Divided first in floats: the product of a long span and many stretches leaves 64 bits.
+    # Float division first: the product of a long span and many intervals would overflow.
     stretch = np.minimum(((time - time[0]) / span * stretches).astype(np.int64), stretches - 1)
     chosen = (
-        part.with_row_index("place")
+        records.with_row_index("place")
         .group_by(stretch=pl.Series(stretch))
         .agg(
             lowest=pl.col("place").sort_by("allocated", maintain_order=True).first(),
@@ -83,4 +110,4 @@ def _thinned(part: pl.DataFrame, points: int) -> pl.DataFrame:
         )
     )
     places = pl.concat([chosen[name] for name in ("lowest", "highest", "reserved", "last")])
-    return part[places.unique().sort()]
+    return records[places.unique().sort()]

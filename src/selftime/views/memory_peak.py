@@ -1,4 +1,4 @@
-"""Who holds a device's memory when most of it is allocated."""
+"""What occupies a device's memory when most memory is allocated."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -6,94 +6,174 @@ from typing import Annotated, Final
 import numpy as np
 import polars as pl
 
-from selftime.analysis.memory.allocations import totals
-from selftime.analysis.memory.blocks import BEFORE, ENDLESS, blocks_of, is_alive
-from selftime.analysis.memory.growth import growth, outlast, step_ends
-from selftime.analysis.memory.holders import (
-    categories,
-    operator_labels,
-    record_modules,
-    record_sites,
+from selftime.analysis.memory.block_holders import (
+    categories_of_memory_blocks,
+    modules_of_memory_records,
+    operator_labels_of_memory_records,
+    source_sites_of_memory_records,
 )
-from selftime.analysis.sites import SITE
+from selftime.analysis.memory.blocks import (
+    STATE_BEFORE_RECORDING,
+    TIME_OF_NEVER_RELEASED,
+    is_block_alive_after_record,
+    is_block_alive_at_step_end,
+    memory_blocks_of_device_type,
+    memory_growth_per_step,
+    step_end_times,
+)
+from selftime.analysis.memory.memory_records import memory_records_with_totals
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.steps.step_boundaries import find_steps
-from selftime.analysis.timeline.tracks import check_order
+from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import Joined, view
+from selftime.views.view_declaration import PlusJoinedWords, view
 
-_BY: Final = {
-    "line": SITE,
+_GROUPING_COLUMNS_BY_OPTION: Final = {
+    "line": SOURCE_SITE_COLUMNS,
     "module": ("module",),
     "operator": ("operator",),
     "category": ("category",),
 }
-_KEYS: Final = ("category", "operator", "module", *SITE)
-_UNACCOUNTED: Final = "unaccounted"
-_UNKNOWN: Final = "unknown"
+_ALL_GROUPING_COLUMNS: Final = ("category", "operator", "module", *SOURCE_SITE_COLUMNS)
+_UNACCOUNTED_MEMORY_CATEGORY: Final = "unaccounted"
+_UNKNOWN_MEMORY_CATEGORY: Final = "unknown"
 
 
 @view(
-    Column("bytes", pl.Int64, "bytes", "What it holds; the rows of a device sum to its total."),
-    Column("share", pl.Float64, "ratio", "Of all that is allocated on the device.", True),
-    Column("growth_per_step", pl.Int64, "bytes", "By which it grows from step to step.", True),
     Column(
-        "category", pl.String, "name", "What it is for, if by category; else null if known.", True
+        "bytes",
+        pl.Int64,
+        "bytes",
+        "Allocated bytes at the peak; the rows of a device add up to its total.",
     ),
-    Column("operator", pl.String, "name", "The operator that allocated it, if by operator.", True),
-    Column("module", pl.String, "name", "The innermost nn.Module around it, if by module.", True),
-    Column("file", pl.String, "text", "The source file that allocated it, if by line.", True),
-    Column("line", pl.Int32, "id", "The line that allocated it, if by line.", True),
-    Column("function", pl.String, "name", "The function the line is in, if by line.", True),
+    Column("share", pl.Float64, "ratio", "Share of all memory allocated on the device.", True),
+    Column(
+        "growth_per_step",
+        pl.Int64,
+        "bytes",
+        "By how many bytes the memory grows per step; null if unknown.",
+        True,
+    ),
+    Column(
+        "category",
+        pl.String,
+        "name",
+        "The category of the row's memory blocks; null if not by category.",
+        True,
+    ),
+    Column(
+        "operator",
+        pl.String,
+        "name",
+        "The operator that allocated the memory; null if not by operator.",
+        True,
+    ),
+    Column(
+        "module",
+        pl.String,
+        "name",
+        "The innermost nn.Module around the allocation; null if not by module.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file that allocated the memory; null if not by line.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line that allocated the memory; null if not by line.",
+        True,
+    ),
+    Column(
+        "function",
+        pl.String,
+        "name",
+        "The function that contains the line; null if not by line.",
+        True,
+    ),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
-    Column("blocks", pl.Int64, "count", "In how many blocks.", True),
-    Column("allocated", pl.Int64, "instant", "When its first block was allocated.", True),
-    Column("released", pl.Int64, "instant", "When its last was; null if one lives on.", True),
+    Column(
+        "blocks", pl.Int64, "count", "The number of the row's memory blocks; null if unknown.", True
+    ),
+    Column(
+        "allocated",
+        pl.Int64,
+        "instant",
+        "When the first block of the row was allocated; null if unknown.",
+        True,
+    ),
+    Column(
+        "released",
+        pl.Int64,
+        "instant",
+        "When the last block of the row was released; null if any was not released.",
+        True,
+    ),
     Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
-    Column("time", pl.Int64, "instant", "The instant that is shown."),
+    Column("time", pl.Int64, "instant", "When the device's allocated memory is at its peak."),
     needs=("memory",),
     sums=("bytes", "blocks"),
 )
 def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
-    by: Annotated[str, Joined(tuple(_BY))] = "category+operator+line",
+    by: Annotated[
+        str, PlusJoinedWords(tuple(_GROUPING_COLUMNS_BY_OPTION))
+    ] = "category+operator+line",
     device: str = "",
     step: int = -1,
     at: int = -1,
     start: int = 0,
     end: int = 0,
 ) -> pl.DataFrame:
-    """What is allocated at each device's peak, by what allocated it, largest first.
+    """The allocated memory at each device's peak, by what allocated it, largest first.
 
     `by` is line, module, operator or category, or several joined by `+`. The peak is the first
-    instant at which most is allocated: of the recording, of one `step`, between the instants
-    `start` and `end`, or else the instant `at`, all in ns. What is not told by any allocation in
-    the recording was there `before the recording`; where totals and records contradict each other
-    the difference is `unaccounted`.
+    instant with the highest total: of the recording, of one `step`, between the instants `start`
+    and `end`, or else the instant `at`, all in ns. Memory without an allocation in the recording is
+    from `before the recording`; where totals and records contradict each other the difference is
+    `unaccounted`.
 
-    A block's category follows from when it was allocated and how long it lived. An `input` was
+    A block's category depends on when it was allocated and how long it lived. An `input` was
     loaded, or copied from the host. A `temporary` was released in the operator or optimizer's step
-    that allocated it, or within the same pass and step. An `activation` was allocated going forward
-    and in use when the backward pass began. A `gradient` was allocated going backward and outlived
-    the pass. `optimizer state` was allocated by an optimizer's step and outlived the step, a
-    `parameter` where torch.nn built or moved a module, and outlived two. All else is `unknown`.
+    that allocated it, or within the same pass and step. An `activation` was allocated in the
+    forward pass and in use when the backward pass began. A `gradient` was allocated in the backward
+    pass and outlived it. `optimizer state` was allocated by an optimizer's step and outlived the
+    step; a `parameter` was allocated where torch.nn built or moved a module, and outlived two
+    steps. All else is `unknown`.
 
-    A row grows if what it holds at the ends of the steps never falls and keeps rising: a leak. Rows
-    that grow are listed even if they hold nothing at the peak.
+    A row grows if its bytes at the ends of the steps never fall and keep rising: a leak. Rows that
+    grow are listed even if they have nothing at the peak.
     """
-    keys = _read_by(by)
-    window = (start, end) if _is_between(start, end, step, at) else _window(trace, step, at)
-    every = blocks_of(trace, device)
-    parts = totals(trace, device).partition_by("type", "device", maintain_order=True)
-    rows = [_rows(trace, every, _peak(part, window), keys) for part in parts]
-    return _declared(pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame())
+    keys = _parse_grouping_option(by)
+    window = (
+        (start, end)
+        if _is_peak_limited_to_time_range(start, end, step, at)
+        else _time_range_of_peak_search(trace, step, at)
+    )
+    every = memory_blocks_of_device_type(trace, device)
+    parts = memory_records_with_totals(trace, device).partition_by(
+        "type", "device", maintain_order=True
+    )
+    rows = [
+        _peak_memory_rows_of_device(trace, every, _find_memory_peak(part, window), keys)
+        for part in parts
+    ]
+    return _with_all_view_columns(
+        pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame()
+    )
 
 
-def _declared(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with every column of the view, null where it does not apply."""
+def _with_all_view_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Returns the rows with every column of the view; a column that they lack is null."""
     return rows.select(
         (pl.col(column.name) if column.name in rows.columns else pl.lit(None))
         .cast(column.dtype)
@@ -102,14 +182,14 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
     ).filter(pl.lit(bool(rows.width)))
 
 
-def _read_by(by: str) -> list[str]:
-    chosen = [column for word in by.split("+") for column in _BY[word]]
-    return [key for key in _KEYS if key in chosen]
+def _parse_grouping_option(by: str) -> list[str]:
+    chosen = [column for word in by.split("+") for column in _GROUPING_COLUMNS_BY_OPTION[word]]
+    return [key for key in _ALL_GROUPING_COLUMNS if key in chosen]
 
 
 @dataclass(frozen=True, slots=True)
-class _Peak:
-    """What is shown of one device: after which row of `memory`, and how much is allocated then."""
+class _MemoryPeakOfDevice:
+    """When most memory of a device is allocated: time in ns, memory record, allocated bytes."""
 
     device_type: str | None
     type: int | None
@@ -119,51 +199,60 @@ class _Peak:
     allocated: int
 
 
-def _is_between(start: int, end: int, step: int, at: int) -> bool:
-    """Whether the peak between two instants is asked for, and nothing else."""
+def _is_peak_limited_to_time_range(start: int, end: int, step: int, at: int) -> bool:
+    """Returns whether the search for the peak is limited to the time from `start` to `end`."""
     if not start and not end:
         return False
     if step >= 0 or at >= 0:
-        raise UsageError("`start` and `end` are given beside `step` or `at`; write one of them")
-    check_order(start, end)
+        raise UsageError("`start` and `end` cannot be given together with `step` or `at`")
+    require_end_after_start(start, end)
     return True
 
 
-def _window(trace: Trace, step: int, at: int) -> tuple[int, int]:
-    """Between which instants the peak is sought, both included."""
+def _time_range_of_peak_search(trace: Trace, step: int, at: int) -> tuple[int, int]:
+    """Returns the first and last instant (ns) of the time range that is searched for the peak."""
     if step >= 0 and at >= 0:
-        raise UsageError("`step` and `at` are both given; write one of them")
+        raise UsageError("`step` and `at` cannot be given together; write only one")
     if step < 0:
-        return (at, at) if at >= 0 else (-1, ENDLESS)
+        return (at, at) if at >= 0 else (-1, TIME_OF_NEVER_RELEASED)
     found = find_steps(trace).filter(pl.col("number") == step)
     if not found.height:
-        raise UsageError(f"`step` is `{step}`, and there is none; the view `steps` lists all")
+        raise UsageError(
+            f"`step` is `{step}`, but there is no such step; the view `steps` lists all"
+        )
     return int(found["start"][0]), int(found["end"][0])
 
 
-def _peak(part: pl.DataFrame, window: tuple[int, int]) -> _Peak:
-    """The highest total of one device in the window: what it begins with, or what a record left."""
-    begin, end = window
-    earlier = part.filter(pl.col("time") <= begin).tail(1)
-    first = part.head(1).with_columns(
+def _find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> _MemoryPeakOfDevice:
+    """Returns when one device has most memory allocated in a time range (both ends included)."""
+    begin, end = search_range
+    earlier = totals.filter(pl.col("time") <= begin).tail(1)
+    first = totals.head(1).with_columns(
         at=pl.lit(-1), allocated=pl.col("allocated") - pl.col("bytes")
     )
     opening = (earlier if earlier.height else first).with_columns(time=pl.lit(max(begin, 0)))
-    inside = part.filter((pl.col("time") > begin) & (pl.col("time") <= end))
+    inside = totals.filter((pl.col("time") > begin) & (pl.col("time") <= end))
     both = pl.concat([opening, inside], how="vertical_relaxed")
-    best = both.row(int(np.argmax(both["allocated"].to_numpy())), named=True)  # the first of equals
+    best = both.row(
+        int(np.argmax(both["allocated"].to_numpy())), named=True
+    )  # the first of equal ones
     where = {name: best[name] for name in ("device_type", "type", "device", "time", "allocated")}
-    return _Peak(record=best["at"], **where)
+    return _MemoryPeakOfDevice(record=best["at"], **where)
 
 
-def _rows(trace: Trace, every: pl.DataFrame, peak: _Peak, keys: list[str]) -> pl.DataFrame:
-    """Who holds what of one device, with what no allocation tells as a row of its own."""
-    mine = every.filter(
+def _peak_memory_rows_of_device(
+    trace: Trace, blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, grouping_columns: list[str]
+) -> pl.DataFrame:
+    """Returns the rows of one device: bytes allocated at its peak, by group of memory blocks.
+
+    One row is for the memory that no recorded allocation explains.
+    """
+    mine = blocks.filter(
         pl.col("type").eq_missing(peak.type) & pl.col("device").eq_missing(peak.device)
-    ).with_columns(alive=is_alive(peak.record).fill_null(value=False))
-    known = _known_rows(trace, mine, keys)
+    ).with_columns(alive=is_block_alive_after_record(peak.record).fill_null(value=False))
+    known = _rows_of_known_memory_blocks(trace, mine, grouping_columns)
     rest = peak.allocated - int(known["bytes"].sum())
-    rows = [known, _rest(mine, peak, rest)] if rest else [known]
+    rows = [known, _row_of_unknown_memory(mine, peak, rest)] if rest else [known]
     return (
         pl.concat(rows, how="diagonal_relaxed")
         .sort("bytes", descending=True, maintain_order=True)
@@ -176,23 +265,32 @@ def _rows(trace: Trace, every: pl.DataFrame, peak: _Peak, keys: list[str]) -> pl
     )
 
 
-def _known_rows(trace: Trace, mine: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The blocks alive, and those that grow from step to step, by what is asked for."""
-    ends = step_ends(trace)
-    told = mine.filter(pl.col("alive") | pl.Series(outlast(mine, ends), dtype=pl.Boolean))
-    told = _with_keys(trace, told, keys)
-    group = told.select(pl.struct(keys).rank("dense").cast(pl.Int64) - 1).to_series()
-    grown = growth(told, group.to_numpy(), group.n_unique(), ends)
+def _rows_of_known_memory_blocks(
+    trace: Trace, blocks: pl.DataFrame, grouping_columns: list[str]
+) -> pl.DataFrame:
+    """Returns one row for each group of memory blocks: bytes at the peak, and growth per step.
+
+    Groups that have no block at the peak and do not grow are left out.
+    """
+    ends = step_end_times(trace)
+    told = blocks.filter(
+        pl.col("alive") | pl.Series(is_block_alive_at_step_end(blocks, ends), dtype=pl.Boolean)
+    )
+    told = _memory_blocks_with_grouping_columns(trace, told, grouping_columns)
+    group = told.select(pl.struct(grouping_columns).rank("dense").cast(pl.Int64) - 1).to_series()
+    grown = memory_growth_per_step(told, group.to_numpy(), group.n_unique(), ends)
     alive = pl.when("alive")
     by_group = pl.DataFrame({"group": range(grown.len()), "growth_per_step": grown})
     return (
         told.with_columns(group=group)
-        .group_by("group", *keys)
+        .group_by("group", *grouping_columns)
         .agg(
             bytes=alive.then("size").otherwise(0).sum(),
             blocks=pl.col("alive").sum().cast(pl.Int64),
             allocated=alive.then("allocated").min(),
-            released=pl.when(alive.then("gone").max() < ENDLESS).then(alive.then("until").max()),
+            released=pl.when(alive.then("gone").max() < TIME_OF_NEVER_RELEASED).then(
+                alive.then("until").max()
+            ),
         )
         .join(by_group.cast({"group": pl.Int64}), on="group")
         .filter((pl.col("blocks") > 0) | (pl.col("growth_per_step") > 0))
@@ -201,32 +299,42 @@ def _known_rows(trace: Trace, mine: pl.DataFrame, keys: list[str]) -> pl.DataFra
     )
 
 
-def _with_keys(trace: Trace, told: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """The blocks with what rows are told apart by."""
-    if "category" in keys:
-        told = told.with_columns(category=categories(trace, told))
-    if "operator" in keys:
-        told = told.with_columns(operator=operator_labels(trace, told["allocation"]))
-    if "module" in keys:
-        told = told.with_columns(module=record_modules(trace, told["allocation"]))
-    if "file" in keys:
-        told = told.with_columns(record_sites(trace, told["allocation"]).select(SITE))
-    return told
+def _memory_blocks_with_grouping_columns(
+    trace: Trace, blocks: pl.DataFrame, grouping_columns: list[str]
+) -> pl.DataFrame:
+    """Returns the memory blocks with `grouping_columns` added."""
+    if "category" in grouping_columns:
+        blocks = blocks.with_columns(category=categories_of_memory_blocks(trace, blocks))
+    if "operator" in grouping_columns:
+        blocks = blocks.with_columns(
+            operator=operator_labels_of_memory_records(trace, blocks["allocation"])
+        )
+    if "module" in grouping_columns:
+        blocks = blocks.with_columns(module=modules_of_memory_records(trace, blocks["allocation"]))
+    if "file" in grouping_columns:
+        blocks = blocks.with_columns(
+            source_sites_of_memory_records(trace, blocks["allocation"]).select(SOURCE_SITE_COLUMNS)
+        )
+    return blocks
 
 
-def _rest(mine: pl.DataFrame, peak: _Peak, rest: int) -> pl.DataFrame:
-    """What is allocated beyond the blocks known: from before the recording, or contradicted.
+def _row_of_unknown_memory(
+    blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, unknown_bytes: int
+) -> pl.DataFrame:
+    """Returns one row for the allocated memory that no recorded allocation explains.
 
-    How many blocks it is, and when the last was released, is known if their releases make it up.
+    The number of its blocks, and the last release, are known if their releases add up to it.
     """
-    later = mine.filter((pl.col("state") == BEFORE) & (pl.col("gone") > peak.record))
-    whole = int(later["size"].sum()) == rest
-    addressed = not mine.height or mine["address"].is_not_null().any()
-    category = BEFORE if addressed else _UNKNOWN
+    later = blocks.filter(
+        (pl.col("state") == STATE_BEFORE_RECORDING) & (pl.col("gone") > peak.record)
+    )
+    whole = int(later["size"].sum()) == unknown_bytes
+    addressed = not blocks.height or blocks["address"].is_not_null().any()
+    category = STATE_BEFORE_RECORDING if addressed else _UNKNOWN_MEMORY_CATEGORY
     return pl.DataFrame(
         {
-            "bytes": [rest],
-            "category": [category if rest > 0 else _UNACCOUNTED],
+            "bytes": [unknown_bytes],
+            "category": [category if unknown_bytes > 0 else _UNACCOUNTED_MEMORY_CATEGORY],
             "blocks": [later.height if whole else None],
             "released": [later["until"].max() if whole else None],
         }

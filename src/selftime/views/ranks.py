@@ -1,66 +1,167 @@
-"""The ranks of a job side by side: what their steps are made of, and in what they differ."""
+"""Compares the ranks of a job: how the time of their steps divides, and where ranks differ."""
 
 from typing import Any, Literal
 
 import polars as pl
 
-from selftime.analysis.ranks.differences import PARTS, counted_steps, differing
-from selftime.analysis.ranks.lateness import rounds, with_rounds
-from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
+from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
+from selftime.analysis.ranks.lateness import (
+    STEP_TIME_PARTS,
+    collectives_with_rounds,
+    counted_steps,
+    differing_time_categories_of_ranks,
+    rank_lateness_by_round,
+)
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_TIMES = ("time", "host_time", "device_time", *PARTS)
+_STEP_TIME_COLUMNS = ("time", "host_time", "device_time", *STEP_TIME_PARTS)
 
 
 @view(
-    Column("label", pl.String, "name", "What the rank is called."),
-    Column("rank", pl.Int64, "id", "Its number, if it is known.", True),
-    Column("step", pl.Int64, "id", "The step, if by step.", True),
-    Column("steps", pl.Int64, "count", "Steps that count, of those recorded.", True),
-    Column("time", pl.Float64, "ns", "Of a step: until it was done on host and device.", True),
-    Column("kernel", pl.Float64, "ns", "Of the time: a kernel but a collective ran.", True),
-    Column("communication", pl.Float64, "ns", "Of the rest: a collective ran, exposed.", True),
-    Column("data_loading", pl.Float64, "ns", "Of the rest: it waited for the next batch.", True),
-    Column("cpu", pl.Float64, "ns", "Of the rest: the host was in an operator.", True),
-    Column("waited", pl.Float64, "ns", "In collectives, until the last rank had come.", True),
-    Column("late", pl.Float64, "ns", "By how much it came later than the others, at most.", True),
-    Column("differs", pl.String, "sentence", "Of what its steps have more or less.", True),
-    Column("host_time", pl.Float64, "ns", "From a step's begin to its end on the host.", True),
-    Column("device_time", pl.Float64, "ns", "Between the ends of two steps' work.", True),
-    Column("memcpy", pl.Float64, "ns", "Of the time, after kernels: a copy ran.", True),
-    Column("memset", pl.Float64, "ns", "Of the rest: a fill ran.", True),
-    Column("runtime", pl.Float64, "ns", "Of the rest: the host was in a runtime call.", True),
-    Column("other", pl.Float64, "ns", "What is left of the time.", True),
-    Column("transfer", pl.Float64, "ns", "In collectives, after the last rank had come.", True),
-    Column("last", pl.Int64, "count", "Of all these: to which it came last.", True),
+    Column("label", pl.String, "name", "The name of the rank."),
+    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
+    Column("step", pl.Int64, "id", "The step; null if not by step.", True),
     Column(
-        "collectives", pl.Int64, "count", "Collectives that it took part in, in all steps.", True
+        "steps", pl.Int64, "count", "The number of recorded steps that count for averages.", True
     ),
-    Column("matched", pl.Int64, "count", "Of these: found on another rank too.", True),
-    Column("clock", pl.Int64, "ns", "To be added to its clock to be the common one.", True),
-    Column("drift", pl.Float64, "ratio", "Seconds that its clock loses a second.", True),
+    Column(
+        "time",
+        pl.Float64,
+        "ns",
+        "Average time of a step, until it was done on host and device.",
+        True,
+    ),
+    Column(
+        "kernel",
+        pl.Float64,
+        "ns",
+        "The part of a step in which a kernel ran that is not a collective.",
+        True,
+    ),
+    Column(
+        "communication",
+        pl.Float64,
+        "ns",
+        "The part of the remaining time in which a collective ran.",
+        True,
+    ),
+    Column(
+        "data_loading",
+        pl.Float64,
+        "ns",
+        "The part of the remaining time in which the host waited for the next batch.",
+        True,
+    ),
+    Column(
+        "cpu",
+        pl.Float64,
+        "ns",
+        "The part of the remaining time in which the host was in an operator.",
+        True,
+    ),
+    Column(
+        "waited",
+        pl.Float64,
+        "ns",
+        "Time per step in collectives before the last rank began them.",
+        True,
+    ),
+    Column(
+        "late",
+        pl.Float64,
+        "ns",
+        "By how much this rank began a collective later than the others, at most.",
+        True,
+    ),
+    Column(
+        "differs",
+        pl.String,
+        "sentence",
+        "The time categories in which this rank's steps differ from other ranks' steps.",
+        True,
+    ),
+    Column("host_time", pl.Float64, "ns", "From a step's begin to its end on the host.", True),
+    Column(
+        "device_time",
+        pl.Float64,
+        "ns",
+        "Time between the ends of the device work of two steps.",
+        True,
+    ),
+    Column("memcpy", pl.Float64, "ns", "The part of the remaining time in which a copy ran.", True),
+    Column("memset", pl.Float64, "ns", "The part of the remaining time in which a fill ran.", True),
+    Column(
+        "runtime",
+        pl.Float64,
+        "ns",
+        "The part of the remaining time in which the host was in a runtime call.",
+        True,
+    ),
+    Column("other", pl.Float64, "ns", "The time that remains.", True),
+    Column(
+        "transfer",
+        pl.Float64,
+        "ns",
+        "Time per step in collectives after the last rank began them.",
+        True,
+    ),
+    Column(
+        "last",
+        pl.Int64,
+        "count",
+        "The number of collectives that this rank was the last to begin.",
+        True,
+    ),
+    Column(
+        "collectives",
+        pl.Int64,
+        "count",
+        "The number of collectives that the rank took part in, in all steps.",
+        True,
+    ),
+    Column(
+        "matched",
+        pl.Int64,
+        "count",
+        "The number of these collectives that another rank's trace contains too.",
+        True,
+    ),
+    Column(
+        "clock",
+        pl.Int64,
+        "ns",
+        "What must be added to the rank's clock to get the common clock.",
+        True,
+    ),
+    Column(
+        "drift",
+        pl.Float64,
+        "ratio",
+        "Seconds per second that the rank's clock loses against the common clock.",
+        True,
+    ),
     Column(
         "residual",
         pl.Float64,
         "ns",
-        "Median difference that aligned ends keep after this shift.",
+        "Median difference of the ends of collectives after this correction.",
         True,
     ),
-    Column("device", pl.String, "name", "What its device is called.", True),
+    Column("device", pl.String, "name", "The name of the rank's device.", True),
     Column("note", pl.String, "sentence", "Problems with the rank's trace.", True),
 )
 def ranks(job: Ranks, *, by: Literal["rank", "step"] = "rank") -> pl.DataFrame:
-    """Each rank of a job: what its steps take on average, what it waited, in what it differs.
+    """Each rank of a job: the average time of its steps, its waits, and how it differs from others.
 
     Times are means over the steps that count; `by="step"` has a row for each step of each rank. The
-    columns from kernel to other are those of `steps` and add up to the time. Whether a rank differs
-    is told where more speaks for it than what varies from step to step. Ranks that are missing have
-    a row with a note. The clocks are brought together at the ends of collectives; the reference's
-    own row adds 0.
+    columns from kernel to other are those of `steps` and add up to the time. A difference is
+    reported if the variation between steps does not explain it. Missing ranks have a row with a
+    note. The clocks are aligned at the ends of collectives; the correction of the reference rank is
+    0.
     """
-    every = job.by_key()
-    rows = _by_step(job, every) if by == "step" else _by_rank(job, every)
+    every = job.ranks_by_key()
+    rows = _rows_by_step(job, every) if by == "step" else _rows_by_rank(job, every)
     rows += [
         {"label": f"rank {rank}", "rank": rank, "note": "missing: there is no trace of it"}
         for rank in job.missing
@@ -70,19 +171,27 @@ def ranks(job: Ranks, *, by: Literal["rank", "step"] = "rank") -> pl.DataFrame:
     return table.sort("rank", "label", "step", nulls_last=True)
 
 
-def _by_rank(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
-    clocks, steps, differs = joined_ranks(job).clocks, counted_steps(job), differing(job)
-    of_rounds = rounds(job).group_by("rank").agg(pl.col("waited", "late", "transfer").mean())
+def _rows_by_rank(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[str, Any]]:
+    clocks, steps, differs = (
+        collectives_on_one_clock(job).clocks,
+        counted_steps(job),
+        differing_time_categories_of_ranks(job),
+    )
+    of_rounds = (
+        rank_lateness_by_round(job)
+        .group_by("rank")
+        .agg(pl.col("waited", "late", "transfer").mean())
+    )
     waits = {row.pop("rank"): row for row in of_rounds.iter_rows(named=True)}
-    shared, notes = _shared(job), _notes(job)
+    shared, notes = _collective_count_columns_by_rank(job), _notes_on_unshared_steps(job)
     rows = []
-    for key, rank in every.items():
+    for key, rank in rank_by_key.items():
         row: dict[str, Any] = {"label": rank.label, "rank": rank.rank, "device": rank.part.device}
         if key in steps:
-            row |= steps[key].select(pl.col(_TIMES).mean()).row(0, named=True)
+            row |= steps[key].select(pl.col(_STEP_TIME_COLUMNS).mean()).row(0, named=True)
             row["steps"] = int(rank.part.steps["counted"].sum())
         clock = clocks.of.get(key)
-        if clock is not None and clock.residual is not None and len(every) > 1:
+        if clock is not None and clock.residual is not None and len(rank_by_key) > 1:
             row |= {"clock": clock.offset, "drift": clock.drift, "residual": clock.residual}
         row |= waits.get(key, {}) | shared.get(key, {})
         row["note"] = notes.get(key)
@@ -91,9 +200,9 @@ def _by_rank(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
     return rows
 
 
-def _shared(job: Ranks) -> dict[int, dict[str, Any]]:
-    """By key: its collectives, those of them that others took part in, those it came last to."""
-    rows = joined_ranks(job).rows
+def _collective_count_columns_by_rank(job: Ranks) -> dict[int, dict[str, Any]]:
+    """Counts each rank's collectives: all, those also found on other ranks, those begun last."""
+    rows = collectives_on_one_clock(job).rows
     if not rows.height:
         return {}
     table = rows.group_by("rank").agg(
@@ -104,9 +213,9 @@ def _shared(job: Ranks) -> dict[int, dict[str, Any]]:
     return {row.pop("rank"): row for row in table.iter_rows(named=True)}
 
 
-def _notes(job: Ranks) -> dict[int, str]:
-    """By key, how many steps a rank recorded that the others did not."""
-    own = with_rounds(job).drop_nulls("round").select("rank", "round").unique()
+def _notes_on_unshared_steps(job: Ranks) -> dict[int, str]:
+    """Returns a note for each rank that recorded steps that some other ranks did not record."""
+    own = collectives_with_rounds(job).drop_nulls("round").select("rank", "round").unique()
     every = own["rank"].n_unique()
     common = own.filter(pl.len().over("round") == every).group_by("rank").len("common")
     both = own.group_by("rank").len("all").join(common, on="rank", how="left").fill_null(0)
@@ -117,9 +226,9 @@ def _notes(job: Ranks) -> dict[int, str]:
     }
 
 
-def _by_step(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
-    """A row for each step; what it waited is of the collectives that it issued."""
-    found = with_rounds(job).filter(pl.col("place").is_not_null())
+def _rows_by_step(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[str, Any]]:
+    """Returns a row for each step of each rank, with its waits in collectives."""
+    found = collectives_with_rounds(job).filter(pl.col("place").is_not_null())
     waits: dict[tuple[int, int], dict[str, Any]] = {}
     if found.height:
         told = pl.col("wait").count() > 0
@@ -131,11 +240,11 @@ def _by_step(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
             pl.col("match").count().alias("matched"),
         )
         waits = {(row.pop("rank"), row.pop("place")): row for row in table.iter_rows(named=True)}
-    late = _late(job)
+    late = _lateness_ns_by_rank_and_step_index(job)
     rows = []
-    for key, rank in every.items():
+    for key, rank in rank_by_key.items():
         for place, step in enumerate(rank.part.steps.iter_rows(named=True)):
-            row = {name: step[name] for name in _TIMES}
+            row = {name: step[name] for name in _STEP_TIME_COLUMNS}
             row |= {"label": rank.label, "rank": rank.rank, "step": step["number"]}
             row |= waits.get((key, place), {})
             row["late"] = late.get((key, place))
@@ -143,10 +252,12 @@ def _by_step(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
     return rows
 
 
-def _late(job: Ranks) -> dict[tuple[int, int], float]:
-    """By key and place of a step, how late the rank came in that step's round."""
-    places = with_rounds(job).group_by("rank", "round").agg(pl.col("place").min())
-    both = rounds(job).join(places, on=("rank", "round")).drop_nulls(["place", "late"])
+def _lateness_ns_by_rank_and_step_index(job: Ranks) -> dict[tuple[int, int], float]:
+    """Returns how many ns late each rank came to collectives, by (rank, step index)."""
+    places = collectives_with_rounds(job).group_by("rank", "round").agg(pl.col("place").min())
+    both = (
+        rank_lateness_by_round(job).join(places, on=("rank", "round")).drop_nulls(["place", "late"])
+    )
     return {
         (rank, place): late for rank, place, late in both.select("rank", "place", "late").rows()
     }

@@ -1,36 +1,56 @@
-"""What a stretch of time went into, on the tracks that were chosen."""
+"""Statistics of the slices in a time range, on selected tracks."""
 
 from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.work import device_durations
-from selftime.analysis.timeline import chosen_time, chosen_tracks
-from selftime.arrays import Ints
+from selftime.analysis.device.device_work import slice_durations_without_impossible
+from selftime.analysis.timeline import select_time_window, select_tracks
+from selftime.array_types import Ints
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_KEYS: Final = {"name": ("name", "category"), "category": ("category",), "track": ("track",)}
-"""What rows are told apart by."""
-_ALL: Final = "all"
-_READ: Final = ("id", "category", "name", "track", "start", "depth", "self")
-"""Columns of slices that are asked for."""
+_GROUPING_COLUMNS_BY_OPTION: Final = {
+    "name": ("name", "category"),
+    "category": ("category",),
+    "track": ("track",),
+}
+"""Maps each value of the option `by` to the columns by which slices are grouped into rows."""
+_LABEL_OF_ROW_WITH_ALL_SLICES: Final = "all"
+_SLICE_COLUMNS_READ: Final = ("id", "category", "name", "track", "start", "depth", "self")
+"""The columns of the table of slices that the view reads."""
 
 
 @view(
-    Column("what", pl.String, "name", "Name, category or track; the first row is all of them."),
-    Column("category", pl.String, "name", "Kind of event, if all are of one; of a track.", True),
-    Column("self", pl.Int64, "ns", "Time in which one of them was the innermost of its track."),
-    Column("busy", pl.Int64, "ns", "Time in which one of them was open: their union."),
-    Column("share", pl.Float64, "ratio", "The busy time's share of the stretch."),
-    Column("total", pl.Int64, "ns", "Sum of their durations within the stretch."),
-    Column("count", pl.Int64, "count", "How many there are."),
-    Column("longest", pl.Int64, "ns", "The longest, within the stretch."),
-    Column("track", pl.UInt32, "id", "The track, if all lie on one.", True),
-    Column("start", pl.Int64, "instant", "When the longest began."),
-    Column("id", pl.UInt32, "id", "The slice of the longest."),
+    Column("what", pl.String, "name", "The name, category or track; `all` in the first row."),
+    Column(
+        "category",
+        pl.String,
+        "name",
+        "The category of the slices in the trace; null if several.",
+        True,
+    ),
+    Column(
+        "self",
+        pl.Int64,
+        "ns",
+        "Time in which a slice of the row was the innermost slice of its track.",
+    ),
+    Column("busy", pl.Int64, "ns", "Time in which at least one slice of the row was open."),
+    Column(
+        "share",
+        pl.Float64,
+        "ratio",
+        "The row's busy time as a share of the length of the time range.",
+    ),
+    Column("total", pl.Int64, "ns", "Sum of the slices' durations within the range."),
+    Column("count", pl.Int64, "count", "The number of slices."),
+    Column("longest", pl.Int64, "ns", "The longest duration of a slice within the range."),
+    Column("track", pl.UInt32, "id", "The track; null if several.", True),
+    Column("start", pl.Int64, "instant", "When the longest slice began."),
+    Column("id", pl.UInt32, "id", "The id of the longest slice."),
 )
 def selection(
     trace: Trace,
@@ -39,39 +59,43 @@ def selection(
     end: int = 0,
     tracks: str = "",
     by: Literal["name", "category", "track"] = "name",
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
-    """Statistics of what lies between two instants, most self time first, under a row of all.
+    """Statistics of the slices between two instants: a row for all, then groups by self time.
 
-    `start` and `end` are ns from the trace's origin, an `end` of 0 is the trace's. Of slices that
-    reach beyond them only what lies between counts. `tracks` keeps numbers and kinds of tracks,
-    joined by commas. `by` tells slices apart by name and category, category, or track; `top` keeps
-    so many rows besides that of all, 0 every one.
+    `start` and `end` are ns from the trace's origin; an `end` of 0 is the trace's end. Slices that
+    extend beyond them are clipped. `tracks` keeps tracks by number or kind, joined by commas. `by`
+    groups slices by name and category, category, or track; `top` keeps that many rows besides the
+    row of all, 0 every one.
     """
-    begin, until = chosen_time(trace, start, end)
-    ids, _ = chosen_tracks(trace, tracks)
-    inside = _inside(trace, begin, until, pl.Series(ids))
+    begin, until = select_time_window(trace, start, end)
+    ids, _ = select_tracks(trace, tracks)
+    inside = _slices_clipped_to_time_range(trace, begin, until, pl.Series(ids))
     if not inside.height:
         return pl.DataFrame(schema={c.name: c.dtype for c in selection.columns})
-    whole = _summed(inside, []).with_columns(what=pl.lit(_ALL))
-    rows = _summed(inside, list(_KEYS[by]))
+    whole = _sum_slices_by_keys(inside, []).with_columns(what=pl.lit(_LABEL_OF_ROW_WITH_ALL_SLICES))
+    rows = _sum_slices_by_keys(inside, list(_GROUPING_COLUMNS_BY_OPTION[by]))
     if by == "track":
-        rows = rows.drop("category").join(_labels(trace), on="track", maintain_order="left")
+        rows = rows.drop("category").join(_track_labels(trace), on="track", maintain_order="left")
     else:
         rows = rows.with_columns(what=pl.col(by).cast(pl.String))
     rows = rows.sort("self", "total", "id", descending=[True, True, False])
     rows = rows.head(top) if top else rows
     share = pl.col("busy") / (until - begin)
-    return pl.concat([_declared(one.with_columns(share=share)) for one in (whole, rows)])
+    return pl.concat(
+        [_with_all_view_columns(one.with_columns(share=share)) for one in (whole, rows)]
+    )
 
 
-def _inside(trace: Trace, begin: int, until: int, tracks: pl.Series) -> pl.DataFrame:
-    """The slices open between, cut to it, in order of time; `self` within it.
+def _slices_clipped_to_time_range(
+    trace: Trace, begin: int, until: int, tracks: pl.Series
+) -> pl.DataFrame:
+    """Returns the slices on some tracks, with start, end and self time (ns) clipped to a range.
 
-    Columns: id, name, category, track, begun (as written), start, end, self.
+    Columns: id, name, category, track, begun (as recorded), start, end, self.
     """
-    length = device_durations(trace).fill_null(0)
-    asked = trace.slices.select(_READ).with_columns(finish=pl.col("start") + length)
+    length = slice_durations_without_impossible(trace).fill_null(0)
+    asked = trace.slices.select(_SLICE_COLUMNS_READ).with_columns(finish=pl.col("start") + length)
     is_inside = asked.select(
         (pl.col("start") < until)
         & ((pl.col("finish") > begin) | ((pl.col("start") >= begin) & (length == 0)))
@@ -86,26 +110,26 @@ def _inside(trace: Trace, begin: int, until: int, tracks: pl.Series) -> pl.DataF
         start=pl.col("start").clip(lower_bound=begin),
         end=pl.col("finish").clip(upper_bound=until),
     )
-    innermost = pl.Series(_innermost(cut, is_cut.to_list()), dtype=pl.Int64)
+    innermost = pl.Series(_innermost_times_ns(cut, is_cut.to_list()), dtype=pl.Int64)
     return cut.with_columns(cut["self"].scatter(is_cut, innermost))
 
 
-def _innermost(slices: pl.DataFrame, these: list[int]) -> list[int]:
-    """Time in which these slices, cut as they are, have none within that began later."""
+def _innermost_times_ns(slices: pl.DataFrame, clipped: list[int]) -> list[int]:
+    """Returns the time (ns) in which each clipped slice was the innermost of its track."""
     track = slices["track"].to_numpy()
     begun, depth = slices["begun"].to_numpy(), slices["depth"].to_numpy()
     start, end = slices["start"].to_numpy(), slices["end"].to_numpy()
     found = []
-    for one in these:
+    for one in clipped:
         later = (begun > begun[one]) | ((begun == begun[one]) & (depth > depth[one]))
         mine = later & (track == track[one]) & (start < end[one])
-        covered = _covered(start[mine], np.minimum(end[mine], end[one]))
+        covered = _time_covered_by_intervals_ns(start[mine], np.minimum(end[mine], end[one]))
         found.append(int(end[one] - start[one]) - covered)
     return found
 
 
-def _covered(start: Ints, end: Ints) -> int:
-    """Time that intervals cover, which are ordered by start."""
+def _time_covered_by_intervals_ns(start: Ints, end: Ints) -> int:
+    """Returns the total time (ns) covered by intervals, which are sorted by start."""
     if not start.size:
         return 0
     reach = np.maximum.accumulate(end)
@@ -113,8 +137,8 @@ def _covered(start: Ints, end: Ints) -> int:
     return int(np.maximum(reach - np.maximum(start, before), 0).sum())
 
 
-def _summed(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sums over the slices of the same keys, of all without; `busy` is their union's length."""
+def _sum_slices_by_keys(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Returns statistics of slices for each value of the `keys`; without keys, one row for all."""
     length = pl.col("end") - pl.col("start")
     reached = pl.col("end").cum_max().shift(1)
     fresh = pl.col("end") - pl.max_horizontal("start", reached.over(keys) if keys else reached)
@@ -136,8 +160,8 @@ def _summed(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     return timed.group_by(keys, maintain_order=True).agg(sums) if keys else timed.select(sums)
 
 
-def _labels(trace: Trace) -> pl.DataFrame:
-    """The name of each track and its kind."""
+def _track_labels(trace: Trace) -> pl.DataFrame:
+    """Returns a table with the label and the kind of each track."""
     return trace.tracks.select(
         track="id",
         what=pl.coalesce("name", pl.col("tid").replace("", None), "process"),
@@ -145,5 +169,5 @@ def _labels(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _declared(rows: pl.DataFrame) -> pl.DataFrame:
+def _with_all_view_columns(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(pl.col(c.name).cast(c.dtype) for c in selection.columns)

@@ -1,4 +1,4 @@
-"""All that a trace tells of one slice, and what it hangs together with."""
+"""Everything that a trace contains about one slice, and the slices related to it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,23 +7,25 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.kernel_attributes import with_grids
-from selftime.analysis.device.work import device_durations
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.device.device_work import slice_durations_without_impossible
+from selftime.analysis.device.kernel_attributes import with_launch_configurations
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.analysis.timeline import related_slices, slice_lanes
 from selftime.errors import UsageError
 from selftime.schema import TABLES, Column
 from selftime.trace import Trace
 from selftime.units import Unit
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_NONE: Final = -1
-"""No slice."""
-_MOST_LINKS: Final = 64
-"""Of a kind; an operator may have launched thousands of kernels."""
-_PLACE: Final = ("device", "stream")
-_GRID: Final[dict[str, tuple[str, Unit]]] = {
+_NO_SLICE_ID: Final = -1
+"""Value of an option for a slice id that means that no slice is given."""
+_MAX_LISTED_LINKS_PER_KIND: Final = 64
+"""Largest number of related slices listed per relation; an operator may launch thousands of
+kernels.
+"""
+_DEVICE_AND_STREAM_COLUMNS: Final = ("device", "stream")
+_LABEL_AND_UNIT_BY_LAUNCH_COLUMN: Final[dict[str, tuple[str, Unit]]] = {
     "grid": ("grid", "text"),
     "block": ("block", "text"),
     "registers": ("registers", "count"),
@@ -33,7 +35,7 @@ _GRID: Final[dict[str, tuple[str, Unit]]] = {
     "occupancy": ("occupancy", "percent"),
     "graph": ("graph", "id"),
 }
-_TOLD: Final = {
+_FACT_GROUP_BY_ARGUMENT_TABLE: Final = {
     "op_args": "arguments",
     "call_args": "arguments",
     "compiled_args": "compiled",
@@ -41,16 +43,16 @@ _TOLD: Final = {
     "sync_args": "wait",
     "frame_args": "frame",
 }
-"""The tables of arguments, and the group that each is told in."""
-_LINKED: Final = frozenset(
+"""Maps a table of arguments to the group of rows in which the view lists its values."""
+_SLICE_REFERENCE_COLUMNS: Final = frozenset(
     {"id", "frame", "module", "forward", "operator", "caller", "record", "forward_thread"}
 )
-"""Columns that lead to other slices."""
-_COPY: Final = ("bytes", "bandwidth", "kind")
+"""Columns with ids of other slices; the view lists these as related slices, not as values."""
+_COPY_FACT_COLUMNS: Final = ("bytes", "bandwidth", "kind")
 
 
-class _Fact(NamedTuple):
-    """A row: what is told, or another slice that this one leads to."""
+class _RowOfSliceFact(NamedTuple):
+    """One row of the view `slice`: a value of the slice, or a related slice."""
 
     group: str
     key: str
@@ -60,127 +62,149 @@ class _Fact(NamedTuple):
 
 
 @view(
-    Column("group", pl.String, "name", "What it belongs to, such as slice, where or links."),
-    Column("key", pl.String, "name", "What is told; of a link how the other slice is related."),
-    Column("value", pl.String, "text", "What it is; of a link the other slice's name.", True),
-    Column("unit", pl.String, "name", "The unit of the value, as columns have them."),
-    Column("slice", pl.UInt32, "id", "The slice, or the one that a link leads to.", True),
+    Column(
+        "group",
+        pl.String,
+        "name",
+        "The group that the row belongs to, such as slice, where or links.",
+    ),
+    Column(
+        "key",
+        pl.String,
+        "name",
+        "The name of the value; for a link, how the other slice is related.",
+    ),
+    Column("value", pl.String, "text", "The value; for a link, the other slice's name.", True),
+    Column("unit", pl.String, "name", "The unit of the value; null if it has none."),
+    Column("slice", pl.UInt32, "id", "The id of the slice; for a link, of the other slice.", True),
     Column("start", pl.Int64, "instant", "When that slice began.", True),
-    Column("duration", pl.Int64, "ns", "How long that slice lasted.", True),
-    Column("track", pl.UInt32, "id", "The track that it lies on.", True),
+    Column("duration", pl.Int64, "ns", "The duration of that slice; null if unknown.", True),
+    Column("track", pl.UInt32, "id", "The track of that slice.", True),
     Column("row", pl.Int64, "id", "The row of that track in the timeline.", True),
 )
-def slice(trace: Trace, *, id: int = _NONE) -> pl.DataFrame:  # noqa: A001, A002 - the view's names
-    """All that is known of the slice with this `id`; -1 is none.
+def slice(trace: Trace, *, id: int = _NO_SLICE_ID) -> pl.DataFrame:  # noqa: A001, A002 - the view's names
+    """Everything known about the slice with this `id`; an empty table for the id -1.
 
     Groups: slice (name, category, times, step, process, thread or stream), where (source line),
     arguments (of an operator or call), frame, launch (how a kernel was launched), copy, collective,
-    compiled, wait, and links: other slices and how they are related. These are launch and operator
-    of device work, device work that it launched, forward, backward, parent, child (the first),
+    compiled, wait, and links: other slices and their relation. These are launch and operator of
+    device work, device work that it launched, forward, backward, parent, child (the first),
     previous and next on its row of the timeline, what it waits for and whose wait it ends.
     """
-    if id == _NONE:
-        return _table(trace, [])
+    if id == _NO_SLICE_ID:
+        return _table_of_slice_facts(trace, [])
     if not 0 <= id < trace.slices.height:
         raise UsageError(
-            f"`id` is `{id}`, which is no slice; they are numbered from 0 to below"
+            f"`id` is `{id}`, which is no slice; slices have the ids from 0 to below"
             f" {trace.slices.height}"
         )
-    return _table(
+    return _table_of_slice_facts(
         trace,
         [
-            *_itself(trace, id),
-            *_site(trace, id),
-            *_arguments(trace, id),
-            *_device(trace, id),
-            *_links(trace, id),
+            *_slice_facts(trace, id),
+            *_source_line_facts(trace, id),
+            *_argument_facts(trace, id),
+            *_device_work_facts(trace, id),
+            *_linked_slice_facts(trace, id),
         ],
     )
 
 
-def _itself(trace: Trace, number: int) -> Iterator[_Fact]:
-    row = trace.slices.row(number, named=True)
+def _slice_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
+    row = trace.slices.row(slice_id, named=True)
     track = trace.tracks.filter(pl.col("id") == row["track"]).row(0, named=True)
-    yield _Fact("slice", "name", str(row["name"]), "name", number)
-    yield _Fact("slice", "category", str(row["category"]), "name")
-    yield from _told("slice", "duration", row["duration"], "ns")
-    possible = device_durations(trace)[number]
+    yield _RowOfSliceFact("slice", "name", str(row["name"]), "name", slice_id)
+    yield _RowOfSliceFact("slice", "category", str(row["category"]), "name")
+    yield from _fact_if_value_known("slice", "duration", row["duration"], "ns")
+    possible = slice_durations_without_impossible(trace)[slice_id]
     if possible != row["duration"]:
-        yield from _told("slice", "at most", possible, "ns")
-    yield from _told("slice", "self", row["self"], "ns")
-    yield from _told("slice", "start", row["start"], "instant")
-    yield from _told("slice", "step", _step(trace, row), "id")
-    yield from _told("slice", "process", track["process_name"] or track["process"], "text")
-    yield from _told("slice", "thread", track["name"] or track["tid"], "text")
-    for place in _PLACE:
-        yield from _told("slice", place, track[place], "id")
+        yield from _fact_if_value_known("slice", "at most", possible, "ns")
+    yield from _fact_if_value_known("slice", "self", row["self"], "ns")
+    yield from _fact_if_value_known("slice", "start", row["start"], "instant")
+    yield from _fact_if_value_known("slice", "step", _step_number_of_slice(trace, row), "id")
+    yield from _fact_if_value_known(
+        "slice", "process", track["process_name"] or track["process"], "text"
+    )
+    yield from _fact_if_value_known("slice", "thread", track["name"] or track["tid"], "text")
+    for place in _DEVICE_AND_STREAM_COLUMNS:
+        yield from _fact_if_value_known("slice", place, track[place], "id")
 
 
-def _step(trace: Trace, row: dict[str, Any]) -> int | None:
-    """The step in which it began; device work that in which it was launched."""
-    steps = assessed_steps(trace)
-    begun = row["start"] if row["launch"] is None else trace.slices["start"][row["launch"]]
+def _step_number_of_slice(trace: Trace, slice_row: dict[str, Any]) -> int | None:
+    """Returns the number of the step in which a slice began; for device work, was launched."""
+    steps = steps_with_counted_flags(trace)
+    begun = (
+        slice_row["start"]
+        if slice_row["launch"] is None
+        else trace.slices["start"][slice_row["launch"]]
+    )
     at = int(np.searchsorted(steps["start"].to_numpy(), begun, side="right")) - 1
     return steps["number"][at] if at >= 0 and begun < steps["end"][at] else None
 
 
-def _site(trace: Trace, number: int) -> Iterator[_Fact]:
-    site = sites(trace, pl.Series([number], dtype=pl.UInt32)).row(0, named=True)
-    for column in SITE:
-        yield from _told("where", column, site[column], "id" if column == "line" else "text")
+def _source_line_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
+    site = source_sites_of_slices(trace, pl.Series([slice_id], dtype=pl.UInt32)).row(0, named=True)
+    for column in SOURCE_SITE_COLUMNS:
+        yield from _fact_if_value_known(
+            "where", column, site[column], "id" if column == "line" else "text"
+        )
 
 
-def _arguments(trace: Trace, number: int) -> Iterator[_Fact]:
-    """What the tables of arguments hold of it, but what leads to other slices."""
+def _argument_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
+    """Yields rows for a slice's recorded arguments, except for references to other slices."""
     tables = trace.tables()
-    for name, group in _TOLD.items():
-        row = _row(tables[name], number)
+    for name, group in _FACT_GROUP_BY_ARGUMENT_TABLE.items():
+        row = _argument_row_of_slice(tables[name], slice_id)
         for column in TABLES[name].columns:
-            if column.name not in _LINKED and row is not None:
-                yield from _told(group, _words(column.name), row[column.name], column.unit)
+            if column.name not in _SLICE_REFERENCE_COLUMNS and row is not None:
+                yield from _fact_if_value_known(
+                    group, _label_of_argument_column(column.name), row[column.name], column.unit
+                )
 
 
-def _row(table: pl.DataFrame, number: int) -> dict[str, Any] | None:
-    """The row of a slice in a table of arguments."""
-    rows = table.filter(pl.col("id") == number).head(1)
+def _argument_row_of_slice(table: pl.DataFrame, slice_id: int) -> dict[str, Any] | None:
+    """Returns a slice's row in a table of arguments; None if the table has no such row."""
+    rows = table.filter(pl.col("id") == slice_id).head(1)
     return rows.row(0, named=True) if rows.height else None
 
 
-def _device(trace: Trace, number: int) -> Iterator[_Fact]:
-    """How device work was launched, or what it copied."""
-    one = trace.device_args.filter(pl.col("id") == number)
+def _device_work_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
+    """Yields a kernel's launch configuration (grid, block, registers), or a copy's size."""
+    one = trace.device_args.filter(pl.col("id") == slice_id)
     if not one.height:
         return
-    launched = with_grids(replace(trace, device_args=one), one.select("id")).row(0, named=True)
-    for column, (words, unit) in _GRID.items():
-        yield from _told("launch", words, launched[column], unit)
+    launched = with_launch_configurations(replace(trace, device_args=one), one.select("id")).row(
+        0, named=True
+    )
+    for column, (words, unit) in _LABEL_AND_UNIT_BY_LAUNCH_COLUMN.items():
+        yield from _fact_if_value_known("launch", words, launched[column], unit)
     row = one.row(0, named=True)
     for told in TABLES["device_args"].columns:
-        if told.name in _COPY:
-            yield from _told("copy", told.name, row[told.name], told.unit)
+        if told.name in _COPY_FACT_COLUMNS:
+            yield from _fact_if_value_known("copy", told.name, row[told.name], told.unit)
 
 
-def _links(trace: Trace, number: int) -> Iterator[_Fact]:
+def _linked_slice_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
     text = trace.slices["name"]
-    for key, other in related_slices(trace, number, _MOST_LINKS):
-        yield _Fact("links", key, str(text[other]), "name", other)
+    for key, other in related_slices(trace, slice_id, _MAX_LISTED_LINKS_PER_KIND):
+        yield _RowOfSliceFact("links", key, str(text[other]), "name", other)
 
 
-def _told(group: str, key: str, value: Any, unit: Unit) -> Iterator[_Fact]:
-    """A fact, if it is known."""
+def _fact_if_value_known(group: str, key: str, value: Any, unit: Unit) -> Iterator[_RowOfSliceFact]:
+    """Yields a row with a value of a slice; nothing if the value is None or an empty text."""
     if value is None or value == "":
         return
     written = str(value).lower() if isinstance(value, bool) else str(value)
-    yield _Fact(group, key, written, unit)
+    yield _RowOfSliceFact(group, key, written, unit)
 
 
-def _words(column: str) -> str:
+def _label_of_argument_column(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _table(trace: Trace, facts: list[_Fact]) -> pl.DataFrame:
-    """The facts with where the slices lie that they lead to."""
-    rows = pl.DataFrame(facts, schema=_SCHEMA, orient="row")
+def _table_of_slice_facts(trace: Trace, facts: list[_RowOfSliceFact]) -> pl.DataFrame:
+    """Returns the rows as a table, with the start, track and timeline row of related slices."""
+    rows = pl.DataFrame(facts, schema=_SLICE_FACT_SCHEMA, orient="row")
     at = rows["slice"]
     index = slice_lanes(trace)
     lane = index.lane[at.drop_nulls().to_numpy()]
@@ -192,7 +216,7 @@ def _table(trace: Trace, facts: list[_Fact]) -> pl.DataFrame:
     ).select(pl.col(column.name).cast(column.dtype) for column in slice.columns)
 
 
-_SCHEMA: Final = {
+_SLICE_FACT_SCHEMA: Final = {
     "group": pl.String,
     "key": pl.String,
     "value": pl.String,

@@ -1,49 +1,88 @@
-"""The program's steps: how long each took, on the host and on the device, and with what."""
+"""The program's steps: how long each took on host and device, by category."""
 
 import polars as pl
 
-from selftime.analysis.steps.breakdown import breakdown
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.steps.breakdown import step_breakdown
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
 
 @view(
     Column("step", pl.Int64, "id", "The step's number."),
     Column("counted", pl.Boolean, "flag", "Whether the step is included in medians."),
     Column(
-        "time", pl.Int64, "ns", "From the end of the previous step to its own, on host and device."
+        "time",
+        pl.Int64,
+        "ns",
+        "Time from the end of the previous step to the end of this one, on host and device.",
     ),
-    Column("host_time", pl.Int64, "ns", "From its begin to its end on the host."),
+    Column("host_time", pl.Int64, "ns", "Time from the step's begin to its end on the host."),
     Column(
         "device_time",
         pl.Int64,
         "ns",
-        "From the end of the last step's device work to that of its own.",
+        "Time from the end of the previous step's device work to the end of this step's.",
         True,
     ),
-    Column("kernel", pl.Int64, "ns", "Of the time: a kernel but a collective ran.", True),
-    Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran.", True),
-    Column("memset", pl.Int64, "ns", "Of the rest: a fill ran.", True),
-    Column("communication", pl.Int64, "ns", "Of the rest: a collective ran, exposed.", True),
-    Column("runtime", pl.Int64, "ns", "Of the rest: the host was in a runtime call.", True),
     Column(
-        "data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True
+        "kernel",
+        pl.Int64,
+        "ns",
+        "The part of the time in which a kernel ran that is not a collective.",
+        True,
     ),
-    Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation.", True),
-    Column("other", pl.Int64, "ns", "What is left of the time."),
-    Column("lag", pl.Int64, "ns", "From its end on the host to the end of its device work.", True),
-    Column("busy", pl.Int64, "ns", "All time of it in which any device worked.", True),
-    Column("all_communication", pl.Int64, "ns", "All time in collectives, hidden or not.", True),
-    Column("loading", pl.Int64, "ns", "All time in data loading, whatever else ran.", True),
+    Column("memcpy", pl.Int64, "ns", "The part of the remaining time in which a copy ran.", True),
+    Column("memset", pl.Int64, "ns", "The part of the remaining time in which a fill ran.", True),
+    Column(
+        "communication",
+        pl.Int64,
+        "ns",
+        "The part of the remaining time in which a collective ran.",
+        True,
+    ),
+    Column(
+        "runtime",
+        pl.Int64,
+        "ns",
+        "The part of the remaining time in which the host was in a runtime call.",
+        True,
+    ),
+    Column(
+        "data_loading",
+        pl.Int64,
+        "ns",
+        "The part of the remaining time in which the host waited for the next batch.",
+        True,
+    ),
+    Column(
+        "cpu",
+        pl.Int64,
+        "ns",
+        "The part of the remaining time in which the host was in an operator or annotation.",
+        True,
+    ),
+    Column("other", pl.Int64, "ns", "The time that remains."),
+    Column(
+        "lag",
+        pl.Int64,
+        "ns",
+        "Time from the step's end on the host to the end of its device work.",
+        True,
+    ),
+    Column("busy", pl.Int64, "ns", "All time in which any device worked.", True),
+    Column(
+        "all_communication", pl.Int64, "ns", "All time in collectives, overlaps included.", True
+    ),
+    Column("loading", pl.Int64, "ns", "All time in data loading, overlaps included.", True),
     Column(
         "device_slices",
         pl.Int64,
         "count",
-        "Kernels, copies and fills whose recorded launch is in it.",
+        "The number of kernels, copies and fills launched in the step.",
     ),
-    Column("start", pl.Int64, "instant", "When it began on the host."),
+    Column("start", pl.Int64, "instant", "When the step began on the host."),
     Column(
         "source",
         pl.String,
@@ -51,7 +90,9 @@ from selftime.views.base import view
         "How the steps were found: profiler, annotation, optimizer, device, periodicity, window.",
     ),
     Column("mark", pl.String, "name", "The slice that marks the step; null for a window.", True),
-    Column("note", pl.String, "sentence", "Why it is not counted.", True),
+    Column(
+        "note", pl.String, "sentence", "Why medians do not include the step; null if they do.", True
+    ),
     sums=(
         "time",
         "host_time",
@@ -71,14 +112,14 @@ from selftime.views.base import view
     ),
 )
 def steps(trace: Trace) -> pl.DataFrame:
-    """Every step with its time by category; the categories add up to the time.
+    """Every step of the program with its time by category; the categories add up to the time.
 
     Device work belongs to the step that launched it. A step's time begins on the host, or when the
-    step before was done if that is later, and lasts until the host and the work that it launched
-    are done. A moment counts to the first category that holds of it, in the order of the columns
-    from `kernel` to `other`. The device time is the difference between the ends of a step's last
-    work and of that of the steps before: what a step costs once the device is busy.
+    previous step was done if that is later, and lasts until the host and the work that it launched
+    are done. A moment counts to the first category that applies, in the order of the columns from
+    `kernel` to `other`. The device time is the time from the end of the previous steps' last work
+    to that of the step's own: the cost of a step while the device is busy.
     """
-    found = assessed_steps(trace)
-    table = pl.concat([found.rename({"number": "step"}), breakdown(trace)], how="horizontal")
+    found = steps_with_counted_flags(trace)
+    table = pl.concat([found.rename({"number": "step"}), step_breakdown(trace)], how="horizontal")
     return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)

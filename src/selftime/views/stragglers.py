@@ -1,74 +1,162 @@
-"""Who makes the other ranks wait: in which steps, by how much, and why."""
+"""Which ranks make the other ranks wait: in which steps, for how long, and why."""
 
 from typing import Any
 
 import polars as pl
 
-from selftime.analysis.ranks.lateness import rounds
-from selftime.analysis.ranks.ranks import Ranks
-from selftime.analysis.ranks.stragglers import Verdict, straggler_verdicts
-from selftime.analysis.ranks.time_before import CAUSES
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.lateness import rank_lateness_by_round
+from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
+from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_MORE = tuple(f"more_{cause}" for cause in CAUSES)
+_COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_CAUSES)
 
 
 @view(
-    Column("label", pl.String, "name", "What the rank is called."),
-    Column("rank", pl.Int64, "id", "Its number, if it is known.", True),
+    Column("label", pl.String, "name", "The name of the rank."),
+    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
     Column(
-        "straggler", pl.Boolean, "flag", "Whether it makes the others wait, beyond doubt.", True
+        "straggler", pl.Boolean, "flag", "Whether the rank certainly makes other ranks wait.", True
     ),
     Column(
-        "late", pl.Float64, "ns", "A step: how much later it comes, at most; as in `ranks`.", True
+        "late",
+        pl.Float64,
+        "ns",
+        "By how much the rank comes later than the others per step, at most; as in `ranks`.",
+        True,
     ),
-    Column("cause", pl.String, "name", "Data, compute, clocks, gc or host; null if unclear.", True),
-    Column("more", pl.Float64, "ns", "A step: how much more it spends on that cause.", True),
-    Column("held", pl.Float64, "ns", "A step: the others' mean wait where it came last.", True),
+    Column(
+        "cause",
+        pl.String,
+        "name",
+        "Why the rank is late: data, compute, clocks, gc or host; null if unclear.",
+        True,
+    ),
+    Column(
+        "more",
+        pl.Float64,
+        "ns",
+        "By how much the rank's time per step on that cause exceeds the others'.",
+        True,
+    ),
+    Column(
+        "held",
+        pl.Float64,
+        "ns",
+        "Mean wait of the other ranks per step at collectives where this rank came last.",
+        True,
+    ),
     Column(
         "last",
         pl.Int64,
         "count",
-        "Of the collectives in steps that count: to which it came last.",
+        "The number of collectives in counted steps to which the rank came last.",
         True,
     ),
-    Column("collectives", pl.Int64, "count", "Collectives in the steps that count.", True),
-    Column("file", pl.String, "text", "Where it spends more than the others.", True),
-    Column("line", pl.Int32, "id", "The source line.", True),
-    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column(
+        "collectives",
+        pl.Int64,
+        "count",
+        "The number of the rank's collectives in counted steps.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file where the rank spends more time than the others; null if unknown.",
+        True,
+    ),
+    Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
     Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
-    Column("work", pl.String, "name", "The kernel or operator on which it spends more.", True),
-    Column("verdict", pl.String, "sentence", "What is claimed, or why nothing is.", True),
-    Column("waited", pl.Float64, "ns", "A step: how long it waited for others itself.", True),
-    Column("steps", pl.Int64, "count", "Steps that count.", True),
-    Column("steps_last", pl.Int64, "count", "Steps in which it came last at least once.", True),
+    Column(
+        "work",
+        pl.String,
+        "name",
+        "The kernel or operator on which the rank spends more time than the others.",
+        True,
+    ),
+    Column(
+        "verdict",
+        pl.String,
+        "sentence",
+        "What is claimed about the rank, or the reason for no claim.",
+        True,
+    ),
+    Column(
+        "waited",
+        pl.Float64,
+        "ns",
+        "Time per step that the rank itself waited for other ranks.",
+        True,
+    ),
+    Column("steps", pl.Int64, "count", "The number of counted steps.", True),
+    Column(
+        "steps_last",
+        pl.Int64,
+        "count",
+        "The number of steps in which the rank came last at least once.",
+        True,
+    ),
     Column("which", pl.String, "text", "Their numbers.", True),
-    Column("beyond", pl.Float64, "ns", "Of `late`: beyond how late the others come at most.", True),
-    Column("more_compute", pl.Float64, "ns", "A step: more compute than the others.", True),
-    Column("more_gc", pl.Float64, "ns", "A step: more garbage collection.", True),
-    Column("more_data", pl.Float64, "ns", "A step: more waiting for data.", True),
-    Column("more_host", pl.Float64, "ns", "A step: more of the host alone.", True),
+    Column(
+        "beyond",
+        pl.Float64,
+        "ns",
+        "The part of `late` beyond the median lateness of the other ranks.",
+        True,
+    ),
+    Column(
+        "more_compute",
+        pl.Float64,
+        "ns",
+        "By how much the rank's compute time per step exceeds the others'.",
+        True,
+    ),
+    Column(
+        "more_gc",
+        pl.Float64,
+        "ns",
+        "By how much its garbage collection time per step exceeds the others'.",
+        True,
+    ),
+    Column(
+        "more_data",
+        pl.Float64,
+        "ns",
+        "By how much its waits for data per step exceed the others'.",
+        True,
+    ),
+    Column(
+        "more_host",
+        pl.Float64,
+        "ns",
+        "By how much its other host time per step exceeds the others'.",
+        True,
+    ),
 )
 def stragglers(job: Ranks) -> pl.DataFrame:
-    """The ranks of a job by how late they come to collectives, and what makes them late.
+    """The ranks of a job by how late they come to collectives, and why each one is late.
 
-    A rank is as late as at the collective of a step to which it came latest, against the middle of
-    the other ranks, by clocks brought together at the ends of collectives. Where arrivals vary
-    every rank is late at some collective, so a claim rests on what goes beyond the middle of the
-    others' own lateness. It is called a straggler only if that is unlikely by chance (Student's
-    t-test over the steps, for all ranks together one in a hundred), more than four times what the
-    clocks are apart, and a hundredth of a step. The
-    cause is that on which it spends more than the middle of the others, which the waits of these do
-    not hide. `clocks` are those of its device: the same kernels, and each of them slower.
+    In each step a rank is as late as at the collective to which it came latest, compared with the
+    median of the other ranks, by clocks aligned at the ends of collectives. Where arrivals vary
+    every rank is late at some collective, so a claim is based on the part beyond the median
+    lateness of the others. It is called a straggler only if that is unlikely by chance (Student's
+    t-test over the steps, one in a hundred for all ranks together), more than four times the error
+    of the clocks, and at least a hundredth of a step. The cause is what the rank spends more time
+    on than the median of the others; their waits do not hide it. `clocks` means the clock rate of
+    its device: it runs the same kernels, and each of them more slowly.
     """
-    every, table = job.by_key(), rounds(job)
+    every, table = job.ranks_by_key(), rank_lateness_by_round(job)
     rows = [
         {
             "label": every[one.key].label,
             "rank": every[one.key].rank,
-            **_told(one),
-            **_seen(one, table),
+            **_straggler_verdict_values(one),
+            **_collective_lateness_values(one, table),
         }
         for one in straggler_verdicts(job)
     ]
@@ -78,22 +166,31 @@ def stragglers(job: Ranks) -> pl.DataFrame:
     )
 
 
-def _told(one: Verdict) -> dict[str, Any]:
-    known = one.late is not None
-    row: dict[str, Any] = {"straggler": one.is_straggler if known else None}
-    row |= {"late": one.late, "beyond": one.beyond}
-    row |= {"cause": one.cause, "more": one.more, "work": one.work, "verdict": one.sentence}
-    if one.line is not None:
-        row |= {name: one.line[name] for name in ("file", "line", "function", "how")}
+def _straggler_verdict_values(verdict: StragglerVerdict) -> dict[str, Any]:
+    known = verdict.late is not None
+    row: dict[str, Any] = {"straggler": verdict.is_straggler if known else None}
+    row |= {"late": verdict.late, "beyond": verdict.beyond}
+    row |= {
+        "cause": verdict.cause,
+        "more": verdict.more,
+        "work": verdict.work,
+        "verdict": verdict.sentence,
+    }
+    if verdict.line is not None:
+        row |= {name: verdict.line[name] for name in ("file", "line", "function", "how")}
     return row
 
 
-def _seen(one: Verdict, table: pl.DataFrame) -> dict[str, Any]:
-    own = table.filter(pl.col("rank") == one.key)
+def _collective_lateness_values(
+    verdict: StragglerVerdict, lateness: pl.DataFrame
+) -> dict[str, Any]:
+    own = lateness.filter(pl.col("rank") == verdict.key)
     if not own.height:
         return {}
     late = own.filter(pl.col("last") > 0)
-    means = own.select(pl.col("held", "waited", *_MORE).mean()).row(0, named=True)
+    means = own.select(pl.col("held", "waited", *_COLUMNS_OF_EXCESS_TIME_BY_CAUSE).mean()).row(
+        0, named=True
+    )
     return {
         **means,
         "last": int(own["last"].sum()),

@@ -1,4 +1,4 @@
-"""Where the host waits for the device, and what that costs."""
+"""Waits of the host for a device, and the idle time of the device that each wait causes."""
 
 from typing import Final, Literal
 
@@ -6,45 +6,81 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.grouping import by_kind
-from selftime.analysis.idle.idle_after_waits import waits_with_idle_time
-from selftime.analysis.parents import parents
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.nesting import NONE
-from selftime.schema import Column, Name
+from selftime.analysis.idle.host_waits import host_waits_with_idle_time
+from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.nesting import NO_SLICE
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.base import Top, view
+from selftime.views.view_declaration import RowLimit, view
 
-_KEYS: Final = {
+_GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("id",),
-    "line": (*SITE, "operator", "kind"),
+    "line": (*SOURCE_SITE_COLUMNS, "operator", "kind"),
     "operator": ("operator", "call", "kind"),
 }
-_SUMS: Final = ("wait", "starvation", "idle")
-_ORDER: Final = ("starvation", "wait", "start")
+_SUMMED_WAIT_COLUMNS: Final = ("wait", "starvation", "idle")
+_WAIT_SORT_COLUMNS: Final = ("starvation", "wait", "start")
 
 
 @view(
-    Column("operator", Name, "name", "The outermost operator around the wait, if any.", True),
-    Column("file", pl.String, "text", "The source file, if known.", True),
-    Column("line", pl.Int32, "id", "The source line, if known.", True),
-    Column("starvation", pl.Int64, "ns", "Idle device time after it until work came.", True),
-    Column("wait", pl.Int64, "ns", "Host time in the calls that waited; sum of the row."),
-    Column("idle", pl.Int64, "ns", "Of the wait: the device had no work."),
-    Column("count", pl.Int64, "count", "Waits of the row, if they are summed.", True),
-    Column("count_per_step", pl.Float64, "count", "Waits in a step that counts, if known.", True),
-    Column("kind", pl.String, "name", "What was waited for; see the description."),
-    Column("call", Name, "name", "The call that waited; of several the longest."),
-    Column("function", pl.String, "name", "The function the line is in, if known.", True),
+    Column(
+        "operator",
+        NameType,
+        "name",
+        "The outermost operator around the wait; null if none.",
+        True,
+    ),
+    Column("file", pl.String, "text", "The source file; null if unknown.", True),
+    Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
+    Column(
+        "starvation",
+        pl.Int64,
+        "ns",
+        "Device idle time from the wait's end to the next work; null if none came.",
+        True,
+    ),
+    Column("wait", pl.Int64, "ns", "Host time in the calls that waited."),
+    Column("idle", pl.Int64, "ns", "The part of the wait in which the device had no work."),
+    Column("count", pl.Int64, "count", "The number of waits; null for a single wait.", True),
+    Column(
+        "count_per_step",
+        pl.Float64,
+        "count",
+        "Waits per counted step; null for a single wait or without steps.",
+        True,
+    ),
+    Column("kind", pl.String, "name", "The kind of wait; see the description."),
+    Column(
+        "call",
+        NameType,
+        "name",
+        "The name of the call that waited; for several calls, of the longest.",
+    ),
+    Column(
+        "function", pl.String, "name", "The function that contains the line; null if unknown.", True
+    ),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
-    Column("ended", Name, "name", "The device work that ended the wait, if any did.", True),
-    Column("inner", Name, "name", "The innermost operator around the call, if any.", True),
-    Column("step", pl.Int64, "id", "The step it began in, if in one.", True),
-    Column("start", pl.Int64, "instant", "When it began, or the longest of the row."),
-    Column("device", pl.Int32, "id", "The device that the thread works with, if known.", True),
-    Column("stream", pl.Int64, "id", "The stream waited for, if told.", True),
-    Column("id", pl.Int64, "id", "The slice of the call, or of the longest."),
+    Column("ended", NameType, "name", "The device work that ended the wait; null if none.", True),
+    Column(
+        "inner", NameType, "name", "The innermost operator around the call; null if none.", True
+    ),
+    Column(
+        "step", pl.Int64, "id", "The step in which the wait began; null if none or several.", True
+    ),
+    Column(
+        "start",
+        pl.Int64,
+        "instant",
+        "When the wait began; for several waits, when the longest began.",
+    ),
+    Column(
+        "device", pl.Int32, "id", "The device that the thread works with; null if unknown.", True
+    ),
+    Column("stream", pl.Int64, "id", "The stream waited for; null if unknown.", True),
+    Column("id", pl.Int64, "id", "The slice id of the call; for several calls, of the longest."),
     needs=("device",),
     sums=("wait", "idle", "count", "count_per_step"),
 )
@@ -53,89 +89,98 @@ def syncs(
     *,
     by: Literal["call", "line", "operator"] = "call",
     counted: bool = False,
-    top: Top = 0,
+    top: RowLimit = 0,
 ) -> pl.DataFrame:
-    """Waits of the host for the device, those first after which the device stood idle longest.
+    """Waits of the host for the device, sorted by the device idle time that follows each wait.
 
-    How long a wait lasts is not what it costs: while it lasts the device mostly works. It costs
-    what the device then lacks, the starvation: idle time from the end of the wait to the begin of
-    the work launched next, or to the next wait. Null: nothing was launched after it.
+    The duration of a wait is not its cost, because the device mostly works meanwhile. Its cost is
+    the starvation: idle time of the device from the end of the wait to the begin of the work
+    launched next, or to the next wait. Null: nothing was launched after it.
 
     `kind` is stream, device or event for a synchronising call; copy_to_host for a copy to the host
-    and what synchronises right after it (`item`, `cpu`, `nonzero`); copy_to_device for one from
-    pageable memory, which is staged first; copy for others. `by` sums waits by source line and
+    and the synchronisation right after it (`item`, `cpu`, `nonzero`); copy_to_device for a copy
+    from pageable memory, which is staged first; copy for others. `by` sums waits by source line and
     operator, or by operator and call. `counted` keeps those in steps that count for medians, `top`
     the first rows; 0 keeps all.
+
+    `wait` includes copies that block the host; `waits` in `lines` does not, and includes waits for
+    a lock, a timer or a socket.
     """
-    steps = assessed_steps(trace)
-    rows = _told(trace, waits_with_idle_time(trace), steps)
+    steps = steps_with_counted_flags(trace)
+    rows = _waits_with_names_and_steps(trace, host_waits_with_idle_time(trace), steps)
     if counted:
         rows = rows.filter("counted")
-    table = _summed(rows, by, int(steps["counted"].sum()))
+    table = _sum_waits_by_group(rows, by, int(steps["counted"].sum()))
     return table.head(top) if top > 0 else table
 
 
-def _told(trace: Trace, held: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Waits with names, site, step, and whether the step counts."""
+def _waits_with_names_and_steps(
+    trace: Trace, waits: pl.DataFrame, steps: pl.DataFrame
+) -> pl.DataFrame:
+    """Returns the waits with names, source line, step number, and whether the step is counted."""
     name = trace.slices["name"]
-    inner, outer = _operators(trace, held["operator"])
-    site = sites(trace, held["id"])
-    begun = held["start"].to_numpy()
+    inner, outer = _innermost_and_outermost_operators(trace, waits["operator"])
+    site = source_sites_of_slices(trace, waits["id"])
+    begun = waits["start"].to_numpy()
     at = pl.Series(np.searchsorted(steps["start"].to_numpy(), begun, side="right") - 1)
     at = at.set(at < 0, None)
-    within = (steps["end"].gather(at) > held["start"]).fill_null(value=False)
-    return held.with_columns(
-        *(site[column] for column in SITE),
-        call=name.gather(held["id"]),
+    within = (steps["end"].gather(at) > waits["start"]).fill_null(value=False)
+    return waits.with_columns(
+        *(site[column] for column in SOURCE_SITE_COLUMNS),
+        call=name.gather(waits["id"]),
         inner=name.gather(inner),
         operator=name.gather(outer),
-        ended=name.gather(held["ended"]),
+        ended=name.gather(waits["ended"]),
         step=steps["number"].gather(at).set(~within, None),
         counted=steps["counted"].gather(at).fill_null(value=False) & within,
     )
 
 
-def _operators(trace: Trace, around: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The innermost and the outermost operator around each call; null where there is none.
+def _innermost_and_outermost_operators(
+    trace: Trace, slices: pl.Series
+) -> tuple[pl.Series, pl.Series]:
+    """Returns the ids of the innermost and the outermost operator around each slice, or null.
 
     The outermost is what the program called: `aten::is_nonzero`, not the `aten::item` in it.
-    Annotations, and autograd's rows around a node, are none.
+    Annotations, and autograd's slices around a node, are ignored.
     """
-    is_operator = _are_operators(trace)
-    parent = parents(trace)
-    at = around.cast(pl.Int64).fill_null(NONE).to_numpy()
-    inner, outer = np.full(at.size, NONE, np.int64), np.full(at.size, NONE, np.int64)
-    while (open_ := at != NONE).any():
+    is_operator = _is_dispatched_operator_slice(trace)
+    parent = parent_of_every_slice(trace)
+    at = slices.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
+    inner, outer = np.full(at.size, NO_SLICE, np.int64), np.full(at.size, NO_SLICE, np.int64)
+    while (open_ := at != NO_SLICE).any():
         found = open_ & is_operator[at]
-        inner = np.where((inner == NONE) & found, at, inner)
+        inner = np.where((inner == NO_SLICE) & found, at, inner)
         outer = np.where(found, at, outer)
-        at = np.where(open_, parent[at], NONE)
-    return _ids(inner), _ids(outer)
+        at = np.where(open_, parent[at], NO_SLICE)
+    return _slice_ids_with_nulls(inner), _slice_ids_with_nulls(outer)
 
 
-def _are_operators(trace: Trace) -> np.ndarray:
-    def is_so(category: str, name: str) -> bool:
-        return category in names.OPERATORS and names.is_dispatched(name)
+def _is_dispatched_operator_slice(trace: Trace) -> np.ndarray:
+    def is_dispatched_operator(category: str, name: str) -> bool:
+        return category in names.OPERATOR_CATEGORIES and names.is_dispatched_operator(name)
 
-    return by_kind(trace.slices, is_so) > 0
-
-
-def _ids(slices: np.ndarray) -> pl.Series:
-    found = pl.Series(slices, dtype=pl.Int64)
-    return found.set(found == NONE, None).cast(pl.UInt32)
+    return slice_codes_by_category_and_name(trace.slices, is_dispatched_operator) > 0
 
 
-def _summed(rows: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
-    """One row for each of the keys; what cannot be summed is that of the longest wait."""
-    keys = _KEYS[by]
+def _slice_ids_with_nulls(slice_indexes: np.ndarray) -> pl.Series:
+    found = pl.Series(slice_indexes, dtype=pl.Int64)
+    return found.set(found == NO_SLICE, None).cast(pl.UInt32)
+
+
+def _sum_waits_by_group(rows: pl.DataFrame, by: str, step_count: int) -> pl.DataFrame:
+    """Returns one row per group of waits: summed times, and further values of its longest wait."""
+    keys = _GROUPING_COLUMNS_BY_OPTION[by]
     summed = by != "call"
-    sums = [pl.when(pl.col(n).count() > 0).then(pl.col(n).sum()).alias(n) for n in _SUMS]
+    sums = [
+        pl.when(pl.col(n).count() > 0).then(pl.col(n).sum()).alias(n) for n in _SUMMED_WAIT_COLUMNS
+    ]
     others = [
         c.name
         for c in syncs.columns
-        if c.name not in (*keys, *_SUMS, "count", "count_per_step", "step")
+        if c.name not in (*keys, *_SUMMED_WAIT_COLUMNS, "count", "count_per_step", "step")
     ]
-    per_step = pl.col("counted").sum() / steps if summed and steps else pl.lit(None)
+    per_step = pl.col("counted").sum() / step_count if summed and step_count else pl.lit(None)
     return (
         rows.sort("wait", "start", descending=[True, False], maintain_order=True)
         .group_by(keys, maintain_order=True)
@@ -146,6 +191,8 @@ def _summed(rows: pl.DataFrame, by: str, steps: int) -> pl.DataFrame:
             per_step.alias("count_per_step"),
             (pl.lit(None) if summed else pl.col("step").first()).alias("step"),
         )
-        .sort(_ORDER, descending=[True, True, False], nulls_last=True, maintain_order=True)
+        .sort(
+            _WAIT_SORT_COLUMNS, descending=[True, True, False], nulls_last=True, maintain_order=True
+        )
         .select(pl.col(column.name).cast(column.dtype) for column in syncs.columns)
     )

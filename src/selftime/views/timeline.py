@@ -1,4 +1,4 @@
-"""What can be seen of a trace between two instants, at a number of pixels."""
+"""What is visible of a trace between two instants at a given number of pixels."""
 
 from typing import Final, Literal
 
@@ -6,51 +6,91 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.timeline import (
-    Window,
-    chosen_time,
-    chosen_tracks,
-    curves,
-    flows_of,
-    listed_curves,
-    listed_tracks,
-    mark_lanes,
+    TimelineWindow,
+    counter_curves,
+    flow_arrows_of_slice,
+    instant_mark_lanes,
+    list_counter_curves,
+    list_timeline_tracks,
+    select_time_window,
+    select_tracks,
     slice_lanes,
-    visible_curves,
-    visible_marks,
+    visible_counter_curves,
+    visible_instant_marks,
     visible_slices,
 )
 from selftime.errors import UsageError
-from selftime.schema import Column, Name
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_NONE: Final = -1
-"""No slice."""
+_NO_SLICE_ID: Final = -1
+"""Value of an option for a slice id that means that no slice is given."""
 
 
 @view(
     Column("kind", pl.String, "name", "One of slice, merged, instant, counter, flow, track."),
-    Column("track", pl.UInt32, "id", "The track it lies on.", True),
-    Column("row", pl.Int64, "id", "The row of its track, from 0, the topmost.", True),
-    Column("start", pl.Int64, "instant", "When it begins.", True),
-    Column("duration", pl.Int64, "ns", "To its end; null if that is unknown.", True),
-    Column("self", pl.Int64, "ns", "Of a slice: time in it and in none of its track within.", True),
-    Column("name", Name, "name", "Its name; of several slices that of the longest.", True),
-    Column("count", pl.Int64, "count", "Slices, marks or samples that it stands for.", True),
+    Column("track", pl.UInt32, "id", "The track of the row.", True),
+    Column("row", pl.Int64, "id", "The row's position in its track, from 0 at the top.", True),
+    Column("start", pl.Int64, "instant", "When the slice, mark or sample begins.", True),
     Column(
-        "category", Name, "name", "Of several slices that with most time; a track's kind.", True
+        "duration",
+        pl.Int64,
+        "ns",
+        "Duration of the slice or sample; null if its end is unknown.",
+        True,
     ),
-    Column("busy", pl.Int64, "ns", "How much of the duration its slices cover.", True),
-    Column("id", pl.UInt32, "id", "The slice, if it is one; where a flow comes from.", True),
-    Column("value", pl.Float64, "count", "A counter's mean over that time.", True),
-    Column("low", pl.Float64, "count", "A counter's lowest value in that time.", True),
-    Column("high", pl.Float64, "count", "A counter's highest value in that time.", True),
-    Column("to", pl.UInt32, "id", "The slice that a flow goes to.", True),
-    Column("to_track", pl.UInt32, "id", "The track of that slice.", True),
-    Column("to_row", pl.Int64, "id", "The row of that slice.", True),
-    Column("to_time", pl.Int64, "instant", "When the flow arrives.", True),
-    Column("rows", pl.Int64, "count", "How many rows a track has.", True),
-    Column("process", pl.String, "text", "The process of a track.", True),
+    Column(
+        "self",
+        pl.Int64,
+        "ns",
+        "Time in a slice without the slices inside it on its track; null for other rows.",
+        True,
+    ),
+    Column(
+        "name",
+        NameType,
+        "name",
+        "The slice's name; for several slices, that of the longest.",
+        True,
+    ),
+    Column("count", pl.Int64, "count", "The number of slices, marks or samples in the row.", True),
+    Column(
+        "category",
+        NameType,
+        "name",
+        "The category; for several slices, the one with most time; for a track, its kind.",
+        True,
+    ),
+    Column("busy", pl.Int64, "ns", "Time that the row's slices cover; null for other rows.", True),
+    Column(
+        "id",
+        pl.UInt32,
+        "id",
+        "The slice's id, or that of the slice where a flow arrow starts; null for other rows.",
+        True,
+    ),
+    Column("value", pl.Float64, "count", "A counter's mean over the row's time.", True),
+    Column("low", pl.Float64, "count", "A counter's lowest value in the row's time.", True),
+    Column("high", pl.Float64, "count", "A counter's highest value in the row's time.", True),
+    Column(
+        "to",
+        pl.UInt32,
+        "id",
+        "The id of the slice where a flow arrow ends; null for other rows.",
+        True,
+    ),
+    Column("to_track", pl.UInt32, "id", "The track of the slice where the flow arrow ends.", True),
+    Column(
+        "to_row",
+        pl.Int64,
+        "id",
+        "The position in its track of the slice where the flow arrow ends.",
+        True,
+    ),
+    Column("to_time", pl.Int64, "instant", "When the flow arrow ends.", True),
+    Column("rows", pl.Int64, "count", "The number of rows of a track; null for other rows.", True),
+    Column("process", pl.String, "text", "The process of a track; null for other rows.", True),
 )
 def timeline(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
@@ -60,64 +100,70 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     pixels: int = 1000,
     tracks: str = "",
     depth: int = 0,
-    selected: int = _NONE,
+    selected: int = _NO_SLICE_ID,
     what: Literal["visible", "tracks"] = "visible",
 ) -> pl.DataFrame:
-    """What is visible between two instants, however many slices there are.
+    """The slices, instant events and counters between two instants, merged within each pixel.
 
-    `start` and `end` are ns from the trace's origin, an `end` of 0 is the trace's; they are widened
-    to whole pixels. A slice at least a pixel wide is a row as it is. Narrower ones of a lane (a row
-    of a track) that begin in one pixel are merged to one row: no lane has more than two rows for
-    each pixel, and none is left out. Slices that overlap lie on lanes of their own. Marks are
-    merged likewise, and counters, whose lowest and highest values are kept: those of the trace,
-    memory and utilization by device, work queued by stream.
+    `start` and `end` are ns from the trace's origin, an `end` of 0 is the trace's end; they are
+    widened to whole pixels. A slice at least a pixel wide is a row. Narrower ones of a lane (a row
+    of a track) that begin in one pixel are merged into one row, so no lane has more than two rows
+    per pixel, and none is left out. Slices that overlap lie on separate lanes. Marks are merged
+    likewise, and so are counters, with their lowest and highest values: those of the trace, memory
+    and utilization by device, work queued by stream.
 
-    `tracks` keeps numbers and kinds of tracks, each with its counters, and `counters` for all of
-    those, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
-    slice whose flows are told, seen or not: from launch to device work, forward to backward, and
-    what is waited for to the wait; -1 is none. With `what` as `tracks` the table lists all tracks
-    instead, from the top, and counters.
+    `tracks` keeps tracks by number or kind, each with its counters, and `counters` for all
+    counters, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
+    slice whose flows are included, visible or not: from launch to device work, forward to backward,
+    and from the awaited work to the wait; -1 is none. With `what` as `tracks` the table lists all
+    tracks instead, from the top, and counters.
     """
-    _check(trace, pixels, depth, selected)
+    _raise_if_timeline_options_invalid(trace, pixels, depth, selected)
     if what == "tracks":
-        return _declared(
-            [_of_kind("track", listed_tracks(trace)), _of_kind("counter", listed_curves(trace))]
+        return _stack_timeline_tables(
+            [
+                _rows_with_kind_column("track", list_timeline_tracks(trace)),
+                _rows_with_kind_column("counter", list_counter_curves(trace)),
+            ]
         )
-    window = Window.of(*chosen_time(trace, start, end), pixels)
-    ids, with_counters = chosen_tracks(trace, tracks)
-    slices, marks = slice_lanes(trace).lanes, mark_lanes(trace)
+    window = TimelineWindow.of(*select_time_window(trace, start, end), pixels)
+    ids, with_counters = select_tracks(trace, tracks)
+    slices, marks = slice_lanes(trace).lanes, instant_mark_lanes(trace)
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
-    parts = [
-        visible_slices(trace, window, shown),
-        _of_kind("instant", visible_marks(trace, window, np.isin(marks.track, ids))),
-    ]
-    counted = curves(trace).names["track"].is_in(ids.tolist()).fill_null(value=False).to_numpy()
-    parts.append(_of_kind("counter", visible_curves(trace, window, counted | with_counters)))
-    if selected != _NONE:
-        parts.append(_flows(trace, selected, pixels))
-    return _declared(parts)
+    instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
+    parts = [visible_slices(trace, window, shown), _rows_with_kind_column("instant", instants)]
+    counted = (
+        counter_curves(trace).names["track"].is_in(ids.tolist()).fill_null(value=False).to_numpy()
+    )
+    curves = visible_counter_curves(trace, window, counted | with_counters)
+    parts.append(_rows_with_kind_column("counter", curves))
+    if selected != _NO_SLICE_ID:
+        parts.append(_flow_rows_of_slice(trace, selected, pixels))
+    return _stack_timeline_tables(parts)
 
 
-def _check(trace: Trace, pixels: int, depth: int, selected: int) -> None:
+def _raise_if_timeline_options_invalid(
+    trace: Trace, pixels: int, depth: int, selected: int
+) -> None:
     if pixels < 1:
         raise UsageError(f"`pixels` is `{pixels}`; write 1 or more")
     if depth < 0:
         raise UsageError(
             f"`depth` is `{depth}`; write how many rows of a track to show, or 0 for all"
         )
-    if selected != _NONE and not 0 <= selected < trace.slices.height:
+    if selected != _NO_SLICE_ID and not 0 <= selected < trace.slices.height:
         raise UsageError(
-            f"`selected` is `{selected}`, which is no slice; they are numbered from 0 to below"
+            f"`selected` is `{selected}`, which is no slice; slices have the ids from 0 to below"
             f" {trace.slices.height}"
         )
 
 
-def _flows(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
-    """The flows of a slice, with the lanes of both ends."""
-    flows = flows_of(trace, selected, limit)
+def _flow_rows_of_slice(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
+    """Returns at most `limit` arrows from or to a slice, with track and row of both ends."""
+    flows = flow_arrows_of_slice(trace, selected, limit)
     index = slice_lanes(trace)
     source, target = (index.lane[flows[end].to_numpy()] for end in ("id", "to"))
-    return _of_kind("flow", flows).with_columns(
+    return _rows_with_kind_column("flow", flows).with_columns(
         track=pl.Series(index.lanes.track[source]),
         row=pl.Series(index.lanes.row[source]),
         to_track=pl.Series(index.lanes.track[target]),
@@ -125,12 +171,12 @@ def _flows(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
     )
 
 
-def _of_kind(kind: str, rows: pl.DataFrame) -> pl.DataFrame:
+def _rows_with_kind_column(kind: str, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(kind=pl.lit(kind))
 
 
-def _declared(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """The parts below one another, with every declared column."""
+def _stack_timeline_tables(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    """Returns tables of slices, arrows and counters as one table, with every column of the view."""
     return pl.concat(
         part.select(
             pl.col(c.name).cast(c.dtype)
@@ -138,5 +184,5 @@ def _declared(parts: list[pl.DataFrame]) -> pl.DataFrame:
             else pl.lit(None, c.dtype).alias(c.name)
             for c in timeline.columns
         )
-        for part in parts
+        for part in tables
     )

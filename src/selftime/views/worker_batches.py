@@ -1,39 +1,79 @@
-"""Each batch that a worker of a DataLoader made, on the trace's axis."""
+"""The batches that DataLoader workers made, with times on the trace's clock."""
 
 import polars as pl
 
-from selftime.analysis.loader_workers import worker_tables
+from selftime.analysis.data_loader_workers import loader_worker_tables
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
 
 @view(
-    Column("start", pl.Int64, "instant", "When the worker was told to make it, if known.", True),
-    Column("duration", pl.Int64, "ns", "From there until it lay in the queue."),
-    Column("loader", pl.Int64, "id", "The loader, in the order of their first iterators."),
+    Column(
+        "start",
+        pl.Int64,
+        "instant",
+        "When the worker began to make the batch; null if unknown.",
+        True,
+    ),
+    Column("duration", pl.Int64, "ns", "Time from then until the batch was in the queue."),
+    Column(
+        "loader",
+        pl.Int64,
+        "id",
+        "The DataLoader's number; DataLoaders are numbered in order of first use.",
+    ),
     Column("worker", pl.Int64, "id", "The worker's number."),
     Column("batch", pl.Int64, "id", "The batch's number in its epoch."),
-    Column("waited", pl.Int64, "ns", "How long the worker had waited to be told."),
-    Column("making", pl.Int64, "ns", "Making samples; all of it, if no collation was seen."),
-    Column("collating", pl.Int64, "ns", "Joining them, if that was seen.", True),
-    Column("putting", pl.Int64, "ns", "Putting the batch into the queue."),
-    Column("cpu", pl.Int64, "ns", "CPU time of the worker's main thread for it."),
-    Column("samples", pl.Int64, "count", "Samples in it, where they are counted.", True),
-    Column("longest", pl.Int64, "ns", "The sample that took longest, if told apart.", True),
-    Column("taken", pl.Int64, "instant", "When the loop took it, if it did.", True),
-    Column("lay", pl.Int64, "ns", "How long it was ready before; below 0: sent late.", True),
-    Column("ready", pl.Int64, "count", "Batches that were ready besides, then.", True),
+    Column("waited", pl.Int64, "ns", "Time that the worker waited for the request."),
+    Column(
+        "making",
+        pl.Int64,
+        "ns",
+        "Time spent making samples, and collating them if that was not recorded.",
+    ),
+    Column("collating", pl.Int64, "ns", "Time collating the samples; null if not recorded.", True),
+    Column("putting", pl.Int64, "ns", "Time putting the batch into the queue."),
+    Column("cpu", pl.Int64, "ns", "CPU time that the worker's main thread spent on the batch."),
+    Column(
+        "samples",
+        pl.Int64,
+        "count",
+        "The number of samples in the batch; null if not counted.",
+        True,
+    ),
+    Column("longest", pl.Int64, "ns", "Time of the slowest sample; null if not measured.", True),
+    Column(
+        "taken",
+        pl.Int64,
+        "instant",
+        "When the training loop took the batch; null if it did not.",
+        True,
+    ),
+    Column(
+        "lay",
+        pl.Int64,
+        "ns",
+        "How long the batch was ready before it was taken; negative if it was sent late.",
+        True,
+    ),
+    Column(
+        "ready",
+        pl.Int64,
+        "count",
+        "The number of other batches that were ready when the loop took this one.",
+        True,
+    ),
     needs=("workers",),
 )
 def worker_batches(trace: Trace) -> pl.DataFrame:
-    """The latest batches of each worker, when each was made and taken, and how many were ready.
+    """The latest batches of each DataLoader worker: when each was made, and when the loop took it.
 
-    The loop starves where `ready` is 0 and `lay` is short: it waited for that batch. Instants are
-    on the trace's axis, by two readings of both clocks; the fact `workers.clock.error_ns` bounds
-    the error.
+    The training loop is starved where `ready` is 0 and `lay` is short: it waited for that batch.
+    Instants are converted to the trace's clock by two readings of both clocks; the fact
+    `workers.clock.error_ns` bounds the error.
     """
-    tables = worker_tables(trace)
+    tables = loader_worker_tables(trace)
     if tables is None:
         return pl.DataFrame(schema={column.name: column.dtype for column in worker_batches.columns})
     joined = pl.col("joined").fill_null(pl.col("made"))

@@ -1,69 +1,98 @@
-"""What the workers of DataLoaders do, by line or by worker."""
+"""What DataLoader workers spend their time on, by source line or by worker."""
 
 from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.loader_workers import PARTS, WorkerTables, worker_tables
+from selftime.analysis.data_loader_workers import (
+    LOADER_WORKER_PARTS,
+    LoaderWorkerTables,
+    loader_worker_tables,
+)
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.view_declaration import view
 
-_MEASURED: Final = {
+_MEASURED_COLUMNS_BY_PART: Final = {
     "samples": "making",
     "collate": "collating",
     "put": "putting",
     "wait": "waiting",
 }
-"""The parts of a worker's time, by the column that holds each."""
+"""Maps what a DataLoader worker does, such as collating, to the column with the measured time."""
 
-_LINE: Final = ("file", "line", "function", "own")
+_COLUMNS_OF_WORKER_SOURCE_LINE: Final = ("file", "line", "function", "own")
 
 
 @view(
-    Column("part", pl.String, "name", "What it is of: samples, collate, put or wait."),
-    Column("file", pl.String, "text", "The source file; null: no line of it is told.", True),
-    Column("line", pl.Int32, "id", "The line, from 1.", True),
-    Column("time", pl.Int64, "ns", "Time of the workers in it, over all of them."),
-    Column("share", pl.Float64, "ratio", "Of the time of the workers, waiting included.", True),
+    Column("part", pl.String, "name", "What the workers did: samples, collate, put or wait."),
+    Column("file", pl.String, "text", "The source file; null if no line was seen.", True),
+    Column("line", pl.Int32, "id", "The line's number in the file, from 1.", True),
+    Column("time", pl.Int64, "ns", "Time spent on that, summed over the workers."),
     Column(
-        "per_sample", pl.Float64, "ns", "The time for each sample, where they are counted.", True
+        "share",
+        pl.Float64,
+        "ratio",
+        "That time as a share of the workers' time, waiting included.",
+        True,
     ),
-    Column("total", pl.Int64, "ns", "Time with that of own lines called from there.", True),
-    Column("function", pl.String, "name", "The function the line is in.", True),
-    Column("own", pl.Boolean, "flag", "Whether it is the program's own and no library's.", True),
-    Column("loader", pl.Int64, "id", "The loader, in the order of their first iterators."),
-    Column("dataset", pl.String, "name", "The class of its data set.", True),
-    Column("worker", pl.Int64, "id", "The worker's number; null: all of the loader.", True),
-    Column("batches", pl.Int64, "count", "Batches that were made."),
-    Column("samples", pl.Int64, "count", "Samples that were made, where they are counted.", True),
-    Column("seen", pl.Int64, "count", "How often a sample of the stack met the line.", True),
+    Column(
+        "per_sample", pl.Float64, "ns", "Time per sample; null if samples are not counted.", True
+    ),
+    Column(
+        "total",
+        pl.Int64,
+        "ns",
+        "Time including the program's lines that were called from this line.",
+        True,
+    ),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column(
+        "own", pl.Boolean, "flag", "Whether the line is the program's own, not a library's.", True
+    ),
+    Column(
+        "loader",
+        pl.Int64,
+        "id",
+        "The DataLoader's number; DataLoaders are numbered in order of first use.",
+    ),
+    Column("dataset", pl.String, "name", "The class of the DataLoader's dataset.", True),
+    Column(
+        "worker",
+        pl.Int64,
+        "id",
+        "The worker's number; null for all workers of the DataLoader.",
+        True,
+    ),
+    Column("batches", pl.Int64, "count", "The number of batches made."),
+    Column("samples", pl.Int64, "count", "The number of samples made; null if not counted.", True),
+    Column("seen", pl.Int64, "count", "The number of stack samples that saw the line.", True),
     needs=("workers",),
     sums=("time", "share"),
 )
 def workers(trace: Trace, *, by: Literal["line", "worker"] = "line") -> pl.DataFrame:
-    """What worker processes spend their time with, by the program's lines or by worker.
+    """What DataLoader workers spend their time on, by source line or by worker.
 
-    The times of `part` are measured: making samples, joining them (collate), putting the batch into
-    the queue, waiting to be asked for one. A line's time is its part's, by how often the line was
-    seen running, or the library code that it called; where no line of the program runs, the
-    library's own line tells what was called. Of n stacks that were seen, a share s is known to
-    about 2 * sqrt(s * (1 - s) / n). Each worker's first batch, in which files are opened and caches
-    filled, is left out unless it is the only one.
+    The times of `part` are measured: making samples, collating them, putting the batch into the
+    queue, waiting for a request. A line's share of its part is estimated by how often samples of
+    the stack saw it running, or library code that it called; where no line of the program runs, the
+    library's line is shown. With n sampled stacks, a share s is accurate to about 2 * sqrt(s * (1 -
+    s) / n). Each worker's first batch, in which files are opened and caches filled, is left out
+    unless it is the only one.
     """
-    tables = worker_tables(trace)
+    tables = loader_worker_tables(trace)
     if tables is None:
         return pl.DataFrame(schema={column.name: column.dtype for column in workers.columns})
-    rows = _parts(tables)
+    rows = _part_rows_by_worker(tables)
     if by == "line":
-        rows = _by_line(rows, tables)
+        rows = _part_rows_by_line(rows, tables)
     whole = pl.col("time").sum().over("loader", *(["worker"] if by == "worker" else []))
     return (
         rows.with_columns(
             share=pl.when(whole > 0).then(pl.col("time") / whole),
             per_sample=pl.when(pl.col("samples") > 0).then(pl.col("time") / pl.col("samples")),
             samples=pl.when(pl.col("samples") > 0).then("samples"),
-            dataset=_dataset(rows, tables),
+            dataset=_dataset_names(rows, tables),
         )
         .sort(
             "loader",
@@ -80,8 +109,8 @@ def workers(trace: Trace, *, by: Literal["line", "worker"] = "line") -> pl.DataF
     )
 
 
-def _parts(tables: WorkerTables) -> pl.DataFrame:
-    """One row for each part of each worker."""
+def _part_rows_by_worker(tables: LoaderWorkerTables) -> pl.DataFrame:
+    """Returns the time (ns) of each DataLoader worker's activities, one row per activity."""
     return pl.concat(
         tables.processes.select(
             "loader",
@@ -98,12 +127,12 @@ def _parts(tables: WorkerTables) -> pl.DataFrame:
             function=pl.lit(None, pl.String),
             own=pl.lit(None, pl.Boolean),
         )
-        for part, measured in _MEASURED.items()
+        for part, measured in _MEASURED_COLUMNS_BY_PART.items()
     )
 
 
-def _by_line(parts: pl.DataFrame, tables: WorkerTables) -> pl.DataFrame:
-    """Lines in the stead of the parts that they are of, over all workers of a loader."""
+def _part_rows_by_line(parts: pl.DataFrame, tables: LoaderWorkerTables) -> pl.DataFrame:
+    """Returns the time (ns) of each activity, such as collating, by DataLoader and source line."""
     key = ("process", "part")
     seen = tables.lines.with_columns(whole=pl.col("self").sum().over(key)).filter(
         pl.col("whole") > 0
@@ -114,13 +143,13 @@ def _by_line(parts: pl.DataFrame, tables: WorkerTables) -> pl.DataFrame:
         time=pl.col("self") * scale,
         total=pl.min_horizontal(pl.col("total") * scale, "measured"),
     )
-    told = lines.group_by("loader", "part", *_LINE).agg(
+    told = lines.group_by("loader", "part", *_COLUMNS_OF_WORKER_SOURCE_LINE).agg(
         pl.col("time", "total").sum().round(), pl.col("seen").sum()
     )
     rest = parts.join(seen.select(key).unique(), on=key, how="anti").with_columns(
         pl.col("time", "total").cast(pl.Float64)
     )
-    rest = rest.group_by("loader", "part", *_LINE).agg(
+    rest = rest.group_by("loader", "part", *_COLUMNS_OF_WORKER_SOURCE_LINE).agg(
         pl.col("time").sum(), pl.col("total").first(), pl.col("seen").first()
     )
     counts = tables.processes.group_by("loader").agg(pl.col("batches", "samples").sum())
@@ -130,10 +159,10 @@ def _by_line(parts: pl.DataFrame, tables: WorkerTables) -> pl.DataFrame:
     )
 
 
-def _dataset(rows: pl.DataFrame, tables: WorkerTables) -> pl.Series:
+def _dataset_names(rows: pl.DataFrame, tables: LoaderWorkerTables) -> pl.Series:
     known = tables.loaders["dataset"]
     at = rows.select(pl.when(pl.col("loader").is_between(0, known.len() - 1)).then("loader"))
     return known.gather(at.to_series().cast(pl.UInt32))
 
 
-assert set(PARTS) <= _MEASURED.keys()  # noqa: S101 - lines are told of parts that are measured
+assert set(LOADER_WORKER_PARTS) <= _MEASURED_COLUMNS_BY_PART.keys()  # noqa: S101 - lines exist of measured parts only

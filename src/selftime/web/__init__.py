@@ -1,18 +1,16 @@
-"""The page's server: one WSGI app, which `selftime serve` and TensorBoard mount.
+"""Serves the web page that shows traces as a WSGI app: `selftime serve` and TensorBoard use it.
 
-In the order of the way of a question:
+In the order in which a request passes them:
 
-    guard       who may ask: the host's name, the token of an open address
-    app         addresses, headers, compression; errors as one sentence
-    questions   the words of an address as options and a query
-    answers     traces, views, advice, rules, as JSON; what was answered is kept
-    jobs        what all traces of one job tell together
-    shelf       what is in memory: bounded, and made once however many ask
-    kept        what is on disk beside the cache of tables
-    sources     which traces there are
+    access_guard  access: host names and tokens
+    app           routes, headers and compression; errors as one sentence
+    answers       responses as JSON: traces, views, advice, comparisons, rules, source
+    jobs          the job that a trace belongs to
+    caches        responses in memory and on disk
+    sources       the traces that are served
 """
 
-from selftime.web.app import App
-from selftime.web.sources import Files, Listed, Sources
+from selftime.web.app import PageApp
+from selftime.web.sources import ListedTrace, TracesAtPaths, TraceSources
 
-__all__ = ["App", "Files", "Listed", "Sources"]
+__all__ = ["ListedTrace", "PageApp", "TraceSources", "TracesAtPaths"]

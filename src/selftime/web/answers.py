@@ -1,4 +1,4 @@
-"""What the page may ask for, as JSON: traces, views, tables, advice, comparisons, rules, source."""
+"""Answers the page's requests as JSON: traces, views, advice, comparisons, rules and source."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,315 +12,389 @@ from typing import Any, Final, cast, get_args
 import msgspec
 import polars as pl
 
-from selftime.advice import Advice, advise, registry
-from selftime.advice.advise import health_of
+from selftime.advice import Advice, advise, rule_registry
+from selftime.advice.advise import health_from_checks
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.page_data.advice import advised, health_told
-from selftime.reports.page_data.compare import compared
-from selftime.reports.page_data.jobs import told
-from selftime.reports.page_data.rows import OPS, Filter, Prepared, Query, prepare
-from selftime.reports.page_data.snippets import places, snippet
-from selftime.reports.page_data.view_description import described
+from selftime.reports.page_data.advice import advice_data, health_data
+from selftime.reports.page_data.compare import prepare_comparison
+from selftime.reports.page_data.jobs import page_data_of_job
+from selftime.reports.page_data.snippets import candidate_source_paths, source_snippet
+from selftime.reports.page_data.table_queries import (
+    FILTER_OPERATORS,
+    ColumnFilter,
+    PreparedTable,
+    RowQuery,
+    prepare_table,
+)
+from selftime.reports.page_data.views import view_description_data
 from selftime.reports.tables import tabular
 from selftime.trace import Trace
-from selftime.views import VIEWS, View, find
-from selftime.views.base import FARTHEST, Subject
-from selftime.web.caches import Kept, Shelf
-from selftime.web.jobs import Jobs
-from selftime.web.sources import Sources
+from selftime.views import VIEWS, View, find_view
+from selftime.views.view_declaration import MAX_OPTION_VALUE, TraceJobOrRanks
+from selftime.web.caches import AnswerStore, SharedCache
+from selftime.web.jobs import JobIndex
+from selftime.web.sources import TraceSources
 
-_LONGEST: Final = 8192
-"""Characters of a word."""
-_MOST_FILTERS: Final = 50
-_ROWS: Final = frozenset({".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"})
-"""Words that tell which rows and columns are wanted."""
-
-_SHAPE: Final = (
-    '`.where` is no list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
+_MAX_REQUEST_PARAMETER_CHARACTERS: Final = 8192
+"""Length in characters above which a request parameter is refused."""
+_MAX_FILTERS: Final = 50
+"""Largest number of filters in one request."""
+_NON_OPTION_PARAMETERS: Final = frozenset(
+    {".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"}
 )
-_TRACES: Final = 2 << 30
-"""Bytes of tables of open traces."""
-_TABLES: Final = 512 << 20
-"""Bytes of views' tables."""
-_ADVICE: Final = 16 << 20
-_COMPARISONS: Final = 64 << 20
-_PATIENCE_S: Final = 0.2
-"""What took longer to find out is kept on disk for the next time."""
-_MOST_SOURCES: Final = 500
-"""Files of source whose change makes kept advice untrue; the advice reads fewer."""
+"""Request parameters that select the trace, rows and columns; any other one is a view option."""
+
+_INVALID_FILTERS_MESSAGE: Final = (
+    '`.where` is not a list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
+)
+"""Error message for a list of filters that cannot be parsed."""
+_MAX_TRACE_CACHE_BYTES: Final = 2 << 30
+"""Largest size of the cache of open traces, in bytes."""
+_MAX_TABLE_CACHE_BYTES: Final = 512 << 20
+"""Largest size of the cache of views' tables, in bytes."""
+_MAX_ADVICE_CACHE_BYTES: Final = 16 << 20
+"""Largest size of the cache of advice, in bytes."""
+_MAX_COMPARISON_CACHE_BYTES: Final = 64 << 20
+"""Largest size of the cache of comparisons, in bytes."""
+_MIN_COMPUTATION_TIME_TO_STORE_S: Final = 0.2
+"""Shortest computation, in s, whose result is stored on disk."""
+_MAX_SOURCE_FILES_OF_STORED_ADVICE: Final = 500
+"""Largest number of the trace's source files whose change makes stored advice outdated."""
 _log: Final = logging.getLogger(__name__)
-_Key = tuple[str, str]
-"""A trace's id, and the mark of its content."""
-_TableKey = tuple[_Key, str, tuple[tuple[str, Any], ...]]
+_TraceKey = tuple[str, str]
+"""Key of a trace in caches: (id of the trace, fingerprint that changes with its content)."""
+_TableKey = tuple[_TraceKey, str, tuple[tuple[str, Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A view of a trace with all of its options, and the rows that are wanted."""
+class ViewRequest:
+    """A parsed request for a table: the trace's id, the view, its options, and the rows."""
 
     trace: str
     view: View[Any]
     options: Mapping[str, Any]
-    query: Query
+    query: RowQuery
 
 
-def question(view: str, words: Mapping[str, str]) -> Question:
-    """The words by their meaning: options by their names, the rest after a dot."""
-    for name, word in words.items():
-        if len(word) > _LONGEST:
-            raise UsageError(f"`{name[:40]}` is {len(word)} characters long; write {_LONGEST}")
-    asked = {name: word for name, word in words.items() if name.startswith(".")}
-    unknown = asked.keys() - _ROWS
-    if unknown:
-        raise UsageError(f"there is no `{min(unknown)[:40]}` to ask for")
-    found = find(view[:100])
-    given = found.read({name: word for name, word in words.items() if name not in asked})
-    defaults = {name: option.default for name, option in found.options.items()}
-    options = {**defaults, **given}
-    rows = number(asked, ".rows")
-    query = Query(
-        sort=asked.get(".sort", ""),
-        find=asked.get(".find", ""),
-        where=_filters(asked.get(".where", "")),
-        start=number(asked, ".from") or 0,
-        rows=rows,
-        columns=tuple(dict.fromkeys(filter(None, asked.get(".columns", "").split(",")))),
+def parse_view_request(view_name: str, parameters: Mapping[str, str]) -> ViewRequest:
+    """Returns a parsed table request: `.name` parameters select rows, others set view options."""
+    for name, value in parameters.items():
+        if len(value) > _MAX_REQUEST_PARAMETER_CHARACTERS:
+            raise UsageError(
+                f"`{name[:40]}` is {len(value)} characters long; "
+                f"write at most {_MAX_REQUEST_PARAMETER_CHARACTERS}"
+            )
+    row_parameters = {name: value for name, value in parameters.items() if name.startswith(".")}
+    unknown_parameters = row_parameters.keys() - _NON_OPTION_PARAMETERS
+    if unknown_parameters:
+        raise UsageError(f"there is no parameter `{min(unknown_parameters)[:40]}`")
+    view = find_view(view_name[:100])
+    given_options = view.parse_options(
+        {name: value for name, value in parameters.items() if name not in row_parameters}
     )
-    return Question(asked.get(".trace", ""), found, options, query)
+    defaults = {name: option.default for name, option in view.options.items()}
+    options = {**defaults, **given_options}
+    row_count = parse_count(row_parameters, ".rows")
+    query = RowQuery(
+        sort=row_parameters.get(".sort", ""),
+        find=row_parameters.get(".find", ""),
+        where=_parse_filters_json(row_parameters.get(".where", "")),
+        start=parse_count(row_parameters, ".from") or 0,
+        rows=row_count,
+        columns=tuple(dict.fromkeys(filter(None, row_parameters.get(".columns", "").split(",")))),
+    )
+    return ViewRequest(row_parameters.get(".trace", ""), view, options, query)
 
 
-def number(words: Mapping[str, str], name: str) -> int | None:
-    """A count from a word, None where there is none."""
-    word = words.get(name, "")
-    if not word:
+def parse_count(parameters: Mapping[str, str], name: str) -> int | None:
+    """Returns a request parameter as an integer of at least 0; None if it is missing."""
+    value = parameters.get(name, "")
+    if not value:
         return None
-    if not (word.isascii() and word.isdigit()) or len(word) > len(str(FARTHEST)):
-        raise UsageError(f"`{name}` is `{word[:40]}`; write a whole number from 0")
-    return min(int(word), FARTHEST)
+    if not (value.isascii() and value.isdigit()) or len(value) > len(str(MAX_OPTION_VALUE)):
+        raise UsageError(f"`{name}` is `{value[:40]}`; write a whole number from 0")
+    return min(int(value), MAX_OPTION_VALUE)
 
 
-def metric(words: Mapping[str, str]) -> Metric | None:
-    """Whose time two trees are compared by, None where that is left to the recordings."""
-    word = words.get("metric", "")
-    if not word:
+def parse_metric_parameter(parameters: Mapping[str, str]) -> Metric | None:
+    """Returns the request's parameter `metric`: host or device time; None if it is missing."""
+    value = parameters.get("metric", "")
+    if not value:
         return None
-    if word not in get_args(Metric):
-        known = " or ".join(get_args(Metric))
-        raise UsageError(f"there is no metric `{word[:40]}`; ask for {known}")
-    return cast("Metric", word)
+    if value not in get_args(Metric):
+        metrics = " or ".join(get_args(Metric))
+        raise UsageError(f"there is no metric `{value[:40]}`; ask for {metrics}")
+    return cast("Metric", value)
 
 
-def _filters(word: str) -> tuple[Filter, ...]:
-    if not word:
+def _parse_filters_json(filters_json: str) -> tuple[ColumnFilter, ...]:
+    """Returns the column filters of a request, parsed from their JSON text."""
+    if not filters_json:
         return ()
     try:
-        told = msgspec.json.decode(word, type=list[dict[str, str]])
+        filters = msgspec.json.decode(filters_json, type=list[dict[str, str]])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        raise UsageError(_SHAPE) from None
-    if len(told) > _MOST_FILTERS:
-        raise UsageError(f"there are {len(told)} filters; ask for at most {_MOST_FILTERS}")
-    return tuple(_filter(one) for one in told)
+        raise UsageError(_INVALID_FILTERS_MESSAGE) from None
+    if len(filters) > _MAX_FILTERS:
+        raise UsageError(f"there are {len(filters)} filters; ask for at most {_MAX_FILTERS}")
+    return tuple(_parse_filter_object(column_filter) for column_filter in filters)
 
 
-def _filter(told: Mapping[str, str]) -> Filter:
-    if told.keys() != {"column", "op", "value"}:
-        raise UsageError(_SHAPE)
-    if told["op"] not in OPS:
-        raise UsageError(f"there is no filter `{told['op'][:40]}`; there are {', '.join(OPS)}")
-    return Filter(told["column"], told["op"], told["value"])  # type: ignore[arg-type]  # just compared
+def _parse_filter_object(fields: Mapping[str, str]) -> ColumnFilter:
+    """Returns one filter of a request from its JSON object."""
+    if fields.keys() != {"column", "op", "value"}:
+        raise UsageError(_INVALID_FILTERS_MESSAGE)
+    if fields["op"] not in FILTER_OPERATORS:
+        raise UsageError(
+            f"there is no filter `{fields['op'][:40]}`; there are {', '.join(FILTER_OPERATORS)}"
+        )
+    return ColumnFilter(fields["column"], fields["op"], fields["value"])  # type: ignore[arg-type]  # just compared
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A view's table, and what the recording lacks for it."""
+class _ViewTable:
+    """A view's table, and texts on data that the view needs and the recording lacks."""
 
-    table: Prepared
+    table: PreparedTable
     lacks: tuple[str, ...]
 
 
-class Answers:
-    """Answers to questions about the traces of some sources, each made once and kept a while."""
+class PageDataAnswers:
+    """Answers HTTP requests about the served traces as JSON or CSV; results are cached."""
 
     def __init__(
-        self, sources: Sources, *, shows_source: bool = True, patience_s: float = _PATIENCE_S
+        self,
+        sources: TraceSources,
+        *,
+        shows_source: bool = True,
+        store_after_s: float = _MIN_COMPUTATION_TIME_TO_STORE_S,
     ) -> None:
         self.sources = sources
         self.shows_source = shows_source
-        self.patience_s = patience_s
-        self._kept = Kept()
-        self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
-        self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
-        self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
-        self._comparisons: Shelf[tuple[_Key, _Key, str], bytes] = Shelf(_COMPARISONS, len)
-        self._jobs = Jobs(sources, self._kept, lambda trace: self._trace(self._key(trace)))
+        self.store_after_s = store_after_s
+        self._store = AnswerStore()
+        self._traces: SharedCache[_TraceKey, Trace] = SharedCache(
+            _MAX_TRACE_CACHE_BYTES, _trace_memory_bytes
+        )
+        self._tables: SharedCache[_TableKey, _ViewTable] = SharedCache(
+            _MAX_TABLE_CACHE_BYTES, _view_table_memory_bytes
+        )
+        self._advice: SharedCache[_TraceKey, bytes] = SharedCache(_MAX_ADVICE_CACHE_BYTES, len)
+        self._comparisons: SharedCache[tuple[_TraceKey, _TraceKey, str], bytes] = SharedCache(
+            _MAX_COMPARISON_CACHE_BYTES, len
+        )
+        self._jobs = JobIndex(
+            sources, self._store, lambda trace: self._open_trace(self._id_and_fingerprint(trace))
+        )
 
-    def prepare_first(self) -> None:
-        """Open the trace that is shown first, and find its advice, before anybody asks."""
-        listed = self.sources.listed()
+    def prepare_first_trace(self) -> None:
+        """Opens the trace that the page shows first, and computes its advice before any request."""
+        listed = self.sources.listed_traces()
         if not listed:
             return
         try:
-            key = self._key(listed[0].id)
-            self._trace(key)
-            self._advice.get(key, lambda: self._advise(key))
+            key = self._id_and_fingerprint(listed[0].id)
+            self._open_trace(key)
+            self._advice.get(key, lambda: self._load_or_compute_advice(key))
         except SelftimeError as error:
-            _log.info("%s", error)  # told to the page, which asks for the same
+            _log.info("%s", error)  # the page's own request reports it
 
-    def traces(self) -> bytes:
-        listed = [one.to_dict() for one in self.sources.listed()]
-        return msgspec.json.encode({"traces": listed})
+    def traces_json(self) -> bytes:
+        """Returns the list of traces as JSON."""
+        return msgspec.json.encode({"traces": [o.to_dict() for o in self.sources.listed_traces()]})
 
-    def views(self) -> bytes:
-        return _views()
+    def views_json(self) -> bytes:
+        """Returns the descriptions of all views as JSON."""
+        return _all_views_as_json()
 
-    def page(self, view: str, words: Mapping[str, str]) -> bytes:
-        asked = question(view, words)
-        shown = self._shown(asked)
-        return shown.table.answer(
-            asked.query, view=asked.view.name, options=asked.options, lacks=shown.lacks
+    def view_page_json(self, view_name: str, parameters: Mapping[str, str]) -> bytes:
+        """Returns the requested rows of a view as JSON."""
+        request = parse_view_request(view_name, parameters)
+        answer = self._cached_view(request)
+        return answer.table.page_json(
+            request.query,
+            view=request.view.name,
+            options=request.options,
+            missing_data=answer.lacks,
         )
 
-    def csv(self, view: str, words: Mapping[str, str]) -> bytes:
-        """All rows that match, whatever window was asked for."""
-        asked = question(view, words)
-        shown = self._shown(asked).table
-        chosen = shown.table.select(shown.chosen(asked.query))
-        return tabular.as_csv(chosen[shown.matching(asked.query)]).encode()
+    def view_csv(self, view_name: str, parameters: Mapping[str, str]) -> bytes:
+        """Returns all rows of a view that match the request as CSV."""
+        request = parse_view_request(view_name, parameters)
+        answer = self._cached_view(request).table
+        chosen = answer.table.select(answer.selected_columns(request.query))
+        return tabular.as_csv(chosen[answer.matching_rows(request.query)]).encode()
 
-    def advice(self, words: Mapping[str, str]) -> bytes:
-        key = self._key(words.get(".trace", ""))
-        return self._advice.get(key, lambda: self._advise(key))
+    def advice_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns the advice on a trace as JSON."""
+        key = self._id_and_fingerprint(parameters.get(".trace", ""))
+        return self._advice.get(key, lambda: self._load_or_compute_advice(key))
 
-    def health(self, words: Mapping[str, str]) -> bytes:
-        """Whether a trace is fit for advice: known long before the advice is."""
-        shown = self._shown(question("health", words))
-        return msgspec.json.encode(health_told(health_of(shown.table.table)))
+    def health_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns as JSON a verdict on the quality of the trace's data, and its defects."""
+        shown = self._cached_view(parse_view_request("health", parameters))
+        return msgspec.json.encode(health_data(health_from_checks(shown.table.table)))
 
-    def compare(self, words: Mapping[str, str]) -> bytes:
-        """Another trace held against one, as `selftime compare` does."""
-        asked = metric(words)
-        if not words.get(".with"):
+    def comparison_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns the comparison of two traces as JSON, as `selftime compare` makes it."""
+        metric = parse_metric_parameter(parameters)
+        if not parameters.get(".with"):
             raise UsageError("`.with` is missing; name the trace to compare with by its id")
-        before, after = (self._key(words.get(side, "")) for side in (".trace", ".with"))
-        key = before, after, asked or ""
-        return self._comparisons.get(key, lambda: self._compare(before, after, asked))
+        before, after = (
+            self._id_and_fingerprint(parameters.get(side, "")) for side in (".trace", ".with")
+        )
+        key = before, after, metric or ""
+        return self._comparisons.get(key, lambda: self._load_or_compare(before, after, metric))
 
-    def job(self, words: Mapping[str, str]) -> bytes:
-        return msgspec.json.encode(told(self._jobs.of(words.get(".trace", "")).job))
+    def job_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns as JSON the job (the ranks of one run) that the requested trace belongs to."""
+        return msgspec.json.encode(
+            page_data_of_job(self._jobs.job_of_trace(parameters.get(".trace", "")).job)
+        )
 
-    def rule(self, name: str) -> bytes:
-        found = registry.find(name[:100])
-        return msgspec.json.encode({"text": f"# {found.name}\n\n{found.doc}"})
+    def rule_json(self, rule_name: str) -> bytes:
+        """Returns the documentation page of an advice rule as JSON."""
+        rule = rule_registry.find(rule_name[:100])
+        return msgspec.json.encode({"text": f"# {rule.name}\n\n{rule.doc}"})
 
-    def source(self, words: Mapping[str, str]) -> bytes:
-        first, rows = number(words, "from") or 1, number(words, "rows") or 1
-        found = None
+    def source_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns lines of a source file as JSON, only from files that the trace names."""
+        first, rows = (parse_count(parameters, "from") or 1, parse_count(parameters, "rows") or 1)
+        snippet = None
         if self.shows_source:
-            trace = self._trace(self._key(words.get(".trace", "")))
-            found = snippet(trace, words.get("file", ""), first, rows)
-        return msgspec.json.encode({"source": found})
+            trace = self._open_trace(self._id_and_fingerprint(parameters.get(".trace", "")))
+            snippet = source_snippet(trace, parameters.get("file", ""), first, rows)
+        return msgspec.json.encode({"source": snippet})
 
-    def _key(self, trace: str) -> _Key:
-        return trace, self.sources.mark(trace)
+    def _id_and_fingerprint(self, trace_id: str) -> _TraceKey:
+        """Returns (id, fingerprint of the content) of a trace: the key of the trace in caches."""
+        return trace_id, self.sources.fingerprint(trace_id)
 
-    def _trace(self, key: _Key) -> Trace:
+    def _open_trace(self, key: _TraceKey) -> Trace:
+        """Returns a trace from the cache; if it is not there, reads the trace's file."""
         return self._traces.get(key, lambda: self.sources.open(key[0]))
 
-    def _shown(self, asked: Question) -> _Shown:
-        """A view across ranks is asked of the whole job that the trace belongs to."""
-        key = self._key(asked.trace)
-        subject: Callable[[], Subject] = lambda: self._trace(key)  # noqa: E731 - one of two
-        if asked.view.across:
-            found = self._jobs.of(asked.trace)
-            key, subject = (found.key, found.mark), lambda: found.job.ranks
-        options = tuple(sorted(asked.options.items()))
+    def _cached_view(self, request: ViewRequest) -> _ViewTable:
+        """Returns a view's table from a cache; for views that compare ranks, of the whole job."""
+        key = self._id_and_fingerprint(request.trace)
+        subject: Callable[[], TraceJobOrRanks] = lambda: self._open_trace(key)  # noqa: E731 - one of two
+        if request.view.compares_ranks:
+            indexed_job = self._jobs.job_of_trace(request.trace)
+            key, subject = (indexed_job.key, indexed_job.mark), lambda: indexed_job.job.ranks
+        options = tuple(sorted(request.options.items()))
         return self._tables.get(
-            (key, asked.view.name, options),
-            lambda: self._show(subject, key[1], asked.view, asked.options),
+            (key, request.view.name, options),
+            lambda: self._load_or_compute_view(subject, key[1], request.view, request.options),
         )
 
-    def _show(
+    def _load_or_compute_view(
         self,
-        of: Callable[[], Subject],
-        mark: str,
+        get_subject: Callable[[], TraceJobOrRanks],
+        fingerprint: str,
         view: View[Any],
         options: Mapping[str, Any],
-    ) -> _Shown:
-        given = msgspec.json.encode(sorted(options.items())).decode()
-        question = ("view", mark, view.name, given)
-        known = self._kept.find(*question) if mark else None
-        shown = None if known is None else _unpacked(known, view)
-        if shown is not None:
-            return shown
-        subject = of()
-        begin = perf_counter()
+    ) -> _ViewTable:
+        """Returns a view's table from the disk cache; if it is missing, computes and stores it."""
+        options_json = msgspec.json.encode(sorted(options.items())).decode()
+        stored_key = ("view", fingerprint, view.name, options_json)
+        stored = self._store.find(*stored_key) if fingerprint else None
+        answer = None if stored is None else _decode_view_table(stored, view)
+        if answer is not None:
+            return answer
+        subject = get_subject()
+        started = perf_counter()
         table = view(subject, **options)
-        shown = _Shown(prepare(table, view.columns, sums=view.sums), tuple(view.lacks(subject)))
-        if mark and perf_counter() - begin >= self.patience_s:
-            self._kept.keep(_packed(shown), *question)
-        return shown
+        answer = _ViewTable(
+            prepare_table(table, view.columns, sums=view.sums), tuple(view.missing_data(subject))
+        )
+        is_storable = fingerprint and not (isinstance(subject, Trace) and subject.run.may_grow)
+        if is_storable and perf_counter() - started >= self.store_after_s:
+            self._store.store(_encode_view_table(answer), *stored_key)
+        return answer
 
-    def _advise(self, key: _Key) -> bytes:
-        question = ("advised", key[1], str(Path.cwd()))
-        known = self._kept.find(*question) if key[1] else None
-        if known is not None:
-            return known
-        trace = self._trace(key)
-        begin = perf_counter()
+    def _load_or_compute_advice(self, key: _TraceKey) -> bytes:
+        """Returns advice as JSON from the disk cache; if it is missing, computes and stores it."""
+        stored_key = ("advised", key[1], str(Path.cwd()))
+        stored = self._store.find(*stored_key) if key[1] else None
+        if stored is not None:
+            return stored
+        trace = self._open_trace(key)
+        started = perf_counter()
         advice = advise(trace)
-        answer = msgspec.json.encode(advised(advice))
-        if key[1] and perf_counter() - begin >= self.patience_s:
-            self._kept.keep(answer, *question, made_from=_read_by(trace, advice))
+        answer = msgspec.json.encode(advice_data(advice))
+        is_storable = key[1] and not trace.run.may_grow
+        if is_storable and perf_counter() - started >= self.store_after_s:
+            self._store.store(
+                answer, *stored_key, source_files=_source_files_of_advice(trace, advice)
+            )
         return answer
 
-    def _compare(self, before: _Key, after: _Key, metric: Metric | None) -> bytes:
-        question = ("compared", before[1], after[1], metric or "")
-        is_marked = bool(before[1] and after[1])
-        known = self._kept.find(*question) if is_marked else None
-        if known is not None:
-            return known
-        sides = self._trace(before), self._trace(after)
-        begin = perf_counter()
-        answer = compared(*sides, metric).answer()
-        if is_marked and perf_counter() - begin >= self.patience_s:
-            self._kept.keep(answer, *question)
+    def _load_or_compare(self, before: _TraceKey, after: _TraceKey, metric: Metric | None) -> bytes:
+        """Returns a comparison as JSON from the disk cache; if missing, computes and stores it."""
+        stored_key = ("compared", before[1], after[1], metric or "")
+        has_fingerprints = bool(before[1] and after[1])
+        stored = self._store.find(*stored_key) if has_fingerprints else None
+        if stored is not None:
+            return stored
+        traces = self._open_trace(before), self._open_trace(after)
+        started = perf_counter()
+        answer = prepare_comparison(*traces, metric).comparison_json()
+        is_storable = has_fingerprints and not any(trace.run.may_grow for trace in traces)
+        if is_storable and perf_counter() - started >= self.store_after_s:
+            self._store.store(answer, *stored_key)
         return answer
 
 
-def _trace_bytes(trace: Trace) -> int:
+def _trace_memory_bytes(trace: Trace) -> int:
+    """Returns the estimated size of a trace in memory, in bytes."""
     return sum(int(table.estimated_size()) for table in trace.tables().values())
 
 
-def _shown_bytes(shown: _Shown) -> int:
-    return int(shown.table.table.estimated_size() + shown.table.cells.estimated_size())
+def _view_table_memory_bytes(answer: _ViewTable) -> int:
+    """Returns the estimated size of a view's table in memory, in bytes."""
+    return int(answer.table.table.estimated_size() + answer.table.cells.estimated_size())
 
 
-def _read_by(trace: Trace, advice: Advice) -> set[Path]:
-    """The files of source that the advice may have read, whether they are there or not."""
-    named = trace.lines["file"].drop_nulls().unique().cast(pl.String).sort().head(_MOST_SOURCES)
-    found = {one.where.file for one in advice.findings if one.where.file is not None}
-    return {place.absolute() for file in {*named, *found} for place in places(trace, file)}
+def _source_files_of_advice(trace: Trace, advice: Advice) -> set[Path]:
+    """Returns the source files that the advice depends on, including files that do not exist."""
+    files_of_lines = (
+        trace.lines["file"]
+        .drop_nulls()
+        .unique()
+        .cast(pl.String)
+        .sort()
+        .head(_MAX_SOURCE_FILES_OF_STORED_ADVICE)
+    )
+    files_of_findings = {
+        finding.where.file for finding in advice.findings if finding.where.file is not None
+    }
+    return {
+        path.absolute()
+        for file in {*files_of_lines, *files_of_findings}
+        for path in candidate_source_paths(trace, file)
+    }
 
 
-def _packed(shown: _Shown) -> bytes:
+def _encode_view_table(answer: _ViewTable) -> bytes:
+    """Returns a view's table and missing data as bytes, to be stored on disk."""
     table = BytesIO()
-    shown.table.table.write_ipc(table, compression="zstd")
-    return msgspec.msgpack.encode((shown.lacks, table.getvalue()))
+    answer.table.table.write_ipc(table, compression="zstd")
+    return msgspec.msgpack.encode((answer.lacks, table.getvalue()))
 
 
-def _unpacked(body: bytes, view: View[Any]) -> _Shown | None:
-    """The table that was kept; None of one that is not what the view declares."""
+def _decode_view_table(encoded: bytes, view: View[Any]) -> _ViewTable | None:
+    """Returns a view's table from stored bytes; None if its columns are not those of the view."""
     try:
-        lacks, packed = msgspec.msgpack.decode(body, type=tuple[tuple[str, ...], bytes])
+        missing_data, packed = msgspec.msgpack.decode(encoded, type=tuple[tuple[str, ...], bytes])
         table = pl.read_ipc(BytesIO(packed))
     except (msgspec.DecodeError, pl.exceptions.PolarsError):
         return None
     if dict(table.schema) != {column.name: column.dtype for column in view.columns}:
         return None
-    return _Shown(prepare(table, view.columns, sums=view.sums), lacks)
+    return _ViewTable(prepare_table(table, view.columns, sums=view.sums), missing_data)
 
 
 @cache
-def _views() -> bytes:
-    return msgspec.json.encode({"views": [described(view) for view in VIEWS.values()]})
+def _all_views_as_json() -> bytes:
+    return msgspec.json.encode({"views": [view_description_data(view) for view in VIEWS.values()]})

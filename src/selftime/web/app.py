@@ -1,6 +1,6 @@
-"""The WSGI app: addresses, headers and compression; errors become one sentence.
+"""Answers the web page's HTTP requests as a WSGI app: routes, headers, compression, errors.
 
-All addresses are relative to where it is mounted, so that it works behind any prefix.
+All URLs are relative, so that the app works behind any prefix.
 """
 
 import logging
@@ -15,118 +15,131 @@ from werkzeug.wrappers import Request, Response
 
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
-from selftime.web.answers import Answers
-from selftime.web.sources import Sources
+from selftime.web.answers import PageDataAnswers
+from selftime.web.sources import TraceSources
 
-_POLICY: Final = (
+_CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"  # TensorBoard frames the page
 )
-_HEADERS: Final = {
-    "Content-Security-Policy": _POLICY,
+"""Content security policy of every response."""
+_HEADERS_OF_EVERY_RESPONSE: Final = {
+    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_LONGEST_QUERY: Final = 16_384
-_WORTH_PACKING: Final = 1024
-_GZIP: Final = 31  # zlib's window bits for a gzip header and footer
-_LEVEL: Final = 2
-_JSON: Final = "application/json"
-_CSV: Final = ".csv"
-_FROM_PAGE: Final = "Selftime-Page"
-"""A header of the page's own questions."""
-_FILES: Final = ("app.js", "app.css", "index.html")
+"""Security headers that every HTTP response has."""
+_MAX_QUERY_STRING_BYTES: Final = 16_384
+"""Largest size of a URL's query, in bytes."""
+_MIN_RESPONSE_BYTES_TO_COMPRESS: Final = 1024
+"""Smallest size in bytes of a response that is compressed."""
+_ZLIB_WBITS_FOR_GZIP_FORMAT: Final = 31  # zlib's window bits for a gzip header and footer
+_GZIP_COMPRESSION_LEVEL: Final = 2
+"""Level of isal's gzip compression of responses, from 0 to 3."""
+_JSON_MEDIA_TYPE: Final = "application/json"
+_URL_SUFFIX_OF_CSV_REQUESTS: Final = ".csv"
+_HEADER_OF_REQUESTS_FROM_PAGE: Final = "Selftime-Page"
+"""Name of the header in requests from the page's own code."""
+_NAMES_OF_SERVED_PAGE_FILES: Final = ("app.js", "app.css", "index.html")
+"""Names of the built page files that the server sends."""
 
 _log: Final = logging.getLogger(__name__)
 
 
-class App:
-    """The page and its data; mount it anywhere."""
+class PageApp:
+    """The WSGI app that serves the page and its data."""
 
-    def __init__(self, sources: Sources, *, shows_source: bool = True) -> None:
-        self.answers = Answers(sources, shows_source=shows_source)
+    def __init__(self, sources: TraceSources, *, shows_source: bool = True) -> None:
+        self.answers = PageDataAnswers(sources, shows_source=shows_source)
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         request = Request(environ)
-        response = _packed(request, self._respond(request))
-        for name, value in _HEADERS.items():
+        response = _compress_response(request, self._response_or_error_response(request))
+        for name, value in _HEADERS_OF_EVERY_RESPONSE.items():
             response.headers.setdefault(name, value)
         return response(environ, start_response)
 
-    def _respond(self, request: Request) -> Response:
+    def _response_or_error_response(self, request: Request) -> Response:
+        """Returns the response to a request; an error becomes a response with one sentence."""
         try:
-            return self._answer(request)
+            return self._route_request(request)
         except HTTPException as error:
             allow = {"Allow": "GET, HEAD"} if error.code == 405 else {}
-            return refused(error.code or 400, error.description or error.name, headers=allow)
+            return error_response(error.code or 400, error.description or error.name, headers=allow)
         except UsageError as error:
-            return refused(400, str(error))
+            return error_response(400, str(error))
         except SelftimeError as error:
             # A browser writes refusals to its console; the page reads and shows the sentence.
-            return refused(200 if _FROM_PAGE in request.headers else 422, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and told
+            return error_response(
+                200 if _HEADER_OF_REQUESTS_FROM_PAGE in request.headers else 422, str(error)
+            )
+        except Exception as error:  # noqa: BLE001 - any error is logged and reported
             _log.exception("%r failed", request.path)
-            return refused(
+            return error_response(
                 500,
-                f"this is a fault of selftime ({type(error).__name__}), not of yours; "
-                "the terminal that runs it tells more",
+                f"this is a fault of selftime ({type(error).__name__}); "
+                "the terminal that runs it shows more",
             )
 
-    def _answer(self, request: Request) -> Response:
+    def _route_request(self, request: Request) -> Response:
+        """Returns the page's file or the data at the request's path."""
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed(("GET", "HEAD"), "this server only answers GET")
-        if len(request.query_string) > _LONGEST_QUERY:
+        if len(request.query_string) > _MAX_QUERY_STRING_BYTES:
             raise RequestURITooLarge("the address is too long; ask with fewer words")
         if not request.environ.get("PATH_INFO"):
-            return _to_folder(request)
+            return _redirect_to_url_with_final_slash(request)
         path = request.path.removeprefix("/") or "index.html"
-        if path in _FILES:
-            return _file(request, path)
-        words = dict(request.args.items())
-        words.pop("token", None)
-        return self._data(path, words)
+        if path in _NAMES_OF_SERVED_PAGE_FILES:
+            return _page_file_response(request, path)
+        parameters = dict(request.args.items())
+        parameters.pop("token", None)
+        return self._data_response(path, parameters)
 
-    def _data(self, path: str, words: dict[str, str]) -> Response:
-        ask = self.answers
-        alone: Mapping[str, Callable[[], bytes]] = {
-            "api/traces": ask.traces,
-            "api/views": ask.views,
-            "api/advice": lambda: ask.advice(words),
-            "api/health": lambda: ask.health(words),
-            "api/compare": lambda: ask.compare(words),
-            "api/job": lambda: ask.job(words),
-            "api/source": lambda: ask.source(words),
+    def _data_response(self, path: str, parameters: dict[str, str]) -> Response:
+        """Returns the data at a path below `api/`: JSON, or a view as CSV."""
+        answers = self.answers
+        answer_by_path: Mapping[str, Callable[[], bytes]] = {
+            "api/traces": answers.traces_json,
+            "api/views": answers.views_json,
+            "api/advice": lambda: answers.advice_json(parameters),
+            "api/health": lambda: answers.health_json(parameters),
+            "api/compare": lambda: answers.comparison_json(parameters),
+            "api/job": lambda: answers.job_json(parameters),
+            "api/source": lambda: answers.source_json(parameters),
         }
-        if path in alone:
-            return _json(alone[path]())
+        if path in answer_by_path:
+            return _json_response(answer_by_path[path]())
         folder, _, name = path.rpartition("/")
         if folder == "api/rule":
-            return _json(ask.rule(name))
-        if folder == "api/view" and name.endswith(_CSV):
-            view = name.removesuffix(_CSV)
-            return _csv(ask.csv(view, words), view)
+            return _json_response(answers.rule_json(name))
+        if folder == "api/view" and name.endswith(_URL_SUFFIX_OF_CSV_REQUESTS):
+            view = name.removesuffix(_URL_SUFFIX_OF_CSV_REQUESTS)
+            return _csv_response(answers.view_csv(view, parameters), view)
         if folder == "api/view":
-            return _json(ask.page(name, words))
+            return _json_response(answers.view_page_json(name, parameters))
         raise NotFound("there is nothing at this address")
 
 
-def refused(status: int, sentence: str, *, headers: dict[str, str] | None = None) -> Response:
-    """An answer that says in one sentence why there is none."""
-    response = _json(msgspec.json.encode({"error": sentence}))
+def error_response(
+    status: int, sentence: str, *, headers: dict[str, str] | None = None
+) -> Response:
+    """Returns a response with an HTTP error status and JSON with one sentence for the user."""
+    response = _json_response(msgspec.json.encode({"error": sentence}))
     response.status_code = status
     response.headers.update(headers or {})
     return response
 
 
-def _json(content: bytes) -> Response:
-    return Response(content, mimetype=_JSON, headers={"Cache-Control": "no-store"})
+def _json_response(content: bytes) -> Response:
+    return Response(content, mimetype=_JSON_MEDIA_TYPE, headers={"Cache-Control": "no-store"})
 
 
-def _csv(content: bytes, view: str) -> Response:
+def _csv_response(content: bytes, view: str) -> Response:
     headers = {
         "Cache-Control": "no-store",
         "Content-Disposition": f'attachment; filename="{view}.csv"',
@@ -134,17 +147,18 @@ def _csv(content: bytes, view: str) -> Response:
     return Response(content, content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _file(request: Request, name: str) -> Response:
-    found = asset(name)
-    response = Response(found.content, content_type=found.media_type)
-    response.set_etag(found.tag, weak=True)  # the same for each compression
+def _page_file_response(request: Request, name: str) -> Response:
+    """Returns a file of the page as the response, or status 304 if the browser has cached it."""
+    file = asset(name)
+    response = Response(file.content, content_type=file.media_type)
+    response.set_etag(file.tag, weak=True)  # the same for compressed and plain responses
     response.headers["Cache-Control"] = "no-cache"
     response.make_conditional(request)
     return response
 
 
-def _to_folder(request: Request) -> Response:
-    """The same address with a slash at its end, told relative to it: prefixes may be hidden."""
+def _redirect_to_url_with_final_slash(request: Request) -> Response:
+    """Returns a redirect to the URL with a final slash, relative to the current URL."""
     name = request.root_path.rstrip("/").rpartition("/")[2]
     query = request.query_string.decode("ascii", "replace")
     response = redirect(f"{name}/{'?' + query if query else ''}", 302)
@@ -152,13 +166,15 @@ def _to_folder(request: Request) -> Response:
     return response
 
 
-def _packed(request: Request, response: Response) -> Response:
-    """The answer compressed, if it is worth it and the page can read it."""
+def _compress_response(request: Request, response: Response) -> Response:
+    """Returns the response, compressed if it is large enough and the browser supports it."""
     response.vary.add("Accept-Encoding")
     if not request.accept_encodings["gzip"] or response.status_code == 304:
         return response
     content = response.get_data()
-    if len(content) >= _WORTH_PACKING:
-        response.set_data(isal_zlib.compress(content, _LEVEL, _GZIP))
+    if len(content) >= _MIN_RESPONSE_BYTES_TO_COMPRESS:
+        response.set_data(
+            isal_zlib.compress(content, _GZIP_COMPRESSION_LEVEL, _ZLIB_WBITS_FOR_GZIP_FORMAT)
+        )
         response.headers["Content-Encoding"] = "gzip"
     return response

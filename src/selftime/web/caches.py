@@ -1,8 +1,8 @@
-"""Answers kept on disk beside the cache of tables, so that a page opens at once the next time.
+"""Caches computed values in memory, and responses to the web page on disk, for later requests.
 
-An answer is a file named by what it was made from: the trace's mark, the question, and the files of
-this program, so that no answer outlives the code that gave it. What is damaged, or was made from
-files that changed since, is no answer.
+On disk, a response is a file named by a hash of the trace's fingerprint, the request, and the state
+of selftime's own files, so that new code never uses old responses. Damaged responses, and those
+made from files that have changed, are ignored.
 """
 
 import os
@@ -20,64 +20,77 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from selftime._version import __version__
-from selftime.advice.registry import GROUP
-from selftime.ingest.cache import Cache, is_private, make_private, write_atomically
+from selftime.advice.rule_registry import RULE_ENTRY_POINT_GROUP
+from selftime.ingest.trace_cache import (
+    TraceCache,
+    is_private_folder,
+    make_private_folder,
+    write_atomically,
+)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_FOLDER: Final = "answers-1"
-"""Its number is raised with each change of the layout."""
-_LIMIT: Final = 256 << 20
-"""Bytes of answers that are kept; the longest unused go first."""
-_LARGEST: Final = 8 << 20
-"""Bytes of an answer; a larger one would push out too many."""
-_SUM: Final = sha256().digest_size
-_State = tuple[str, int, int]
-"""A file, its time and its size; -1 if it is not there."""
+_STORED_ANSWERS_FOLDER_NAME: Final = "answers-1"
+"""Name of the folder of stored responses; its number changes with the file layout."""
+_MAX_TOTAL_BYTES_OF_STORED_ANSWERS: Final = 256 << 20
+"""Largest total size of stored responses in bytes; the least recently used are deleted."""
+_MAX_BYTES_OF_ONE_STORED_ANSWER: Final = 8 << 20
+"""Largest size of a response that is stored, in bytes."""
+_CHECKSUM_LENGTH_BYTES: Final = sha256().digest_size
+"""Number of bytes of the checksum before a stored response."""
+_FileModificationState = tuple[str, int, int]
+"""Path, modification time in ns and size in bytes of a file; -1 if it does not exist."""
 
 
-class Shelf(Generic[K, V]):
-    """Values by key. Who asks for one that another is making waits for it."""
+class SharedCache(Generic[K, V]):
+    """A thread-safe LRU cache of limited size in bytes; only one thread computes each value."""
 
-    def __init__(self, limit: int, weigh: Callable[[V], int]) -> None:
-        self.limit = limit
-        self.weigh = weigh
+    def __init__(self, max_weight: int, weight_of: Callable[[V], int]) -> None:
+        self.max_weight = max_weight
+        self.weight_of = weight_of
         self._lock = Lock()
         self._values: OrderedDict[K, Future[V]] = OrderedDict()
         self._weights: dict[K, int] = {}
 
-    def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of `key`, made now if it is not here; an error is told and not kept."""
+    def get(self, key: K, compute: Callable[[], V]) -> V:
+        """Returns the value of `key`, computed if it is missing; exceptions are not cached."""
         with self._lock:
-            known = self._values.get(key)
-            if known is not None:
+            cached = self._values.get(key)
+            if cached is not None:
                 self._values.move_to_end(key)
             else:
                 value = self._values[key] = Future()
-        return known.result() if known is not None else self._make(key, value, make)
+        return (
+            cached.result()
+            if cached is not None
+            else self._compute_value_and_wake_waiting_threads(key, value, compute)
+        )
 
-    def _make(self, key: K, value: "Future[V]", make: Callable[[], V]) -> V:
+    def _compute_value_and_wake_waiting_threads(
+        self, key: K, pending: "Future[V]", compute: Callable[[], V]
+    ) -> V:
+        """Computes and caches a missing value; gives it to all threads that wait for it."""
         try:
-            made = make()
+            result = compute()
         except BaseException as error:
             with self._lock:
                 del self._values[key]
-            value.set_exception(error)
+            pending.set_exception(error)
             raise
-        value.set_result(made)
+        pending.set_result(result)
         with self._lock:
-            self._weights[key] = self.weigh(made)
-            self._trim(key)
-        return made
+            self._weights[key] = self.weight_of(result)
+            self._remove_least_recently_used(key)
+        return result
 
-    def _trim(self, newest: K) -> None:
-        """Let the longest unused go; never the newest, however heavy, nor one in the making."""
+    def _remove_least_recently_used(self, newest_key: K) -> None:
+        """Removes the least recently used values; never the newest, nor one being computed."""
         total = sum(self._weights.values())
         for key in list(self._values):
-            if total <= self.limit:
+            if total <= self.max_weight:
                 return
-            if key in self._weights and key != newest:
+            if key in self._weights and key != newest_key:
                 del self._values[key]
                 total -= self._weights.pop(key)
 
@@ -85,77 +98,84 @@ class Shelf(Generic[K, V]):
         return len(self._values)
 
 
-class _Entry(msgspec.Struct, array_like=True):
-    """What a file holds."""
+class _StoredAnswer(msgspec.Struct, array_like=True):
+    """A response stored on disk, with the modification state of source files that it depends on."""
 
-    made_from: list[_State]
+    made_from: list[_FileModificationState]
     body: bytes
 
 
-class Kept:
-    """The user's kept answers; every failure to read or write one is a miss, never an error."""
+class AnswerStore:
+    """A disk cache of responses; an unreadable file counts as missing and raises no error."""
 
     def __init__(self) -> None:
-        self.folder = Cache().entries.parent / _FOLDER
+        self.folder = TraceCache().entries.parent / _STORED_ANSWERS_FOLDER_NAME
 
-    def find(self, *question: str) -> bytes | None:
-        """The answer to a question, if it is here, sound, and still true."""
-        path = self._path(question)
-        if not is_private(self.folder):
+    def find(self, *request: str) -> bytes | None:
+        """Returns the stored response to a request; None if it is missing, damaged or outdated."""
+        path = self._path_of_stored_answer(request)
+        if not is_private_folder(self.folder):
             return None
         try:
             content = path.read_bytes()
-            if sha256(content[_SUM:]).digest() != content[:_SUM]:
-                raise ValueError("the answer does not agree with its checksum")  # noqa: TRY301 - a miss like the others
-            entry = msgspec.msgpack.decode(content[_SUM:], type=_Entry)
+            if (
+                sha256(content[_CHECKSUM_LENGTH_BYTES:]).digest()
+                != content[:_CHECKSUM_LENGTH_BYTES]
+            ):
+                raise ValueError("the answer does not agree with its checksum")  # noqa: TRY301 - handled as a miss
+            stored = msgspec.msgpack.decode(content[_CHECKSUM_LENGTH_BYTES:], type=_StoredAnswer)
         except (OSError, ValueError, msgspec.DecodeError):
             return None
-        if any(stamp_of(Path(state[0])) != state for state in entry.made_from):
+        if any(file_modification_state(Path(state[0])) != state for state in stored.made_from):
             return None
         with suppress(OSError):
             os.utime(path)
-        return entry.body
+        return stored.body
 
-    def keep(self, body: bytes, *question: str, made_from: Iterable[Path] = ()) -> None:
-        """Keep an answer, and of which files besides the trace it is true."""
-        if len(body) > _LARGEST:
+    def store(self, response: bytes, *request: str, source_files: Iterable[Path] = ()) -> None:
+        """Stores a response on disk; it is valid until one of `source_files` changes."""
+        if len(response) > _MAX_BYTES_OF_ONE_STORED_ANSWER:
             return
-        entry = msgspec.msgpack.encode(_Entry([stamp_of(path) for path in made_from], body))
+        entry = msgspec.msgpack.encode(
+            _StoredAnswer([file_modification_state(path) for path in source_files], response)
+        )
         with suppress(OSError):
-            make_private(self.folder)
-            write_atomically(self._path(question), sha256(entry).digest() + entry)
-            self._prune()
+            make_private_folder(self.folder)
+            write_atomically(self._path_of_stored_answer(request), sha256(entry).digest() + entry)
+            self._delete_least_recently_used()
 
-    def _path(self, question: tuple[str, ...]) -> Path:
-        told = msgspec.json.encode([_program(), *question])
-        return self.folder / sha256(told).hexdigest()
+    def _path_of_stored_answer(self, request: tuple[str, ...]) -> Path:
+        """Returns the path of the file that stores the response to a request."""
+        key = msgspec.json.encode([_hash_of_code_and_rules(), *request])
+        return self.folder / sha256(key).hexdigest()
 
-    def _prune(self) -> None:
-        found = [(path, path.stat()) for path in self.folder.iterdir()]
+    def _delete_least_recently_used(self) -> None:
+        """Deletes the least recently used responses until the total size is within the limit."""
+        files = [(path, path.stat()) for path in self.folder.iterdir()]
         total = 0
-        for path, state in sorted(found, key=lambda one: one[1].st_mtime, reverse=True):
-            total += state.st_size
-            if total > _LIMIT:
+        for path, status in sorted(files, key=lambda entry: entry[1].st_mtime, reverse=True):
+            total += status.st_size
+            if total > _MAX_TOTAL_BYTES_OF_STORED_ANSWERS:
                 path.unlink(missing_ok=True)
 
 
-def stamp_of(path: Path) -> _State:
-    """What changes when a file is written."""
+def file_modification_state(path: Path) -> _FileModificationState:
+    """Returns (path, modification time in ns, size in bytes) of a file; -1 for a missing file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return str(path), -1, -1
-    return str(path), found.st_mtime_ns, found.st_size
+    return str(path), status.st_mtime_ns, status.st_size
 
 
 @cache
-def _program() -> str:
-    """What changes with the code that gives answers: ours, and rules of other packages."""
+def _hash_of_code_and_rules() -> str:
+    """Returns a hash that changes with the code of selftime and of rules in other packages."""
     package = Path(__file__).parents[1]
     files = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".json"))
-    others: list[Any] = [
+    rule_packages: list[Any] = [
         (entry.name, entry.value, "" if entry.dist is None else entry.dist.version)
-        for entry in entry_points(group=GROUP)
+        for entry in entry_points(group=RULE_ENTRY_POINT_GROUP)
     ]
-    told = [__version__, [stamp_of(path) for path in files], sorted(others)]
-    return sha256(msgspec.json.encode(told)).hexdigest()
+    parts = [__version__, [file_modification_state(path) for path in files], sorted(rule_packages)]
+    return sha256(msgspec.json.encode(parts)).hexdigest()

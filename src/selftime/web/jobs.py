@@ -1,4 +1,4 @@
-"""The job that a trace belongs to; what each of its traces tells of it is kept."""
+"""Finds the job (traces of all ranks of a run) that a trace belongs to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -11,162 +11,201 @@ import polars as pl
 
 from selftime.analysis.ranks.rank_summary import RankSummary
 from selftime.errors import SelftimeError, UnreadableTrace, UsageError
-from selftime.ingest.ranks import Identity
-from selftime.reports.page_data.jobs import Job, Told, alone, is_of_several, related, told_by
-from selftime.reports.page_data.listing import Listed
-from selftime.scale.engine import LostFile
-from selftime.scale.local import Local
+from selftime.ingest.job_ranks import TraceIdentity
+from selftime.reports.page_data.jobs import (
+    PageJob,
+    TraceSummary,
+    is_from_multi_process_job,
+    page_job_of_one_trace,
+    page_job_of_traces,
+    summarize_trace,
+)
+from selftime.reports.page_data.listing import ListedTrace
+from selftime.scale.engine import FileLostByReader
+from selftime.scale.local import LocalProcessEngine
 from selftime.trace import Trace
-from selftime.web.caches import Kept, Shelf
-from selftime.web.sources import Sources, read
+from selftime.web.caches import AnswerStore, SharedCache
+from selftime.web.sources import TraceSources, read_trace
 
-_ROOM: Final = 256 << 20
-"""Bytes of what the traces of jobs tell."""
+_MAX_JOB_CACHE_BYTES: Final = 256 << 20
+"""Largest size of the cache of jobs, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A job."""
+class IndexedJob:
+    """A job (the traces of one run), with the key and fingerprint under which it is cached."""
 
     key: str
-    """Of this job and no other, nor of the same with another trace."""
+    """Key of the job in caches; it changes if a trace is added, removed or changed."""
     mark: str
-    """What changes when one of its traces does; empty if nothing tells that."""
-    job: Job
+    """Text that changes with the content of the job's traces; empty if it cannot be computed."""
+    job: PageJob
     ids: frozenset[str]
-    """Its traces that count."""
+    """Ids of the traces in the job; duplicates and older recordings of a rank are left out."""
 
 
-class Jobs:
-    """The jobs of some sources' traces, each put together once and kept a while."""
+class JobIndex:
+    """Finds the job of each served trace; computes every job once, and caches it."""
 
-    def __init__(self, sources: Sources, kept: Kept, opened: Callable[[str], Trace]) -> None:
+    def __init__(
+        self, sources: TraceSources, store: AnswerStore, open_trace: Callable[[str], Trace]
+    ) -> None:
         self._sources = sources
-        self._kept = kept
-        self._opened = opened
-        self._jobs: Shelf[str, Marked] = Shelf(_ROOM, _weight)
-        self._several: dict[tuple[str, str], bool] = {}
+        self._store = store
+        self._open_trace = open_trace
+        self._jobs: SharedCache[str, IndexedJob] = SharedCache(
+            _MAX_JOB_CACHE_BYTES, _job_memory_bytes
+        )
+        self._is_multi_process: dict[tuple[str, str], bool] = {}
 
-    def of(self, trace: str) -> Marked:
-        """The job of a trace: all traces of its folder that are of ranks, or it alone.
+    def job_of_trace(self, trace_id: str) -> IndexedJob:
+        """Returns the job of a trace: all ranks in its folder, or the trace alone.
 
         Raises:
             UsageError: There is no trace of that id.
-            UnreadableTrace: The trace itself cannot be read; others are told as refused.
+            UnreadableTrace: The trace itself cannot be read; other unreadable traces are listed.
         """
-        own = self._sources.mark(trace)
-        listed = {one.id: one for one in self._sources.listed()}
-        if trace not in listed:
-            raise UsageError(f"there is no trace `{trace[:40]}` here; load the page again")
-        beside = [one for one in listed.values() if one.job == listed[trace].job]
-        if len(beside) == 1 or not self._is_of_several(listed[trace], own):
-            return self._alone(listed[trace], own)
-        marks = {one.id: self._mark(one.id) for one in beside}
-        key = _digest([listed[trace].job, *sorted(marks.items())])
-        mark = key if all(marks.values()) else ""
-        found = self._jobs.get(key, lambda: _marked(key, mark, self._read(beside)))
-        return found if trace in found.ids else self._alone(listed[trace], own)
-
-    def _alone(self, listed: Listed, mark: str) -> Marked:
-        key = _digest([listed.id, mark])
-        return self._jobs.get(
-            key, lambda: _marked(key, mark, alone(listed, self._told(listed.id, self._opened)))
+        fingerprint = self._sources.fingerprint(trace_id)
+        listed = {entry.id: entry for entry in self._sources.listed_traces()}
+        if trace_id not in listed:
+            raise UsageError(f"there is no trace `{trace_id[:40]}` here; load the page again")
+        same_folder = [entry for entry in listed.values() if entry.job == listed[trace_id].job]
+        if len(same_folder) == 1 or not self._is_from_multi_process_job(
+            listed[trace_id], fingerprint
+        ):
+            return self._job_of_one_trace(listed[trace_id], fingerprint)
+        fingerprints = {entry.id: self._fingerprint_or_error(entry.id) for entry in same_folder}
+        key = _hash_of_json([listed[trace_id].job, *sorted(fingerprints.items())])
+        job_fingerprint = key if all(fingerprints.values()) else ""
+        indexed_job = self._jobs.get(
+            key,
+            lambda: _make_indexed_job(key, job_fingerprint, self._read_job_of_traces(same_folder)),
+        )
+        return (
+            indexed_job
+            if trace_id in indexed_job.ids
+            else self._job_of_one_trace(listed[trace_id], fingerprint)
         )
 
-    def _is_of_several(self, listed: Listed, mark: str) -> bool:
-        known = self._several.get((listed.id, mark))
-        if known is None:
-            known = is_of_several(listed, self._told(listed.id, self._opened).identity)
-            self._several[listed.id, mark] = known
-        return known
+    def _job_of_one_trace(self, listed: ListedTrace, fingerprint: str) -> IndexedJob:
+        """Returns a job that consists of one trace."""
+        key = _hash_of_json([listed.id, fingerprint])
+        return self._jobs.get(
+            key,
+            lambda: _make_indexed_job(
+                key,
+                fingerprint,
+                page_job_of_one_trace(listed, self._trace_summary(listed.id, self._open_trace)),
+            ),
+        )
 
-    def _mark(self, trace: str) -> str:
+    def _is_from_multi_process_job(self, listed: ListedTrace, fingerprint: str) -> bool:
+        """Returns whether the trace is one of a job of several processes; the result is cached."""
+        is_multi_process = self._is_multi_process.get((listed.id, fingerprint))
+        if is_multi_process is None:
+            is_multi_process = is_from_multi_process_job(
+                listed, self._trace_summary(listed.id, self._open_trace).identity
+            )
+            self._is_multi_process[listed.id, fingerprint] = is_multi_process
+        return is_multi_process
+
+    def _fingerprint_or_error(self, trace_id: str) -> str:
+        """Returns the fingerprint of a trace's content, or a sentence why it cannot be read."""
         try:
-            return self._sources.mark(trace)
+            return self._sources.fingerprint(trace_id)
         except UnreadableTrace as error:
             return str(error)
 
-    def _read(self, beside: list[Listed]) -> Job:
-        every = self._all_told(beside)
-        found: dict[str, tuple[Listed, Told]] = {}
-        refused: dict[str, str] = {}
-        for one in beside:
-            path = f"{one.run}/{one.name}".lstrip("/")
-            if path in found or path in refused:  # of another folder that is called the same
-                path = f"{one.id}/{path}"
-            told = every[one.id]
-            if isinstance(told, str):
-                refused[path] = told
-            elif is_of_several(one, told.identity):
-                found[path] = (one, told)
-        return related(found, refused)
+    def _read_job_of_traces(self, listed_traces: list[ListedTrace]) -> PageJob:
+        """Returns the job of several traces, whose summaries are read or taken from the disk."""
+        summaries_or_errors = self._trace_summaries_or_errors(listed_traces)
+        summaries: dict[str, tuple[ListedTrace, TraceSummary]] = {}
+        errors: dict[str, str] = {}
+        for entry in listed_traces:
+            path = f"{entry.run}/{entry.name}".lstrip("/")
+            if path in summaries or path in errors:  # from another folder of the same name
+                path = f"{entry.id}/{path}"
+            summary = summaries_or_errors[entry.id]
+            if isinstance(summary, str):
+                errors[path] = summary
+            elif is_from_multi_process_job(entry, summary.identity):
+                summaries[path] = (entry, summary)
+        return page_job_of_traces(summaries, errors)
 
-    def _all_told(self, beside: list[Listed]) -> dict[str, Told | str]:
-        """What each tells, or why it cannot be read: as kept, else read side by side."""
-        every: dict[str, Told | str] = {}
-        unread: dict[str, str] = {}
-        for one in beside:
-            known: Told | str | None
+    def _trace_summaries_or_errors(
+        self, listed_traces: list[ListedTrace]
+    ) -> dict[str, TraceSummary | str]:
+        """Returns by trace id each trace's summary, or a sentence why it cannot be read."""
+        by_id: dict[str, TraceSummary | str] = {}
+        id_by_path: dict[str, str] = {}
+        for entry in listed_traces:
+            stored: TraceSummary | str | None
             try:
-                known = self._known(one.id)
+                stored = self._stored_trace_summary(entry.id)
             except SelftimeError as error:
-                known = str(error)
-            if known is None:
-                unread[self._sources.place(one.id)] = one.id
+                stored = str(error)
+            if stored is None:
+                id_by_path[self._sources.path_of(entry.id)] = entry.id
             else:
-                every[one.id] = known
-        for place, told in Local().map(_told_at, list(unread)):
-            every[unread[place]] = told.why if isinstance(told, LostFile) else told
-            if isinstance(told, Told):
-                self._keep(unread[place], told)
-        return every
+                by_id[entry.id] = stored
+        for path, result in LocalProcessEngine().map(_trace_summary_or_error, list(id_by_path)):
+            by_id[id_by_path[path]] = result.why if isinstance(result, FileLostByReader) else result
+            if isinstance(result, TraceSummary):
+                self._store_trace_summary(id_by_path[path], result)
+        return by_id
 
-    def _told(self, trace: str, opened: Callable[[str], Trace]) -> Told:
-        """What a trace tells of its job: as it was kept, else of the trace itself."""
-        told = self._known(trace)
-        if told is None:
-            told = told_by(opened(trace))
-            self._keep(trace, told)
-        return told
+    def _trace_summary(self, trace_id: str, open_trace: Callable[[str], Trace]) -> TraceSummary:
+        """Returns a trace's summary from the disk cache; if missing, computes and stores it."""
+        summary = self._stored_trace_summary(trace_id)
+        if summary is None:
+            summary = summarize_trace(open_trace(trace_id))
+            self._store_trace_summary(trace_id, summary)
+        return summary
 
-    def _known(self, trace: str) -> Told | None:
-        mark = self._sources.mark(trace)
-        body = self._kept.find("told", mark) if mark else None
-        return None if body is None else unpacked(body)
+    def _stored_trace_summary(self, trace_id: str) -> TraceSummary | None:
+        """Returns a trace's summary from the disk cache; None if it is missing."""
+        fingerprint = self._sources.fingerprint(trace_id)
+        encoded = self._store.find("told", fingerprint) if fingerprint else None
+        return None if encoded is None else decode_trace_summary(encoded)
 
-    def _keep(self, trace: str, told: Told) -> None:
-        if mark := self._sources.mark(trace):
-            self._kept.keep(packed(told), "told", mark)
+    def _store_trace_summary(self, trace_id: str, summary: TraceSummary) -> None:
+        """Stores the summary of a trace on disk, if its fingerprint is known."""
+        if fingerprint := self._sources.fingerprint(trace_id):
+            self._store.store(encode_trace_summary(summary), "told", fingerprint)
 
 
-def _told_at(place: str) -> Told | str:
-    """What the trace at a place tells, or why it cannot be read."""
+def _trace_summary_or_error(path: str) -> TraceSummary | str:
+    """Returns the summary of the trace at a path, or a sentence why it cannot be read."""
     try:
-        return told_by(read(place))
+        return summarize_trace(read_trace(path))
     except SelftimeError as error:
         return str(error)
 
 
-def packed(told: Told) -> bytes:
-    """What a trace tells as bytes: tables as Arrow, the rest as MessagePack."""
-    body = {one.name: _plain(getattr(told.part, one.name)) for one in fields(RankSummary)}
-    return msgspec.msgpack.encode((told.identity, body))
+def encode_trace_summary(summary: TraceSummary) -> bytes:
+    """Returns a trace's summary as bytes: tables as Arrow, the rest as MessagePack."""
+    encoded_fields = {
+        field.name: _encode_table_or_keep_value(getattr(summary.part, field.name))
+        for field in fields(RankSummary)
+    }
+    return msgspec.msgpack.encode((summary.identity, encoded_fields))
 
 
-def unpacked(body: bytes) -> Told | None:
-    """What was packed; None of what is not."""
+def decode_trace_summary(encoded: bytes) -> TraceSummary | None:
+    """Returns a trace's summary from bytes; None if they cannot be decoded."""
     try:
-        identity, part = msgspec.msgpack.decode(body, type=tuple[Identity, dict[str, Any]])
+        identity, part = msgspec.msgpack.decode(encoded, type=tuple[TraceIdentity, dict[str, Any]])
         read: dict[str, Any] = {
             name: pl.read_ipc(BytesIO(value)) if isinstance(value, bytes) else value
             for name, value in part.items()
         }
-        return Told(identity, RankSummary(**read))
+        return TraceSummary(identity, RankSummary(**read))
     except (msgspec.DecodeError, pl.exceptions.PolarsError, TypeError):
         return None
 
 
-def _plain(value: Any) -> Any:
+def _encode_table_or_keep_value(value: Any) -> Any:
+    """Returns a table as the bytes of an Arrow file; any other value unchanged."""
     if not isinstance(value, pl.DataFrame):
         return value
     table = BytesIO()
@@ -174,17 +213,22 @@ def _plain(value: Any) -> Any:
     return table.getvalue()
 
 
-def _marked(key: str, mark: str, job: Job) -> Marked:
-    counting = (job.ids[path] for paths in job.of_key().values() for path in paths)
-    return Marked(key, mark, job, frozenset(counting))
+def _make_indexed_job(key: str, fingerprint: str, job: PageJob) -> IndexedJob:
+    """Returns a job with its key, fingerprint and the ids of its traces."""
+    trace_ids = (job.ids[path] for paths in job.paths_by_key().values() for path in paths)
+    return IndexedJob(key, fingerprint, job, frozenset(trace_ids))
 
 
-def _weight(marked: Marked) -> int:
+def _job_memory_bytes(indexed_job: IndexedJob) -> int:
+    """Returns the estimated size of a job's tables in memory, in bytes."""
     tables = (
-        getattr(p, f.name) for p in marked.job.ranks.parts.values() for f in fields(RankSummary)
+        getattr(summary, field.name)
+        for summary in indexed_job.job.ranks.parts.values()
+        for field in fields(RankSummary)
     )
-    return sum(int(one.estimated_size()) for one in tables if isinstance(one, pl.DataFrame))
+    return sum(int(table.estimated_size()) for table in tables if isinstance(table, pl.DataFrame))
 
 
-def _digest(told: Any) -> str:
-    return sha256(msgspec.json.encode(told)).hexdigest()
+def _hash_of_json(value: Any) -> str:
+    """Returns the SHA-256 hash of a value's JSON text, in hexadecimal."""
+    return sha256(msgspec.json.encode(value)).hexdigest()

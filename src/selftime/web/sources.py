@@ -1,4 +1,4 @@
-"""Which traces there are to show, and how one is opened."""
+"""Finds and opens the traces that the web page shows: given files, or those in folders."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -8,181 +8,200 @@ from time import monotonic
 from typing import Final, Protocol
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.cache import file_stamp
 from selftime.ingest.load import load
-from selftime.ingest.paths import TraceFiles, trace_files
-from selftime.ingest.text.sniff import looks_like_trace
-from selftime.reports.page_data.listing import SUFFIXES, Listed, identified
+from selftime.ingest.text.format_detection import looks_like_trace
+from selftime.ingest.trace_cache import file_stamp
+from selftime.ingest.trace_paths import TraceFiles, ledgers_without_trace, trace_files
+from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES, ListedTrace, listed_trace
 from selftime.trace import Trace
 
-__all__ = ["Files", "Listed", "Sources", "identified", "read"]
+__all__ = ["ListedTrace", "TraceSources", "TracesAtPaths", "listed_trace", "read_trace"]
 
-_RECORDED: Final = tuple(f".pt.trace{suffix}" for suffix in SUFFIXES)
-"""How names end that PyTorch's own handler and `selftime run` write."""
-_TOGETHER_S: Final = 60.0
-"""Recordings of one job end within this of each other."""
-_FRESH_S: Final = 5.0
-"""An address is not asked again within this: one page asks many questions."""
+_TRACE_HANDLER_FILE_SUFFIXES: Final = tuple(f".pt.trace{suffix}" for suffix in TRACE_FILE_SUFFIXES)
+"""File name suffixes of traces that PyTorch's trace handler and `selftime run` write."""
+_MAX_GAP_BETWEEN_ENDS_OF_ONE_JOB_S: Final = 60.0
+"""Largest time in s between modification times of trace files that count as written together."""
+_MAX_AGE_OF_REUSED_FILE_LIST_S: Final = 5.0
+"""Time in s for which a list of the files at a URL or glob pattern is reused."""
 
 
-class Sources(Protocol):
-    """Where the traces come from: files that a command names, a folder that TensorBoard watches.
+class TraceSources(Protocol):
+    """The traces that the page shows: files given to a command, or files in a watched folder.
 
-    Questions come from several threads at once.
+    Methods are called from several threads at once.
     """
 
-    def listed(self) -> list[Listed]:
-        """The traces that there are now, in the order in which they are offered."""
+    def listed_traces(self) -> list[ListedTrace]:
+        """Returns the traces that now exist, in the order of the page's list."""
 
-    def mark(self, trace: str) -> str:
-        """What changes when the trace's content does; empty if nothing tells, so nothing is kept.
-
-        Raises:
-            UsageError: There is no trace of that id.
-        """
-
-    def place(self, trace: str) -> str:
-        """Its path or address.
+    def fingerprint(self, trace_id: str) -> str:
+        """Returns a text that changes with the trace's content; empty if it cannot be known.
 
         Raises:
             UsageError: There is no trace of that id.
         """
 
-    def open(self, trace: str) -> Trace:
-        """The trace itself, read anew at each call."""
+    def path_of(self, trace_id: str) -> str:
+        """Returns the path or URL of a trace by its id.
+
+        Raises:
+            UsageError: There is no trace of that id.
+        """
+
+    def open(self, trace_id: str) -> Trace:
+        """Reads a trace by its id, and returns it."""
 
 
-class Files:
-    """The traces at some paths: files, folders with traces at any depth, patterns, addresses."""
+class TracesAtPaths:
+    """The traces at some paths: files, folders with traces at any depth, glob patterns, URLs."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._given = tuple(paths)
-        self._places: dict[str, str] = {}
-        self._glanced: dict[str, bool] = {}
-        self._matched: dict[str, tuple[float, TraceFiles]] = {}
-        for given in self._given:
-            if not (_means_several(given) or Path(given).exists()):
+        self._paths = tuple(paths)
+        self._path_by_id: dict[str, str] = {}
+        self._is_trace_by_stamp: dict[str, bool] = {}
+        self._matches: dict[str, tuple[float, TraceFiles]] = {}
+        for path in self._paths:
+            if not (_is_pattern_or_url(path) or Path(path).exists()):
                 raise UnreadableTrace(
-                    f"`{given}` cannot be read: there is no such file or folder; give a trace or "
+                    f"`{path}` cannot be read: there is no such file or folder; give a trace or "
                     "a folder of them"
                 )
-        if not self.listed():
-            named = ", ".join(f"`{given}`" for given in self._given) or "nothing"
-            raise UnreadableTrace(f"{named} holds no trace; record one with `selftime run`")
+        if not self.listed_traces():
+            quoted_paths = ", ".join(f"`{path}`" for path in self._paths) or "nothing"
+            raise UnreadableTrace(f"{quoted_paths} holds no trace; record one with `selftime run`")
 
-    def listed(self) -> list[Listed]:
-        """The traces that are there now; in a folder those of the newest recording first."""
-        found: dict[str, tuple[str, Listed]] = {}
-        for given in self._given:
-            for place, run in self._at(given):
-                listed = identified(place, run=run)
-                found.setdefault(listed.id, (place, listed))
-        self._places = {known: place for known, (place, _) in found.items()}
-        return [listed for _, listed in found.values()]
+    def listed_traces(self) -> list[ListedTrace]:
+        """Returns the traces that now exist; in a folder, the newest recording first."""
+        traces_by_id: dict[str, tuple[str, ListedTrace]] = {}
+        for path in self._paths:
+            for trace_path, run in self._traces_and_runs_at_path(path):
+                listed = listed_trace(trace_path, run=run)
+                traces_by_id.setdefault(listed.id, (trace_path, listed))
+        self._path_by_id = {
+            trace_id: trace_path for trace_id, (trace_path, _) in traces_by_id.items()
+        }
+        return [listed for _, listed in traces_by_id.values()]
 
-    def mark(self, trace: str) -> str:
-        place = self.place(trace)
-        if "://" in place:
+    def fingerprint(self, trace_id: str) -> str:
+        path = self.path_of(trace_id)
+        if "://" in path:
             return ""
         try:
-            return file_stamp(Path(place))
+            return file_stamp(Path(path))
         except OSError as error:
-            raise UnreadableTrace(f"`{place}` cannot be read: {error.strerror}") from error
+            raise UnreadableTrace(f"`{path}` cannot be read: {error.strerror}") from error
 
-    def open(self, trace: str) -> Trace:
-        return read(self.place(trace))
+    def open(self, trace_id: str) -> Trace:
+        return read_trace(self.path_of(trace_id))
 
-    def place(self, trace: str) -> str:
-        if trace not in self._places:
-            self.listed()
-        if trace not in self._places:
-            raise UsageError(f"there is no trace `{trace[:40]}` here; load the page again")
-        return self._places[trace]
+    def path_of(self, trace_id: str) -> str:
+        if trace_id not in self._path_by_id:
+            self.listed_traces()
+        if trace_id not in self._path_by_id:
+            raise UsageError(f"there is no trace `{trace_id[:40]}` here; load the page again")
+        return self._path_by_id[trace_id]
 
-    def _at(self, given: str) -> Iterable[tuple[str, str]]:
-        """The traces at a given path, each with the run that it belongs to."""
-        root = Path(given)
+    def _traces_and_runs_at_path(self, path: str) -> Iterable[tuple[str, str]]:
+        """Yields (path of a trace, name of the run it belongs to) for each trace at a path."""
+        root = Path(path)
         if root.is_dir():
-            found = [path for path in _files(root) if self._is_trace(path)]
-            return [(str(path), _run(path, root)) for path in _newest_first(found)]
-        if root.exists() or not _means_several(given):
-            return [(given, "")]
-        matched = self._matching(given)
-        if not matched.is_collection:
-            return [(given, "")]
-        return [(place, _below(place, matched.root)) for place in matched.files]
+            named = list(_files_named_like_traces(root))
+            trace_files = [
+                file
+                for file in named
+                if not file.name.endswith(LEDGER_SUFFIX) and self._is_trace(file)
+            ]
+            trace_files += ledgers_without_trace(named, trace_files)
+            return [
+                (str(file), _run_name_of_file(file, root))
+                for file in _sort_newest_recordings_first(trace_files)
+            ]
+        if root.exists() or not _is_pattern_or_url(path):
+            return [(path, "")]
+        matches = self._matching_files(path)
+        if not matches.is_collection:
+            return [(path, "")]
+        return [(match, _run_name_of_url(match, matches.root)) for match in matches.files]
 
-    def _matching(self, given: str) -> TraceFiles:
-        """The files of a pattern or at an address."""
-        asked, found = self._matched.get(given, (-_FRESH_S, None))
-        if found is None or monotonic() - asked > _FRESH_S:
-            found = trace_files(given)
-            self._matched[given] = monotonic(), found
-        return found
+    def _matching_files(self, pattern_or_url: str) -> TraceFiles:
+        """Returns the files that match a glob pattern, or are below a URL."""
+        listed_at, files = self._matches.get(
+            pattern_or_url, (-_MAX_AGE_OF_REUSED_FILE_LIST_S, None)
+        )
+        if files is None or monotonic() - listed_at > _MAX_AGE_OF_REUSED_FILE_LIST_S:
+            files = trace_files(pattern_or_url)
+            self._matches[pattern_or_url] = monotonic(), files
+        return files
 
     def _is_trace(self, path: Path) -> bool:
-        """Whether to offer a file of a folder; one that was recorded even if it is damaged."""
-        if path.name.endswith(_RECORDED):
+        """Returns whether a file in a folder is a trace, by its name or by its content."""
+        if path.name.endswith(_TRACE_HANDLER_FILE_SUFFIXES):
             return True
         try:
-            known = file_stamp(path)
+            stamp = file_stamp(path)
         except OSError:
             return False
-        if known not in self._glanced:
-            self._glanced[known] = looks_like_trace(path)
-        return self._glanced[known]
+        if stamp not in self._is_trace_by_stamp:
+            self._is_trace_by_stamp[stamp] = looks_like_trace(path)
+        return self._is_trace_by_stamp[stamp]
 
 
-def read(place: str) -> Trace:
-    """The one trace at a place."""
-    found = load(place)
-    if not isinstance(found, Trace):
-        raise UnreadableTrace(f"`{place}` is a folder now; load the page again")
-    return found
+def read_trace(path: str) -> Trace:
+    """Returns the only trace at a path or URL."""
+    loaded = load(path)
+    if not isinstance(loaded, Trace):
+        raise UnreadableTrace(f"`{path}` is a folder now; load the page again")
+    return loaded
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """Files of a folder that may be traces, by their names; hidden folders hold none."""
+def _files_named_like_traces(root: Path) -> Iterator[Path]:
+    """Yields the files below a folder that are ledgers, or may be traces, by their name.
+
+    Hidden folders are left out.
+    """
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
-            if name.endswith(SUFFIXES) and path.is_file():
+            if name.endswith((*TRACE_FILE_SUFFIXES, LEDGER_SUFFIX)) and path.is_file():
                 yield path
 
 
-def _newest_first(paths: Iterable[Path]) -> list[Path]:
-    """Recordings from the newest; those that ended together, as a job's ranks do, by name."""
-    timed = sorted(((_time(path), path) for path in paths), reverse=True)
+def _sort_newest_recordings_first(paths: Iterable[Path]) -> list[Path]:
+    """Sorts trace files from newest to oldest; files of about the same time are sorted by name."""
+    times_and_paths = sorted(((_modification_time_s(path), path) for path in paths), reverse=True)
     ordered: list[Path] = []
-    together: list[Path] = []
-    last = 0.0
-    for time, path in timed:
-        if together and last - time > _TOGETHER_S:
-            ordered += sorted(together)
-            together = []
-        together.append(path)
-        last = time
-    return ordered + sorted(together)
+    same_recording: list[Path] = []
+    previous_time = 0.0
+    for time, path in times_and_paths:
+        if same_recording and previous_time - time > _MAX_GAP_BETWEEN_ENDS_OF_ONE_JOB_S:
+            ordered += sorted(same_recording)
+            same_recording = []
+        same_recording.append(path)
+        previous_time = time
+    return ordered + sorted(same_recording)
 
 
-def _time(path: Path) -> float:
+def _modification_time_s(path: Path) -> float:
+    """Returns the modification time of a file in s; 0 if it cannot be read."""
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _means_several(given: str) -> bool:
-    return "://" in given or has_magic(given)
+def _is_pattern_or_url(path: str) -> bool:
+    return "://" in path or has_magic(path)
 
 
-def _run(path: Path, root: Path) -> str:
-    inside = path.parent.relative_to(root).as_posix()
-    return root.absolute().name if inside == "." else inside
+def _run_name_of_file(path: Path, root: Path) -> str:
+    """Returns a run's name: the trace's folder relative to `root`, or the name of `root`."""
+    subfolder = path.parent.relative_to(root).as_posix()
+    return root.absolute().name if subfolder == "." else subfolder
 
 
-def _below(place: str, root: str) -> str:
-    """The folder of a file below that of an address or pattern; if it is that, its name."""
-    inside, above = PurePosixPath(place).parent, PurePosixPath(root)
-    return above.name if inside == above else inside.relative_to(above).as_posix()
+def _run_name_of_url(path: str, root: str) -> str:
+    """Returns a run's name: the trace's folder relative to the URL or pattern's root."""
+    folder, root_path = PurePosixPath(path).parent, PurePosixPath(root)
+    return root_path.name if folder == root_path else folder.relative_to(root_path).as_posix()

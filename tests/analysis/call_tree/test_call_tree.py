@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from selftime import intervals
 from selftime.analysis.call_tree.call_tree import CallTree, call_tree
 from selftime.analysis.call_tree.self_times import self_times
-from selftime.nesting import NONE
+from selftime.nesting import NO_SLICE
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -26,7 +26,9 @@ def drawn(trace: Trace, *, frames: bool = True) -> list[tuple[str, str | None, i
     found = call_tree(trace, frames=frames)
     text = trace.slices["name"].cast(pl.String).to_list()
     rows = zip(found.id.tolist(), found.parent.tolist(), found.self_time.tolist(), strict=True)
-    parents = [None if above == NONE else text[found.id[above]] for above in found.parent.tolist()]
+    parents = [
+        None if above == NO_SLICE else text[found.id[above]] for above in found.parent.tolist()
+    ]
     return sorted(
         (text[own], parent, time // COLUMN)
         for (own, _, time), parent in zip(rows, parents, strict=True)

@@ -4,10 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.analysis.call_tree.forest import levels
-from selftime.analysis.call_tree.name_tree import fold
-from selftime.analysis.call_tree.self_times import subtree
-from selftime.nesting import NONE, nearest
+from selftime.analysis.call_tree.name_tree import fold_slices_by_name
+from selftime.analysis.call_tree.parent_array_forests import nodes_by_level, subtree_totals
+from selftime.nesting import NO_SLICE, nearest_ancestor
 
 FORESTS = st.lists(st.integers(0, 1 << 20), max_size=80).map(
     lambda draws: np.array([draw % (at + 1) - 1 for at, draw in enumerate(draws)], np.int64)
@@ -18,7 +17,7 @@ FORESTS = st.lists(st.integers(0, 1 << 20), max_size=80).map(
 def around(parent: np.ndarray, at: int) -> list[int]:
     """A place and all that are around it, from the inside."""
     found = []
-    while at != NONE:
+    while at != NO_SLICE:
         found.append(at)
         at = int(parent[at])
     return found
@@ -26,7 +25,7 @@ def around(parent: np.ndarray, at: int) -> list[int]:
 
 @given(FORESTS)
 def test_levels_are_by_the_distance_from_the_roots(parent: np.ndarray) -> None:
-    found = {int(at): depth for depth, level in enumerate(levels(parent)) for at in level}
+    found = {int(at): depth for depth, level in enumerate(nodes_by_level(parent)) for at in level}
     assert found == {at: len(around(parent, at)) - 1 for at in range(parent.size)}
 
 
@@ -35,15 +34,15 @@ def test_the_nearest_is_the_first_that_is_wanted_on_the_way_up(
     parent: np.ndarray, seed: int
 ) -> None:
     wanted = np.random.default_rng(seed).random(parent.size) < 0.2
-    where = np.append(np.arange(parent.size), NONE)
-    expected = [next((up for up in around(parent, at) if wanted[up]), NONE) for at in where]
-    assert nearest(parent, wanted, where).tolist() == expected
+    where = np.append(np.arange(parent.size), NO_SLICE)
+    expected = [next((up for up in around(parent, at) if wanted[up]), NO_SLICE) for at in where]
+    assert nearest_ancestor(parent, wanted, where).tolist() == expected
 
 
 def test_the_nearest_is_found_up_a_tower() -> None:
     parent = np.arange(-1, 999)
     wanted = np.arange(1000) == 3
-    assert nearest(parent, wanted, np.array([999, 2, 3])).tolist() == [3, NONE, 3]
+    assert nearest_ancestor(parent, wanted, np.array([999, 2, 3])).tolist() == [3, NO_SLICE, 3]
 
 
 @given(FORESTS, st.integers(0, 1 << 30))
@@ -52,7 +51,7 @@ def test_totals_hold_what_is_within(parent: np.ndarray, seed: int) -> None:
     expected = np.zeros(parent.size, np.int64)
     for at in range(parent.size):
         expected[around(parent, at)] += own[at]
-    assert subtree(parent, own).tolist() == expected.tolist()
+    assert subtree_totals(parent, own).tolist() == expected.tolist()
 
 
 @given(FORESTS, st.integers(0, 1 << 30), st.sampled_from([3, 1 << 40]))
@@ -61,7 +60,7 @@ def test_equal_ways_fold_to_one_node_in_order_of_codes(
 ) -> None:
     code = np.random.default_rng(seed).choice([0, 1, codes], parent.size)
     own = np.arange(parent.size)
-    tree = fold(parent, code, own, np.ones(parent.size, np.int64))
+    tree = fold_slices_by_name(parent, code, own, np.ones(parent.size, np.int64))
     ways = [tuple(int(code[up]) for up in reversed(around(parent, at))) for at in own.tolist()]
     expected: dict[tuple[int, ...], list[int]] = {}
     for at, way in enumerate(ways):

@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from selftime.analysis.device.work import device_durations, device_work, recorded_work
+from selftime.analysis.device.device_work import (
+    device_work,
+    device_work_as_recorded,
+    slice_durations_without_impossible,
+)
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.health import health
@@ -64,10 +68,10 @@ def test_collectives_are_told_by_arguments_and_by_names() -> None:
 
 def test_what_cannot_have_lasted_so_long_ends_with_what_had_to_wait_for_it() -> None:
     trace = stretched(sketch(DRAWING), 10_000, 1)
-    assert recorded_work(trace)["duration"].max() == 100_000 * US
+    assert device_work_as_recorded(trace)["duration"].max() == 100_000 * US
     work = device_work(trace)
     assert work["duration"].to_list() == [10 * US, 20 * US, 10 * US, 10 * US, 10 * US, 10 * US]
-    assert device_durations(trace).max() == trace.slices["duration"][0]
+    assert slice_durations_without_impossible(trace).max() == trace.slices["duration"][0]
 
 
 def test_every_view_has_the_mended_duration_and_health_tells() -> None:
@@ -84,11 +88,11 @@ def test_every_view_has_the_mended_duration_and_health_tells() -> None:
 def test_legal_overlap_stays_as_it_is() -> None:
     trace = sketch("gpu 7 | kkkk\ngpu 7 |  kk\ngpu 7 |   kkkk")
     assert device_work(trace)["duration"].to_list() == [40 * US, 20 * US, 40 * US]
-    assert device_durations(trace) is trace.slices["duration"] or (
-        device_durations(trace).to_list() == trace.slices["duration"].to_list()
+    assert slice_durations_without_impossible(trace) is trace.slices["duration"] or (
+        slice_durations_without_impossible(trace).to_list() == trace.slices["duration"].to_list()
     )
 
 
 def test_nothing() -> None:
     assert device_work(Trace()).is_empty()
-    assert device_durations(Trace()).is_empty()
+    assert slice_durations_without_impossible(Trace()).is_empty()

@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given
 from tests.analysis.graph.drawn import traces
 
-from selftime.analysis.graph.collective_arrivals import ARRIVALS, TAILS, WORK, arrivals, tails
-from selftime.analysis.graph.critical_path import critical_paths
-from selftime.analysis.ranks.collectives import collectives
-from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.analysis.steps.step_boundaries import window
+from selftime.analysis.graph.collective_arrivals import (
+    COLLECTIVE_ARRIVALS_SCHEMA,
+    OWN_WORK_KINDS,
+    STEP_TAILS_SCHEMA,
+    work_after_collectives,
+    work_before_collectives,
+)
+from selftime.analysis.graph.critical_path import critical_path_segments
+from selftime.analysis.ranks.collectives import collectives_of_trace
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.analysis.steps.step_boundaries import recording_window
 from selftime.ingest.load import load
 from selftime.testing import sketch
-from selftime.testing.jobs import Cause, Delay, simulate
+from selftime.testing.simulated_jobs import DelayCause, RankDelay, simulate_job
 from selftime.trace import Trace
 
 COLUMN = 10_000
@@ -27,17 +33,17 @@ LATE = 8_000_000
 
 def spent(found: pl.DataFrame) -> list[dict[str, int]]:
     """Time by kind, in columns of a drawing, where there is any."""
-    rows = found.select(WORK).iter_rows(named=True)
+    rows = found.select(OWN_WORK_KINDS).iter_rows(named=True)
     return [{kind: time // COLUMN for kind, time in row.items() if time} for row in rows]
 
 
 def test_a_trace_without_collectives() -> None:
     for trace in (Trace(), sketch("cpu 1 | aa")):
-        found = arrivals(trace)
+        found = work_before_collectives(trace)
         assert found.is_empty()
-        assert dict(found.schema) == ARRIVALS
-    assert dict(tails(Trace()).schema) == TAILS
-    assert tails(sketch("cpu 1 | aa"))["before"].to_list() == [None]
+        assert dict(found.schema) == COLLECTIVE_ARRIVALS_SCHEMA
+    assert dict(work_after_collectives(Trace()).schema) == STEP_TAILS_SCHEMA
+    assert work_after_collectives(sketch("cpu 1 | aa"))["before"].to_list() == [None]
 
 
 DRAWN = """
@@ -57,8 +63,8 @@ DRAWN = """
 
 def test_each_comes_from_the_one_before_or_from_the_begin() -> None:
     trace = sketch(DRAWN)
-    found = arrivals(trace)
-    assert collectives(trace)["start"].to_list() == [50_000, 90_000, 170_000]
+    found = work_before_collectives(trace)
+    assert collectives_of_trace(trace)["start"].to_list() == [50_000, 90_000, 170_000]
     assert found["before"].to_list() == [None, 0, None]
     assert found["work"].to_list() == [50_000, 0, 170_000]
     assert spent(found) == [
@@ -70,7 +76,7 @@ def test_each_comes_from_the_one_before_or_from_the_begin() -> None:
 
 def test_the_longest_segment_of_a_kind_is_told() -> None:
     trace = sketch(DRAWN)
-    found = arrivals(trace)
+    found = work_before_collectives(trace)
     names = trace.slices["name"].cast(pl.String)
     assert names[found["compute_slice"][0]] == "k"
     assert names[found["compute_slice"][2]] == "m"
@@ -80,29 +86,32 @@ def test_the_longest_segment_of_a_kind_is_told() -> None:
 
 
 def test_the_end_of_a_step_comes_from_its_last_collective() -> None:
-    found = tails(sketch(DRAWN))
+    found = work_after_collectives(sketch(DRAWN))
     assert found["step"].to_list() == [1]
     assert found["before"].to_list() == [None]  # the host waited for nothing
     held = DRAWN.replace("call 1 |  kn o      m  p", "call 1 |  kn o      m  p yyyyyy")
-    waited = tails(sketch(held + "y = cudaStreamSynchronize\n"))
+    waited = work_after_collectives(sketch(held + "y = cudaStreamSynchronize\n"))
     assert waited["before"].to_list() == [2]
     assert spent(waited) == [{"copy": 1, "host": 5}]
 
 
 def left_after(every: pl.DataFrame, found: pl.DataFrame, trace: Trace) -> pl.Series:
     """The begins of the collectives before, or that of the recording."""
-    return every["start"].gather(found["before"]).fill_null(window(trace)[0])
+    return every["start"].gather(found["before"]).fill_null(recording_window(trace)[0])
 
 
 @given(traces())
 def test_work_is_the_time_since_the_one_before(trace: Trace) -> None:
-    found, every = arrivals(trace), collectives(trace)
-    end = every["end"].gather(found["before"]).fill_null(window(trace)[0])
+    found, every = work_before_collectives(trace), collectives_of_trace(trace)
+    end = every["end"].gather(found["before"]).fill_null(recording_window(trace)[0])
     start = every["start"]
     assert (found["work"] >= (start - end).clip(0)).all()
     assert (found["work"] <= start - left_after(every, found, trace)).all()
-    assert found["work"].to_list() == found.select(pl.sum_horizontal(WORK)).to_series().to_list()
-    assert (found.select(WORK).to_numpy() >= 0).all()
+    assert (
+        found["work"].to_list()
+        == found.select(pl.sum_horizontal(OWN_WORK_KINDS)).to_series().to_list()
+    )
+    assert (found.select(OWN_WORK_KINDS).to_numpy() >= 0).all()
     rows = found["before"].fill_null(0).to_numpy()
     known = found["before"].is_not_null().to_numpy()
     assert (every["start"].to_numpy()[rows[known]] <= start.to_numpy()[known]).all()
@@ -111,7 +120,11 @@ def test_work_is_the_time_since_the_one_before(trace: Trace) -> None:
 @given(traces())
 def test_tails_are_the_ends_of_paths(trace: Trace) -> None:
     """As far back as the step goes, what the path has after the last collective is the tail."""
-    found, steps, path = tails(trace), assessed_steps(trace), critical_paths(trace)
+    found, steps, path = (
+        work_after_collectives(trace),
+        steps_with_counted_flags(trace),
+        critical_path_segments(trace),
+    )
     assert found["done"].to_list() == steps["done"].to_list()
     for begin, tail in zip(steps["begin"], found.iter_rows(named=True), strict=True):
         own = path.filter((pl.col("start") >= begin) & (pl.col("end") <= tail["done"]))
@@ -119,19 +132,19 @@ def test_tails_are_the_ends_of_paths(trace: Trace) -> None:
         if tail["before"] is None or not exchanged.height:
             continue
         after = own.filter(pl.col("start") >= exchanged["end"].max())
-        sums = dict.fromkeys(WORK, 0)
+        sums = dict.fromkeys(OWN_WORK_KINDS, 0)
         sums |= dict(
             after.group_by(pl.col("kind").cast(pl.String))
             .agg((pl.col("end") - pl.col("start")).sum())
             .iter_rows()
         )
-        assert sums == {kind: tail[kind] for kind in WORK}
+        assert sums == {kind: tail[kind] for kind in OWN_WORK_KINDS}
 
 
 @cache
-def job(cause: Cause) -> tuple[Trace, ...]:
+def job(cause: DelayCause) -> tuple[Trace, ...]:
     """Ranks of a job whose clocks are right and whose rank 2 is late by that cause."""
-    ran = simulate(ranks=RANKS, steps=5, late=Delay(2, LATE, cause), clocks=False)
+    ran = simulate_job(ranks=RANKS, steps=5, late=RankDelay(2, LATE, cause), clocks=False)
     found = []
     with TemporaryDirectory() as folder:
         for text in ran.traces.values():
@@ -145,8 +158,8 @@ def job(cause: Cause) -> tuple[Trace, ...]:
 
 def replayed(traces: tuple[Trace, ...], late: dict[int, np.ndarray]) -> np.ndarray:
     """When each collective ends on all ranks, if its arrivals took so much less; in ns."""
-    told = [arrivals(trace) for trace in traces]
-    every = [collectives(trace) for trace in traces]
+    told = [work_before_collectives(trace) for trace in traces]
+    every = [collectives_of_trace(trace) for trace in traces]
     origin = [trace.origin or 0 for trace in traces]
     first = min(origin)
     ends: list[int] = []
@@ -154,7 +167,7 @@ def replayed(traces: tuple[Trace, ...], late: dict[int, np.ndarray]) -> np.ndarr
         start = []
         for rank, rows in enumerate(told):
             row = rows.row(k, named=True)
-            begin = origin[rank] - first + window(traces[rank])[0]
+            begin = origin[rank] - first + recording_window(traces[rank])[0]
             before = begin if row["before"] is None else ends[row["before"]]
             start.append(before + row["work"] - int(late.get(rank, np.zeros(k + 1, int))[k]))
         transfer = min((own["end"] - own["start"])[k] for own in every)
@@ -163,17 +176,17 @@ def replayed(traces: tuple[Trace, ...], late: dict[int, np.ndarray]) -> np.ndarr
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "gc", "host"])
-def test_a_simulated_job_ends_when_its_arrivals_say(cause: Cause) -> None:
+def test_a_simulated_job_ends_when_its_arrivals_say(cause: DelayCause) -> None:
     ranks = job(cause)
     first = min(trace.origin or 0 for trace in ranks)
-    ends = collectives(ranks[0])["end"].to_numpy() + (ranks[0].origin or 0) - first
+    ends = collectives_of_trace(ranks[0])["end"].to_numpy() + (ranks[0].origin or 0) - first
     assert replayed(ranks, {}) == pytest.approx(ends, abs=1_000)
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "gc", "host"])
-def test_the_job_is_as_much_faster_without_what_made_a_rank_late(cause: Cause) -> None:
+def test_the_job_is_as_much_faster_without_what_made_a_rank_late(cause: DelayCause) -> None:
     ranks = job(cause)
-    late = np.where(arrivals(ranks[2])[cause].to_numpy() > 0.9 * LATE, LATE, 0)
+    late = np.where(work_before_collectives(ranks[2])[cause].to_numpy() > 0.9 * LATE, LATE, 0)
     saved = replayed(ranks, {})[-1] - replayed(ranks, {2: late})[-1]
     assert saved == pytest.approx(5 * LATE, rel=0.05)
 
@@ -183,8 +196,8 @@ def test_the_exchanges_of_a_real_rank(real: object) -> None:
     """Its collectives fill the step: each comes from one before, but for the first."""
     assert callable(real)
     trace = real("mi300-2025-resnet-ddp-recompute")
-    found, every = arrivals(trace), collectives(trace)
+    found, every = work_before_collectives(trace), collectives_of_trace(trace)
     assert found["before"].null_count() == 1
     end = every["end"].gather(found["before"])
     assert found["work"][1:].to_list() == (every["start"] - end)[1:].to_list()
-    assert tails(trace)["before"].to_list() == [8, 12, 16]
+    assert work_after_collectives(trace)["before"].to_list() == [8, 12, 16]

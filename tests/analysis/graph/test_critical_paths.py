@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from tests.analysis.graph.drawn import traces
 
-from selftime.analysis.graph.critical_path import PATH_SEGMENTS, critical_paths
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.graph.critical_path import PATH_SEGMENTS_SCHEMA, critical_path_segments
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -18,16 +18,16 @@ Path = list[tuple[str, str | None, int, int, str]]
 
 def path(drawing: str, step: int | None = None) -> Path:
     """Kind, name, begin and end in columns, and link of the segments of a step, or the first."""
-    found = critical_paths(sketch(drawing))
+    found = critical_path_segments(sketch(drawing))
     found = found.filter(pl.col("step") == (found["step"].first() if step is None else step))
     rows = found.select("kind", pl.col("name").cast(pl.String), "start", "end", "link").rows()
     return [(kind, name, a // COLUMN, b // COLUMN, link) for kind, name, a, b, link in rows]
 
 
 def test_a_trace_without_anything() -> None:
-    found = critical_paths(Trace())
+    found = critical_path_segments(Trace())
     assert found.is_empty()
-    assert dict(found.schema) == PATH_SEGMENTS
+    assert dict(found.schema) == PATH_SEGMENTS_SCHEMA
 
 
 def test_a_host_that_waits_for_nothing_is_the_path() -> None:
@@ -273,7 +273,7 @@ def test_a_recorded_event_tells_which_work_was_waited_for() -> None:
         recorded_by=pl.lit(named["cudaEventRecord"], pl.Int64),
     )
     found = (
-        critical_paths(replace(trace, sync_args=sync))
+        critical_path_segments(replace(trace, sync_args=sync))
         .select(pl.col("name").cast(pl.String), "kind", "link")
         .rows()
     )
@@ -367,7 +367,9 @@ def test_a_launch_whose_end_is_unknown_leaves_no_hole() -> None:
     slices = trace.slices.with_columns(
         duration=unended.then(None).otherwise(pl.col("duration")).cast(pl.Int64)
     )
-    found = critical_paths(replace(trace, slices=slices)).select("kind", "start", "end").rows()
+    found = (
+        critical_path_segments(replace(trace, slices=slices)).select("kind", "start", "end").rows()
+    )
     assert [(kind, a // COLUMN, b // COLUMN) for kind, a, b in found] == [
         ("host", 0, 1),
         ("host", 1, 4),
@@ -378,8 +380,8 @@ def test_a_launch_whose_end_is_unknown_leaves_no_hole() -> None:
 
 @given(traces())
 def test_segments_fill_each_step_without_gap_or_overlap(trace: Trace) -> None:
-    steps = assessed_steps(trace).filter(pl.col("done") > pl.col("begin"))
-    found = critical_paths(trace)
+    steps = steps_with_counted_flags(trace).filter(pl.col("done") > pl.col("begin"))
+    found = critical_path_segments(trace)
     assert (found["end"] > found["start"]).all()
     own = found.with_columns(
         at=pl.lit(steps["begin"]).search_sorted(pl.col("start"), side="right") - 1
@@ -393,7 +395,9 @@ def test_segments_fill_each_step_without_gap_or_overlap(trace: Trace) -> None:
 
 @given(traces())
 def test_a_segment_of_device_work_lies_within_it(trace: Trace) -> None:
-    found = critical_paths(trace).filter(pl.col("kind").is_in(["compute", "communication", "copy"]))
+    found = critical_path_segments(trace).filter(
+        pl.col("kind").is_in(["compute", "communication", "copy"])
+    )
     slices = trace.slices[found["slice"].to_list()]
     assert (found["start"] >= slices["start"]).all()
     assert (found["end"] <= slices["start"] + slices["duration"]).all()
@@ -402,5 +406,5 @@ def test_a_segment_of_device_work_lies_within_it(trace: Trace) -> None:
 @given(traces())
 def test_a_program_without_a_device_has_only_segments_of_its_host(trace: Trace) -> None:
     if not trace.device_args.height:
-        kinds = set(critical_paths(trace)["kind"].to_list())
+        kinds = set(critical_path_segments(trace)["kind"].to_list())
         assert kinds <= {"host", "data", "gc", "communication"}

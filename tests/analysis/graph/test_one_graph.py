@@ -9,17 +9,19 @@ from hypothesis import given
 from tests.analysis.graph.drawn import traces
 
 from selftime.advice import advise
-from selftime.advice.replay import Cut, Replay, Scale, Unwait, replay_of
-from selftime.advice.replay.simulate import costs_of, simulate
-from selftime.analysis.graph.binding_edges import edges_into_nodes, edges_into_step_ends
-from selftime.analysis.graph.building import dependency_graph
-from selftime.analysis.graph.critical_path import critical_paths
-from selftime.analysis.graph.graph import ALL, DependencyGraph
-from selftime.analysis.graph.nodes import nodes_of
-from selftime.analysis.graph.segment_kinds import LINK
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.advice.replay import CutHostTime, RemoveWaits, Replay, ScaleDeviceWork, replay_of
+from selftime.advice.replay.graph_simulation import recorded_costs, simulate
+from selftime.analysis.graph.binding_edges import (
+    dependency_edges_into_nodes,
+    dependency_edges_into_step_ends,
+)
+from selftime.analysis.graph.building import critical_path_nodes, dependency_graph
+from selftime.analysis.graph.critical_path import critical_path_segments
+from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
+from selftime.analysis.graph.path_segment_kinds import CODE_OF_SEGMENT_LINK
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.intervals import intersect, length, union
-from selftime.nesting import NONE
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 Edge = tuple[str, int, str, int]
@@ -29,7 +31,7 @@ Edge = tuple[str, int, str, int]
 def identical(trace: Trace) -> None:
     """The graph gives back every recorded time, and when each step was done."""
     graph = dependency_graph(trace)
-    outcome = simulate(graph, costs_of(graph))
+    outcome = simulate(graph, recorded_costs(graph))
     assert outcome.call_end.tolist() == graph.calls.end.tolist()
     assert outcome.work_end.tolist() == graph.work.end.tolist()
 
@@ -47,12 +49,12 @@ def edges_of(graph: DependencyGraph) -> set[Edge]:
                 found.add(("work", latest[stream], "work", j))
             if stream not in latest or work.end[j] >= work.end[latest[stream]]:
                 latest[stream] = j
-        if calls.waits_call[k] != NONE:
+        if calls.waits_call[k] != NO_SLICE:
             found.add(("call", int(calls.waits_call[k]), "call", k))
-        if calls.waits_for[k] != NONE:
+        if calls.waits_for[k] != NO_SLICE:
             found.add(("work", int(calls.waits_for[k]), "call", k))
         asked = int(calls.waits_stream[k])
-        of_streams = [asked] if asked >= 0 else latest if asked == ALL else []
+        of_streams = [asked] if asked >= 0 else latest if asked == CODE_OF_ALL_STREAMS else []
         found |= {("work", latest[s], "call", k) for s in of_streams if s in latest}
     waits = zip(graph.waits.needs.tolist(), graph.waits.work.tolist(), strict=True)
     return found | {("work", needs, "work", waiting) for needs, waiting in waits}
@@ -66,13 +68,13 @@ def edges_of_paths(trace: Trace) -> set[Edge]:
     for j, (link, source) in enumerate(
         zip(bindings.link.tolist(), bindings.source.tolist(), strict=True)
     ):
-        if link == LINK["launch"]:
+        if link == CODE_OF_SEGMENT_LINK["launch"]:
             found.add(("call", int(bindings.call[j]), "work", j))
-        elif source != NONE:
+        elif source != NO_SLICE:
             found.add(("work", source, "work", j))
-    held = np.flatnonzero(graph.calls.held_by != NONE)
+    held = np.flatnonzero(graph.calls.held_by != NO_SLICE)
     found |= {("work", int(graph.calls.held_by[k]), "call", int(k)) for k in held}
-    met = np.flatnonzero(graph.calls.waits_call != NONE)
+    met = np.flatnonzero(graph.calls.waits_call != NO_SLICE)
     return found | {("call", int(graph.calls.waits_call[k]), "call", int(k)) for k in met}
 
 
@@ -81,31 +83,33 @@ def none_is_later(trace: Trace) -> None:
 
     Drawings may have work that begins before what it comes after on its stream.
     """
-    graph, edges = dependency_graph(trace), edges_into_nodes(trace)
+    graph, edges = dependency_graph(trace), dependency_edges_into_nodes(trace)
     calls, work, bindings = graph.calls, graph.work, graph.bindings
     for kind, source, target, at in edges_of(graph):
         if (kind, target) == ("call", "work"):
             launched = min(int(calls.start[source]), int(work.start[at]))
-            assert bindings.call[at] == NONE or launched <= edges.cause[at]
+            assert bindings.call[at] == NO_SLICE or launched <= edges.cause[at]
         elif (kind, target) == ("work", "work") and work.start[source] <= work.start[at]:
             assert min(work.end[source], work.start[at]) <= edges.cause[at]
         elif (kind, target) == ("work", "call") and (
             calls.start[at] < work.end[source] <= calls.end[at]
         ):
             by = calls.held_by[at]
-            assert by != NONE or work.start[source] >= calls.end[at]
-            assert by == NONE or work.end[by] >= work.end[source]
+            assert by != NO_SLICE or work.start[source] >= calls.end[at]
+            assert by == NO_SLICE or work.end[by] >= work.end[source]
 
 
 def chain(trace: Trace) -> list[int]:
     """The nodes of the path from the end of the last step back to the begin of the recording."""
-    steps = assessed_steps(trace)
+    steps = steps_with_counted_flags(trace)
     if not steps.height:
         return []
-    first = edges_into_step_ends(trace, steps["end"].to_numpy(), steps["done"].to_numpy())
-    following = edges_into_nodes(trace).next
+    first = dependency_edges_into_step_ends(
+        trace, steps["end"].to_numpy(), steps["done"].to_numpy()
+    )
+    following = dependency_edges_into_nodes(trace).next
     at, found = int(first.next[-1]), []
-    while at != NONE:
+    while at != NO_SLICE:
         found.append(at)
         at = int(following[at])
     return found
@@ -121,20 +125,20 @@ def off_the_path_nothing_is_saved(trace: Trace) -> None:
     """All that the path does not pass through at half its time: the program takes as long."""
     graph, replay = dependency_graph(trace), replay_of(trace)
     off = np.setdiff1d(np.arange(graph.work.id.size), work_on(trace))
-    assert replay.program_time(Scale(graph.work.id[off], 0.5)) == replay.program_time()
+    assert replay.program_time(ScaleDeviceWork(graph.work.id[off], 0.5)) == replay.program_time()
 
 
 def on_the_path_all_is_lost(trace: Trace) -> None:
     """Work that the path passes through takes longer: the program takes as much longer at least."""
     graph, replay = dependency_graph(trace), replay_of(trace)
     on = work_on(trace)
-    nodes, edges = nodes_of(trace), edges_into_nodes(trace)
+    nodes, edges = critical_path_nodes(trace), dependency_edges_into_nodes(trace)
     entered = dict(zip(edges.next.tolist(), edges.enter.tolist(), strict=True))
     inside = on[nodes.start[on] >= graph.begin].tolist()  # before that the recording began
     whole = [at for at in inside if entered.get(at, nodes.end[at]) == nodes.end[at]]
     for at in whole[:: max(len(whole) // 10, 1)]:
         longer = int(nodes.end[at] - nodes.start[at])
-        took = replay.program_time(Scale(graph.work.id[[at]], 2.0))
+        took = replay.program_time(ScaleDeviceWork(graph.work.id[[at]], 2.0))
         assert took >= replay.program_time() + longer, at
 
 
@@ -175,7 +179,7 @@ def test_paths_add_up_to_the_nanosecond(
     real_names: list[str], real: Callable[[str], Trace]
 ) -> None:
     for name in real_names:
-        steps, path = assessed_steps(real(name)), critical_paths(real(name))
+        steps, path = steps_with_counted_flags(real(name)), critical_path_segments(real(name))
         length_ = (pl.col("end") - pl.col("start")).sum().alias("time")
         found = dict(path.group_by("step").agg(length_).iter_rows())
         done = (steps["done"] - steps["begin"]).to_list()
@@ -188,22 +192,22 @@ def bounded(trace: Trace) -> Iterator[tuple[str, float, float]]:
     replay = replay_of(trace)
     for finding in advise(trace).findings:
         changes = finding.changes
-        if changes and not any(isinstance(change, Unwait) for change in changes):
+        if changes and not any(isinstance(change, RemoveWaits) for change in changes):
             yield finding.rule, replay.saving(*changes), removed(replay, *changes)
 
 
-def removed(replay: Replay, *changes: Cut | Scale | Unwait) -> float:
+def removed(replay: Replay, *changes: CutHostTime | ScaleDeviceWork | RemoveWaits) -> float:
     """The host time and the device time that changes take away, for each step that counts."""
     work, total = replay.graph.work, 0.0
     for change in changes:
-        if isinstance(change, Cut):
+        if isinstance(change, CutHostTime):
             end = int(replay.graph.calls.end.max())
             inside = intersect(change.where, union([replay.graph.begin], [end]))
             total += (1 - change.keep) * length(inside)
-        elif isinstance(change, Scale):
+        elif isinstance(change, ScaleDeviceWork):
             keep = np.broadcast_to(np.asarray(change.keep, float), change.work.shape)
             place = {int(number): at for at, number in enumerate(work.id)}
-            at = [place.get(int(number), NONE) for number in change.work]
+            at = [place.get(int(number), NO_SLICE) for number in change.work]
             took = np.append(work.end - work.start, 0)[at]
             total += float((took * (1 - keep)).sum())
     return total / max(len(replay.counted), 1)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import selftime
-from selftime.analysis.models.flops import flops_of, operator_flops
+from selftime.analysis.models.operator_flops import operator_flop_count, recorded_or_modelled_flops
 from selftime.testing import sketch
 
 
@@ -27,7 +27,7 @@ def test_formulas_give_what_torch_counts() -> None:
         pl.col("flops").fill_null(0) > 0
     )
     texts = told.select("name", "input_shapes", "concrete_inputs").cast(pl.String)
-    assert [operator_flops(*row) for row in texts.iter_rows()] == told["flops"].to_list()
+    assert [operator_flop_count(*row) for row in texts.iter_rows()] == told["flops"].to_list()
     assert set(texts["name"]) == {
         "aten::conv2d",
         "aten::addmm",
@@ -42,7 +42,7 @@ def test_formulas_give_what_torch_counts() -> None:
 def test_a_convolution_by_hand() -> None:
     """One image of 3x3, one kernel of 2x2: four places, four multiply-adds each."""
     inputs = '["","","","[1, 1]","[0, 0]","[1, 1]","1"]'
-    assert operator_flops("aten::conv2d", "[[1,1,3,3],[1,1,2,2],[]]", inputs) == 2 * 4 * 4
+    assert operator_flop_count("aten::conv2d", "[[1,1,3,3],[1,1,2,2],[]]", inputs) == 2 * 4 * 4
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_convolution_by_hand() -> None:
 def test_what_has_no_formula_or_no_shapes_has_no_count(
     name: str, shapes: str | None, inputs: str | None
 ) -> None:
-    assert operator_flops(name, shapes, inputs) is None
+    assert operator_flop_count(name, shapes, inputs) is None
 
 
 def test_a_trace_without_counts_gets_them_from_shapes() -> None:
@@ -69,4 +69,6 @@ def test_a_trace_without_counts_gets_them_from_shapes() -> None:
         a = aten::mm; input_shapes = [[2,3],[3,4]]
         b = aten::relu; input_shapes = [[2,4]]
     """)
-    assert flops_of(trace, trace.slices["name"], trace.slices["id"]).to_list() == [48, None]
+    assert recorded_or_modelled_flops(
+        trace, trace.slices["name"], trace.slices["id"]
+    ).to_list() == [48, None]

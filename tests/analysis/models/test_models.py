@@ -8,16 +8,25 @@ import polars as pl
 import pytest
 
 import selftime
-from selftime.analysis.models import MATRIX_FAMILIES, MODELS, Call, Work, model_of, work
-from selftime.analysis.models.attention import pairs
+from selftime.analysis.models import (
+    MATRIX_UNIT_OPERATOR_FAMILIES,
+    OPERATOR_WORK_MODELS,
+    OperatorWork,
+    RecordedOperatorCall,
+    work_model_of_operator,
+    work_of_operator_call,
+)
+from selftime.analysis.models.attention_work import attended_query_key_pairs
 
 FLOAT, HALF, SCALAR, LIST = "float", "c10::Half", "Scalar", "ScalarList"
 
 
-def told(name: str, shapes: str, types: list[str], *values: str, strides: str = "") -> Work:
+def told(name: str, shapes: str, types: list[str], *values: str, strides: str = "") -> OperatorWork:
     """The work of a call whose first arguments are tensors and whose others are the values."""
     written = '","'.join([""] * (len(types) - len(values)) + list(values))
-    found = work(name, Call(shapes, str(types).replace("'", '"'), f'["{written}"]', strides))
+    found = work_of_operator_call(
+        name, RecordedOperatorCall(shapes, str(types).replace("'", '"'), f'["{written}"]', strides)
+    )
     assert found is not None
     return found
 
@@ -80,7 +89,9 @@ def test_a_scaled_product_writes_what_is_asked() -> None:
     types = [fp8, fp8, FLOAT, FLOAT, "", "", SCALAR, SCALAR]
     shapes = "[[32,16],[16,64],[],[],[],[],[],[]]"
     found = told("aten::_scaled_mm", shapes, types, "15", "False")
-    assert found == Work("product", 2 * 32 * 16 * 64, 32 * 16 + 16 * 64 + 8 + 2 * 32 * 64, "float8")
+    assert found == OperatorWork(
+        "product", 2 * 32 * 16 * 64, 32 * 16 + 16 * 64 + 8 + 2 * 32 * 64, "float8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,14 +99,16 @@ def test_a_scaled_product_writes_what_is_asked() -> None:
 )
 def test_pairs_are_those_that_a_mask_keeps(queries: int, keys: int) -> None:
     both = [(q, k) for q in range(queries) for k in range(keys)]
-    assert pairs(queries, keys, None) == len(both)
-    assert pairs(queries, keys, "first") == sum(k <= q for q, k in both)
-    assert pairs(queries, keys, "last") == sum(k <= q + keys - queries for q, k in both)
+    assert attended_query_key_pairs(queries, keys, None) == len(both)
+    assert attended_query_key_pairs(queries, keys, "first") == sum(k <= q for q, k in both)
+    assert attended_query_key_pairs(queries, keys, "last") == sum(
+        k <= q + keys - queries for q, k in both
+    )
 
 
 SIZE = (2, 4, 6, 8)
 NO = ("",)
-ATTENTION = {  # what follows queries, keys and values; `{}` is whether the mask is causal
+ATTENTION_MODELS = {  # what follows queries, keys and values; `{}` is whether the mask is causal
     "_scaled_dot_product_flash_attention": ("0.", "{}", "False", *NO),
     "_scaled_dot_product_flash_attention_for_cpu": ("0.", "{}", *NO * 2),
     "_scaled_dot_product_efficient_attention": (*NO, "True", "0.", "{}", *NO),
@@ -111,7 +124,7 @@ ATTENTION = {  # what follows queries, keys and values; `{}` is whether the mask
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("name", "values"), ATTENTION.items(), ids=ATTENTION)
+@pytest.mark.parametrize(("name", "values"), ATTENTION_MODELS.items(), ids=ATTENTION_MODELS)
 def test_attention_gives_what_torchs_formulas_give(name: str, values: tuple[str, ...]) -> None:
     counter: Any = pytest.importorskip("torch.utils.flop_counter")
     backward = name.endswith("backward")
@@ -153,7 +166,12 @@ def test_packed_sequences_of_untold_lengths_have_no_count() -> None:
     values = '["","","","","","6","6","0.","False","False","","","","",""]'
     shapes = "[[12,4,8],[12,4,8],[12,4,8],[3],[3]" + ",[]" * 10 + "]"
     types = str([FLOAT] * 3 + ["int"] * 2 + [""] * 10).replace("'", '"')
-    assert work("aten::_flash_attention_forward", Call(shapes, types, values)) is None
+    assert (
+        work_of_operator_call(
+            "aten::_flash_attention_forward", RecordedOperatorCall(shapes, types, values)
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,17 +194,20 @@ def test_packed_sequences_of_untold_lengths_have_no_count() -> None:
 def test_shapes_that_do_not_fit_have_no_work(
     name: str, shapes: str, types: str | None, values: str | None
 ) -> None:
-    assert work(name, Call(shapes, types, values)) is None
+    assert work_of_operator_call(name, RecordedOperatorCall(shapes, types, values)) is None
 
 
 @pytest.mark.parametrize("name", ["aten::view", "train", "mm", "aten::", "", "aten::as_strided"])
 def test_what_has_no_model_has_no_work(name: str) -> None:
-    assert work(name, Call("[[2,3],[3,4]]", '["float","float"]')) is None
+    assert (
+        work_of_operator_call(name, RecordedOperatorCall("[[2,3],[3,4]]", '["float","float"]'))
+        is None
+    )
 
 
 def test_a_dtype_that_is_not_told_leaves_bytes_unknown() -> None:
-    found = work("aten::mm", Call("[[2,3],[3,4]]"))
-    assert found == Work("product", 48, None, None)
+    found = work_of_operator_call("aten::mm", RecordedOperatorCall("[[2,3],[3,4]]"))
+    assert found == OperatorWork("product", 48, None, None)
 
 
 Program = Callable[[Any], Any]
@@ -269,7 +290,7 @@ def test_recurrent_layers_multiply_each_weight_once_a_step() -> None:
 def test_every_model_is_of_an_operator_of_torch_or_of_an_older_one() -> None:
     """In place, too: `eq_` is one, and `isnan_` does no harm."""
     torch: Any = pytest.importorskip("torch")
-    aten = {name for name in MODELS if "::" not in name}
+    aten = {name for name in OPERATOR_WORK_MODELS if "::" not in name}
     gone = {name for name in aten if not hasattr(torch.ops.aten, name.rstrip("_"))}
     gone -= {name for name in gone if hasattr(torch.ops.aten, name)}
     assert gone == {
@@ -338,22 +359,30 @@ def test_bytes_are_those_of_the_tensors_given_and_made(
         made = call(*given)
     tensors = [*given, *(made if isinstance(made, tuple) else (made,))]
     moved = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    assert bytes_of(prof.trace(), f"aten::{name}") == {moved}
+    assert total_tensor_bytes(prof.trace(), f"aten::{name}") == {moved}
 
 
-def bytes_of(trace: Any, name: str) -> set[int]:
+def total_tensor_bytes(trace: Any, name: str) -> set[int]:
     """The model's bytes of each distinct call of an operator."""
     told_of = trace.op_args.join(trace.slices.select("id", "name"), on="id").filter(
         pl.col("name").cast(pl.String) == name
     )
     texts = ("input_shapes", "input_types", "concrete_inputs", "input_strides")
-    found = [work(name, Call(*row)) for row in told_of.select(texts).cast(pl.String).iter_rows()]
+    found = [
+        work_of_operator_call(name, RecordedOperatorCall(*row))
+        for row in told_of.select(texts).cast(pl.String).iter_rows()
+    ]
     return {one.bytes for one in found if one is not None and one.bytes is not None}
 
 
 def test_families_of_matrices_are_those_of_tensor_cores() -> None:
-    assert set(MATRIX_FAMILIES) == {"attention", "convolution", "recurrence", "product"}
-    assert model_of("aten::mm_") is None
+    assert set(MATRIX_UNIT_OPERATOR_FAMILIES) == {
+        "attention",
+        "convolution",
+        "recurrence",
+        "product",
+    }
+    assert work_model_of_operator("aten::mm_") is None
 
 
 class Counted:

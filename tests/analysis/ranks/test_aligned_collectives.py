@@ -1,25 +1,133 @@
-"""Of simulated jobs, whose clocks are wrong by seconds: who waited for whom, and how long."""
+"""Collectives of several ranks are matched, and the waits for late ranks are measured.
+
+The clocks of the simulated jobs are wrong by seconds.
+"""
 
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import polars as pl
 import pytest
 
-from selftime.analysis.ranks.aligned_collectives import Joined, joined
+from selftime.analysis.ranks.aligned_collectives import (
+    AlignedCollectives,
+    align_collectives_on_one_clock,
+    match_collectives_across_ranks,
+)
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.load import load
-from selftime.testing.jobs import Cause, Delay, Job, simulate
+from selftime.testing.simulated_jobs import DelayCause, RankDelay, SimulatedJob, simulate_job
 from selftime.trace import Trace
+
+DTYPES = {
+    "rank": pl.Int64,
+    "group": pl.String,
+    "group_ranks": pl.String,
+    "group_size": pl.Int64,
+    "sequence": pl.Int64,
+    "collective": pl.String,
+    "step": pl.Int64,
+    "bytes": pl.Int64,
+    "end": pl.Int64,
+    "dated": pl.Boolean,
+}
+
+
+def rows(*given: dict[str, Any]) -> pl.DataFrame:
+    usual: dict[str, Any] = {"group": "0", "group_ranks": "[0, 1]", "group_size": 2, "end": 0}
+    usual |= {"collective": "allreduce", "dated": False}
+    return pl.DataFrame([{**usual, **row} for row in given], DTYPES)
+
+
+def pairs(table: pl.DataFrame) -> list[list[int]]:
+    """Places in the table of what is one, in order."""
+    found = match_collectives_across_ranks(table).with_row_index("at").drop_nulls("match")
+    return found.group_by("match", maintain_order=True).agg("at")["at"].to_list()
+
+
+def test_by_the_number_in_the_trace() -> None:
+    table = rows(*({"rank": rank, "sequence": n} for rank in (0, 1) for n in range(rank, 4 + rank)))
+    assert pairs(table) == [[1, 4], [2, 5], [3, 6]]
+
+
+def test_groups_of_one_name_and_other_ranks_are_others() -> None:
+    table = rows(
+        {"rank": 0, "sequence": 1},
+        {"rank": 1, "sequence": 1},
+        {"rank": 2, "sequence": 1, "group_ranks": "[2, 3]"},
+        {"rank": 3, "sequence": 1, "group_ranks": "[2, 3]"},
+    )
+    assert pairs(table) == [[0, 1], [2, 3]]
+
+
+def test_by_place_where_every_rank_has_as_many() -> None:
+    table = rows(*({"rank": rank} for rank in (0, 0, 0, 1, 1, 1)))
+    assert pairs(table) == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_by_no_place_where_one_has_fewer() -> None:
+    table = rows(*({"rank": rank} for rank in (0, 0, 0, 1, 1)))
+    assert pairs(table) == []
+
+
+def test_by_place_within_steps_of_the_same_number() -> None:
+    steps = {0: [4, 4, 5, 5], 1: [5, 5, 6, 6]}
+    table = rows(*({"rank": rank, "step": step} for rank in steps for step in steps[rank]))
+    assert pairs(table) == [[2, 4], [3, 5]]
+
+
+def test_in_a_step_where_one_has_fewer_nothing_is_paired() -> None:
+    steps = {0: [4, 4, 5, 5], 1: [4, 5, 5]}
+    table = rows(*({"rank": rank, "step": step} for rank in steps for step in steps[rank]))
+    assert pairs(table) == [[2, 5], [3, 6]]
+
+
+def test_other_kinds_are_not_one() -> None:
+    table = rows(
+        {"rank": 0, "sequence": 1, "collective": "broadcast"},
+        {"rank": 1, "sequence": 1},
+        {"rank": 0, "sequence": 2},
+        {"rank": 1, "sequence": 2},
+    )
+    assert pairs(table) == [[2, 3]]
+
+
+def test_several_parts_of_one_number_are_paired_in_order() -> None:
+    table = rows(*({"rank": rank, "sequence": 1} for rank in (0, 0, 1, 1)))
+    assert pairs(table) == [[0, 2], [1, 3]]
+
+
+def test_an_unknown_group_is_one_group() -> None:
+    unknown = {"group": None, "group_ranks": None, "group_size": None}
+    assert pairs(rows({"rank": 0, **unknown}, {"rank": 1, **unknown})) == [[0, 1]]
+
+
+def test_nothing() -> None:
+    assert match_collectives_across_ranks(rows()).columns == [*DTYPES, "match"]
+
+
+def test_by_time_where_nothing_numbers_them() -> None:
+    """Rank 1 began to record two exchanges later; its clock is 3 ms ahead."""
+    ends = {0: [100, 200, 310, 400, 520], 1: [313, 403, 523]}
+    table = rows(*({"rank": r, "end": e * 10**6, "dated": True} for r in ends for e in ends[r]))
+    assert pairs(table) == [[2, 5], [3, 6], [4, 7]]
+
+
+def test_by_size_where_streams_exchange_in_any_order() -> None:
+    sizes = {0: [8, 4, 8, 4], 1: [4, 8, 4, 8]}
+    table = rows(*({"rank": rank, "bytes": size} for rank in sizes for size in sizes[rank]))
+    assert pairs(table) == [[0, 5], [1, 4], [2, 7], [3, 6]]
+
 
 LATE = 8_000_000
 
 
 @cache
-def job(cause: Cause | None) -> tuple[Job, dict[int, RankSummary]]:
+def job(cause: DelayCause | None) -> tuple[SimulatedJob, dict[int, RankSummary]]:
     """A job of 8 ranks whose rank 5 is late by 8 ms in each step, and what its traces tell."""
-    ran = simulate(late=None if cause is None else Delay(5, LATE, cause), steps=6)
+    ran = simulate_job(late=None if cause is None else RankDelay(5, LATE, cause), steps=6)
     parts = {}
     with TemporaryDirectory() as folder:
         for rank, text in ran.traces.items():
@@ -31,15 +139,15 @@ def job(cause: Cause | None) -> tuple[Job, dict[int, RankSummary]]:
     return ran, parts
 
 
-def waits(found: Joined, rank: int) -> list[int]:
+def waits(found: AlignedCollectives, rank: int) -> list[int]:
     rows = found.rows.filter(pl.col("rank") == rank).sort("match")
     return rows["wait"].to_list()
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "gc", "host"])
-def test_the_last_rank_and_the_wait_of_each_other(cause: Cause) -> None:
+def test_the_last_rank_and_the_wait_of_each_other(cause: DelayCause) -> None:
     ran, parts = job(cause)
-    found = joined(parts)
+    found = align_collectives_on_one_clock(parts)
     assert found.rows["match"].null_count() == 0
     last = found.rows.filter("last").sort("match")["rank"].to_list()
     assert last == ran.last == [5] * len(ran.last)
@@ -50,9 +158,9 @@ def test_the_last_rank_and_the_wait_of_each_other(cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "gc"])
-def test_what_the_late_rank_did_more_of(cause: Cause) -> None:
+def test_what_the_late_rank_did_more_of(cause: DelayCause) -> None:
     _, parts = job(cause)
-    rows = joined(parts).rows
+    rows = align_collectives_on_one_clock(parts).rows
     spans = rows.group_by("rank", maintain_order=True).agg(
         (pl.col(f"{name}_start").last() - pl.col(f"{name}_start").first()).alias(name)
         for name in ("compute", "gc", "data")
@@ -66,14 +174,16 @@ def test_what_the_late_rank_did_more_of(cause: Cause) -> None:
 
 def test_where_a_rank_is_missing_the_rest_is_the_same() -> None:
     ran, parts = job("data")
-    found = joined({rank: part for rank, part in parts.items() if rank != 3})
+    found = align_collectives_on_one_clock(
+        {rank: part for rank, part in parts.items() if rank != 3}
+    )
     assert found.rows.filter("last")["rank"].unique().to_list() == [5]
     assert waits(found, 2) == pytest.approx(ran.waits[2], rel=0.05)
 
 
 def test_where_nobody_is_late_no_rank_comes_last_always() -> None:
     _, parts = job(None)
-    last = joined(parts).rows.filter("last")["rank"].value_counts()
+    last = align_collectives_on_one_clock(parts).rows.filter("last")["rank"].value_counts()
     assert max(last["count"].to_list()) < 18
 
 
@@ -84,7 +194,7 @@ def test_where_clocks_are_not_known_no_wait_is() -> None:
     only = {
         rank: RankSummary(part.rows.with_columns(sent), part.origin) for rank, part in parts.items()
     }
-    rows = joined(only).rows
+    rows = align_collectives_on_one_clock(only).rows
     assert rows["match"].null_count() == 0
     assert rows["wait"].null_count() == rows["last"].null_count() == rows.height
     assert rows["transfer"].null_count() == 0
@@ -92,9 +202,9 @@ def test_where_clocks_are_not_known_no_wait_is() -> None:
 
 def test_one_rank_waits_for_nobody_that_is_known() -> None:
     _, parts = job("data")
-    rows = joined({0: parts[0]}).rows
+    rows = align_collectives_on_one_clock({0: parts[0]}).rows
     assert rows["wait"].null_count() == rows.height
 
 
 def test_no_rank() -> None:
-    assert joined({}).rows.is_empty()
+    assert align_collectives_on_one_clock({}).rows.is_empty()

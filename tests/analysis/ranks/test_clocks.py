@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from selftime.analysis.ranks.clocks import align
+from selftime.analysis.ranks.clocks import align_rank_clocks
 
 ORIGIN = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -39,14 +39,14 @@ def errors(
     ends: pl.DataFrame, clocks: dict[int, tuple[int, float]], seconds: float
 ) -> dict[int, NDArray[np.float64]]:
     """How far apart each rank and the reference read one instant, at the begin, middle and end."""
-    found = align(ends)
+    found = align_rank_clocks(ends)
     assert found.reference is not None
     instants = np.array([0, seconds / 2, seconds]) * SECOND
 
     def read(rank: int) -> NDArray[np.int64]:
         offset, drift = clocks[rank]
         own = np.rint(instants * (1 + drift)).astype(np.int64) + ORIGIN + offset
-        return found.of[rank].read(own)
+        return found.of[rank].to_reference_times(own)
 
     common = read(found.reference)
     return {rank: np.abs(read(rank) - common).astype(np.float64) for rank in clocks}
@@ -71,27 +71,27 @@ def test_offsets_of_seconds_and_drift_are_recovered(
 
 def test_few_collectives_tell_no_drift() -> None:
     ends, clocks = job([EIGHT], count=4, seconds=0.2, noise=5_000)
-    assert {clock.drift for clock in align(ends).of.values()} == {0.0}
+    assert {clock.drift for clock in align_rank_clocks(ends).of.values()} == {0.0}
     assert max(error.max() for error in errors(ends, clocks, 0.2).values()) < 500_000
 
 
 def test_what_shares_nothing_is_not_aligned() -> None:
     ends, _ = job([[0, 1], [2, 3, 4]], count=60, seconds=1.0, noise=1_000)
-    clocks = align(ends)
+    clocks = align_rank_clocks(ends)
     assert clocks.reference == 2
     assert {rank for rank, clock in clocks.of.items() if clock.residual is None} == {0, 1}
 
 
 def test_one_rank_is_its_own_reference() -> None:
     ends = pl.DataFrame({"rank": [3, 3], "collective": [0, 1], "end": [10, 20]})
-    clocks = align(ends)
+    clocks = align_rank_clocks(ends)
     assert clocks.reference is None
     assert clocks.residual is None
-    assert clocks.of[3].read(np.array([10, 20])).tolist() == [10, 20]
+    assert clocks.of[3].to_reference_times(np.array([10, 20])).tolist() == [10, 20]
 
 
 def test_the_residual_is_that_of_the_ends() -> None:
     ends, _ = job([EIGHT], count=400, seconds=1.0, noise=20_000)
-    residual = align(ends).residual
+    residual = align_rank_clocks(ends).residual
     assert residual is not None
     assert 5_000 < residual < 30_000

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from selftime.analysis.ranks.collectives import COLUMNS, collectives
+from selftime.analysis.ranks.collectives import COLLECTIVE_COLUMNS, collectives_of_trace
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -25,8 +25,8 @@ dtype = BFloat16; in_elements = 100; out_elements = 400; group = 3; group_size =
 
 
 def test_of_a_device() -> None:
-    found = collectives(sketch(TOLD))
-    assert dict(found.schema) == COLUMNS
+    found = collectives_of_trace(sketch(TOLD))
+    assert dict(found.schema) == COLLECTIVE_COLUMNS
     assert found["collective"].to_list() == ["allreduce", "allgather"]
     assert found["bytes"].to_list() == [4000, 800]
     assert found["group"].to_list() == ["0", "3"]
@@ -37,7 +37,7 @@ def test_of_a_device() -> None:
 
 
 def test_of_a_host() -> None:
-    found = collectives(
+    found = collectives_of_trace(
         sketch("""
         mark 1 | ssssssss
         cpu 1  | aaaaaaaa
@@ -52,13 +52,13 @@ def test_of_a_host() -> None:
 
 
 def test_a_trace_without_any() -> None:
-    assert collectives(sketch("cpu 1 | aa")).is_empty()
-    assert dict(collectives(Trace()).schema) == COLUMNS
+    assert collectives_of_trace(sketch("cpu 1 | aa")).is_empty()
+    assert dict(collectives_of_trace(Trace()).schema) == COLLECTIVE_COLUMNS
 
 
 @pytest.mark.traces
 def test_the_real_one_of_two_ranks(real: Callable[[str], Trace]) -> None:
-    found = collectives(real("a100-2024-nccl-2ranks"))
+    found = collectives_of_trace(real("a100-2024-nccl-2ranks"))
     assert found.height == 21
     sums = found.group_by("collective").agg(pl.len(), pl.col("bytes").sum()).sort("collective")
     assert sums["collective"].to_list() == ["allreduce", "broadcast"]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftime.analysis.steps.bound_by import Bounds, bounds, regime
+from selftime.analysis.steps.bound_by import StepBounds, step_bounds, step_regime
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     ],
 )
 def test_what_bounds_a_step(drawing: str, told: str | None) -> None:
-    assert regime(sketch(drawing)) == told
+    assert step_regime(sketch(drawing)) == told
 
 
 def test_nothing_recorded_bounds_nothing() -> None:
-    assert bounds(Trace()) == Bounds(None, None, None)
+    assert step_bounds(Trace()) == StepBounds(None, None, None)
 
 
 def test_a_stream_that_was_launched_onto_once_tells_nothing() -> None:
-    assert regime(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None
+    assert step_regime(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None
 
 
 def test_the_numbers_are_shares_of_time_and_of_launches() -> None:
-    found = bounds(sketch("call 1 | k m  n\ngpu 7 |  k m nn"))
+    found = step_bounds(sketch("call 1 | k m  n\ngpu 7 |  k m nn"))
 
     # `m` was launched onto an idle stream, `n` as well; of `k` nobody knows.
-    assert found == Bounds("launch-bound", busy=4 / 7, idle_launches=1.0)
+    assert found == StepBounds("launch-bound", busy=4 / 7, idle_launches=1.0)
 
 
 def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> None:
@@ -49,7 +49,7 @@ def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> Non
         gpu 7  |          kkkllmmmnnoo
     """)
 
-    found = bounds(trace)
+    found = step_bounds(trace)
     assert (found.regime, found.idle_launches) == ("gap-bound", 0.0)
     assert found.busy == 12 / 21, "its work lasts beyond its end on the host"
 
@@ -68,12 +68,12 @@ def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> Non
     ],
 )
 def test_regimes_of_real_traces(real: "ReadReal", name: str, told: str) -> None:
-    assert regime(real(name)) == told
+    assert step_regime(real(name)) == told
 
 
 @pytest.mark.traces
 def test_the_numbers_are_shares_in_every_trace(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
-        found = bounds(real(name))
+        found = step_bounds(real(name))
         for share in (found.busy, found.idle_launches):
             assert share is None or 0 <= share <= 1, name

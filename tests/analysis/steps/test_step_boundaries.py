@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from selftime.analysis.steps.step_boundaries import SOURCES, find_steps
+from selftime.analysis.steps.step_boundaries import STEP_SOURCES, find_steps
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -268,4 +268,4 @@ def test_steps_are_in_order_and_apart_in_every_trace(
         assert (end > start).all(), name
         assert (start[1:] >= end[:-1]).all(), name
         assert steps["source"].n_unique() == 1, name
-        assert steps["source"][0] in SOURCES, name
+        assert steps["source"][0] in STEP_SOURCES, name

@@ -68,7 +68,7 @@ def test_a_python_without_torch(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "not installed for this Python" in done.stdout
-    assert done.stdout.endswith("1 problem in the way of a recording.\n")
+    assert done.stdout.endswith("1 problem prevents recording.\n")
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

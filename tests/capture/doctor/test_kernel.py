@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from selftime.capture.doctor import probing  # noqa: E402 - the stage needs torch
+from selftime.capture.doctor import probe_process  # noqa: E402 - the stage needs torch
 from selftime.capture.doctor.probes import host, kernel, workers  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
@@ -29,7 +29,7 @@ def trace(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def told(*rows: dict[str, Any]) -> dict[str, Any]:
-    return kernel.told(trace(*rows), BASE, BASE + 10_000)
+    return kernel.summarize_kernel_trace(trace(*rows), BASE, BASE + 10_000)
 
 
 def test_a_kernel_and_its_launch() -> None:
@@ -59,7 +59,7 @@ def test_a_kernel_at_another_time_and_without_a_launch() -> None:
 
 
 def test_versions_are_read() -> None:
-    found = kernel.told(trace(cupti_version=24, other_version=1), 0, 1)
+    found = kernel.summarize_kernel_trace(trace(cupti_version=24, other_version=1), 0, 1)
 
     assert found["versions"] == {"cupti_version": 24}
 
@@ -77,7 +77,7 @@ def test_real_devices_link_their_kernels() -> None:
             continue
         with gzip.open(path, "rb") as file:
             found = json.loads(file.read().replace(b": N/A", b": 0"))
-        answer = kernel.told(found, 0, 1 << 62)
+        answer = kernel.summarize_kernel_trace(found, 0, 1 << 62)
         assert answer["before_launch"] == 0
         seen += answer["linked"] > 0
     assert seen > 3
@@ -87,28 +87,28 @@ def test_real_devices_link_their_kernels() -> None:
 def test_a_kernel_is_asked_of_a_build_for_devices_only() -> None:
     if torch.version.cuda or torch.version.hip or vars(torch.version).get("xpu"):
         pytest.skip("this PyTorch is built for a device")
-    found = probing.run(["devices", "kernel"], seconds=120)
+    found = probe_process.run_probes(["devices", "kernel"], seconds=120)
 
     assert found.answer("devices") == {"kind": None, "count": 0, "names": [], "error": None}
-    assert "knows no device" in (found.why("kernel") or "")
+    assert "supports no device" in (found.error("kernel") or "")
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_this_machines_device_is_recorded() -> None:
-    found = probing.run(["devices", "kernel"], seconds=120)
+    found = probe_process.run_probes(["devices", "kernel"], seconds=120)
     devices, recorded = found.answer("devices"), found.answer("kernel")
 
     assert devices is not None
     assert devices["count"] == torch.cuda.device_count()
-    assert recorded is not None, found.why("kernel")
+    assert recorded is not None, found.error("kernel")
     assert recorded["kernels"] == recorded["linked"] >= 1
     assert recorded["before_launch"] == 0
     assert recorded["libraries"]
 
 
 def test_two_lines_are_recorded_here() -> None:
-    found = host.answer()
+    found = host.record_two_python_lines()
 
     assert {"aten::mul", "aten::add"} <= set(found["operators"])
     assert found["frames"] > 0
@@ -116,4 +116,4 @@ def test_two_lines_are_recorded_here() -> None:
 
 
 def test_workers_are_started_here() -> None:
-    assert workers.answer()["failed"] == {}
+    assert workers.run_dataloader_workers()["failed"] == {}

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from selftime.capture.doctor import Examination, Finding, Place, Seen, State, judge
-from selftime.capture.doctor.probing import Trial
+from selftime.capture.doctor import (
+    DoctorFinding,
+    ExaminedMachine,
+    FindingState,
+    MachineExamination,
+    MachineObservations,
+    diagnose_machine,
+)
+from selftime.capture.doctor.probe_process import ProbeResults
 
 BUILD = {
     "version": "2.13.0+cpu",
@@ -67,21 +74,21 @@ NVIDIA = {
 }
 
 
-class Machine:
-    """Asks the doctor about a machine, given what its files and the trials tell."""
+class Doctor:
+    """Diagnoses a machine, given its files and the results of the probes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.place = Place(root / "machine", {}, root)
+        self.machine = ExaminedMachine(root / "machine", {}, root)
 
-    def place_of(
+    def machine_of(
         self, files: Mapping[str, str], environment: Mapping[str, str] | None = None
-    ) -> Place:
+    ) -> ExaminedMachine:
         for name, text in files.items():
-            path = self.place.root / name
+            path = self.machine.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return Place(self.place.root, environment or {}, self.root)
+        return ExaminedMachine(self.machine.root, environment or {}, self.root)
 
     def __call__(
         self,
@@ -89,34 +96,34 @@ class Machine:
         *,
         environment: Mapping[str, str] | None = None,
         **told: Any,
-    ) -> Examination:
-        """`told` is the answer of each stage that was tried, or a text: why there is none."""
+    ) -> MachineExamination:
+        """`told` is the answer of each stage that ran, or a text: why it has none."""
         stages = {"build": BUILD, "host": HOST, "workers": WORKERS, **told}
-        place = self.place_of(files, environment)
-        trial = Trial(
+        machine = self.machine_of(files, environment)
+        result = ProbeResults(
             {stage: answer for stage, answer in stages.items() if isinstance(answer, dict)},
             {stage: why for stage, why in stages.items() if isinstance(why, str)},
             stderr=str(stages.pop("stderr", "")),
         )
-        return judge(Seen(place, trial, trial, trial))
+        return diagnose_machine(MachineObservations(machine, result, result, result))
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def ask(tmp_path: Path) -> Doctor:
+    return Doctor(tmp_path)
 
 
-def of(found: Examination, check: str) -> Finding:
+def of(found: MachineExamination, check: str) -> DoctorFinding:
     (one,) = [finding for finding in found.findings if finding.check == check]
     return one
 
 
-def states(found: Examination) -> dict[str, State]:
+def states(found: MachineExamination) -> dict[str, FindingState]:
     """Of every check that is not all right."""
-    return {f.check: f.state for f in found.findings if f.state is not State.ok}
+    return {f.check: f.state for f in found.findings if f.state is not FindingState.ok}
 
 
-def test_a_plain_machine_can_record(ask: Machine) -> None:
+def test_a_plain_machine_can_record(ask: Doctor) -> None:
     found = ask(LINUX)
 
     assert states(found) == {}
@@ -125,7 +132,7 @@ def test_a_plain_machine_can_record(ask: Machine) -> None:
     assert [finding.cure for finding in found.findings] == [None] * len(found.findings)
 
 
-def test_a_device_that_is_recorded(ask: Machine) -> None:
+def test_a_device_that_is_recorded(ask: Doctor) -> None:
     found = ask(NVIDIA, build=CUDA, devices=DEVICES, kernel=KERNEL)
 
     assert states(found) == {}
@@ -134,16 +141,16 @@ def test_a_device_that_is_recorded(ask: Machine) -> None:
     assert "recordings do not need them" in of(found, "permission").seen
 
 
-def test_a_system_that_tells_nothing_is_unknown_and_no_problem(ask: Machine) -> None:
+def test_a_system_that_tells_nothing_is_unknown_and_no_problem(ask: Doctor) -> None:
     found = ask({})
 
     assert states(found) == dict.fromkeys(
-        ("system", "clock", "shared memory", "memory"), State.unknown
+        ("system", "clock", "shared memory", "memory"), FindingState.unknown
     )
     assert found.can_record
 
 
-def test_without_torch_nothing_else_of_it_is_claimed(ask: Machine) -> None:
+def test_without_torch_nothing_else_of_it_is_claimed(ask: Doctor) -> None:
     found = ask(LINUX, build="ModuleNotFoundError: No module named 'torch'", host="", workers="")
 
     assert not found.can_record
@@ -152,79 +159,88 @@ def test_without_torch_nothing_else_of_it_is_claimed(ask: Machine) -> None:
     assert checks.isdisjoint({"kineto", "capture", "lines", "workers", "cores"})
 
 
-def test_a_torch_that_cannot_be_imported_says_why(ask: Machine) -> None:
+def test_a_torch_that_cannot_be_imported_says_why(ask: Doctor) -> None:
     why = "ImportError: libcudart.so.12: cannot open shared object file"
     torch = of(ask(LINUX, build=why), "torch")
 
-    assert torch.state is State.problem
+    assert torch.state is FindingState.problem
     assert "libcudart.so.12" in torch.seen
 
 
 @pytest.mark.parametrize(
     ("version", "state"),
-    [("2.3.1+cu121", State.warning), ("2.4.0", State.ok), ("2.10.0a0+git12", State.ok),
-     ("1.13.1", State.warning), ("3.0.0", State.ok)],
+    [("2.3.1+cu121", FindingState.warning), ("2.4.0", FindingState.ok),
+     ("2.10.0a0+git12", FindingState.ok), ("1.13.1", FindingState.warning),
+     ("3.0.0", FindingState.ok)],
 )  # fmt: skip
-def test_versions_are_compared_as_numbers(ask: Machine, version: str, state: State) -> None:
+def test_versions_are_compared_as_numbers(ask: Doctor, version: str, state: FindingState) -> None:
     assert of(ask(LINUX, build={**BUILD, "version": version}), "torch").state is state
 
 
-def test_a_torch_without_a_recorder_cannot_record(ask: Machine) -> None:
-    assert states(ask(LINUX, build={**BUILD, "kineto": False})) == {"kineto": State.problem}
+def test_a_torch_without_a_recorder_cannot_record(ask: Doctor) -> None:
+    assert states(ask(LINUX, build={**BUILD, "kineto": False})) == {"kineto": FindingState.problem}
 
 
-def test_a_debug_build_is_told(ask: Machine) -> None:
-    assert states(ask(LINUX, build={**BUILD, "debug": True})) == {"torch": State.warning}
+def test_a_debug_build_is_told(ask: Doctor) -> None:
+    assert states(ask(LINUX, build={**BUILD, "debug": True})) == {"torch": FindingState.warning}
 
 
-def test_a_folder_named_torch_is_told(ask: Machine) -> None:
+def test_a_folder_named_torch_is_told(ask: Doctor) -> None:
     (ask.root / "torch").mkdir()
     (ask.root / "torch/__init__.py").write_text("")
 
-    assert of(ask(LINUX), "shadow").state is State.warning
+    assert of(ask(LINUX), "shadow").state is FindingState.warning
 
 
-def test_a_crash_while_recording_is_a_problem_with_its_cause(ask: Machine) -> None:
+def test_a_crash_while_recording_is_a_problem_with_its_cause(ask: Doctor) -> None:
     capture = of(ask(LINUX, host="the process was ended by SIGSEGV"), "capture")
 
-    assert capture.state is State.problem
+    assert capture.state is FindingState.problem
     assert "SIGSEGV" in capture.seen
 
 
 @pytest.mark.parametrize(
     ("change", "check", "state"),
     [
-        ({"operators": ["aten::add"]}, "capture", State.problem),
-        ({"frames": 0}, "capture", State.warning),
-        ({"lines": [5]}, "lines", State.warning),
-        ({"lines": []}, "lines", State.warning),
-        ({"clock_ok": False}, "host clock", State.warning),
-        ({"threads": 64}, "threads", State.warning),
+        ({"operators": ["aten::add"]}, "capture", FindingState.problem),
+        ({"frames": 0}, "capture", FindingState.warning),
+        ({"lines": [5]}, "lines", FindingState.warning),
+        ({"lines": []}, "lines", FindingState.warning),
+        ({"clock_ok": False}, "host clock", FindingState.warning),
+        ({"threads": 64}, "threads", FindingState.warning),
     ],
 )
 def test_what_a_recording_lacks(
-    ask: Machine, change: dict[str, Any], check: str, state: State
+    ask: Doctor, change: dict[str, Any], check: str, state: FindingState
 ) -> None:
     assert states(ask(LINUX, host={**HOST, **change})) == {check: state}
 
 
-def test_workers_that_hand_nothing_over(ask: Machine) -> None:
+def test_workers_that_hand_nothing_over(ask: Doctor) -> None:
     failed = {**WORKERS, "failed": {"spawn": "RuntimeError: DataLoader worker exited"}}
 
-    assert "spawn hands nothing over" in of(ask(LINUX, workers=failed), "workers").seen
+    assert "spawn returns no data" in of(ask(LINUX, workers=failed), "workers").seen
     hung = of(ask(LINUX, workers="the process gave no answer within 60 s"), "workers")
-    assert hung.state is State.warning
+    assert hung.state is FindingState.warning
 
 
 @pytest.mark.parametrize(
     ("cores", "state", "seen"),
     [
-        ({"effective": 0.5, "quota": 0.5, "load": 0.1}, State.ok, "0.5 of 8 can be used, by the"),
-        ({"effective": 2, "affinity": 2, "load": 7.6}, State.warning, "8 processes want to run"),
-        ({"effective": None}, State.unknown, "does not tell"),
+        (
+            {"effective": 0.5, "quota": 0.5, "load": 0.1},
+            FindingState.ok,
+            "0.5 of 8 can be used, limited by the",
+        ),
+        (
+            {"effective": 2, "affinity": 2, "load": 7.6},
+            FindingState.warning,
+            "8 processes want to run",
+        ),
+        ({"effective": None}, FindingState.unknown, "does not report"),
     ],
 )
-def test_cores(ask: Machine, cores: dict[str, Any], state: State, seen: str) -> None:
+def test_cores(ask: Doctor, cores: dict[str, Any], state: FindingState, seen: str) -> None:
     host = {**HOST, "threads": 1, "cores": {**HOST["cores"], **cores}}
     found = of(ask(LINUX, host=host), "cores")
 
@@ -232,19 +248,19 @@ def test_cores(ask: Machine, cores: dict[str, Any], state: State, seen: str) -> 
     assert seen in found.seen
 
 
-def test_a_driver_and_a_build_for_the_cpu(ask: Machine) -> None:
+def test_a_driver_and_a_build_for_the_cpu(ask: Doctor) -> None:
     device = of(ask(NVIDIA), "device")
 
-    assert device.state is State.problem
-    assert device.seen == "NVIDIA H200 is here, and this PyTorch is built for the CPU alone"
+    assert device.state is FindingState.problem
+    assert device.seen == "NVIDIA H200 is present, but this PyTorch is built for the CPU alone"
     assert "install a PyTorch for CUDA" in (device.cure or "")
 
 
-def test_a_build_for_another_vendor(ask: Machine) -> None:
+def test_a_build_for_another_vendor(ask: Doctor) -> None:
     rocm = {**BUILD, "hip": "6.2", "activities": ["CPU", "CUDA"]}
 
     assert of(ask(NVIDIA, build=rocm, devices={**DEVICES, "count": 0}), "device").state is (
-        State.problem
+        FindingState.problem
     )
 
 
@@ -252,20 +268,20 @@ def test_a_build_for_another_vendor(ask: Machine) -> None:
     "hiding", [{"CUDA_VISIBLE_DEVICES": ""}, {"CUDA_VISIBLE_DEVICES": "-1"},
                {"NVIDIA_VISIBLE_DEVICES": "void"}],
 )  # fmt: skip
-def test_a_hidden_device_is_a_warning(ask: Machine, hiding: dict[str, str]) -> None:
+def test_a_hidden_device_is_a_warning(ask: Doctor, hiding: dict[str, str]) -> None:
     none = {**DEVICES, "count": 0, "names": [], "error": "RuntimeError: No CUDA GPUs are available"}
     found = ask(NVIDIA, environment=hiding, build=CUDA, devices=none, kernel="RuntimeError: none")
 
-    assert states(found) == {"device": State.warning}
+    assert states(found) == {"device": FindingState.warning}
     assert next(iter(hiding)) in of(found, "device").seen
 
 
-def test_an_empty_variable_of_the_container_hides_nothing(ask: Machine) -> None:
+def test_an_empty_variable_of_the_container_hides_nothing(ask: Doctor) -> None:
     none = {**DEVICES, "count": 0, "names": [], "error": "RuntimeError: No CUDA GPUs are available"}
     environment = {"NVIDIA_VISIBLE_DEVICES": ""}
     found = ask(NVIDIA, environment=environment, build=CUDA, devices=none, kernel="")
 
-    assert states(found) == {"device": State.problem}
+    assert states(found) == {"device": FindingState.problem}
 
 
 @pytest.mark.parametrize(
@@ -279,24 +295,24 @@ def test_an_empty_variable_of_the_container_hides_nothing(ask: Machine) -> None:
         ("RuntimeError: something new", "nvidia-smi"),
     ],
 )  # fmt: skip
-def test_why_a_device_cannot_be_used(ask: Machine, error: str, cure: str) -> None:
+def test_why_a_device_cannot_be_used(ask: Doctor, error: str, cure: str) -> None:
     none = {**DEVICES, "count": 0, "names": [], "error": error}
     device = of(ask(NVIDIA, build=CUDA, devices=none, kernel=""), "device")
 
-    assert device.state is State.problem
+    assert device.state is FindingState.problem
     assert error in device.seen
     assert cure in (device.cure or "")
 
 
-def test_a_driver_that_hangs(ask: Machine) -> None:
+def test_a_driver_that_hangs(ask: Doctor) -> None:
     hung = "the process gave no answer within 60 s"
     found = ask(NVIDIA, build=CUDA, devices=hung)
 
-    assert of(found, "device").state is State.problem
+    assert of(found, "device").state is FindingState.problem
     assert hung in of(found, "device").seen
 
 
-def test_hardware_without_a_driver(ask: Machine) -> None:
+def test_hardware_without_a_driver(ask: Doctor) -> None:
     bus = {
         "sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
         "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
@@ -306,11 +322,11 @@ def test_hardware_without_a_driver(ask: Machine) -> None:
     none = {**DEVICES, "count": 0, "names": [], "error": "no driver"}
     found = of(ask({**LINUX, **bus}, build=CUDA, devices=none, kernel=""), "device")
 
-    assert found.state is State.problem
+    assert found.state is FindingState.problem
     assert "its driver is not loaded" in found.seen
 
 
-def test_a_bridge_of_the_vendor_is_no_device(ask: Machine) -> None:
+def test_a_bridge_of_the_vendor_is_no_device(ask: Doctor) -> None:
     bus = {
         "sys/bus/pci/devices/0000:01:00.1/vendor": "0x10de\n",
         "sys/bus/pci/devices/0000:01:00.1/class": "0x040300\n",  # the sound of a graphics card
@@ -326,7 +342,7 @@ AMD = {
 }
 
 
-def test_a_device_of_amd(ask: Machine) -> None:
+def test_a_device_of_amd(ask: Doctor) -> None:
     rocm = {**BUILD, "hip": "6.2.41133", "activities": ["CPU", "CUDA"]}
     devices = {**DEVICES, "names": ["AMD Instinct MI300X"] * 8, "count": 8}
     libraries = ["/venv/lib/python3.11/site-packages/torch/lib/libroctracer64.so"]
@@ -338,28 +354,28 @@ def test_a_device_of_amd(ask: Machine) -> None:
     assert of(found, "tracer").seen.endswith("libroctracer64.so, roctracer 4.1")
 
 
-def test_amd_and_a_build_for_the_cpu_is_a_warning(ask: Machine) -> None:
-    assert states(ask(AMD)) == {"device": State.warning}
+def test_amd_and_a_build_for_the_cpu_is_a_warning(ask: Doctor) -> None:
+    assert states(ask(AMD)) == {"device": FindingState.warning}
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may open every file")
-def test_a_device_that_the_user_may_not_open(ask: Machine) -> None:
+def test_a_device_that_the_user_may_not_open(ask: Doctor) -> None:
     rocm = {**BUILD, "hip": "6.2.41133", "activities": ["CPU", "CUDA"]}
     none = {**DEVICES, "count": 0, "names": [], "error": "RuntimeError: No HIP GPUs are available"}
     files = {**AMD, "dev/kfd": ""}
-    place = ask.place_of(files)
-    (place.root / "dev/kfd").chmod(0)
-    place.root.joinpath("sys/class/kfd/kfd/topology/nodes/0/gpu_id").unlink()
+    machine = ask.machine_of(files)
+    (machine.root / "dev/kfd").chmod(0)
+    machine.root.joinpath("sys/class/kfd/kfd/topology/nodes/0/gpu_id").unlink()
     device = of(ask({}, build=rocm, devices=none, kernel=""), "device")
 
     assert "add them to the group" in (device.cure or "")
 
 
-def test_a_processor_in_the_list_of_amd_is_no_device(ask: Machine) -> None:
+def test_a_processor_in_the_list_of_amd_is_no_device(ask: Doctor) -> None:
     assert states(ask({**LINUX, "sys/class/kfd/kfd/topology/nodes/0/gpu_id": "0\n"})) == {}
 
 
-def test_no_kernel_and_a_driver_that_restricts(ask: Machine) -> None:
+def test_no_kernel_and_a_driver_that_restricts(ask: Doctor) -> None:
     kernel = {**KERNEL, "kernels": 0, "linked": 0}
     found = ask(
         NVIDIA,
@@ -369,20 +385,20 @@ def test_no_kernel_and_a_driver_that_restricts(ask: Machine) -> None:
         stderr="function cbapi_->status() failed with CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)",
     )
 
-    assert states(found) == {"kernel": State.problem, "permission": State.problem}
+    assert states(found) == {"kernel": FindingState.problem, "permission": FindingState.problem}
     assert "NVreg_RestrictProfilingToAdminUsers=0" in (of(found, "kernel").cure or "")
     assert not found.can_record
 
 
-def test_an_administrator_is_not_restricted(ask: Machine) -> None:
+def test_an_administrator_is_not_restricted(ask: Doctor) -> None:
     status = {"proc/self/status": "Name:\tpython\nCapEff:\t000001ffffffffff\n"}
     kernel = {**KERNEL, "kernels": 0, "linked": 0}
     found = ask({**NVIDIA, **status}, build=CUDA, devices=DEVICES, kernel=kernel)
 
-    assert states(found) == {"kernel": State.problem}
+    assert states(found) == {"kernel": FindingState.problem}
 
 
-def test_two_profilers_of_a_device(ask: Machine) -> None:
+def test_two_profilers_of_a_device(ask: Doctor) -> None:
     kernel = {**KERNEL, "kernels": 0, "linked": 0}
     found = ask(
         NVIDIA,
@@ -393,7 +409,7 @@ def test_two_profilers_of_a_device(ask: Machine) -> None:
         stderr="CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)",
     )
 
-    assert "leave out nsys" in (of(found, "kernel").cure or "")
+    assert "without nsys" in (of(found, "kernel").cure or "")
     assert "CUDA_INJECTION64_PATH" in of(found, "other profilers").seen
 
 
@@ -407,50 +423,50 @@ def test_two_profilers_of_a_device(ask: Machine) -> None:
         ({"libraries": ["/cuda/lib64/libcupti.so.11"]}, "tracer"),
     ],
 )
-def test_what_a_recorded_kernel_lacks(ask: Machine, change: dict[str, Any], check: str) -> None:
+def test_what_a_recorded_kernel_lacks(ask: Doctor, change: dict[str, Any], check: str) -> None:
     found = ask(NVIDIA, build=CUDA, devices=DEVICES, kernel={**KERNEL, **change})
 
-    assert states(found) == {check: State.warning}
+    assert states(found) == {check: FindingState.warning}
 
 
-def test_a_tracer_that_was_not_seen_is_unknown(ask: Machine) -> None:
+def test_a_tracer_that_was_not_seen_is_unknown(ask: Doctor) -> None:
     kernel = {**KERNEL, "libraries": []}
 
     assert states(ask(NVIDIA, build=CUDA, devices=DEVICES, kernel=kernel)) == {
-        "tracer": State.unknown
+        "tracer": FindingState.unknown
     }
 
 
-def test_a_name_by_years_is_of_any_version(ask: Machine) -> None:
+def test_a_name_by_years_is_of_any_version(ask: Doctor) -> None:
     kernel = {**KERNEL, "libraries": ["/cuda/extras/CUPTI/lib64/libcupti.so.2024.3.2"]}
 
     assert states(ask(NVIDIA, build=CUDA, devices=DEVICES, kernel=kernel)) == {}
 
 
-def test_a_build_without_the_devices_tracer(ask: Machine) -> None:
+def test_a_build_without_the_devices_tracer(ask: Doctor) -> None:
     found = ask(NVIDIA, build={**CUDA, "activities": ["CPU"]}, devices=DEVICES, kernel=KERNEL)
 
-    assert states(found) == {"kernel": State.problem}
+    assert states(found) == {"kernel": FindingState.problem}
     assert "built without the tracer of CUDA" in of(found, "kernel").seen
 
 
-def test_a_capture_that_hangs(ask: Machine) -> None:
+def test_a_capture_that_hangs(ask: Doctor) -> None:
     hung = "the process gave no answer within 60 s"
     found = ask(NVIDIA, build=CUDA, devices=DEVICES, kernel=hung)
 
-    assert states(found) == {"kernel": State.problem}
+    assert states(found) == {"kernel": FindingState.problem}
     assert hung in of(found, "kernel").seen
 
 
-def test_a_foreign_cupti_on_the_path(ask: Machine) -> None:
-    ask.place_of({"cuda-11/lib64/libcupti.so.11.8": ""})
+def test_a_foreign_cupti_on_the_path(ask: Doctor) -> None:
+    ask.machine_of({"cuda-11/lib64/libcupti.so.11.8": ""})
     environment = {"LD_LIBRARY_PATH": "/nowhere:/cuda-11/lib64"}
     found = ask(NVIDIA, environment=environment, build=CUDA, devices=DEVICES, kernel=KERNEL)
 
-    assert states(found) == {"cupti": State.warning}
+    assert states(found) == {"cupti": FindingState.warning}
 
 
-def test_windows_below(ask: Machine) -> None:
+def test_windows_below(ask: Doctor) -> None:
     files = {
         **LINUX,
         "proc/version": "Linux version 5.15.90.1-microsoft-standard-WSL2 (oe-user@oe-host)\n",
@@ -459,8 +475,8 @@ def test_windows_below(ask: Machine) -> None:
     }
     found = ask(files, build=CUDA, devices=DEVICES, kernel=KERNEL)
 
-    assert states(found) == {"system": State.warning}
-    assert of(ask(files), "device").state is State.problem
+    assert states(found) == {"system": FindingState.warning}
+    assert of(ask(files), "device").state is FindingState.problem
 
 
 @pytest.mark.parametrize(
@@ -476,20 +492,20 @@ def test_windows_below(ask: Machine) -> None:
     ],
 )  # fmt: skip
 def test_containers(
-    ask: Machine, files: dict[str, str], environment: dict[str, str], kind: str
+    ask: Doctor, files: dict[str, str], environment: dict[str, str], kind: str
 ) -> None:
     system = of(ask({**LINUX, **files}, environment=environment), "system")
 
     assert system.seen == f"Linux 6.8.0-45-generic in a container ({kind})"
 
 
-def test_little_shared_memory(ask: Machine) -> None:
+def test_little_shared_memory(ask: Doctor) -> None:
     mounts = {
         "proc/self/mounts": "shm /dev/shm tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k 0 0\n"
     }
     shared = of(ask({**LINUX, **mounts}), "shared memory")
 
-    assert shared.state is State.warning
+    assert shared.state is FindingState.warning
     assert shared.seen.startswith("64.00 MiB")
     assert "--shm-size" in (shared.cure or "")
 
@@ -505,11 +521,11 @@ def test_little_shared_memory(ask: Machine) -> None:
         {"proc/meminfo": "MemTotal:  1000000 kB\nMemAvailable:   262144 kB\n"},
     ],
 )
-def test_little_memory(ask: Machine, files: dict[str, str]) -> None:
-    assert of(ask({**LINUX, **files}), "memory").state is State.warning
+def test_little_memory(ask: Doctor, files: dict[str, str]) -> None:
+    assert of(ask({**LINUX, **files}), "memory").state is FindingState.warning
 
 
-def test_no_limit_of_memory(ask: Machine) -> None:
+def test_no_limit_of_memory(ask: Doctor) -> None:
     files = {"sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "1000\n"}
 
     assert states(ask({**LINUX, **files})) == {}
@@ -518,7 +534,7 @@ def test_no_limit_of_memory(ask: Machine) -> None:
 @pytest.mark.parametrize(
     ("available", "cure"), [("tsc hpet acpi_pm", "echo tsc"), ("hpet acpi_pm", "tsc=reliable")]
 )
-def test_a_slow_clock(ask: Machine, available: str, cure: str) -> None:
+def test_a_slow_clock(ask: Doctor, available: str, cure: str) -> None:
     folder = "sys/devices/system/clocksource/clocksource0"
     files = {
         f"{folder}/current_clocksource": "hpet\n",
@@ -526,19 +542,19 @@ def test_a_slow_clock(ask: Machine, available: str, cure: str) -> None:
     }
     clock = of(ask({**LINUX, **files}), "clock")
 
-    assert clock.state is State.warning
+    assert clock.state is FindingState.warning
     assert cure in (clock.cure or "")
 
 
-def test_services_beside_are_told_and_no_harm(ask: Machine) -> None:
+def test_services_beside_are_told_and_no_harm(ask: Doctor) -> None:
     files = {"proc/812/comm": "nv-hostengine\n", "proc/813/comm": "bash\n"}
     rivals = of(ask({**LINUX, **files}), "other profilers")
 
-    assert rivals.state is State.ok
+    assert rivals.state is FindingState.ok
     assert "nv-hostengine runs: DCGM" in rivals.seen
 
 
-def test_a_daemon_that_may_record(ask: Machine) -> None:
+def test_a_daemon_that_may_record(ask: Doctor) -> None:
     found = ask(LINUX, environment={"KINETO_USE_DAEMON": "1"})
 
-    assert states(found) == {"other profilers": State.warning}
+    assert states(found) == {"other profilers": FindingState.warning}

@@ -11,7 +11,7 @@ from tests.capture.programs.truth import At, Program, steps
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from selftime.capture.steps import Source
+from selftime.capture.steps import StepSource
 
 
 class Fit:
@@ -55,12 +55,12 @@ class Fit:
             self.validate(loader)
 
 
-@steps(Source.OPTIMIZER, "within", "updated")
+@steps(StepSource.OPTIMIZER, "within", "updated")
 def a_trainer_with_closures(at: At) -> None:
     Fit(nn.Linear(4, 1), at).fit(3)
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def a_loop_in_a_generator(at: At) -> None:
     def losses() -> Iterator[float]:
         net = nn.Linear(4, 1)
@@ -78,7 +78,7 @@ def a_loop_in_a_generator(at: At) -> None:
         at("logged")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def training_on_a_thread(at: At) -> None:
     def train() -> None:
         net = nn.Linear(4, 1)
@@ -94,7 +94,7 @@ def training_on_a_thread(at: At) -> None:
     thread.join()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def inference_first_and_training_on_a_thread(at: At) -> None:
     net = nn.Linear(4, 1)
     with torch.no_grad():
@@ -122,7 +122,7 @@ class Engine(nn.Module):
         return loss
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def a_module_that_trains_itself(at: At) -> None:
     engine = Engine(at)
     for _ in range(12):
@@ -144,7 +144,7 @@ class Scaled(Dataset[torch.Tensor]):
         return scaled
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def modules_in_the_dataset(at: At) -> None:
     net = nn.Linear(4, 4)
     for batch in DataLoader(Scaled(), batch_size=2):
@@ -153,7 +153,7 @@ def modules_in_the_dataset(at: At) -> None:
         at("called")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def a_compiled_model(at: At) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     model = torch.compile(net, backend="aot_eager")
@@ -166,7 +166,7 @@ def a_compiled_model(at: At) -> None:
         optimizer.zero_grad()
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def a_compiled_model_infers(at: At) -> None:
     model = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), backend="aot_eager")
     with torch.no_grad():

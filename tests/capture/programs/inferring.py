@@ -7,7 +7,7 @@ from tests.capture.programs.truth import At, Program, steps
 from torch import nn
 from torch.utils.data import DataLoader
 
-from selftime.capture.steps import Source
+from selftime.capture.steps import StepSource
 
 
 class Decoder(nn.Module):
@@ -37,7 +37,7 @@ class Decoder(nn.Module):
             at("called")
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def one_module(at: At) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     with torch.inference_mode():
@@ -47,7 +47,7 @@ def one_module(at: At) -> None:
             at("called")
 
 
-@steps(Source.MODULE, "first", "second", found=1)
+@steps(StepSource.MODULE, "first", "second", found=1)
 def several_modules(at: At) -> None:
     encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 4)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def several_modules(at: At) -> None:
             decoder(x)
 
 
-@steps(Source.MODULE, "first", "second", found=1)
+@steps(StepSource.MODULE, "first", "second", found=1)
 def one_module_twice(at: At) -> None:
     net = nn.Linear(4, 8)
     with torch.no_grad():
@@ -70,7 +70,7 @@ def one_module_twice(at: At) -> None:
             one @ two.T
 
 
-@steps(Source.MODULE, "denoise", "denoised", found=1)
+@steps(StepSource.MODULE, "denoise", "denoised", found=1)
 def denoising(at: At) -> None:
     text, denoiser, image = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 16)
     with torch.no_grad():
@@ -83,12 +83,12 @@ def denoising(at: At) -> None:
             image(x)
 
 
-@steps(Source.MODULE, "token", "called", found=1)
+@steps(StepSource.MODULE, "token", "called", found=1)
 def tokens_of_one_prompt(at: At) -> None:
     Decoder().generate(at, torch.zeros(1, 7, dtype=torch.long), 12)
 
 
-@steps(Source.MODULE, "denoise", "denoised")
+@steps(StepSource.MODULE, "denoise", "denoised")
 def an_optimizer_that_is_never_used(at: At) -> None:
     net = nn.Linear(4, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -101,7 +101,7 @@ def an_optimizer_that_is_never_used(at: At) -> None:
     assert optimizer.param_groups
 
 
-@steps(Source.MODULE, "forward", "called", found=4)
+@steps(StepSource.MODULE, "forward", "called", found=4)
 def measured_after_a_warm_up(at: At) -> None:
     net = nn.Linear(4, 4)
     with torch.no_grad():
@@ -115,7 +115,7 @@ def measured_after_a_warm_up(at: At) -> None:
             at("called")
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def a_script_module(at: At) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # deprecated, and still in use
@@ -144,13 +144,13 @@ class Writer(nn.Module):
             at("called")
 
 
-@steps(Source.INNER_MODULE, "token", "called", found=10)
+@steps(StepSource.NESTED_MODULE, "token", "called", found=10)
 def decoding_within_forward(at: At) -> None:
     with torch.no_grad():
         Writer()(at, 30)
 
 
-@steps(Source.INNER_MODULE, "token", "called", found=10)
+@steps(StepSource.NESTED_MODULE, "token", "called", found=10)
 def decoding_within_a_pipeline(at: At) -> None:
     class Pipeline(nn.Module):
         def __init__(self) -> None:
@@ -164,7 +164,7 @@ def decoding_within_a_pipeline(at: At) -> None:
         Pipeline()(at)
 
 
-@steps(Source.MODULE, "forward", "called", found=12)
+@steps(StepSource.MODULE, "forward", "called", found=12)
 def a_cell_for_each_moment(at: At) -> None:
     class Recurrent(nn.Module):
         def __init__(self) -> None:
@@ -185,7 +185,7 @@ def a_cell_for_each_moment(at: At) -> None:
             net(torch.randn(2, 30, 4))
 
 
-@steps(Source.DATALOADER, "asked", "batch", found=3)
+@steps(StepSource.DATALOADER, "asked", "batch", found=3)
 def statistics_of_batches(at: At) -> None:
     batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # a tensor is a dataset
     for _ in range(12):

@@ -13,7 +13,7 @@ from tests.capture.programs.truth import At, Program, steps
 from torch import nn
 from torch.utils.data import DataLoader
 
-from selftime.capture.steps import Source
+from selftime.capture.steps import StepSource
 
 
 def _loss(net: nn.Module) -> torch.Tensor:
@@ -21,7 +21,7 @@ def _loss(net: nn.Module) -> torch.Tensor:
     return loss
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def an_actor_every_other_time(at: At) -> None:
     critic, actor = nn.Linear(4, 1), nn.Linear(4, 4)
     weight = torch.zeros(1, requires_grad=True)
@@ -43,7 +43,7 @@ def an_actor_every_other_time(at: At) -> None:
             at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def optimizers_in_a_list(at: At) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
     matrices = [p for p in net.parameters() if p.ndim > 1]
@@ -60,7 +60,7 @@ def optimizers_in_a_list(at: At) -> None:
             optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def a_merge_after_twenty_steps(at: At) -> None:
     net = nn.Linear(4, 1)
     outer = torch.optim.SGD(net.parameters(), lr=0.7, momentum=0.9, nesterov=True)
@@ -80,7 +80,7 @@ def a_merge_after_twenty_steps(at: At) -> None:
         local.load_state_dict(net.state_dict())
 
 
-@steps(Source.OPTIMIZER, "update", "updated", found=5)
+@steps(StepSource.OPTIMIZER, "update", "updated", found=5)
 def another_model_after_a_few_steps(at: At) -> None:
     one, two = nn.Linear(4, 1), nn.Linear(4, 1)
     a = torch.optim.SGD(one.parameters(), lr=0.1)
@@ -95,7 +95,7 @@ def another_model_after_a_few_steps(at: At) -> None:
         at("updated")
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def several_models_for_each_batch(at: At) -> None:
     models = [nn.Linear(4, 4) for _ in range(4)]
     with torch.no_grad():
@@ -107,7 +107,7 @@ def several_models_for_each_batch(at: At) -> None:
                 at("called")
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def more_modules_than_are_remembered(at: At) -> None:
     net = nn.Sequential(*[nn.Identity() for _ in range(1200)])
     with torch.no_grad():
@@ -117,7 +117,7 @@ def more_modules_than_are_remembered(at: At) -> None:
             at("called")
 
 
-@steps(Source.MODULE, "forward", "called", found=1)
+@steps(StepSource.MODULE, "forward", "called", found=1)
 def a_server_on_another_thread(at: At) -> None:
     net = nn.Linear(4, 4)
 
@@ -136,7 +136,7 @@ def a_server_on_another_thread(at: At) -> None:
         pool.submit(asyncio.run, serve()).result()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def a_graph_that_breaks(at: At) -> None:
     net = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -158,7 +158,7 @@ def a_graph_that_breaks(at: At) -> None:
             optimizer.zero_grad()
 
 
-@steps(Source.BACKWARD, "asked", "batch", found=2)
+@steps(StepSource.BACKWARD, "asked", "batch", found=2)
 def several_passes_for_each_batch(at: At) -> None:
     net = nn.Linear(4, 2)
     batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # a tensor is a dataset
@@ -175,7 +175,7 @@ def several_passes_for_each_batch(at: At) -> None:
             at("changed")
 
 
-@steps(Source.BACKWARD, "forward", "called", found=8)
+@steps(StepSource.BACKWARD, "forward", "called", found=8)
 def data_that_is_read_before(at: At) -> None:
     net = nn.Linear(4, 1)
     data = list(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # as above

@@ -10,7 +10,7 @@ import torch
 from tests.capture.programs.truth import At, Program, steps
 from torch import nn
 
-from selftime.capture.steps import Source
+from selftime.capture.steps import StepSource
 
 
 def _net() -> nn.Module:
@@ -22,7 +22,7 @@ def _loss(net: nn.Module) -> torch.Tensor:
     return loss
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def plain_loop(at: At) -> None:
     net = _net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -35,7 +35,7 @@ def plain_loop(at: At) -> None:
         optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def several_in_one_iteration(at: At) -> None:
     one, two, three = _net(), _net(), _net()
     a = torch.optim.Adam(one.parameters())
@@ -53,7 +53,7 @@ def several_in_one_iteration(at: At) -> None:
         at("updated")
 
 
-@steps(Source.SOME_OPTIMIZERS, "update", "updated", found=1)
+@steps(StepSource.SOME_OPTIMIZERS, "update", "updated", found=1)
 def one_that_never_steps_beside(at: At) -> None:
     one, two, frozen = _net(), _net(), _net()
     a = torch.optim.Adam(one.parameters())
@@ -70,7 +70,7 @@ def one_that_never_steps_beside(at: At) -> None:
     assert unused.param_groups
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def adversaries_in_turn(at: At) -> None:
     maker, judge = nn.Linear(4, 4), _net()
     g = torch.optim.Adam(maker.parameters())
@@ -104,17 +104,17 @@ def _critics(at: At, critics: int, rounds: int, first: int) -> None:
             at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def five_steps_of_the_critic(at: At) -> None:
     _critics(at, 5, 8, first=4)
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def the_critic_begins_with_both(at: At) -> None:
     _critics(at, 5, 8, first=0)
 
 
-@steps(Source.OPTIMIZER, "within", "updated")
+@steps(StepSource.OPTIMIZER, "within", "updated")
 def a_layer_each_within_backward(at: At) -> None:
     net = nn.Sequential(*[nn.Linear(4, 4) for _ in range(25)])
     for parameter in net.parameters():
@@ -134,7 +134,7 @@ def a_layer_each_within_backward(at: At) -> None:
         at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def gathered_gradients(at: At) -> None:
     net = _net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -148,7 +148,7 @@ def gathered_gradients(at: At) -> None:
             optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def scaled_losses(at: At) -> None:
     net = _net()
     optimizer = torch.optim.AdamW(net.parameters())
@@ -169,7 +169,7 @@ def scaled_losses(at: At) -> None:
         optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "within", "updated")
+@steps(StepSource.OPTIMIZER, "within", "updated")
 def evaluations_within_the_step(at: At) -> None:
     net = _net()
     optimizer = torch.optim.LBFGS(net.parameters(), max_iter=4)
@@ -207,7 +207,7 @@ class Sharpness(torch.optim.Optimizer):
         self.base.step()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def an_optimizer_that_holds_another(at: At) -> None:
     net = _net()
     optimizer = Sharpness(net.parameters(), torch.optim.SGD)
@@ -223,7 +223,7 @@ def an_optimizer_that_holds_another(at: At) -> None:
         optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def learning_to_learn(at: At) -> None:
     net = _net()
     outer = torch.optim.Adam(net.parameters())
@@ -243,7 +243,7 @@ def learning_to_learn(at: At) -> None:
         at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def an_optimizer_that_was_pickled(at: At) -> None:
     net = _net()
     built = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -257,7 +257,7 @@ def an_optimizer_that_was_pickled(at: At) -> None:
         at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def one_model_after_the_other(at: At) -> None:
     for width in (3, 4, 5):
         net = nn.Linear(width, 1)
@@ -270,7 +270,7 @@ def one_model_after_the_other(at: At) -> None:
             at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def models_that_stay_are_trained_in_turn(at: At) -> None:
     kept = []
     for width in (3, 4, 5):
@@ -285,7 +285,7 @@ def models_that_stay_are_trained_in_turn(at: At) -> None:
             at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def an_optimizer_for_each_image(at: At) -> None:
     for _ in range(5):
         image = torch.randn(4, requires_grad=True)
@@ -299,7 +299,7 @@ def an_optimizer_for_each_image(at: At) -> None:
             optimizer.zero_grad()
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def rollouts_between_updates(at: At) -> None:
     policy = _net()
     optimizer = torch.optim.Adam(policy.parameters())
@@ -315,7 +315,7 @@ def rollouts_between_updates(at: At) -> None:
         at("updated")
 
 
-@steps(Source.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def failures_are_caught(at: At) -> None:
     net = _net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

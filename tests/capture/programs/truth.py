@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from selftime.capture.steps import Source, Steps
+from selftime.capture.steps import StepDetector, StepSource
 
 __all__ = ["At", "Program", "Seen", "steps", "watch"]
 
@@ -17,21 +17,21 @@ END = "the end"
 class Seen:
     """Where the program said it was, and the boundaries between."""
 
-    events: list[str | Source] = field(default_factory=list)
+    events: list[str | StepSource] = field(default_factory=list)
     unlike: list[list[str]] = field(default_factory=list)
     """What the program said in each step that was told to be unlike the others."""
 
     @property
-    def source(self) -> Source | None:
+    def source(self) -> StepSource | None:
         """The best that has spoken."""
-        return max((e for e in self.events if isinstance(e, Source)), default=None)
+        return max((e for e in self.events if isinstance(e, StepSource)), default=None)
 
     def gaps(self) -> list[tuple[str, int, str]]:
         """Between two sayings: the first, the boundaries of the best source, the second."""
         found: list[tuple[str, int, str]] = []
         place, count = "the beginning", 0
         for event in [*self.events, END]:
-            if isinstance(event, Source):
+            if isinstance(event, StepSource):
                 count += event is self.source
             else:
                 found.append((place, count, event))
@@ -52,7 +52,7 @@ class Program:
     """A program and where its steps end."""
 
     run: Callable[[At], None]
-    source: Source
+    source: StepSource
     after: str
     before: str
     """Each boundary falls between these two sayings."""
@@ -65,7 +65,7 @@ class Program:
 
 
 def steps(
-    source: Source, after: str, before: str, *, found: int = 0
+    source: StepSource, after: str, before: str, *, found: int = 0
 ) -> Callable[[Callable[[At], None]], Program]:
     """Tell where the steps of the program end that follows."""
     return lambda run: Program(run, source, after, before, found)
@@ -78,10 +78,10 @@ def watch(program: Callable[[At], None]) -> Seen:
     def unlike() -> None:
         step: list[str] = []
         for event in seen.events:
-            step = [] if isinstance(event, Source) else [*step, event]
+            step = [] if isinstance(event, StepSource) else [*step, event]
         seen.unlike.append(step)
 
-    watching = Steps(seen.events.append, lambda: None, unlike, recording=lambda: False)
+    watching = StepDetector(seen.events.append, lambda: None, unlike, is_recording=lambda: False)
     watching.attach()
     try:
         program(seen.events.append)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call, grad
 from torch.utils.data import DataLoader
 
-from selftime.capture.steps import Source
+from selftime.capture.steps import StepSource
 
 
 def _update(parameters: list[torch.Tensor]) -> None:
@@ -35,7 +35,7 @@ class Momentum:
             p.grad = None
 
 
-@steps(Source.BACKWARD, "forward", "called", found=2)
+@steps(StepSource.BACKWARD, "forward", "called", found=2)
 def an_optimizer_of_its_own(at: At) -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
     optimizer = Momentum(list(net.parameters()))
@@ -47,7 +47,7 @@ def an_optimizer_of_its_own(at: At) -> None:
         optimizer.step()
 
 
-@steps(Source.BACKWARD, "pass", "passed", found=1)
+@steps(StepSource.BACKWARD, "pass", "passed", found=1)
 def plain_tensors(at: At) -> None:
     weight = torch.randn(4, 1, requires_grad=True)
     for _ in range(12):
@@ -59,7 +59,7 @@ def plain_tensors(at: At) -> None:
         _update([weight])
 
 
-@steps(Source.BACKWARD, "pass", "passed", found=1)
+@steps(StepSource.BACKWARD, "pass", "passed", found=1)
 def gradients_as_values(at: At) -> None:
     weight = torch.randn(4, 1, requires_grad=True)
     for _ in range(12):
@@ -70,7 +70,7 @@ def gradients_as_values(at: At) -> None:
         weight = (weight - 0.1 * slope).detach().requires_grad_()
 
 
-@steps(Source.BACKWARD, "passed", "pass", found=1)
+@steps(StepSource.BACKWARD, "passed", "pass", found=1)
 def a_function_is_transformed(at: At) -> None:
     net = nn.Linear(4, 1)
     parameters = {name: p.detach() for name, p in net.named_parameters()}
@@ -86,7 +86,7 @@ def a_function_is_transformed(at: At) -> None:
         parameters = {name: p - 0.1 * slopes[name] for name, p in parameters.items()}
 
 
-@steps(Source.BACKWARD, "asked", "batch", found=2)
+@steps(StepSource.BACKWARD, "asked", "batch", found=2)
 def batches_and_plain_tensors(at: At) -> None:
     weight = torch.randn(4, 1, requires_grad=True)
     batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # a tensor is a dataset
@@ -98,7 +98,7 @@ def batches_and_plain_tensors(at: At) -> None:
         _update([weight])
 
 
-@steps(Source.BACKWARD, "asked", "batch", found=2)
+@steps(StepSource.BACKWARD, "asked", "batch", found=2)
 def adversaries_without_optimizers(at: At) -> None:
     maker, judge = nn.Linear(4, 4), nn.Linear(4, 1)
     batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # as above
@@ -112,7 +112,7 @@ def adversaries_without_optimizers(at: At) -> None:
         _update(list(maker.parameters()))
 
 
-@steps(Source.BACKWARD, "forward", "called", found=2)
+@steps(StepSource.BACKWARD, "forward", "called", found=2)
 def slopes_within_forward(at: At) -> None:
     class Force(nn.Module):
         def __init__(self) -> None:

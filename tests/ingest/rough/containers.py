@@ -248,7 +248,7 @@ def two_ranks_writing_over_each_other(_: Random) -> bytes:
     return b"".join(in_file(OVER))
 
 
-@case("5", "refuse", "no event in it is sound")
+@case("5", "refuse", "it has no undamaged event")
 def nothing_whole_left(dice: Random) -> bytes:
     texts = [rank_text(rank).partition(b'"traceEvents": [')[2] for rank in range(4)]
     parts = [text[at : at + 40] for at in range(200, 4000, 40) for text in texts]

@@ -42,7 +42,7 @@ def collectives_of_every_library(_: Random) -> bytes:
     return document([{**e, "name": next(names)} if e["cat"] == "kernel" else e for e in PROGRAM])
 
 
-@case("48", "limit", "these look like some: `xyAllToAllFast`", sound=COUNT, check=quiet)
+@case("48", "limit", "other kernels have similar names: `xyAllToAllFast`", sound=COUNT, check=quiet)
 def a_collective_of_tomorrow(_: Random) -> bytes:
     return document(named("xyAllToAllFast"))
 
@@ -128,7 +128,7 @@ def a_name_that_would_break_a_line(_: Random) -> bytes:
     return document(named(ODD))
 
 
-@case("49e", "recover", "no name: shown as (no name) (50)", sound=COUNT,
+@case("49e", "recover", "events without a name: shown as (no name) (50)", sound=COUNT,
       check=is_one_name("(no name)"))  # fmt: skip
 def an_empty_name(_: Random) -> bytes:
     return document(named(""))

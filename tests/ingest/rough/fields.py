@@ -204,7 +204,7 @@ def _is_apart(trace: Trace) -> None:
     assert len(set(tids)) == 4
 
 
-@case("21d", "recover", "no process or thread", sound=N + 3, check=_is_apart)
+@case("21d", "recover", "without a process or thread", sound=N + 3, check=_is_apart)
 def no_thread(_: Random) -> bytes:
     more = [op(40, pid=0, tid=0), op(41, tid="?"), op(42, pid=False, tid=False)]
     return changed({"pid": ..., "tid": ...}, made=[*events(), *more])
@@ -226,17 +226,17 @@ def _with_arguments(value: Any) -> bytes:
     return changed({"args": value})
 
 
-@case("22b", "recover", "arguments that are no object", sound=N, check=_has_no_arguments)
+@case("22b", "recover", "arguments that are not an object", sound=N, check=_has_no_arguments)
 def arguments_null(_: Random) -> bytes:
     return _with_arguments(None)
 
 
-@case("22b", "recover", "arguments that are no object", sound=N, check=_has_no_arguments)
+@case("22b", "recover", "arguments that are not an object", sound=N, check=_has_no_arguments)
 def arguments_in_a_list(_: Random) -> bytes:
     return _with_arguments([1, {"External id": 2}])
 
 
-@case("22b", "recover", "arguments that are no object", sound=N, check=_has_no_arguments)
+@case("22b", "recover", "arguments that are not an object", sound=N, check=_has_no_arguments)
 def arguments_as_text(_: Random) -> bytes:
     return _with_arguments("External id: 2")
 
@@ -339,7 +339,7 @@ def correlated(value: Any) -> bytes:
     return document(made)
 
 
-NOT_LINKED: Final = "12 without a correlation to be linked by"
+NOT_LINKED: Final = "12 without a correlation number to link them by"
 
 
 @case("23c", "limit", NOT_LINKED, sound=N, check=_are_not_linked)
@@ -408,7 +408,7 @@ def shapes_of_lists(_: Random) -> bytes:
     return with_args({"Input Dims": [[], [[]], [[1], [2, 3]]]})
 
 
-ODD: Final = "shapes that are cut off"
+ODD: Final = "input shapes that are cut off"
 
 
 @case("24b", "limit", ODD, sound=N, check=_has_shapes(None))
@@ -482,7 +482,7 @@ def told_rank(trace: Trace) -> list[str]:
     return table.filter(pl.col("metric") == "rank")["text"].to_list()
 
 
-@case("26b", "limit", "the header tells rank 3, the name that it was written under 5", sound=N,
+@case("26b", "limit", "the header says rank 3, the file name 5", sound=N,
       check=holds(lambda trace: told_rank(trace) == ["3 of 8"]))  # fmt: skip
 def two_ranks(_: Random) -> bytes:
     keys = {**HEADER, "distributedInfo": {"rank": 3, "world_size": 8}}
@@ -522,7 +522,7 @@ def rank_as_text(_: Random) -> bytes:
     return with_header(distributedInfo={"rank": "3", "world_size": "8"})
 
 
-@case("26e", "limit", "size of the job that the file tells cannot be", sound=N,
+@case("26e", "limit", "impossible size of the job", sound=N,
       check=holds(lambda trace: told_rank(trace) == ["0"]))  # fmt: skip
 def no_ranks_at_all(_: Random) -> bytes:
     return with_header(distributedInfo={"rank": 0, "world_size": 0})

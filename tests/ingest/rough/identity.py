@@ -35,7 +35,7 @@ def _other(event: Event) -> Event:
     return {**event, "pid": 8 if event["pid"] == 7 else 1}
 
 
-@case("40a", "limit", "of several processes that share a correlation", "give one file per rank",
+@case("40a", "limit", "of several processes that share a correlation id", "give one file per rank",
       sound=2 * COUNT, check=every(has_no_links, quiet))  # fmt: skip
 def ranks_with_the_same_numbers(dice: Random) -> bytes:
     """Ranks whose calls lie between each other's: by time alone some would be joined wrongly."""
@@ -43,7 +43,7 @@ def ranks_with_the_same_numbers(dice: Random) -> bytes:
     return document([*PROGRAM, *other])
 
 
-@case("40a", "limit", "launches that share a correlation: not linked", sound=2 * COUNT,
+@case("40a", "limit", "launches that share a correlation id: not linked", sound=2 * COUNT,
       check=every(has_no_links, quiet))  # fmt: skip
 def ranks_with_the_same_processes(dice: Random) -> bytes:
     """As containers make them: process 7 and thread 7 in each."""
@@ -101,7 +101,7 @@ def is_not_guessed(trace: Trace) -> None:
     assert linked(trace) == 49
 
 
-@case("41c", "limit", "launches that share a correlation: not linked (3)", sound=COUNT + 2,
+@case("41c", "limit", "launches that share a correlation id: not linked (3)", sound=COUNT + 2,
       check=every(is_not_guessed, quiet))  # fmt: skip
 def many_launches_with_one_number(dice: Random) -> bytes:
     again = launch(dice.randrange(50))

@@ -12,11 +12,11 @@ from tests.ingest.rough.case import N, case, document, events
 from tests.security.reading import acting, elements, formulas, linked, rendered
 
 from selftime.advice import advise
-from selftime.notebook import html
+from selftime.notebook import notebook_html
 from selftime.reports.advice.brief import as_brief
-from selftime.reports.advice.markdown import quoted
-from selftime.reports.advice.queries import Queries
-from selftime.reports.tables import table, tabular
+from selftime.reports.advice.markdown import code_span
+from selftime.reports.advice.queries import ShellQueries
+from selftime.reports.tables import tabular, text_table
 from selftime.trace import Trace
 from selftime.views import VIEWS
 
@@ -38,18 +38,18 @@ def _named(name: str) -> bytes:
 
 
 def _answer(trace: Trace) -> str:
-    return as_brief(advise(trace), Queries("trace.json", trace), whole=True)
+    return as_brief(advise(trace), ShellQueries("trace.json", trace), whole=True)
 
 
 def _printed(trace: Trace) -> str:
     view = VIEWS["operators"]
-    return table.as_text(view(trace), view.columns, width=200)
+    return text_table.as_text(view(trace), view.columns, width=200)
 
 
 def _is_inert_on_a_page(trace: Trace) -> None:
     assert IMAGE in set(trace.slices["name"].cast(pl.String))
-    assert "img" not in elements(html(trace))
-    assert "img" not in rendered(f"{quoted(IMAGE)}\n\n{_answer(trace)}")
+    assert "img" not in elements(notebook_html(trace))
+    assert "img" not in rendered(f"{code_span(IMAGE)}\n\n{_answer(trace)}")
 
 
 def _is_stripped_in_a_terminal(trace: Trace) -> None:
@@ -60,7 +60,7 @@ def _is_stripped_in_a_terminal(trace: Trace) -> None:
 
 
 def _is_quoted_in_markdown(trace: Trace) -> None:
-    page = f"{quoted(TABLE)} | x\n--- | ---\n\n{_answer(trace)}"
+    page = f"{code_span(TABLE)} | x\n--- | ---\n\n{_answer(trace)}"
     assert "table" not in rendered(page)
     assert linked(page) == []
 
@@ -75,7 +75,7 @@ def _is_cut(trace: Trace) -> None:
     answer = advise(trace)
     assert ORDER not in answer.to_json()
     assert ORDER not in _answer(trace)
-    assert ORDER not in quoted(ORDER)
+    assert ORDER not in code_span(ORDER)
     json.loads(answer.to_json())
 
 

@@ -132,7 +132,7 @@ def kernels_of_one_replay_alone(_: Random) -> bytes:
     return document([e for n in range(5) for e in replay(n, 8 if n == 0 else 0)])
 
 
-@case("44g", "limit", "the last 10 launches", "what the device did at the end is not recorded",
+@case("44g", "limit", "the last 10 launches", "what the device did at the end was not recorded",
       sound=COUNT - 10, check=quiet)  # fmt: skip
 def a_tail_that_is_lost(_: Random) -> bytes:
     return document([e for e in PROGRAM if e["cat"] != "kernel" or of_step(e) < 4])
@@ -155,7 +155,7 @@ def on_device(number: int) -> list[Event]:
     return made
 
 
-@case("44h", "limit", "nothing is recorded of device 5", "all those of 1 of 8 threads",
+@case("44h", "limit", "nothing was recorded of device 5", "all launches of 1 of 8 threads",
       sound=8 * COUNT - 7 * 5 - 50, check=quiet)  # fmt: skip
 def a_device_that_is_lost(_: Random) -> bytes:
     every_device = [e for n in range(8) for e in on_device(n)]
@@ -242,7 +242,7 @@ def never_falls_below_nothing(trace: Trace) -> None:
     assert events["state"].to_list() == ["before the recording"] * events.height
 
 
-@case("45e", "limit", "memory lies on a device (CUDA)", sound=len(HOST) + 3,
+@case("45e", "limit", "memory was allocated on a device (CUDA)", sound=len(HOST) + 3,
       check=never_falls_below_nothing)  # fmt: skip
 def frees_without_allocations(dice: Random) -> bytes:
     frees = [record(1000 + 10 * n, -512 * dice.randrange(1, 9), 16 * (n + 1)) for n in range(3)]
@@ -255,7 +255,7 @@ def has_no_false_totals(trace: Trace) -> None:
     assert all(held is None or held >= 0 for held in curve(trace))
 
 
-@case("45f", "limit", "allocated on CUDA 0: its totals are not right", sound=len(HOST) + 3)
+@case("45f", "limit", "allocated on CUDA 0: the recorded totals are wrong", sound=len(HOST) + 3)
 def totals_below_nothing(_: Random) -> bytes:
     negative = [
         {**one, "args": {**one["args"], "Total Allocated": -one["args"]["Total Allocated"]}}
@@ -264,7 +264,7 @@ def totals_below_nothing(_: Random) -> bytes:
     return document([*HOST, *negative])
 
 
-@case("45f", "limit", "memory lies on a device (CUDA)", sound=len(HOST) + 3,
+@case("45f", "limit", "memory was allocated on a device (CUDA)", sound=len(HOST) + 3,
       check=has_no_false_totals)  # fmt: skip
 def totals_missing(_: Random) -> bytes:
     gone = ("Total Allocated", "Total Reserved")
@@ -277,7 +277,13 @@ def is_from_before(trace: Trace) -> None:
     assert "before the recording" in states
 
 
-@case("45g", "limit", "memory lies on a device (CUDA)", sound=len(HOST) + 2, check=is_from_before)
+@case(
+    "45g",
+    "limit",
+    "memory was allocated on a device (CUDA)",
+    sound=len(HOST) + 2,
+    check=is_from_before,
+)
 def memory_from_before(_: Random) -> bytes:
     held = {"Total Allocated": 9_000, "Total Reserved": 16_384}
     return document([*HOST, record(1005, -1024, 48, **held), record(1010, 512, 16, **held)])

@@ -54,7 +54,7 @@ def _are_joined_by_name(trace: Trace) -> None:
 @case(
     "25d",
     "recover",
-    "crosses another event: joined by name",
+    "crosses another event: matched by name",
     sound=N + 4,
     check=_are_joined_by_name,
 )
@@ -92,7 +92,9 @@ def _is_joined_by_number(trace: Trace) -> None:
     assert trace.op_args["forward"].null_count() == trace.op_args.height
 
 
-@case("25g", "limit", "flows without a partner", sound=N + 4, check=_is_joined_by_number)
+@case(
+    "25g", "limit", "flow arrows without a start or an end", sound=N + 4, check=_is_joined_by_number
+)
 def flows_without_partners(_: Random) -> bytes:
     flows = [("s", 1000, 5), ("s", 1010, 5), ("t", 1015, 5), ("f", 1030, 5)]
     return added(*(half(ph, "fwdbwd", ts, id=n, tid=7) | {"cat": "fwdbwd"} for ph, ts, n in flows))

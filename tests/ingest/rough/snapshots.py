@@ -169,7 +169,12 @@ def shows_escapes(trace: Trace) -> None:
     assert files == ["/repo/caf\\udce9.py", "/repo/th\\udce9.py"]
 
 
-@case("53h", "recover", "frames that are no Unicode: shown with escapes (2)", check=shows_escapes)
+@case(
+    "53h",
+    "recover",
+    "frames that are not valid Unicode: shown with escapes (2)",
+    check=shows_escapes,
+)
 def files_that_are_no_unicode(_: Random) -> bytes:
     stacks = [
         [{"filename": f"/repo/{name}\udce9.py", "line": 5, "name": "f"}] for name in ("caf", "th")

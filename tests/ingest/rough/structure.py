@@ -192,7 +192,7 @@ def one_step(_: Random) -> bytes:
     return document(PROGRAM[:31])
 
 
-@case("38c", "limit", "the numbers of steps begin anew 1 time", sound=2 * COUNT,
+@case("38c", "limit", "step numbers restart 1 time", sound=2 * COUNT,
       check=told_by("profiler", *ANY_STEPS, *ANY_STEPS))  # fmt: skip
 def numbers_that_come_twice(_: Random) -> bytes:
     return document([*PROGRAM, *moved(PROGRAM, 600)])

@@ -188,7 +188,7 @@ def a_second_footer(_: Random) -> bytes:
     return GOOD + b'],\n  "traceName": "t.json"\n}\n'
 
 
-@case("16e", "recover", "text that is no event: left out", sound=N)
+@case("16e", "recover", "text that is not an event: left out", sound=N)
 def comments(_: Random) -> bytes:
     return with_one(f"// {{ one\n{ODD}\n# two\n/* three */")
 
@@ -234,7 +234,7 @@ def null_for_events(_: Random) -> bytes:
     return b'{"traceEvents": null, "schemaVersion": 1}'
 
 
-@case("17e", "recover", "`traceEvents` stands inside `data.trace`: read from there", sound=N,
+@case("17e", "recover", "`traceEvents` is nested inside `data.trace`: read from there", sound=N,
       check=assert_devices)  # fmt: skip
 def nested_events(_: Random) -> bytes:
     trace = {**HEADER, "traceEvents": events(), "traceName": "t"}
@@ -266,7 +266,7 @@ def exponents(_: Random) -> bytes:
     return json_text(written)
 
 
-@case("18c", "recover", "a number that JSON cannot write", sound=N,
+@case("18c", "recover", "a number in a form that JSON does not allow", sound=N,
       check=shown_as(start=50_000, duration=500))  # fmt: skip
 def odd_numbers(_: Random) -> bytes:
     return spliced('"ts": 1050, "dur": 5', '"ts": +01050, "dur": .5, "hex": 0x1F')

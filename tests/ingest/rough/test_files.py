@@ -12,12 +12,12 @@ import pytest
 from tests.ingest.rough.case import FOOTER, N, document, events, json_text, names_in, op, report
 
 from selftime.errors import UnreadableTrace
+from selftime.ingest.decoding_workers import open_chunk_decoder
 from selftime.ingest.load import load
-from selftime.ingest.text import document as chunking
-from selftime.ingest.text import source
-from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.window import TextWindow
-from selftime.ingest.workers import open_decoder
+from selftime.ingest.text import decompressed_text
+from selftime.ingest.text import trace_parsing as chunking
+from selftime.ingest.text.text_window import TextWindow
+from selftime.ingest.text.trace_parsing import parse_all_traces
 from selftime.trace import Job, Trace
 
 GOOD: Final = document()
@@ -56,7 +56,7 @@ def test_several_traces_in_one_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     path = tmp_path / "trace.json"
     path.write_bytes(pack(between.join(map(of_rank, range(3)))))
     for _ in range(2):
@@ -177,7 +177,7 @@ def test_a_folder_with_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 def test_the_limit_of_expansion_can_be_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_ALWAYS_READ", 1 << 20)
+    monkeypatch.setattr(decompressed_text, "_BYTES_ALLOWED_AT_ANY_EXPANSION_RATIO", 1 << 20)
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.compress(b" " * (1 << 20)) * 3 + gzip.compress(GOOD))
     with pytest.raises(UnreadableTrace, match="SELFTIME_MOST_EXPANSION"):
@@ -198,9 +198,9 @@ HEADERS: Final = {
         b"\n".join(line for line in GOOD.split(b"\n") if b'"ph"' in line),
         "begins within a list of events",
     ),
-    "a damaged key": (GOOD.replace(b'"record_shapes"', b'record_shapes"'), "among the keys"),
-    "a string without its end": (GOOD.replace(b'H100"', b"H100"), "among the keys"),
-    "a list without its end": (GOOD.replace(b"}],", b"},", 1), "stands inside"),
+    "a damaged key": (GOOD.replace(b'"record_shapes"', b'record_shapes"'), "among the top-level"),
+    "a string without its end": (GOOD.replace(b'H100"', b"H100"), "among the top-level keys"),
+    "a list without its end": (GOOD.replace(b"}],", b"},", 1), "is nested inside"),
     "the key of the events damaged": (GOOD.replace(b"eEv", b"eEw"), "the key `traceEwents`"),
     "the key of the events without a quote": (GOOD.replace(b'ts": [\n', b"ts: [\n"), "keys"),
 }
@@ -211,7 +211,7 @@ HEADERS: Final = {
 def test_damage_before_the_events_costs_none(
     data: bytes, words: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     path = tmp_path / "trace.json"
     path.write_bytes(data)
     trace = load(path, cache=False)
@@ -242,14 +242,14 @@ DAMAGE: Final[dict[str, tuple[Callable[[str], str], int]]] = {
 def test_two_faults_cost_no_more_than_each(
     first: str, second: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", size)
     written = [json.dumps(event) for event in events()]
     for place, (damage, _) in enumerate((DAMAGE[first], DAMAGE[second]), 16):
         written[place] = damage(written[place])
     end = json_text([]).removesuffix(FOOTER.encode())
     text = end + ",\n".join(written).encode("utf-8", "surrogateescape") + FOOTER.encode()
-    with open_decoder(len(text)) as reading:
-        [found] = read_documents(TextWindow(iter([text])), reading)
+    with open_chunk_decoder(len(text)) as reading:
+        [found] = parse_all_traces(TextWindow(iter([text])), reading)
     lost = DAMAGE[first][1] + DAMAGE[second][1]
     assert sum(fault.lost for fault in found.faults) == lost
     assert sum(sum(chunk.phases.values()) for chunk in found.chunks) == N - lost

@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from selftime.analysis.ranks.ranks import Ranks, joined_ranks
+from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.ingest.load import load
-from selftime.testing import jobs
-from selftime.testing.jobs import Delay, Machine, simulate
+from selftime.testing import simulated_jobs
+from selftime.testing.simulated_jobs import RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job
 
 STEPS = 8
@@ -29,15 +29,18 @@ def read(folder: Path, traces: dict[int, bytes]) -> Job:
 @pytest.mark.parametrize("seed", range(3))
 def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path) -> None:
     """They are set wrong by up to 10 s and drift; ranks see the end of a collective 20 us apart."""
-    machine = Machine(jitter=20_000)
-    ran = simulate(ranks=6, steps=STEPS, late=Delay(4, 8_000_000, "gc"), machine=machine, seed=seed)
+    machine = SimulatedMachine(jitter=20_000)
+    ran = simulate_job(
+        ranks=6, steps=STEPS, late=RankDelay(4, 8_000_000, "gc"), machine=machine, seed=seed
+    )
     job = read(tmp_path, ran.traces)
-    clocks = joined_ranks(Ranks.of(job)).clocks
+    clocks = collectives_on_one_clock(Ranks.of(job)).clocks
     when = np.linspace(0, STEPS * 30_000_000, 50).astype(np.int64)
     read_by_all = []
     for rank, (ahead, drift) in ran.clocks.items():
-        own = jobs.ORIGIN + ahead + when + np.rint(when * drift).astype(np.int64)
-        read_by_all.append(clocks.of[rank].read(own))
+        drifted = when + np.rint(when * drift).astype(np.int64)
+        own = simulated_jobs.SIMULATED_JOB_START_NS + ahead + drifted
+        read_by_all.append(clocks.of[rank].to_reference_times(own))
     assert (np.ptp(np.array(read_by_all), axis=0) < EXACT).all()
     table = job.view("ranks")
     assert table["residual"].null_count() == 0
@@ -48,7 +51,7 @@ def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path)
 
 
 def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None:
-    traces = simulate(ranks=4, steps=STEPS, late=Delay(2, 8_000_000, "data")).traces
+    traces = simulate_job(ranks=4, steps=STEPS, late=RankDelay(2, 8_000_000, "data")).traces
     body = json.loads(traces[1])
     [begin] = [e["ts"] for e in body["traceEvents"] if e["name"] == "ProfilerStep#3"]
     body["traceEvents"] = [event for event in body["traceEvents"] if event["ts"] >= begin]

@@ -3,9 +3,9 @@
 import pytest
 from tests.ingest.rough.case import N, document
 
-from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.window import TextWindow
-from selftime.ingest.workers import open_decoder
+from selftime.ingest.decoding_workers import open_chunk_decoder
+from selftime.ingest.text.text_window import TextWindow
+from selftime.ingest.text.trace_parsing import parse_all_traces
 
 INDENTED = document()
 COMPACT = INDENTED.replace(b"\n  ", b"").replace(b": ", b":")
@@ -20,7 +20,7 @@ def test_a_changed_byte_costs_no_more_than_an_event(text: bytes, byte: int) -> N
         if text[at] == byte:
             continue
         damaged = text[:at] + bytes([byte]) + text[at + 1 :]
-        with open_decoder(len(damaged)) as reading:
-            found = read_documents(TextWindow(iter([damaged])), reading)
+        with open_chunk_decoder(len(damaged)) as reading:
+            found = parse_all_traces(TextWindow(iter([damaged])), reading)
         read = sum(sum(chunk.phases.values()) for one in found for chunk in one.chunks)
         assert read >= N - 1, damaged[begin - 20 : begin + 30]

@@ -19,7 +19,7 @@ from tests.ingest.rough.case import ENTRIES, Case, report, shuffled
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.ingest.text import document as chunking
+from selftime.ingest.text import trace_parsing as chunking
 from selftime.trace import Trace
 
 HERE: Final = Path(__file__).parent
@@ -101,7 +101,7 @@ def test_rough(found: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     hold_outcome(found, first)
     assert_same(folder.read(data, cache=True), first)
     if not found.in_one:
-        monkeypatch.setattr(chunking, "CHUNK_BYTES", SMALL_CHUNK)
+        monkeypatch.setattr(chunking, "EVENT_CHUNK_BYTES", SMALL_CHUNK)
     again = folder.read(data if found.plain_only else gzip.compress(data), "unknown")
     assert_same(again, first)
     if not again.repairs.equals(first.repairs):  # all else is equal, and so is what is told of it

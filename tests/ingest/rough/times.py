@@ -121,7 +121,7 @@ def wrapped_at_32_bits(_: Random) -> bytes:
     return lasting(2**32 - 3)
 
 
-@case("28c", "recover", "no end: left out of totals", sound=N, check=_is_a_suspect)
+@case("28c", "recover", "events without an end: left out of totals", sound=N, check=_is_a_suspect)
 def wrapped_at_64_bits(_: Random) -> bytes:
     return lasting(2**64 - 3)
 
@@ -140,17 +140,17 @@ def _has_no_negative(table: pl.DataFrame) -> None:
     assert all((table[name].drop_nulls() >= 0).all() for name in times)
 
 
-@case("29a", "recover", "no end: left out of totals", sound=N, check=_is_unended)
+@case("29a", "recover", "events without an end: left out of totals", sound=N, check=_is_unended)
 def negative(_: Random) -> bytes:
     return changed({"dur": -40})
 
 
-@case("29a", "recover", "no end: left out of totals", sound=N, check=_is_unended)
+@case("29a", "recover", "events without an end: left out of totals", sound=N, check=_is_unended)
 def minus_one(_: Random) -> bytes:
     return changed({"dur": -1})
 
 
-@case("29b", "accept", "of device slices have no length", sound=N)
+@case("29b", "accept", "of device slices have a duration of zero", sound=N)
 def of_no_length(_: Random) -> bytes:
     return changed({"dur": 0}, name="kernel3")
 
@@ -213,7 +213,7 @@ def _are_four_steps(trace: Trace) -> None:
     assert steps["host_time"].to_list() == [99_000] * 4
 
 
-@case("30a", "recover", "no end: left out of totals", sound=126, check=_are_four_steps)
+@case("30a", "recover", "events without an end: left out", sound=126, check=_are_four_steps)
 def unfinished(_: Random) -> bytes:
     return with_steps(annotation(9, name="forward", ts=1050, dur=365, args={"finished": False}))
 

@@ -169,7 +169,12 @@ def test_a_real_trace_gives_the_same_tables_and_views(
     found = again(trace, tmp_path / "again.json")
     assert_same(found, trace)
     for view in VIEWS.values():
-        if not view.across and view.name not in {"health", "slice", "occurrences", "selection"}:
+        if not view.compares_ranks and view.name not in {
+            "health",
+            "slice",
+            "occurrences",
+            "selection",
+        }:
             assert_frame_equal(found.view(view.name), trace.view(view.name))
     checks = ["check", "verdict", "value"]
     assert_frame_equal(found.view("health").select(checks), trace.view("health").select(checks))

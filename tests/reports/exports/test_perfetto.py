@@ -13,9 +13,9 @@ from tests.reports.exports.protobuf import Read, read
 
 from selftime.ingest.load import load
 from selftime.reports.exports import export
-from selftime.reports.exports.base import full_names
+from selftime.reports.exports.export_format import slice_names_with_overloads
 from selftime.testing import sketch, sketch_job
-from selftime.testing.jobs import simulate
+from selftime.testing.simulated_jobs import simulate_job
 from selftime.trace import Job, Trace
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def exported(trace: Trace, path: Path) -> Read:
 def expected(trace: Trace) -> Counter[tuple[str, int, int | None]]:
     """Name, begin and end of each slice."""
     end = pl.col("start") + pl.col("duration")
-    rows = trace.slices.select(full_names(trace), "start", end=end).rows()
+    rows = trace.slices.select(slice_names_with_overloads(trace), "start", end=end).rows()
     return Counter(rows)
 
 
@@ -117,7 +117,7 @@ def test_perfetto_reads_a_thing_of_every_kind(in_perfetto: "Ask", tmp_path: Path
     export(trace, path, to="perfetto")
     sums, flows, samples, lost = in_perfetto(path, SUMS, FLOWS, SAMPLES, LOST)
     ended = trace.slices.drop_nulls("duration")
-    own = Counter(full_names(trace).cast(pl.String).gather(ended["id"]).to_list())
+    own = Counter(slice_names_with_overloads(trace).cast(pl.String).gather(ended["id"]).to_list())
     shown = {name or "": count for name, count, _ in sums if name != "mark"}
     assert shown == {name.partition("\0")[0]: count for name, count in own.items()}
     assert flows == [[4]]
@@ -152,7 +152,9 @@ def test_perfetto_shows_all_of_a_real_trace(
     assert flows == told.written["arrows"] >= trace.slices["launch"].count()
     assert sum(count for _, count, _ in samples) == told.written["samples"]
     assert lost == []
-    named = trace.slices.with_columns(full_names(trace).cast(pl.String).alias("name"))
+    named = trace.slices.with_columns(
+        slice_names_with_overloads(trace).cast(pl.String).alias("name")
+    )
     by_name = named.group_by("name").agg(pl.col("duration").sum())
     shown = {name: total for name, _, total in sums}
     assert {name: shown.get(name) for name in by_name["name"]} == dict(by_name.iter_rows())
@@ -181,7 +183,7 @@ def test_the_ranks_of_a_job_lie_side_by_side(in_perfetto: "Ask", tmp_path: Path)
 
 
 def test_the_clocks_of_ranks_are_brought_together(tmp_path: Path, in_perfetto: "Ask") -> None:
-    simulated = simulate(ranks=2, steps=8)
+    simulated = simulate_job(ranks=2, steps=8)
     apart = {rank: ahead for rank, (ahead, _) in simulated.clocks.items()}
     assert abs(apart[0] - apart[1]) > 10_000
     for rank, data in simulated.traces.items():

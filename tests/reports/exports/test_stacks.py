@@ -50,5 +50,7 @@ def test_a_stack_is_a_line_whatever_names_hold(tmp_path: Path) -> None:
 
 
 def test_views_are_not_of_stacks(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="`folded` has no `views`; parquet and csv take it"):
+    with pytest.raises(
+        UsageError, match="`views` is no option of `folded`, only of parquet and csv"
+    ):
         export(Trace(), tmp_path / "a", to="folded", views=("steps",))

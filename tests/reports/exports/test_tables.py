@@ -78,7 +78,7 @@ def test_csv_that_is_written_in_parts_is_one_table(
 ) -> None:
     trace = everything(tmp_path / "trace.json")
     export(trace, tmp_path / "whole", to="csv")
-    monkeypatch.setattr("selftime.reports.exports.tables._ROWS", 3)
+    monkeypatch.setattr("selftime.reports.exports.tables._ROWS_PER_CSV_WRITE", 3)
     export(trace, tmp_path / "parts", to="csv")
     for name in TABLES:
         whole, parts = (tmp_path / folder / f"{name}.csv" for folder in ("whole", "parts"))
@@ -101,5 +101,5 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SelftimeError, match=r"cannot be written: .*; choose another place"):
+    with pytest.raises(SelftimeError, match=r"cannot be written: .*; choose another path"):
         export(Trace(), tmp_path / "file" / "below", to="csv")

@@ -1,31 +1,31 @@
-// The whole answer: health, step, and the same three sections as in the terminal. What the views know
-// is shown while the rules are asked, which takes longer.
+// The panel of the advice: health, step, and the same three sections as in the terminal. Facts from
+// views are shown while the advice, which takes longer, is loading.
 
-import type { Advice } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Stack } from "../../parts/stack.tsx";
+import type { Advice } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Stack } from "../../parts/charts/stack.tsx";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import { background } from "./background.ts";
-import type { Background, Mix } from "./background.ts";
-import { CopyButton } from "./copy.tsx";
-import { Findings } from "./findings.tsx";
+import { background } from "./step/background.ts";
+import type { Background, Mix } from "./step/background.ts";
+import { CopyButton } from "./findings/copy.tsx";
+import { Findings } from "./findings/findings.tsx";
 import { HeaviestSection } from "./heaviest.tsx";
-import { Figures, HealthNotes } from "./letter.tsx";
+import { Figures, HealthNotes } from "./step/letter.tsx";
 import { CheckedSection, UnknownSection } from "./rest.tsx";
 import { RuleSheet } from "./rule.tsx";
 
 export function AnswerPanel(props: PanelProps) {
   const { data, trace } = props;
-  const known = useAsked(() => background(data, trace.id), trace.id);
-  return <Answered asked={known}>{(found) => <Letter {...props} known={found} />}</Answered>;
+  const known = useQuery(() => background(data, trace.id), trace.id);
+  return <QueryResult asked={known}>{(found) => <Letter {...props} known={found} />}</QueryResult>;
 }
 
-/** The rules are asked when the views have answered: they keep a machine busy for longer. */
+/** Requests the advice after the views have answered, since it takes longer. */
 function Letter(props: PanelProps & { known: Background }) {
   const { data, trace, params, known } = props;
-  const asked = useAsked(() => data.advice(trace.id), trace.id);
+  const asked = useQuery(() => data.advice(trace.id), trace.id);
   const advice = asked.state === "here" && !asked.stale ? asked.value : null;
   const rule = params["rule"];
   return (
@@ -36,9 +36,9 @@ function Letter(props: PanelProps & { known: Background }) {
         <>
           <section class="answer-section">
             <h2>Do this</h2>
-            <Answered asked={asked} what="the trace once more for every rule">
+            <QueryResult asked={asked} what="the trace once more for every rule">
               {(found) => <Findings {...props} advice={found} />}
-            </Answered>
+            </QueryResult>
           </section>
           <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />
         </>

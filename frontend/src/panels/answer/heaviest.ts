@@ -1,9 +1,9 @@
-// The heaviest lines, operators and kernels of a trace, whatever can be done about them.
+// The costliest lines, operators and kernels of a trace.
 
-import type { Data, Filter, Options } from "../../api.ts";
-import { plain } from "../../parts/plain.ts";
-import { number, textAt, whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import type { Data, Filter, Options } from "../../data/api.ts";
+import { plain } from "../../parts/text/plain.ts";
+import { number, textAt, loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 
 export const SHOWN = 5;
@@ -18,9 +18,9 @@ export interface Entry {
 
 export interface Heaviest {
   title: string;
-  /** What the times are. */
+  /** The kind of time. */
   what: string;
-  /** The panel with all of them. */
+  /** The panel with the complete table. */
   panel: string;
   entries: Entry[];
   lacks: string[];
@@ -30,15 +30,15 @@ interface Asking {
   view: string;
   title: string;
   what: string;
-  /** The columns of the time and of its share; without one the share is of the sum. */
+  /** The columns of the time and its share; without the latter, shares are of the sum. */
   time: string;
   share?: string;
   options?: Options;
   where?: Filter[];
-  entry: (table: Whole, row: number) => Pick<Entry, "name" | "title" | "href"> | null;
+  entry: (table: WholeTable, row: number) => Pick<Entry, "name" | "title" | "href"> | null;
 }
 
-/** Lines and operators; kernels where the recording lacks one of these and has a device. */
+/** Returns lines and operators; kernels replace one that the recording lacks. */
 export async function heaviest(data: Data, trace: string, hasDevice: boolean): Promise<Heaviest[]> {
   const asked = [lines(hasDevice), operators(hasDevice)].map((one) => list(data, trace, one));
   const found = await Promise.all(asked);
@@ -48,8 +48,8 @@ export async function heaviest(data: Data, trace: string, hasDevice: boolean): P
 
 async function list(data: Data, trace: string, asking: Asking): Promise<Heaviest> {
   const { view, title, what, time, share, options = {}, where = [], entry } = asking;
-  // One more than is shown: the row of what has no line is left out.
-  const table = await whole(data, trace, view, options, { sort: `-${time}`, where }, SHOWN + 1);
+  // One more than shown, since the row without a line is left out.
+  const table = await loadTable(data, trace, view, options, { sort: `-${time}`, where }, SHOWN + 1);
   const sum = table.totals[time] ?? null;
   const entries = Array.from({ length: table.rows }, (_, row): Entry[] => {
     const shown = entry(table, row);
@@ -105,14 +105,14 @@ const KERNELS: Asking = {
   entry: (table, row) => named(table, row, "kernels", "total", []),
 };
 
-/** A name, and the address of the table in which it stands alone. */
-function named(table: Whole, row: number, panel: string, time: string, where: Filter[]) {
+/** A name, and the link to its row. */
+function named(table: WholeTable, row: number, panel: string, time: string, where: Filter[]) {
   const name = textAt(table, "name", row) ?? "";
   const narrowed = JSON.stringify([...where, { column: "name", op: "is", value: name }]);
   return { name: plain(name), title: plain(name), href: link(panel, { sort: `-${time}`, where: narrowed }) };
 }
 
-/** A place by the last two parts of its path: enough to know the file; the title has all. */
+/** The last two parts of a file's path. */
 function shortened(place: string): string {
   const parts = place.split("/");
   return plain(parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : place);

@@ -1,9 +1,9 @@
-// Where the time goes, whether or not anything can be done about it.
+// The section of the costliest lines, operators and kernels.
 
 import "./heaviest.css";
-import type { Data, TraceInfo } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Lacks } from "../../parts/lacking.tsx";
+import type { Data, TraceInfo } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Lacks } from "../../parts/text/lacking.tsx";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { heaviest } from "./heaviest.ts";
@@ -11,11 +11,11 @@ import type { Heaviest } from "./heaviest.ts";
 
 export function HeaviestSection(props: { data: Data; trace: TraceInfo; hasDevice: boolean }) {
   const { data, trace, hasDevice } = props;
-  const asked = useAsked(() => heaviest(data, trace.id, hasDevice), `${trace.id} ${hasDevice}`);
+  const asked = useQuery(() => heaviest(data, trace.id, hasDevice), `${trace.id} ${hasDevice}`);
   return (
     <section class="answer-section">
       <h2>Where the time goes</h2>
-      <Answered asked={asked} what="lines and operators">{(found) => <Lists found={found} />}</Answered>
+      <QueryResult asked={asked} what="lines and operators">{(found) => <Lists found={found} />}</QueryResult>
     </section>
   );
 }

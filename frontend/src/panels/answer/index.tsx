@@ -1,7 +1,7 @@
-// The answer: what to change, on which line, how sure it is, and what it saves.
+// The panel of the advice: what to change, on which line, with confidence and saving.
 
 import "./style.css";
-import { KEYS } from "../../parts/keys.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel } from "../panel.ts";
 import { AnswerPanel } from "./answer.tsx";
 

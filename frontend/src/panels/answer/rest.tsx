@@ -1,7 +1,7 @@
-// The second and third section: what is not worth a change, and what this recording cannot tell.
+// The second and third section: minor causes, and causes that the recording cannot show.
 
-import type { Advice } from "../../api.ts";
-import { Said } from "../../parts/said.tsx";
+import type { Advice } from "../../data/api.ts";
+import { TraceSentence } from "../../parts/text/said.tsx";
 import { RuleLink } from "./rule.tsx";
 
 export function CheckedSection(props: { advice: Advice }) {
@@ -14,7 +14,7 @@ export function CheckedSection(props: { advice: Advice }) {
         {said.checked.map(({ rule, text }, at) => (
           <div key={at}>
             <dt><RuleLink rule={rule} /></dt>
-            <dd><Said text={text} /></dd>
+            <dd><TraceSentence text={text} /></dd>
           </div>
         ))}
       </dl>
@@ -23,7 +23,7 @@ export function CheckedSection(props: { advice: Advice }) {
   );
 }
 
-/** `hasPages` says whether every rule's page is at hand: a report carries those that said something. */
+/** `hasPages` says whether all rules have a page; a report has only those that the advice mentions. */
 export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
   const { hasPages } = props;
   const { unknown, said } = props.advice;
@@ -34,7 +34,7 @@ export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
       <ul class="answer-needs">
         {said.unknown.map(({ text, rules }) => (
           <li key={text}>
-            <p><Said text={text} /></p>
+            <p><TraceSentence text={text} /></p>
             <p class="answer-rules">
               {rules.map((rule, at) => (
                 <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>

@@ -1,19 +1,20 @@
-// What `selftime compare` tells of two recordings: steps, their parts, the tree, the kernels.
+// The comparison of two recordings: steps, parts of the step, tree and kernels.
 
 import { useMemo } from "preact/hooks";
-import type { Compared, Metric, Pair } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import type { Whole } from "../../parts/whole.ts";
-import { wholeOf } from "../../parts/whole.ts";
+import type { Compared, Metric, Pair } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { wholeTableOf } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
-import { deltasOf } from "./deltas.ts";
+import { deltasOf } from "./trees/deltas.ts";
 import { Headline } from "./headline.tsx";
-import { differenceRows } from "./merging.ts";
+import { differenceRows } from "./tables/merging.ts";
 import { Parts } from "./parts.tsx";
-import { Sheet } from "./sheet.tsx";
-import { Tree } from "./tree.tsx";
+import { RunDifference } from "./run.tsx";
+import { Sheet } from "./tables/sheet.tsx";
+import { Tree } from "./trees/tree.tsx";
 
 export interface DifferenceProps extends PanelProps {
   pair: Pair;
@@ -23,9 +24,9 @@ export function Difference(props: DifferenceProps) {
   const { data, pair, params } = props;
   const metric = metricOf(params["metric"]);
   const key = JSON.stringify([pair.before, pair.after, metric]);
-  const asked = useAsked(() => data.compare(pair, metric), key);
+  const asked = useQuery(() => data.compare(pair, metric), key);
   return (
-    <Answered asked={asked} what="both traces">{(found) => <Shown {...props} found={found} />}</Answered>
+    <QueryResult asked={asked} what="both traces">{(found) => <Shown {...props} found={found} />}</QueryResult>
   );
 }
 
@@ -36,15 +37,17 @@ function metricOf(word: string | undefined): Metric | null {
 function Shown(props: DifferenceProps & { found: Compared }) {
   const { found, params } = props;
   const tables = useMemo(() => {
-    const { steps, parts, tree, kernels, kernel_names: names } = found.tables;
+    const { steps, parts, tree, kernels, kernel_names: names, run_parts: runParts, run_steps: runSteps } = found.tables;
     return {
-      steps: wholeOf(steps), parts: wholeOf(parts), kernels: wholeOf(kernels), names: wholeOf(names),
-      deltas: deltasOf(wholeOf(tree), found.metric),
+      runParts: wholeTableOf(runParts), runSteps: wholeTableOf(runSteps),
+      steps: wholeTableOf(steps), parts: wholeTableOf(parts), kernels: wholeTableOf(kernels), names: wholeTableOf(names),
+      deltas: deltasOf(wholeTableOf(tree), found.metric),
     };
   }, [found]);
   return (
     <div class="compare-told">
       <Headline said={found.said} notes={found.notes} />
+      {tables.runParts.rows > 0 && <RunDifference parts={tables.runParts} steps={tables.runSteps} params={params} />}
       <Parts parts={tables.parts} params={params} />
       <Tree {...props} deltas={tables.deltas} metrics={found.metrics} />
       {tables.kernels.rows > 0 && <Kernels {...props} classes={tables.kernels} names={tables.names} />}
@@ -52,7 +55,7 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   );
 }
 
-function Kernels(props: DifferenceProps & { classes: Whole; names: Whole }) {
+function Kernels(props: DifferenceProps & { classes: WholeTable; names: WholeTable }) {
   const { classes, names, params, pair } = props;
   const byName = params["kernels"] === "name";
   const table = byName ? names : classes;

@@ -1,20 +1,21 @@
-// The step before and after, whether the difference is one, and in what the recordings differ besides.
+// The step before and after, the verdict, and other differences between the recordings.
 
-import type { Compared, StepWords } from "../../api.ts";
-import { Said } from "../../parts/said.tsx";
+import type { Compared, StepText } from "../../data/api.ts";
+import { TraceSentence } from "../../parts/text/said.tsx";
 
 export function Headline(props: { said: Compared["said"]; notes: readonly string[] }) {
-  const { said: { steps, no_steps: none }, notes } = props;
+  const { said: { run, steps, no_steps: none }, notes } = props;
   return (
     <>
-      {none !== null && <p class="compare-none muted"><Said text={none} /></p>}
+      {run !== null && <p><TraceSentence text={run} /></p>}
+      {none !== null && <p class="compare-none muted"><TraceSentence text={none} /></p>}
       {steps.length > 0 && <div class="compare-steps">{steps.map((step) => <Step key={step.title} {...step} />)}</div>}
       {notes.length > 0 && (
         <section class="compare-notes" aria-label="Differences between the recordings">
           <h2>Differences between the recordings</h2>
           <ul>
             {notes.map((note) => (
-              <li key={note}><Said text={note} /></li>
+              <li key={note}><TraceSentence text={note} /></li>
             ))}
           </ul>
         </section>
@@ -25,7 +26,7 @@ export function Headline(props: { said: Compared["said"]; notes: readonly string
 
 const SIGNS = { slower: "▲ ", faster: "▼ " };
 
-function Step(props: StepWords) {
+function Step(props: StepText) {
   const { title, before, after, verdict, said, surely } = props;
   return (
     <section class="compare-step" aria-label={title}>

@@ -1,20 +1,20 @@
-// Two recordings held against each other: what changed, and views of both side by side.
+// The panel that compares two recordings, and shows views of both side by side.
 
 import "./style.css";
-import type { Pair, TraceInfo } from "../../api.ts";
-import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import { Find } from "../../parts/find.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { plain } from "../../parts/plain.ts";
-import { whole } from "../../parts/whole.ts";
+import type { Pair, TraceInfo } from "../../data/api.ts";
+import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { Find } from "../../parts/controls/find.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { loadTable } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Difference } from "./difference.tsx";
-import type { Lens } from "./lenses.ts";
-import { LENSES } from "./lenses.ts";
-import { stepsOf } from "./merging.ts";
-import { Overview, Tables } from "./tables.tsx";
+import type { Lens } from "./tables/lenses.ts";
+import { LENSES } from "./tables/lenses.ts";
+import { stepsOf } from "./tables/merging.ts";
+import { Overview, Tables } from "./tables/tables.tsx";
 
 KEYS["compare"] = [
   ["Arrows", "walk the flame graph or the rows"],
@@ -48,7 +48,7 @@ function Compare(props: PanelProps) {
   );
 }
 
-/** What the page carries, else what the address says, else another trace of the same run or the next. */
+/** The trace to compare with: from the report, the URL, or another trace of the same run. */
 function pairOf({ data, trace, traces, params }: PanelProps): Pair {
   if (data.pair !== null) return data.pair;
   const others = traces.filter((known) => known.id !== trace.id);
@@ -61,27 +61,27 @@ function pairOf({ data, trace, traces, params }: PanelProps): Pair {
 function Beside(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
   const { data, pair, lens } = props;
   const { before, after } = pair;
-  const ask = () => Promise.all([whole(data, before, "steps"), whole(data, after, "steps")]);
-  const asked = useAsked(ask, `${before} ${after}`);
+  const ask = () => Promise.all([loadTable(data, before, "steps"), loadTable(data, after, "steps")]);
+  const asked = useQuery(ask, `${before} ${after}`);
   return (
-    <Answered asked={asked} what="both traces">
+    <QueryResult asked={asked} what="both traces">
       {([stepsBefore, stepsAfter]) => {
         const sides = { ...pair, stepsBefore, stepsAfter };
         if (lens === undefined) return <Overview {...props} sides={sides} />;
         return <Tables {...props} sides={sides} lens={lens} steps={[stepsOf(stepsBefore), stepsOf(stepsAfter)]} />;
       }}
-    </Answered>
+    </QueryResult>
   );
 }
 
-/** Of another pair other nodes are chosen, opened and focused. */
+/** URL parameters to reset when another pair is chosen. */
 const AFRESH = { focus: undefined, at: undefined, toggled: undefined };
 
 function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
   const { data, params, pair, lens } = props;
   const { before, after } = pair;
   const swap = () => change({ ...AFRESH, trace: after, other: before }, { replace: false });
-  // Whoever chooses the other side's trace means the two the other way round.
+  // Choosing the other side's trace swaps the two.
   const choose = (side: keyof Pair) => (id: string) => {
     const next = { ...pair, [side]: id };
     if (next.before === next.after) swap();
@@ -114,7 +114,7 @@ function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
   );
 }
 
-/** A choice among the traces; what a page was made for is only told. */
+/** A choice among the traces; fixed in a comparison report. */
 function Side(props: PanelProps & { title: string; id: string; onChoose: (id: string) => void }) {
   const { data, traces, title, id } = props;
   const shown = traces.find((known) => known.id === id);

@@ -1,20 +1,20 @@
-// What a step is made of, before and after: two bars of one scale, and the differences.
+// The parts of a step before and after: two bars on one scale, and the differences.
 
 import { useMemo } from "preact/hooks";
-import type { StackPart } from "../../parts/stack.tsx";
-import { Stack, Swatch } from "../../parts/stack.tsx";
-import { STEP_PARTS } from "../../parts/stepparts.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { number, textAt } from "../../parts/whole.ts";
+import type { StackPart } from "../../parts/charts/stack.tsx";
+import { Stack, Swatch } from "../../parts/charts/stack.tsx";
+import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt } from "../../parts/data/whole.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import type { Side } from "./deltas.ts";
-import { differenceRows } from "./merging.ts";
-import { Sheet } from "./sheet.tsx";
+import type { Side } from "./trees/deltas.ts";
+import { differenceRows } from "./tables/merging.ts";
+import { Sheet } from "./tables/sheet.tsx";
 
 const SIDES: readonly (readonly [Side, string])[] = [["before", "Before"], ["after", "After"]];
 
-export function Parts(props: { parts: Whole; params: PanelProps["params"] }) {
+export function Parts(props: { parts: WholeTable; params: PanelProps["params"] }) {
   const { parts, params } = props;
   const rows = useMemo(
     () => differenceRows(parts, ["part"]).map((row) => ({ ...row, key: [partOf(String(row.key[0])).label] })),
@@ -38,7 +38,7 @@ export function Parts(props: { parts: Whole; params: PanelProps["params"] }) {
   );
 }
 
-function Bar(props: { parts: Whole; side: Side; title: string; share: number }) {
+function Bar(props: { parts: WholeTable; side: Side; title: string; share: number }) {
   const { parts, side, title, share } = props;
   const stack = Array.from({ length: parts.rows }, (_, row): StackPart => {
     const size = number(parts, side, row) ?? 0;
@@ -53,7 +53,7 @@ function Bar(props: { parts: Whole; side: Side; title: string; share: number }) 
   );
 }
 
-function Legend(props: { parts: Whole }) {
+function Legend(props: { parts: WholeTable }) {
   const names = Array.from({ length: props.parts.rows }, (_, row) => textAt(props.parts, "part", row) ?? "");
   return (
     <p class="compare-legend" aria-hidden="true">

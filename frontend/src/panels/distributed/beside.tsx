@@ -1,23 +1,23 @@
-// What the mean step of each rank is made of, one rank below the other on one scale.
+// The parts of the mean step of each rank, on one scale.
 
 import { useRef, useState } from "preact/hooks";
-import { Choice } from "../../parts/choice.tsx";
-import { plain } from "../../parts/plain.ts";
-import { Swatch } from "../../parts/stack.tsx";
-import { STEP_PARTS } from "../../parts/stepparts.ts";
-import type { StepPart } from "../../parts/stepparts.ts";
-import { number, numbers, textAt } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { Swatch } from "../../parts/charts/stack.tsx";
+import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
+import type { StepPart } from "../../parts/steps/stepparts.ts";
+import { number, numbers, textAt } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { change, link } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
 import { traceOf } from "./places.ts";
 
 const ROW = 26;
-/** Rows that are seen at once; more are scrolled to. */
+/** Visible rows; more are reached by scrolling. */
 const MOST = 20;
 
-export function Beside(props: JobProps & { table: Whole }) {
+export function Beside(props: JobProps & { table: WholeTable }) {
   const { table, params } = props;
   const known = [...Array(table.rows).keys()].filter((row) => number(table, "time", row) !== null);
   const parts = STEP_PARTS.filter((part) => numbers(table, part.column).some((time) => time > 0));
@@ -46,7 +46,7 @@ export function Beside(props: JobProps & { table: Whole }) {
 }
 
 interface RowsProps extends JobProps {
-  table: Whole;
+  table: WholeTable;
   rows: readonly number[];
   parts: readonly StepPart[];
   most: number;
@@ -105,7 +105,7 @@ function Row(props: RowsProps & { row: number; at: number }) {
   );
 }
 
-function Bar(props: { table: Whole; row: number; parts: readonly StepPart[]; most: number }) {
+function Bar(props: { table: WholeTable; row: number; parts: readonly StepPart[]; most: number }) {
   const { table, row, parts, most } = props;
   return (
     <>

@@ -1,35 +1,35 @@
-// Collectives: how long the ranks wait for one another, how long the data move, and how fast.
+// Collectives: time that ranks wait for each other, transfer time and bandwidth.
 
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import { plain } from "../../parts/plain.ts";
-import { Swatch } from "../../parts/stack.tsx";
-import { number, textAt, whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { Swatch } from "../../parts/charts/stack.tsx";
+import { number, textAt, loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { change, link } from "../../route.ts";
 import { text } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
 
 const BY = [["kind", "kind"], ["group", "group"], ["size", "size"], ["line", "line"]] as const;
-/** Rows that are told here; all are in the table. */
+/** Rows shown here; the table has all. */
 const MOST = 12;
 
 export function Exchanges(props: JobProps) {
   const { data, trace, params } = props;
   const by = BY.find(([name]) => name === params["by"])?.[0] ?? "kind";
-  const asked = useAsked(() => whole(data, trace.id, "collectives", { by }), `${trace.id} ${by}`);
+  const asked = useQuery(() => loadTable(data, trace.id, "collectives", { by }), `${trace.id} ${by}`);
   return (
     <section aria-label="Collectives">
       <div class="job-head">
         <h2>Communication</h2>
         <Choice label="By" value={by as string} choices={BY} onChange={(value) => change({ by: value === "kind" ? undefined : value })} />
       </div>
-      <Answered asked={asked}>{(table) => <Shown table={table} by={by} />}</Answered>
+      <QueryResult asked={asked}>{(table) => <Shown table={table} by={by} />}</QueryResult>
     </section>
   );
 }
 
-function Shown(props: { table: Whole; by: string }) {
+function Shown(props: { table: WholeTable; by: string }) {
   const { table, by } = props;
   const rows = [...Array(table.rows).keys()];
   const split = rows.some((row) => number(table, "wait", row) !== null);
@@ -69,7 +69,7 @@ function Shown(props: { table: Whole; by: string }) {
   );
 }
 
-function Row(props: { table: Whole; row: number; by: string; split: boolean; most: number }) {
+function Row(props: { table: WholeTable; row: number; by: string; split: boolean; most: number }) {
   const { table, row, split, most } = props;
   const [time, wait, transfer] = ["time", "wait", "transfer"].map((name) => number(table, name, row));
   const share = (value: number | null | undefined) => `${(100 * (value ?? 0)) / most}%`;
@@ -90,7 +90,7 @@ function Row(props: { table: Whole; row: number; by: string; split: boolean; mos
   );
 }
 
-function Name(props: { table: Whole; row: number; by: string }) {
+function Name(props: { table: WholeTable; row: number; by: string }) {
   const { table, row, by } = props;
   const of = (name: string) => textAt(table, name, row);
   const [file, line, size] = [of("file"), number(table, "line", row), number(table, "size", row)];

@@ -1,9 +1,9 @@
-// The process groups: along which axis each lies, and which ranks it holds.
+// The process groups with their axes and ranks.
 
-import type { Job, ProcessGroup } from "../../api.ts";
-import { plain } from "../../parts/plain.ts";
+import type { Job, ProcessGroup } from "../../data/api.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { countText } from "../../units.ts";
-import { listed, stretches } from "./numbers.ts";
+import { rankListText, consecutiveRanges } from "./numbers.ts";
 
 /** Groups of one axis that are shown at once; the others when they are asked for. */
 const MOST = 16;
@@ -41,7 +41,7 @@ function Axis(props: { axis: string; groups: readonly ProcessGroup[]; count: num
     <tbody>
       {groups.slice(0, MOST).map((group, at) => (
         <tr key={at}>
-          <th scope="row">{at === 0 && (plain(axis) || <span class="muted">not told</span>)}</th>
+          <th scope="row">{at === 0 && (plain(axis) || <span class="muted">unknown</span>)}</th>
           <td>
             {plain(group.description ?? group.group ?? "-")}
             <span class="muted"> {plain([group.description === null ? null : group.group, group.backend].filter((word) => word !== null).join(" · "))}</span>
@@ -61,11 +61,11 @@ function Axis(props: { axis: string; groups: readonly ProcessGroup[]; count: num
 function Strip(props: { ranks: readonly number[] | null; count: number }) {
   const { ranks, count } = props;
   if (ranks === null) return <span class="muted">not all are written in the trace</span>;
-  const words = listed(ranks, 8).replace(/^ranks? /, "");
+  const words = rankListText(ranks, 8).replace(/^ranks? /, "");
   return (
     <span class="job-strip-line">
-      <span class="job-strip" role="img" aria-label={listed(ranks)}>
-        {stretches(ranks).map(([from, to]) => (
+      <span class="job-strip" role="img" aria-label={rankListText(ranks)}>
+        {consecutiveRanges(ranks).map(([from, to]) => (
           <i key={from} style={{ left: `${(100 * from) / count}%`, width: `max(2px, ${(100 * (to - from + 1)) / count}%)` }} />
         ))}
       </span>

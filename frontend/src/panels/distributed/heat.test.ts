@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Whole } from "../../parts/whole.ts";
-import { at, every, heatOf, laid } from "./heat.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { largestValueAt, labelledRows, heatOf, layoutHeat } from "./heat.ts";
 
-function table(rows: readonly (readonly [string, number, number | null])[]): Whole {
+function table(rows: readonly (readonly [string, number, number | null])[]): WholeTable {
   return {
     options: {},
     columns: { label: rows.map(([label]) => label), step: rows.map(([, step]) => step), late: rows.map(([, , late]) => late) },
@@ -23,23 +23,23 @@ test("a value stands at its rank and step; what is unknown stays unknown", () =>
   const heat = heatOf(table([["rank 0", 4, 7], ["rank 0", 5, null], ["rank 1", 5, -3]]), "late");
   assert.deepEqual([heat.labels, heat.steps, heat.most], [["rank 0", "rank 1"], [4, 5], 7]);
   assert.deepEqual([...heat.values], [7, Number.NaN, Number.NaN, -3]);
-  const sheet = laid(heat, 600, 400);
+  const sheet = layoutHeat(heat, 600, 400);
   assert.deepEqual([sheet.ranks, sheet.steps, sheet.rows, sheet.columns], [1, 1, 2, 2]);
-  assert.deepEqual(at(heat, sheet, 0, 0), { rank: 0, step: 0, value: 7 });
-  assert.equal(at(heat, sheet, 1, 0), null);
+  assert.deepEqual(largestValueAt(heat, sheet, 0, 0), { rank: 0, step: 0, value: 7 });
+  assert.equal(largestValueAt(heat, sheet, 1, 0), null);
 });
 
 test("of more ranks than rows the greatest is shown, and none is left out", () => {
   const ranks = 1000;
   const heat = heatOf(table(Array.from({ length: ranks }, (_, rank) => [`rank ${rank}`, 0, rank] as const)), "late");
-  const sheet = laid(heat, 600, 300);
+  const sheet = layoutHeat(heat, 600, 300);
   assert.ok(sheet.rows * sheet.row <= 300);
   assert.ok(sheet.rows * sheet.ranks >= ranks);
-  const shown = Array.from({ length: sheet.rows }, (_, row) => at(heat, sheet, row, 0)?.value ?? Number.NaN);
+  const shown = Array.from({ length: sheet.rows }, (_, row) => largestValueAt(heat, sheet, row, 0)?.value ?? Number.NaN);
   assert.equal(shown.at(-1), ranks - 1);
   assert.equal(shown[0], sheet.ranks - 1);
 });
 
 test("names stand as near as there is room", () => {
-  assert.deepEqual([every(22, 14), every(8, 14), every(3, 14)], [1, 2, 8]);
+  assert.deepEqual([labelledRows(22, 14), labelledRows(8, 14), labelledRows(3, 14)], [1, 2, 8]);
 });

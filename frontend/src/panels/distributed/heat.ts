@@ -1,19 +1,19 @@
-// A map of ranks and steps: which value stands where, and how many ranks share a row of pixels.
+// The heatmap of ranks and steps: its values and layout.
 
-import { cell } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import { cell } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 
 export interface Heat {
   labels: string[];
   steps: number[];
-  /** By rank, then by step; NaN where it is unknown. */
+  /** Values by rank, then by step; NaN if unknown. */
   values: Float64Array;
-  /** The greatest of them, at least 0. */
+  /** The largest value, at least 0. */
   most: number;
 }
 
 /** Rows of the view `ranks` by step. */
-export function heatOf(table: Whole, column: string): Heat {
+export function heatOf(table: WholeTable, column: string): Heat {
   const labels = new Map<string, number>();
   const numbers = new Set<number>();
   for (let row = 0; row < table.rows; row++) {
@@ -23,7 +23,7 @@ export function heatOf(table: Whole, column: string): Heat {
     if (typeof step === "number") numbers.add(step);
   }
   const steps = [...numbers].sort((one, other) => one - other);
-  const place = new Map(steps.map((step, at) => [step, at]));
+  const place = new Map(steps.map((step, largestValueAt) => [step, largestValueAt]));
   const values = new Float64Array(labels.size * steps.length).fill(Number.NaN);
   let most = 0;
   for (let row = 0; row < table.rows; row++) {
@@ -40,7 +40,7 @@ export interface Sheet {
   /** Height of a row and width of a column, in CSS pixels. */
   row: number;
   column: number;
-  /** So many ranks share a row, so many steps a column. */
+  /** Ranks per row, and steps per column. */
   ranks: number;
   steps: number;
   rows: number;
@@ -49,11 +49,11 @@ export interface Sheet {
 
 const TALLEST = 22;
 const WIDEST = 96;
-/** What is smaller cannot be pointed at. */
+/** Smallest cell that the pointer can hit, in pixels. */
 const LEAST = 3;
 
-/** How the map lies in a room of that width, and at most that height. */
-export function laid(heat: Heat, width: number, height: number): Sheet {
+/** The layout of the heatmap in a given width and maximum height. */
+export function layoutHeat(heat: Heat, width: number, height: number): Sheet {
   const ranks = Math.max(1, Math.ceil((heat.labels.length * LEAST) / height));
   const steps = Math.max(1, Math.ceil((heat.steps.length * LEAST) / width));
   const rows = Math.ceil(heat.labels.length / ranks);
@@ -63,8 +63,8 @@ export function laid(heat: Heat, width: number, height: number): Sheet {
   return { row, column, ranks, steps, rows, columns };
 }
 
-/** The greatest value of a cell of the map, and whose it is; null where none is known. */
-export function at(heat: Heat, sheet: Sheet, row: number, column: number): { rank: number; step: number; value: number } | null {
+/** The largest value of a cell with its rank and step; null if unknown. */
+export function largestValueAt(heat: Heat, sheet: Sheet, row: number, column: number): { rank: number; step: number; value: number } | null {
   let found: { rank: number; step: number; value: number } | null = null;
   const lastRank = Math.min((row + 1) * sheet.ranks, heat.labels.length);
   const lastStep = Math.min((column + 1) * sheet.steps, heat.steps.length);
@@ -77,8 +77,8 @@ export function at(heat: Heat, sheet: Sheet, row: number, column: number): { ran
   return found;
 }
 
-/** The names that fit beside the rows, every so many of them. */
-export function every(size: number, room: number): number {
+/** The rows whose labels fit. */
+export function labelledRows(size: number, room: number): number {
   const least = Math.max(1, Math.ceil(room / size));
   const [round = least] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].filter((step) => step >= least);
   return round;

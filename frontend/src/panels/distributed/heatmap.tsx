@@ -1,23 +1,23 @@
 // Ranks by steps: a value of each step of each rank as a colour. A click opens that step.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Job } from "../../api.ts";
-import { fitted } from "../../draw/canvas.ts";
+import type { Job } from "../../data/api.ts";
+import { fitCanvas } from "../../draw/canvas.ts";
 import type { Palette } from "../../draw/icicle.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import { usePalette } from "../../parts/palette.ts";
-import { plain } from "../../parts/plain.ts";
-import { whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { usePalette } from "../../parts/charts/theme.ts";
+import { plain } from "../../parts/text/plain.ts";
+import { loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { change, go, link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
-import { at, every, heatOf, laid } from "./heat.ts";
+import { largestValueAt, labelledRows, heatOf, layoutHeat } from "./heat.ts";
 import type { Heat, Sheet } from "./heat.ts";
 import type { JobProps } from "./index.tsx";
 import { stepAt } from "./places.ts";
 
-/** The values that can be shown, each with the colour that it has elsewhere. */
+/** The values that can be shown, with their colours. */
 const VALUES = [
   ["late", "late", "loading", "By how much the rank came later than the middle of the others, at most"],
   ["waited", "waited", "collective", "In collectives, until the last rank had come"],
@@ -36,8 +36,8 @@ const AXIS = 20;
 export function HeatSection(props: JobProps) {
   const { data, trace, params } = props;
   const [column, , hue] = VALUES.find(([name]) => name === params["value"]) ?? VALUES[0];
-  const ask = () => whole(data, trace.id, "ranks", { by: "step" }, { columns: [...new Set(["label", "step", "time", column])] }, MOST);
-  const asked = useAsked(ask, `${trace.id} ${column}`);
+  const ask = () => loadTable(data, trace.id, "ranks", { by: "step" }, { columns: [...new Set(["label", "step", "time", column])] }, MOST);
+  const asked = useQuery(ask, `${trace.id} ${column}`);
   return (
     <section aria-label="Steps of all ranks">
       <div class="job-head">
@@ -49,7 +49,7 @@ export function HeatSection(props: JobProps) {
           onChange={(value) => change({ value })}
         />
       </div>
-      <Answered asked={asked}>{(table) => <Heatmap {...props} table={table} column={column} hue={hue} />}</Answered>
+      <QueryResult asked={asked}>{(table) => <Heatmap {...props} table={table} column={column} hue={hue} />}</QueryResult>
     </section>
   );
 }
@@ -59,7 +59,7 @@ interface Pointed {
   column: number;
 }
 
-function Heatmap(props: JobProps & { table: Whole; column: string; hue: string }) {
+function Heatmap(props: JobProps & { table: WholeTable; column: string; hue: string }) {
   const { table, column, hue, data, job } = props;
   const heat = useMemo(() => heatOf(table, column), [table, column]);
   const [width, setWidth] = useState(0);
@@ -68,7 +68,7 @@ function Heatmap(props: JobProps & { table: Whole; column: string; hue: string }
   const holder = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const palette = usePalette();
-  const sheet = laid(heat, Math.max(width - GUTTER, 1), HEIGHT);
+  const sheet = layoutHeat(heat, Math.max(width - GUTTER, 1), HEIGHT);
   useEffect(() => {
     if (holder.current === null) return undefined;
     const { current } = holder;
@@ -80,7 +80,7 @@ function Heatmap(props: JobProps & { table: Whole; column: string; hue: string }
     if (canvas.current !== null && width > 0) draw(canvas.current, { heat, sheet, palette, hue, width, pointed });
   }, [heat, width, palette, hue, pointed]);
   const open = async ({ row, column: step }: Pointed) => {
-    const cell = at(heat, sheet, row, step);
+    const cell = largestValueAt(heat, sheet, row, step);
     const [label, number] = [heat.labels[cell?.rank ?? -1], heat.steps[cell?.step ?? -1]];
     if (label === undefined || number === undefined) return;
     const found = await stepAt(data, job, label, number).catch(() => null);
@@ -109,7 +109,7 @@ function Heatmap(props: JobProps & { table: Whole; column: string; hue: string }
       />
       {pointed && <Tip heat={heat} sheet={sheet} pointed={pointed} job={job} width={width} />}
       <Legend heat={heat} sheet={sheet} table={table} hue={hue} />
-      {lost && <p class="muted" role="status">Where that step is in the rank's trace is not known.</p>}
+      {lost && <p class="muted" role="status">The step's time in the rank's trace is unknown.</p>}
     </div>
   );
 }
@@ -149,7 +149,7 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   const context = canvas.getContext("2d", { alpha: false });
   if (context === null) return;
   const high = sheet.rows * sheet.row;
-  fitted(canvas, width, high + AXIS);
+  fitCanvas(canvas, width, high + AXIS);
   context.fillStyle = palette["bg"] ?? "";
   context.fillRect(0, 0, width, high + AXIS);
   const gap = sheet.row > 8 && sheet.column > 8 ? 1 : 0;
@@ -157,7 +157,7 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     for (let column = 0; column < sheet.columns; column++) {
       const [x, y] = [GUTTER + column * sheet.column, row * sheet.row];
       const right = GUTTER + (column + 1) * sheet.column;
-      const cell = at(heat, sheet, row, column);
+      const cell = largestValueAt(heat, sheet, row, column);
       context.globalAlpha = 1;
       context.fillStyle = (cell === null ? palette["bg"] : palette["sunken"]) ?? "";
       context.fillRect(x, y, right - x - gap, sheet.row - gap);
@@ -181,13 +181,13 @@ function write(context: CanvasRenderingContext2D, { heat, sheet, palette }: Draw
   context.fillStyle = palette["muted"] ?? "";
   context.textBaseline = "middle";
   context.textAlign = "right";
-  const rows = every(sheet.row, 14);
+  const rows = labelledRows(sheet.row, 14);
   for (let row = 0; row < sheet.rows; row += rows) {
     const label = plain(heat.labels[row * sheet.ranks] ?? "").slice(0, 13);
     context.fillText(label, GUTTER - 8, row * sheet.row + Math.max(sheet.row, 10) / 2);
   }
   context.textAlign = "center";
-  const columns = every(sheet.column, 34);
+  const columns = labelledRows(sheet.column, 34);
   for (let column = 0; column < sheet.columns; column += columns) {
     const step = String(heat.steps[column * sheet.steps] ?? "");
     context.fillText(step, GUTTER + (column + 0.5) * sheet.column, sheet.rows * sheet.row + AXIS / 2 + 1);
@@ -198,7 +198,7 @@ function write(context: CanvasRenderingContext2D, { heat, sheet, palette }: Draw
 
 function Tip(props: { heat: Heat; sheet: Sheet; pointed: Pointed; job: Job; width: number }) {
   const { heat, sheet, pointed, width } = props;
-  const cell = at(heat, sheet, pointed.row, pointed.column);
+  const cell = largestValueAt(heat, sheet, pointed.row, pointed.column);
   if (cell === null) return null;
   const x = GUTTER + (pointed.column + 1) * sheet.column;
   const place = x > width * 0.7 ? { right: `${width - x + sheet.column + 6}px` } : { left: `${x + 6}px` };
@@ -213,12 +213,12 @@ function Tip(props: { heat: Heat; sheet: Sheet; pointed: Pointed; job: Job; widt
 }
 
 /** NaN where no step tells its time. */
-function meanTime(table: Whole): number {
+function meanTime(table: WholeTable): number {
   const times = (table.columns["time"] ?? []).filter((time) => typeof time === "number");
   return times.reduce((sum, time) => sum + time, 0) / times.length;
 }
 
-function Legend(props: { heat: Heat; sheet: Sheet; table: Whole; hue: string }) {
+function Legend(props: { heat: Heat; sheet: Sheet; table: WholeTable; hue: string }) {
   const { heat, sheet, table, hue } = props;
   const shares = [
     ...(sheet.ranks > 1 ? [`each row shows the greatest of ${countText(sheet.ranks)} ranks`] : []),

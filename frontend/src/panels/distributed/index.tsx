@@ -1,10 +1,10 @@
-// The ranks of a job side by side: who waits for whom, what their steps hold, what they exchange.
+// The panel of a job's ranks: waits, parts of the steps, and collectives.
 
 import "./style.css";
-import type { Job } from "../../api.ts";
-import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { whole } from "../../parts/whole.ts";
+import type { Job } from "../../data/api.ts";
+import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { loadTable } from "../../parts/data/whole.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Beside } from "./beside.tsx";
 import { Exchanges } from "./exchanges.tsx";
@@ -24,11 +24,11 @@ export interface JobProps extends PanelProps {
 
 function Distributed(props: PanelProps) {
   const { data, trace } = props;
-  const asked = useAsked(() => data.job(trace.id), trace.id);
+  const asked = useQuery(() => data.job(trace.id), trace.id);
   return (
     <div class="job">
       <h1>Distributed</h1>
-      <Answered asked={asked} what="the traces of all ranks">{(job) => <Known {...props} job={job} />}</Answered>
+      <QueryResult asked={asked} what="the traces of all ranks">{(job) => <Known {...props} job={job} />}</QueryResult>
     </div>
   );
 }
@@ -36,8 +36,8 @@ function Distributed(props: PanelProps) {
 function Known(props: JobProps) {
   const { data, trace, job } = props;
   const several = job.ranks.length > 1;
-  const stragglers = useAsked(() => whole(data, trace.id, "stragglers"), trace.id);
-  const ranks = useAsked(() => whole(data, trace.id, "ranks"), trace.id);
+  const stragglers = useQuery(() => loadTable(data, trace.id, "stragglers"), trace.id);
+  const ranks = useQuery(() => loadTable(data, trace.id, "ranks"), trace.id);
   if (!several && job.groups.length === 0 && (job.size ?? 1) === 1) {
     return (
       <Empty title="A recording of one process">
@@ -51,9 +51,9 @@ function Known(props: JobProps) {
   return (
     <>
       <There job={job} />
-      {several && <Answered asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</Answered>}
+      {several && <QueryResult asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</QueryResult>}
       {several && <HeatSection {...props} />}
-      {several && <Answered asked={ranks}>{(table) => <Beside {...props} table={table} />}</Answered>}
+      {several && <QueryResult asked={ranks}>{(table) => <Beside {...props} table={table} />}</QueryResult>}
       <Exchanges {...props} />
       <Groups job={job} />
     </>

@@ -1,8 +1,8 @@
 // Numbers of ranks as people write them.
 
 /** `rank 3`, `ranks 0 to 3, 8`; many stretches are counted. */
-export function listed(ranks: readonly number[], most = 6): string {
-  const parts = stretches(ranks).map(([from, to]) =>
+export function rankListText(ranks: readonly number[], most = 6): string {
+  const parts = consecutiveRanges(ranks).map(([from, to]) =>
     from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from} to ${to}`,
   );
   const more = parts.length - most;
@@ -11,7 +11,7 @@ export function listed(ranks: readonly number[], most = 6): string {
 }
 
 /** Numbers that follow one another, as first and last. */
-export function stretches(numbers: readonly number[]): [number, number][] {
+export function consecutiveRanges(numbers: readonly number[]): [number, number][] {
   const found: [number, number][] = [];
   for (const number of [...new Set(numbers)].sort((one, other) => one - other)) {
     const last = found.at(-1);

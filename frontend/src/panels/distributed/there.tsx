@@ -1,12 +1,11 @@
-// What there is of the job: how many ranks, how far clocks agree, what is odd, such as ranks that
-// are missing.
+// The state of the job: number of ranks, clock alignment, and problems such as missing ranks.
 
-import type { Job } from "../../api.ts";
-import { Sentence } from "../../parts/lacking.tsx";
-import { plain } from "../../parts/plain.ts";
+import type { Job } from "../../data/api.ts";
+import { Sentence } from "../../parts/text/lacking.tsx";
+import { plain } from "../../parts/text/plain.ts";
 import { countText, timeText } from "../../units.ts";
 
-/** Files and notes that are told at once; the others when they are asked for. */
+/** Files and notes that are listed at first; a button shows the others. */
 const MOST = 4;
 
 export function There(props: { job: Job }) {
@@ -41,7 +40,7 @@ function facts(job: Job): string[] {
   ];
 }
 
-/** How far apart the ends of the same collectives are once the clocks are brought together. */
+/** The remaining clock error: how far apart the ends of a collective are after alignment. */
 function clocks(job: Job): string[] {
   if (job.ranks.length < 2) return [];
   if (job.residual === null) return ["clocks not aligned"];

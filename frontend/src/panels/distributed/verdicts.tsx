@@ -1,9 +1,9 @@
-// Who makes the others wait, and why; or that no claim is made, and why not.
+// The rank that the others wait for, and why; or why that is unclear.
 
-import type { Job } from "../../api.ts";
-import { plain } from "../../parts/plain.ts";
-import { number, textAt } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import type { Job } from "../../data/api.ts";
+import { plain } from "../../parts/text/plain.ts";
+import { number, textAt } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 import { countText, timeText } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
@@ -13,7 +13,7 @@ const MORE: Readonly<Record<string, string>> = {
   data: "waiting for data", compute: "in kernels", clocks: "in kernels", gc: "in garbage collection", host: "on the host alone",
 };
 
-export function Verdicts(props: JobProps & { table: Whole }) {
+export function Verdicts(props: JobProps & { table: WholeTable }) {
   const { table, job } = props;
   const rows = [...Array(table.rows).keys()];
   const named = rows.filter((row) => table.columns["straggler"]?.[row] === true);
@@ -26,7 +26,7 @@ export function Verdicts(props: JobProps & { table: Whole }) {
   );
 }
 
-function Card(props: { job: Job; table: Whole; row: number }) {
+function Card(props: { job: Job; table: WholeTable; row: number }) {
   const { table, row } = props;
   const label = plain(textAt(table, "label", row) ?? "");
   const verdict = textAt(table, "verdict", row) ?? "";
@@ -56,8 +56,8 @@ function Card(props: { job: Job; table: Whole; row: number }) {
   );
 }
 
-/** Where it spends more than the others: the line, and the kernel or operator. */
-function Place(props: { job: Job; table: Whole; row: number }) {
+/** The line and the kernel or operator in which the rank spends more than others. */
+function Place(props: { job: Job; table: WholeTable; row: number }) {
   const { job, table, row } = props;
   const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
   const trace = traceOf(job, textAt(table, "label", row) ?? "");
@@ -76,7 +76,7 @@ function Place(props: { job: Job; table: Whole; row: number }) {
   );
 }
 
-function Ways(props: { job: Job; table: Whole; row: number }) {
+function Ways(props: { job: Job; table: WholeTable; row: number }) {
   const { job, table, row } = props;
   const own = job.ranks.find(({ label }) => label === textAt(table, "label", row));
   const other = waiting(table, own?.label);
@@ -92,15 +92,15 @@ function Ways(props: { job: Job; table: Whole; row: number }) {
   );
 }
 
-/** The rank that waits most, but for one. */
-function waiting(table: Whole, but: string | undefined): string | null {
+/** The rank that waits most, except the given one. */
+function waiting(table: WholeTable, but: string | undefined): string | null {
   const rows = [...Array(table.rows).keys()].filter((row) => textAt(table, "label", row) !== but);
   rows.sort((one, other) => (number(table, "waited", other) ?? -1) - (number(table, "waited", one) ?? -1));
   return rows[0] === undefined ? null : textAt(table, "label", rows[0]);
 }
 
-/** No claim: each reason with the ranks that it is of. */
-function None(props: { table: Whole; rows: readonly number[] }) {
+/** The reasons why no rank is named, with the ranks concerned. */
+function None(props: { table: WholeTable; rows: readonly number[] }) {
   const { table, rows } = props;
   const reasons = new Map<string, string[]>();
   for (const row of rows) {

@@ -1,12 +1,12 @@
-// One node in full, and where else it can be looked at.
+// Details of a node, with links to other panels.
 
-import { download } from "../../parts/download.ts";
-import { plain } from "../../parts/plain.ts";
+import { download } from "../../parts/controls/download.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import type { Frames, Told } from "./frames.ts";
-import { COLOURS, folded, label, told } from "./frames.ts";
+import type { Frames, NodeFacts } from "./frames.ts";
+import { COLOURS, foldedStacks, label, nodeFacts } from "./frames.ts";
 
 export interface DetailsProps extends PanelProps {
   frames: Frames;
@@ -23,13 +23,13 @@ export function Details(props: DetailsProps) {
   const others = props.chain
     .filter((other) => other !== node)
     .map((other) => plain(label(frames.tree.name[other] ?? "", frames.kind[other] ?? "")));
-  const save = () => download(`${trace.name}.folded`, "text/plain", folded(frames));
+  const save = () => download(`${trace.name}.folded`, "text/plain", foldedStacks(frames));
   return (
     <footer class="flame-details">
       <div class="flame-node">
         {node < 0 && <Legend frames={frames} />}
         {node >= 0 && joined > 1 && <p class="muted">{joined} narrow nodes side by side; focus what is around them to see them.</p>}
-        {node >= 0 && joined <= 1 && <Node told={told(frames, node, focus)} metric={frames.metric} others={others} {...props} />}
+        {node >= 0 && joined <= 1 && <Node told={nodeFacts(frames, node, focus)} metric={frames.metric} others={others} {...props} />}
       </div>
       <div class="flame-moves">
         {focus >= 0 && <button type="button" onClick={() => history.back()}>back</button>}
@@ -40,7 +40,7 @@ export function Details(props: DetailsProps) {
   );
 }
 
-function Node(props: PanelProps & { told: Told; metric: string; others: readonly string[] }) {
+function Node(props: PanelProps & { told: NodeFacts; metric: string; others: readonly string[] }) {
   const { told: of, metric } = props;
   return (
     <>
@@ -72,7 +72,7 @@ const TABLES: Readonly<Record<string, readonly [view: string, text: string]>> = 
   module: ["modules", "in modules"],
 };
 
-function Links(props: PanelProps & { told: Told }) {
+function Links(props: PanelProps & { told: NodeFacts }) {
   const { told: of, views } = props;
   const table = TABLES[of.kind];
   const find = of.kind === "module" ? of.name.replace(/^nn\.Module: /, "") : of.name;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Whole } from "../../parts/whole.ts";
-import { detail, folded, framesOf, label, linkOf, told } from "./frames.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { minimumShare, foldedStacks, framesOf, label, linkOf, nodeFacts } from "./frames.ts";
 
-function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): Whole {
+function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): WholeTable {
   const column = (at: number) => rows.map((row) => row[at] ?? null);
   return {
     options: { metric: "auto" },
@@ -24,7 +24,7 @@ const host = framesOf(table([
 test("an empty table is no tree, and no folded stacks", () => {
   const none = framesOf(table([]), "weight");
   assert.equal(none.tree.roots.length, 0);
-  assert.equal(folded(none), "");
+  assert.equal(foldedStacks(none), "");
 });
 
 test("`auto` is told by what the leaves are", () => {
@@ -33,10 +33,10 @@ test("`auto` is told by what the leaves are", () => {
 });
 
 test("a node's share is of the whole and of the focus around it", () => {
-  const node = told(host, 1, 0);
+  const node = nodeFacts(host, 1, 0);
   assert.equal(node.share, 0.8);
   assert.equal(node.shareOfFocus, 80 / 90);
-  assert.equal(told(host, 2, 0).shareOfFocus, null);
+  assert.equal(nodeFacts(host, 2, 0).shareOfFocus, null);
   assert.equal(node.count, 2);
 });
 
@@ -48,17 +48,17 @@ test("a frame's label leaves its folders out", () => {
 });
 
 test("a narrow focus asks for finer nodes, in steps", () => {
-  assert.equal(detail(1), 0.001);
-  assert.equal(detail(0.5), 0.0001);
-  assert.equal(detail(0.1), 0.0001);
-  assert.equal(detail(0.02), 0.00001);
-  assert.equal(detail(0), 0.001);
-  assert.equal(detail(1e-12), 1e-7);
+  assert.equal(minimumShare(1), 0.001);
+  assert.equal(minimumShare(0.5), 0.0001);
+  assert.equal(minimumShare(0.1), 0.0001);
+  assert.equal(minimumShare(0.02), 0.00001);
+  assert.equal(minimumShare(0), 0.001);
+  assert.equal(minimumShare(1e-12), 1e-7);
 });
 
 test("folded stacks add up to the whole and hold no separators of their own", () => {
   assert.equal(
-    folded(host),
+    foldedStacks(host),
     "train.py(3):_main 10\ntrain.py(3):_main;aten::conv2d__wide 80\nother 10\n",
   );
 });

@@ -1,9 +1,9 @@
-// The view `flame` as a tree, and what is told of its nodes (pure).
+// The view `flame` as a tree, with facts about its nodes (pure).
 
 import type { Link, Order, Tree } from "../../draw/tree.ts";
-import { grow, path } from "../../draw/tree.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { cell, number, numbers, textAt, texts } from "../../parts/whole.ts";
+import { buildTree, path } from "../../draw/tree.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { cell, number, numbers, textAt, texts } from "../../parts/data/whole.ts";
 
 export type Metric = "host" | "device";
 
@@ -11,17 +11,17 @@ export interface Frames {
   tree: Tree;
   kind: readonly string[];
   metric: Metric;
-  table: Whole;
+  table: WholeTable;
 }
 
-export function framesOf(table: Whole, order: Order): Frames {
+export function framesOf(table: WholeTable, order: Order): Frames {
   const parent = (table.columns["parent"] ?? []).map((at) => (typeof at === "number" ? at : null));
-  const tree = grow(texts(table, "name"), parent, numbers(table, "total_time"), order);
+  const tree = buildTree(texts(table, "name"), parent, numbers(table, "total_time"), order);
   const kind = texts(table, "kind");
   const asked = table.options["metric"];
-  const told = asked === "host" || asked === "device" ? asked : null;
+  const nodeFacts = asked === "host" || asked === "device" ? asked : null;
   const onDevice = kind.includes("kernel") || kind.includes("copy");
-  return { tree, kind, metric: told ?? (onDevice ? "device" : "host"), table };
+  return { tree, kind, metric: nodeFacts ?? (onDevice ? "device" : "host"), table };
 }
 
 /** Colours of the style sheet by kind. */
@@ -36,21 +36,21 @@ export const COLOURS: Readonly<Record<string, string>> = {
   other: "other",
 };
 
-export interface Told {
+export interface NodeFacts {
   name: string;
   kind: string;
   total: number;
   self: number;
   count: number;
-  /** Of the time of all roots. */
+  /** Share of the time of all roots. */
   share: number;
-  /** Of what is over the full width. */
+  /** Share of the focused node's time. */
   shareOfFocus: number | null;
   file: string | null;
   line: number | null;
 }
 
-export function told(frames: Frames, node: number, focus: number): Told {
+export function nodeFacts(frames: Frames, node: number, focus: number): NodeFacts {
   const { table, tree } = frames;
   const total = tree.total[node] ?? 0;
   const wide = focus < 0 ? 0 : (tree.total[focus] ?? 0);
@@ -75,7 +75,7 @@ export function label(name: string, kind: string): string {
   return name.slice(file.lastIndexOf("/") + 1);
 }
 
-/** Frames that hold nothing but the next are drawn as one; a module begins a chain of its own. */
+/** The chain role of a node: frames with a single child are merged; a module starts a chain. */
 export function linkOf(kind: string | undefined): Link {
   return kind === "module" ? "begins" : kind === "frame" ? "continues" : "stands alone";
 }
@@ -87,7 +87,7 @@ const FINEST = 1e-7;
  * The least share that is asked for, so that what is focused has as much detail as the whole had.
  * In steps of 10: a focus nearby needs no new answer.
  */
-export function detail(shareOfFocus: number): number {
+export function minimumShare(shareOfFocus: number): number {
   if (!(shareOfFocus > 0)) return COARSE;
   const step = Math.floor(Math.log10(Math.min(shareOfFocus, 1)) + 1e-9);
   return Math.max(Number((COARSE * 10 ** step).toPrecision(1)), FINEST);
@@ -97,7 +97,7 @@ export function detail(shareOfFocus: number): number {
  * Folded stacks as flame graph programs read them: names from the root on, then a blank and the
  * stack's own time. As `selftime view flame --format folded` writes them.
  */
-export function folded(frames: Frames): string {
+export function foldedStacks(frames: Frames): string {
   const { tree, table } = frames;
   const stacks: string[] = [];
   const lines: string[] = [];

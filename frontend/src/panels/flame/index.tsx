@@ -1,24 +1,24 @@
-// Where the time went, by what ran within what.
+// The panel of the flame graph.
 
 import "./style.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Box, Order } from "../../draw/tree.ts";
-import { found, matched, matches, named, within } from "../../draw/tree.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Find } from "../../parts/find.tsx";
-import { Icicle } from "../../parts/icicle.tsx";
-import type { IcicleProps } from "../../parts/icicle.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { Lacking, Lacks } from "../../parts/lacking.tsx";
-import { plain } from "../../parts/plain.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { MOST, whole } from "../../parts/whole.ts";
+import { nodeAtPath, matchedWeight, matches, pathNames, nodesOfBox } from "../../draw/tree.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Find } from "../../parts/controls/find.tsx";
+import { Icicle } from "../../parts/trees/icicle.tsx";
+import type { IcicleProps } from "../../parts/trees/icicle.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { Lacking, Lacks } from "../../parts/text/lacking.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { MOST, loadTable } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import { shareText, timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Details } from "./details.tsx";
 import type { Frames } from "./frames.ts";
-import { COLOURS, detail, framesOf, label, linkOf } from "./frames.ts";
+import { COLOURS, minimumShare, framesOf, label, linkOf } from "./frames.ts";
 import { Tools } from "./tools.tsx";
 
 KEYS["flame"] = [
@@ -38,19 +38,19 @@ function Flame(props: PanelProps) {
     min_share: Number(params["detail"] ?? 0.001) || 0.001,
   };
   const key = JSON.stringify([trace.id, options]);
-  const asked = useAsked(() => whole(data, trace.id, "flame", options), key);
+  const asked = useQuery(() => loadTable(data, trace.id, "flame", options), key);
   const finer = asked.state === "here" && asked.stale;
   return (
     <div class="flame">
       <Tools params={params} />
-      <Answered asked={asked.state === "here" ? { ...asked, stale: false } : asked}>
+      <QueryResult asked={asked.state === "here" ? { ...asked, stale: false } : asked}>
         {(table) => <Graph {...props} table={table} pending={finer} of={key} />}
-      </Answered>
+      </QueryResult>
     </div>
   );
 }
 
-function Graph(props: PanelProps & { table: Whole; pending: boolean; of: string }) {
+function Graph(props: PanelProps & { table: WholeTable; pending: boolean; of: string }) {
   const { table, params } = props;
   const order: Order = params["order"] === "name" ? "name" : "weight";
   const frames = useMemo(() => framesOf(table, order), [table, order]);
@@ -75,14 +75,14 @@ function Nothing(props: { frames: Frames; params: PanelProps["params"] }) {
   );
 }
 
-/** The node that an address names, if the table has it. */
+/** The node in the URL, if the table has it. */
 function nodeOf(word: string | undefined, frames: Frames): number {
   const node = Number(word ?? -1);
   return Number.isInteger(node) && node < frames.tree.name.length ? node : -1;
 }
 
 interface DrawnProps extends PanelProps {
-  table: Whole;
+  table: WholeTable;
   pending: boolean;
   of: string;
   frames: Frames;
@@ -96,7 +96,7 @@ function Drawn(props: DrawnProps) {
   const cursor = nodeOf(params["at"] ?? params["focus"], frames);
   const find = params["find"] ?? "";
   const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
-  const share = hits === null || tree.whole === 0 ? null : matched(tree, hits) / tree.whole;
+  const share = hits === null || tree.whole === 0 ? null : matchedWeight(tree, hits) / tree.whole;
   const focusOn = useFocus(props);
   const shown = hover ?? { node: cursor, joined: 1 };
   return (
@@ -109,7 +109,7 @@ function Drawn(props: DrawnProps) {
         focus={focus}
         cursor={cursor}
         hits={hits}
-        title={`${frames.metric} time by what ran within what`}
+        title={`${frames.metric} time by call tree`}
         onHover={setHover}
         onChoose={(node) => change({ at: node < 0 ? undefined : String(node) })}
         onPress={focusOn}
@@ -119,7 +119,7 @@ function Drawn(props: DrawnProps) {
         {...props}
         node={shown.node}
         joined={shown.joined}
-        chain={hover === null ? [] : within(tree, hover)}
+        chain={hover === null ? [] : nodesOfBox(tree, hover)}
         focus={focus}
         onFocus={focusOn}
       />
@@ -127,22 +127,22 @@ function Drawn(props: DrawnProps) {
   );
 }
 
-/** Brings a node over the full width, in finer detail if that is worth it. */
+/** Focuses a node, and loads more detail if needed. */
 function useFocus(props: DrawnProps): (node: number) => void {
   const { data, table, pending, frames: { tree } } = props;
   // A finer table numbers its nodes anew; the names from the root on find them again.
   const [sought, setSought] = useState<string[] | null>(null);
   useEffect(() => {
     if (sought === null || pending) return;
-    const node = found(tree, sought);
+    const node = nodeAtPath(tree, sought);
     setSought(null);
     change({ focus: node < 0 ? undefined : String(node), at: node < 0 ? undefined : String(node) });
   }, [table, pending]);
   return (node) => {
-    const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
-    // A report carries the whole only; finer detail is with the trace.
+    const wanted = minimumShare(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
+    // A report has no finer detail.
     const isFiner = !data.inline && wanted < Number(table.options["min_share"]);
-    setSought(isFiner ? named(tree, node) : null);
+    setSought(isFiner ? pathNames(tree, node) : null);
     const to = node < 0 ? undefined : String(node);
     change({ focus: to, at: to, ...(isFiner ? { detail: String(wanted) } : {}) }, { replace: false });
   };
@@ -153,7 +153,7 @@ function useLook(frames: Frames, joined: boolean): Pick<IcicleProps, "colour" | 
   return useMemo(() => {
     const { tree, kind } = frames;
     const text = (box: Box) => {
-      const others = within(tree, box).length - 1;
+      const others = nodesOfBox(tree, box).length - 1;
       const name = plain(label(tree.name[box.node] ?? "", kind[box.node] ?? ""));
       return others > 0 ? `${name}  +${others}` : name;
     };

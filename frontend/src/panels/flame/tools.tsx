@@ -1,6 +1,6 @@
-// What of the flame graph can be chosen.
+// The controls of the flame graph.
 
-import { Choice } from "../../parts/choice.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 
@@ -18,7 +18,7 @@ export function Tools(props: { params: PanelProps["params"] }) {
         value={params["metric"] ?? "auto"}
         choices={[
           ["auto", "auto", "of the device, where there is any"],
-          ["host", "host", "where the host spent its time"],
+          ["host", "host", "host time"],
           ["device", "device", "which host code the device worked for"],
         ]}
         onChange={(metric) => change({ ...AFRESH, metric: metric === "auto" ? undefined : metric })}
@@ -27,7 +27,7 @@ export function Tools(props: { params: PanelProps["params"] }) {
         label="By"
         value={params["by"] ?? "stack"}
         choices={[
-          ["stack", "calls", "what ran within what"],
+          ["stack", "calls", "call tree"],
           ["module", "modules", "without plain frames; backward within its module"],
         ]}
         onChange={(by) => change({ ...AFRESH, by: by === "stack" ? undefined : by })}
@@ -40,7 +40,7 @@ export function Tools(props: { params: PanelProps["params"] }) {
       />
       <Check
         text="join frames"
-        title="Frames that hold nothing but the next are one box: +3 says that it stands for three more"
+        title="Frames with a single child are merged into one box: +3 means three more frames"
         checked={params["fold"] !== "no"}
         onChange={(fold) => change({ fold: fold ? undefined : "no" })}
       />

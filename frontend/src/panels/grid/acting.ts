@@ -1,19 +1,19 @@
-// What keys and presses do in a table.
+// Actions of keys and clicks in a table.
 
 import type { Virtualizer } from "@tanstack/virtual-core";
-import { isTyping } from "../../parts/keys.tsx";
-import { valueAt } from "../../table.ts";
-import type { Asking } from "./asking.ts";
+import { isTyping } from "../../parts/controls/keys.tsx";
+import { valueAt } from "../../data/table.ts";
+import type { RowsQuery } from "./query/asking.ts";
 import { wordsOf } from "./cell.tsx";
-import type { Placed } from "./columns.ts";
-import type { Place } from "./keys.ts";
-import { HEAD_ROW, moved } from "./keys.ts";
-import type { GridState } from "./state.ts";
-import { HEAD, ROW } from "./virtual.ts";
+import type { PlacedColumn } from "./layout/columns.ts";
+import type { Place } from "./layout/keys.ts";
+import { HEAD_ROW, nextCell } from "./layout/keys.ts";
+import type { GridState } from "./query/state.ts";
+import { HEAD, ROW } from "./layout/virtual.ts";
 
-export interface Acting {
-  asking: Asking;
-  columns: readonly Placed[];
+export interface TableActions {
+  asking: RowsQuery;
+  columns: readonly PlacedColumn[];
   state: GridState;
   count: number;
   virtual: Virtualizer<HTMLDivElement, Element>;
@@ -22,21 +22,21 @@ export interface Acting {
   setActive: (place: Place) => void;
   setFiltered: (column: number | null) => void;
   onChange: (part: Partial<GridState>) => void;
-  onSort: (column: Placed) => void;
-  /** Null: the width that fits. */
-  onWidth: (column: Placed, width: number | null) => void;
+  onSort: (column: PlacedColumn) => void;
+  /** Sets a column's width; null fits the content. */
+  onWidth: (column: PlacedColumn, width: number | null) => void;
 }
 
 /** A key widens or narrows a column by so many pixels. */
 const STEP = 16;
 
-export function onKey(event: KeyboardEvent, acting: Acting): void {
+export function onKey(event: KeyboardEvent, acting: TableActions): void {
   if (isTyping(event) || !(resized(event, acting) || walked(event, acting) || acted(event, acting))) return;
   event.preventDefault();
   event.stopPropagation();
 }
 
-function resized(event: KeyboardEvent, { columns, active, onWidth }: Acting): boolean {
+function resized(event: KeyboardEvent, { columns, active, onWidth }: TableActions): boolean {
   const by = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key];
   const column = columns[active.column];
   if (!event.altKey || by === undefined || column === undefined) return false;
@@ -44,11 +44,11 @@ function resized(event: KeyboardEvent, { columns, active, onWidth }: Acting): bo
   return true;
 }
 
-function walked(event: KeyboardEvent, acting: Acting): boolean {
+function walked(event: KeyboardEvent, acting: TableActions): boolean {
   if (event.altKey || event.metaKey) return false;
   const { columns, count, scroller } = acting;
   const page = Math.max(1, Math.floor(((scroller.current?.clientHeight ?? 0) - HEAD) / ROW) - 1);
-  const place = moved(event.key, acting.active, { rows: count, columns: columns.length, page }, event.ctrlKey);
+  const place = nextCell(event.key, acting.active, { rows: count, columns: columns.length, page }, event.ctrlKey);
   if (place === null) return false;
   acting.setActive(place);
   if (place.row >= 0) acting.virtual.scrollToIndex(place.row);
@@ -56,7 +56,7 @@ function walked(event: KeyboardEvent, acting: Acting): boolean {
   return true;
 }
 
-function acted(event: KeyboardEvent, acting: Acting): boolean {
+function acted(event: KeyboardEvent, acting: TableActions): boolean {
   if (event.altKey || event.ctrlKey || event.metaKey) return false;
   const { active, columns, state } = acting;
   const column = columns[active.column];
@@ -69,11 +69,11 @@ function acted(event: KeyboardEvent, acting: Acting): boolean {
   return true;
 }
 
-function open(row: number, { state, onChange }: Acting): void {
+function open(row: number, { state, onChange }: TableActions): void {
   onChange({ row: state.row === row ? null : row });
 }
 
-export function onClick(event: MouseEvent, acting: Acting): void {
+export function onClick(event: MouseEvent, acting: TableActions): void {
   const place = placeOf(event.target);
   if (place === null) return;
   acting.setActive(place);
@@ -83,17 +83,17 @@ export function onClick(event: MouseEvent, acting: Acting): void {
 }
 
 /** The cell that the keys are on goes where the browser's own key puts what is chosen. */
-export function copied(event: ClipboardEvent, acting: Acting): void {
+export function copyCell(event: ClipboardEvent, acting: TableActions): void {
   if (String(getSelection()) !== "") return;
   event.clipboardData?.setData("text/plain", wordsAt(acting.active, acting));
   event.preventDefault();
 }
 
-function rowWords(row: number, acting: Acting): string {
+function rowWords(row: number, acting: TableActions): string {
   return acting.columns.map((_, column) => wordsAt({ row, column }, acting)).join("\t");
 }
 
-function wordsAt(place: Place, { columns, asking }: Acting): string {
+function wordsAt(place: Place, { columns, asking }: TableActions): string {
   const column = columns[place.column];
   if (column === undefined) return "";
   if (place.row === HEAD_ROW) return column.label;
@@ -111,7 +111,7 @@ function placeOf(target: EventTarget | null): Place | null {
   return row === undefined ? null : { row: Number(row), column: Number(column) };
 }
 
-function showColumn(scroller: HTMLElement | null, columns: readonly Placed[], at: number): void {
+function showColumn(scroller: HTMLElement | null, columns: readonly PlacedColumn[], at: number): void {
   const [column, first] = [columns[at], columns[0]];
   if (scroller === null || column === undefined || first === undefined || at === 0) return;
   const [low, high] = [column.left - first.width, column.left + column.width - scroller.clientWidth];

@@ -1,15 +1,15 @@
-// One value, as the terminal writes it.
+// A table cell; values are written as in the terminal.
 
-import type { Cell, Column } from "../../api.ts";
-import { plain } from "../../parts/plain.ts";
+import type { Cell, Column } from "../../data/api.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
-import { isText } from "../../table.ts";
+import { isText } from "../../data/table.ts";
 import { text, UNKNOWN } from "../../units.ts";
 
-/** More of a name nobody reads in a cell or a tip; the row's details have all of it. */
+/** Characters of a name in a cell or tooltip; the row's details have all. */
 const SHOWN = 400;
 const TIP = 1500;
-/** The end of a name or path that stays in sight. */
+/** Characters at the end of a name or path that stay visible. */
 const TAIL = 14;
 
 export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
@@ -35,14 +35,14 @@ export function Value(props: { column: Pick<Column, "unit" | "name">; value: Cel
   );
 }
 
-/** A path ends in its file, which stays whole if it is not long. */
+/** Shortens a path so that its file name stays visible. */
 function tailOf(column: string, words: string): number {
   if (column !== "file") return TAIL;
   const name = words.length - words.search(/[^/\\]*$/);
   return Math.min(name + 1, 2 * TAIL, words.length - 1);
 }
 
-/** Where a cell leads by itself: a file to its line, an instant to its place in the timeline. */
+/** The link of a cell: a file leads to its line, a time to the timeline. */
 export function leadOf(name: string, unit: string, valueOf: (column: string) => Cell): string | null {
   const value = valueOf(name);
   if (value === null) return null;

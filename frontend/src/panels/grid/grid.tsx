@@ -1,29 +1,29 @@
-// The table of one view, with all that is done to it; the whole state is in the address.
+// The table of a view with its controls; its complete state is in the URL.
 
 import type { ComponentChildren } from "preact";
 import { useCallback, useMemo } from "preact/hooks";
-import type { Options, Page, ViewSpec } from "../../api.ts";
-import { Empty, Waiting } from "../../parts/asking.tsx";
-import { Lacking } from "../../parts/lacking.tsx";
-import { plain } from "../../parts/plain.ts";
+import type { Options, Page, ViewSpec } from "../../data/api.ts";
+import { Empty, Waiting } from "../../parts/data/asking.tsx";
+import { Lacking } from "../../parts/text/lacking.tsx";
+import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
-import type { Asking } from "./asking.ts";
-import { useRows, useSample } from "./asking.ts";
-import { labelOf, placed, shownColumns } from "./columns.ts";
+import type { RowsQuery } from "./query/asking.ts";
+import { useRows, useSample } from "./query/asking.ts";
+import { labelOf, placeColumns, shownColumns } from "./layout/columns.ts";
 import { Drawer } from "./drawer/drawer.tsx";
 import { Sheet } from "./sheet.tsx";
-import type { GridState } from "./state.ts";
-import { queryOf, readState, written } from "./state.ts";
+import type { GridState } from "./query/state.ts";
+import { queryOf, readState, stateParameters } from "./query/state.ts";
 import { Tools } from "./tools.tsx";
 
 export interface GridProps extends PanelProps {
   view: string;
-  /** Empty where the grid stands below another heading. */
+  /** The heading; empty if there is another one above. */
   title?: string;
-  /** Options that the panel asks for where the address names none. */
+  /** Default options of the panel. */
   defaults?: Options;
-  /** Words of the address that the panel uses for itself. */
+  /** URL parameters that the panel uses itself. */
   taken?: readonly string[];
 }
 
@@ -52,11 +52,11 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
     [state.columns, spec, sample, sorted, state.where],
   );
   const columns = useMemo(
-    () => placed(spec.columns, shown, state.widths, sample),
+    () => placeColumns(spec.columns, shown, state.widths, sample),
     [spec, shown.join(), JSON.stringify(state.widths), sample],
   );
   const onChange = useCallback(
-    (part: Partial<GridState>) => change(written(part, spec, taken), { replace: part.row === undefined || part.find !== undefined }),
+    (part: Partial<GridState>) => change(stateParameters(part, spec, taken), { replace: part.row === undefined || part.find !== undefined }),
     [spec, taken],
   );
   const found = state.row === null ? null : asking.rows.find(state.row);
@@ -83,7 +83,7 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
 }
 
 interface BodyProps {
-  asking: Asking;
+  asking: RowsQuery;
   state: GridState;
   onChange: (part: Partial<GridState>) => void;
   children: ComponentChildren;

@@ -1,18 +1,18 @@
 // The head of a table: names, order, filters, widths; and the sums below it.
 
 import { useRef } from "preact/hooks";
-import type { Page } from "../../api.ts";
+import type { Page } from "../../data/api.ts";
 import { countText } from "../../units.ts";
-import type { Acting } from "./acting.ts";
+import type { TableActions } from "./acting.ts";
 import { Value } from "./cell.tsx";
-import type { Placed } from "./columns.ts";
-import { HEAD_ROW } from "./keys.ts";
+import type { PlacedColumn } from "./layout/columns.ts";
+import { HEAD_ROW } from "./layout/keys.ts";
 import { cellId, classOf, Gap } from "./row.tsx";
-import type { GridState } from "./state.ts";
+import type { GridState } from "./query/state.ts";
 
-interface HeadProps extends Pick<Acting, "onSort" | "onWidth" | "setFiltered"> {
+interface HeadProps extends Pick<TableActions, "onSort" | "onWidth" | "setFiltered"> {
   onTip: (column: number | null) => void;
-  columns: readonly Placed[];
+  columns: readonly PlacedColumn[];
   from: number;
   to: number;
   state: GridState;
@@ -37,7 +37,7 @@ export function Head(props: HeadProps) {
   );
 }
 
-function HeadCell(props: HeadProps & { column: Placed; at: number }) {
+function HeadCell(props: HeadProps & { column: PlacedColumn; at: number }) {
   const { column, at, state, active } = props;
   const order = state.sort === column.name ? "ascending" : state.sort === `-${column.name}` ? "descending" : "none";
   const isFiltered = state.where.some((filter) => filter.column === column.name);
@@ -83,7 +83,7 @@ function Funnel() {
 }
 
 /** The right edge of a column: drag it, or double-click it for the width that fits. */
-function Grip(props: HeadProps & { column: Placed }) {
+function Grip(props: HeadProps & { column: PlacedColumn }) {
   const { column, onWidth } = props;
   const from = useRef<{ x: number; width: number } | null>(null);
   return (
@@ -107,7 +107,7 @@ function Grip(props: HeadProps & { column: Placed }) {
 }
 
 /** The sums over all rows that match, of the columns whose sum means something. */
-export function Totals(props: { page: Page; columns: readonly Placed[]; from: number; to: number; width: number }) {
+export function Totals(props: { page: Page; columns: readonly PlacedColumn[]; from: number; to: number; width: number }) {
   const { page, columns, from, to, width } = props;
   const [first, start] = [columns[0], columns[from]];
   const known = columns.some((column) => column.name in page.totals);
@@ -130,7 +130,7 @@ export function Totals(props: { page: Page; columns: readonly Placed[]; from: nu
   );
 }
 
-function Sum(props: { page: Page; column: Placed }) {
+function Sum(props: { page: Page; column: PlacedColumn }) {
   const total = props.page.totals[props.column.name];
   if (total === undefined) return null;
   return <Value column={props.column} value={total} />;

@@ -2,12 +2,14 @@
 
 import "./style.css";
 import "./drawer/style.css";
-import type { Options } from "../../api.ts";
-import { KEYS } from "../../parts/keys.tsx";
-import type { KeyLine } from "../../parts/keys.tsx";
-import type { Panel } from "../panel.ts";
+import type { Options } from "../../data/api.ts";
+import { KEYS, type KeyLine } from "../../parts/controls/keys.tsx";
+import type { Panel, PanelProps } from "../panel.ts";
 import { Grid } from "./grid.tsx";
-import { AnyView } from "./more.tsx";
+import { Sentence } from "../../parts/text/lacking.tsx";
+import { link } from "../../route.ts";
+import { PANELS } from "../index.ts";
+import { labelOf } from "./layout/columns.ts";
 
 const LINES: KeyLine[] = [
   ["Arrows", "from cell to cell; up from the first row into the head"],
@@ -32,3 +34,35 @@ KEYS["view"] = LINES;
 
 /** Every view that there is, also those without a panel of their own. */
 export const anyView: Panel = { name: "view", title: "All tables", group: "more", component: AnyView };
+
+export const TAKEN = ["name"];
+
+export function AnyView(props: PanelProps) {
+  const name = props.params["name"];
+  if (name === undefined) return <Views {...props} />;
+  return <Grid {...props} view={name} title={labelOf(name)} taken={TAKEN} />;
+}
+
+function Views(props: PanelProps) {
+  const panels = new Set(PANELS.map((panel) => panel.name));
+  const views = [...props.views.values()].toSorted((a, b) => a.name.localeCompare(b.name));
+  return (
+    <section class="grid-views">
+      <h1>All tables</h1>
+      <p class="muted">
+        Each is also a command, <code>selftime view NAME PATH</code>, and a method in Python, <code>trace.view("NAME")</code>.
+      </p>
+      <dl>
+        {views.map((view) => (
+          <div key={view.name}>
+            <dt>
+              <a href={link("view", { name: view.name })}>{labelOf(view.name)}</a>
+              {panels.has(view.name) && <a class="grid-panel-link" href={link(view.name)}>panel</a>}
+            </dt>
+            <dd><Sentence text={view.title} /></dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}

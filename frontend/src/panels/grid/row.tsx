@@ -2,19 +2,19 @@
 // it leaves: who scrolls through 100,000 rows sees a few dozen elements move.
 
 import { Component } from "preact";
-import type { Cell } from "../../api.ts";
-import { valueAt } from "../../table.ts";
+import type { Cell } from "../../data/api.ts";
+import { valueAt } from "../../data/table.ts";
 import { leadOf, Value } from "./cell.tsx";
-import type { Placed } from "./columns.ts";
-import { barOf, hasBar, isNothing } from "./columns.ts";
-import type { Found } from "./rows.ts";
+import type { PlacedColumn } from "./layout/columns.ts";
+import { barOf, hasBar, isNothing } from "./layout/columns.ts";
+import type { Found } from "./query/rows.ts";
 
 export interface RowProps {
   row: number;
   top: number;
   page: Found["page"] | null;
   at: number;
-  columns: readonly Placed[];
+  columns: readonly PlacedColumn[];
   /** The first and last of the columns in sight, beside the first of all. */
   from: number;
   to: number;
@@ -54,7 +54,7 @@ export class Row extends Component<RowProps> {
     );
   }
 
-  cell(column: Placed, at: number) {
+  cell(column: PlacedColumn, at: number) {
     const { row, page, totals, active } = this.props;
     const value = this.value(column.name);
     const isActive = active === at;
@@ -76,7 +76,7 @@ export class Row extends Component<RowProps> {
     );
   }
 
-  shown(column: Placed, value: Cell) {
+  shown(column: PlacedColumn, value: Cell) {
     const lead = leadOf(column.name, column.unit, (name) => this.value(name));
     const shown = <Value column={column} value={value} />;
     return lead === null ? shown : <a class="grid-lead" href={lead} tabIndex={-1}>{shown}</a>;
@@ -93,7 +93,7 @@ export function cellId(row: number, column: number): string {
   return `cell-${row}-${column}`;
 }
 
-export function classOf(column: Placed, isFirst: boolean): string {
+export function classOf(column: PlacedColumn, isFirst: boolean): string {
   const kind = column.isNumber ? "number" : column.unit === "sentence" ? "prose" : "mono";
   return `grid-cell grid-${kind}${isFirst ? " grid-first" : ""}`;
 }

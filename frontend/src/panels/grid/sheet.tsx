@@ -2,25 +2,25 @@
 
 import type { VirtualItem, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Filter } from "../../api.ts";
-import type { Asking } from "./asking.ts";
-import type { Acting } from "./acting.ts";
-import { copied, onClick, onKey } from "./acting.ts";
-import type { Placed } from "./columns.ts";
-import { FilterForm } from "./filter.tsx";
+import type { Filter } from "../../data/api.ts";
+import type { RowsQuery } from "./query/asking.ts";
+import type { TableActions } from "./acting.ts";
+import { copyCell, onClick, onKey } from "./acting.ts";
+import type { PlacedColumn } from "./layout/columns.ts";
+import { FilterForm } from "./query/filter.tsx";
 import { Head, Totals } from "./head.tsx";
-import type { Place } from "./keys.ts";
-import { HEAD_ROW } from "./keys.ts";
+import type { Place } from "./layout/keys.ts";
+import { HEAD_ROW } from "./layout/keys.ts";
 import { cellId, Row } from "./row.tsx";
-import type { GridState } from "./state.ts";
-import { nextSort } from "./state.ts";
+import type { GridState } from "./query/state.ts";
+import { nextSort } from "./query/state.ts";
 import { Tip, useTip } from "./tip.tsx";
-import { HEAD, MOST_ROWS, useColumnsInSight, useVirtualRows } from "./virtual.ts";
+import { HEAD, MOST_ROWS, useColumnsInSight, useVirtualRows } from "./layout/virtual.ts";
 
 export interface SheetProps {
   title: string;
-  asking: Asking;
-  columns: readonly Placed[];
+  asking: RowsQuery;
+  columns: readonly PlacedColumn[];
   state: GridState;
   onChange: (part: Partial<GridState>) => void;
 }
@@ -61,7 +61,7 @@ export function Sheet(props: SheetProps) {
         aria-activedescendant={cellId(active.row, active.column)}
         onKeyDown={(event) => onKey(event, acting)}
         onClick={(event) => onClick(event, acting)}
-        onCopy={(event) => copied(event, acting)}
+        onCopy={(event) => copyCell(event, acting)}
         onFocus={() => setFocus(true)}
         onBlur={() => setFocus(false)}
       >
@@ -75,7 +75,7 @@ export function Sheet(props: SheetProps) {
 }
 
 /** What a press on a column's head asks for. */
-function changes({ state, onChange }: SheetProps): Pick<Acting, "onSort" | "onWidth"> {
+function changes({ state, onChange }: SheetProps): Pick<TableActions, "onSort" | "onWidth"> {
   return {
     onSort: (column) => onChange({ sort: nextSort(state.sort, column.name, column.isNumber), row: null }),
     onWidth: (column, wide) => {
@@ -137,11 +137,11 @@ function inSlots(items: readonly VirtualItem[], slots: number): (VirtualItem | u
   return placed;
 }
 
-/** What hangs below a column's head: its meaning, or its filter. */
-function Popovers(props: Acting & { tipped: number | null; filtered: number | null }) {
+/** The popup below a column's heading: its description, or its filter. */
+function Popovers(props: TableActions & { tipped: number | null; filtered: number | null }) {
   const { columns, scroller, state, tipped, filtered, onChange, setFiltered } = props;
   const [told, asked] = [tipped, filtered].map((at) => (at === null ? undefined : columns[at]));
-  const setFilters = (column: Placed, filters: Filter[]) => {
+  const setFilters = (column: PlacedColumn, filters: Filter[]) => {
     onChange({ where: [...state.where.filter((one) => one.column !== column.name), ...filters], row: null });
     setFiltered(null);
     scroller.current?.focus();
@@ -166,7 +166,7 @@ function Popovers(props: Acting & { tipped: number | null; filtered: number | nu
 const POPOVER = 260;
 
 /** Where a column's head stands in the window of the table. */
-function leftOf(scroller: HTMLElement | null, column: Placed): number {
+function leftOf(scroller: HTMLElement | null, column: PlacedColumn): number {
   const left = column.left === 0 ? 0 : column.left - (scroller?.scrollLeft ?? 0);
   return Math.max(0, Math.min(left, (scroller?.clientWidth ?? 600) - POPOVER));
 }
@@ -174,7 +174,7 @@ function leftOf(scroller: HTMLElement | null, column: Placed): number {
 /** So many rows below those in sight are asked for too. */
 const AHEAD = 100;
 
-function useRowsInSight({ rows, version }: Asking, virtual: Virtual): void {
+function useRowsInSight({ rows, version }: RowsQuery, virtual: Virtual): void {
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index, items.at(-1)?.index];
   useEffect(() => {

@@ -1,9 +1,9 @@
 // What a column means, below its head.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { plain } from "../../parts/plain.ts";
-import type { Placed } from "./columns.ts";
-import { meaningOf } from "./columns.ts";
+import { plain } from "../../parts/text/plain.ts";
+import type { PlacedColumn } from "./layout/columns.ts";
+import { meaningOf } from "./layout/columns.ts";
 
 /** So long the pointer rests on a head before its meaning shows. */
 const REST_MS = 350;
@@ -21,14 +21,14 @@ export function useTip(): { column: number | null; point: (column: number | null
   return { column, point };
 }
 
-export function Tip(props: { column: Placed; left: number }) {
+export function Tip(props: { column: PlacedColumn; left: number }) {
   const { column } = props;
   return (
     <div class="grid-tip" role="tooltip" style={{ left: `${props.left}px` }}>
       <p>{plain(column.doc)}</p>
       <p class="muted">
         <code>{column.name}</code>, {meaningOf(column.unit)}
-        {column.nullable && "; a dash where the trace does not tell"}
+        {column.nullable && "; a dash if unknown"}
       </p>
     </div>
   );

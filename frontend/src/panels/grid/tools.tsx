@@ -1,17 +1,17 @@
-// What stands above a table: what it is, search, options, filters, how much of it is shown.
+// The controls above a table: title, search, options, filters and row count.
 
 import { useState } from "preact/hooks";
-import type { Data, Options, Page, Query, TraceInfo, ViewSpec } from "../../api.ts";
-import { download } from "../../parts/download.ts";
-import { Find } from "../../parts/find.tsx";
-import { Lacks, Sentence } from "../../parts/lacking.tsx";
-import { countText, grouped } from "../../units.ts";
-import { Chooser } from "./chooser.tsx";
-import { csvOf } from "./csv.ts";
-import { FilterChips } from "./filter.tsx";
-import { PressedOptions, TypedOptions } from "./options.tsx";
-import type { GridState } from "./state.ts";
-import { MOST_ROWS } from "./virtual.ts";
+import type { Data, Options, Page, Query, TraceInfo, ViewSpec } from "../../data/api.ts";
+import { download } from "../../parts/controls/download.ts";
+import { Find } from "../../parts/controls/find.tsx";
+import { Lacks, Sentence } from "../../parts/text/lacking.tsx";
+import { countText, withThousands } from "../../units.ts";
+import { Chooser } from "./layout/chooser.tsx";
+import { csvOf } from "./query/csv.ts";
+import { FilterChips } from "./query/filter.tsx";
+import { PressedOptions, TypedOptions } from "./query/options.tsx";
+import type { GridState } from "./query/state.ts";
+import { MOST_ROWS } from "./layout/virtual.ts";
 
 interface ToolsProps {
   title: string;
@@ -76,10 +76,10 @@ function About(props: { spec: ViewSpec }) {
 
 export function countedWords(page: Pick<Page, "all" | "total" | "held">): string {
   const rows = page.all === 1 ? "row" : "rows";
-  const whole = `${grouped(String(page.all))} ${rows}`;
-  const all = page.held === undefined ? whole : `the first ${grouped(String(page.held))} of ${whole}`;
+  const whole = `${withThousands(String(page.all))} ${rows}`;
+  const all = page.held === undefined ? whole : `the first ${withThousands(String(page.held))} of ${whole}`;
   if (page.total === (page.held ?? page.all)) return all;
-  return `${grouped(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
+  return `${withThousands(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
 }
 
 function Counted(props: { page: Page }) {

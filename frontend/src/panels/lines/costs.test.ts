@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Cell } from "../../api.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { chosen, costsOf, heat, howMark, nextHot, split } from "./costs.ts";
+import type { Cell } from "../../data/api.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { initialLine, costsOf, heat, howMark, nextHot, splitPath } from "./costs.ts";
 
 type Line = [file: string | null, line: number | null, how: string | null, device: number, host: number, waits: number, total: number | null];
 
-function table(rows: Line[]): Whole {
+function table(rows: Line[]): WholeTable {
   const column = (at: number): Cell[] => rows.map((row) => row[at] ?? null);
   return {
     options: {},
@@ -29,7 +29,7 @@ const program = costsOf(table([
 test("nothing recorded, nothing hot", () => {
   const none = costsOf(table([]), undefined);
   assert.deepEqual([none.files, none.ranked, none.elsewhere], [[], [], null]);
-  assert.equal(chosen(none, undefined, undefined), null);
+  assert.equal(initialLine(none, undefined, undefined), null);
 });
 
 test("a line that is known in two ways is one line, its own times added", () => {
@@ -53,10 +53,10 @@ test("device time ranks where there is any", () => {
 });
 
 test("the page opens at the hottest line, of a file if one is named", () => {
-  assert.deepEqual(chosen(program, undefined, undefined), { file: "/x/net.py", line: 7 });
-  assert.deepEqual(chosen(program, "/x/train.py", undefined), { file: "/x/train.py", line: 48 });
-  assert.deepEqual(chosen(program, "train.py", "3"), { file: "/x/train.py", line: 3 });
-  assert.deepEqual(chosen(program, "gone.py", "3"), { file: "gone.py", line: 3 });
+  assert.deepEqual(initialLine(program, undefined, undefined), { file: "/x/net.py", line: 7 });
+  assert.deepEqual(initialLine(program, "/x/train.py", undefined), { file: "/x/train.py", line: 48 });
+  assert.deepEqual(initialLine(program, "train.py", "3"), { file: "/x/train.py", line: 3 });
+  assert.deepEqual(initialLine(program, "gone.py", "3"), { file: "gone.py", line: 3 });
 });
 
 test("the next hot line is colder, across files, and there is an end", () => {
@@ -68,6 +68,6 @@ test("the next hot line is colder, across files, and there is an end", () => {
 });
 
 test("a file has a name and a folder", () => {
-  assert.deepEqual(split("/x/y/net.py"), { name: "net.py", folder: "/x/y" });
-  assert.deepEqual(split("net.py"), { name: "net.py", folder: "" });
+  assert.deepEqual(splitPath("/x/y/net.py"), { name: "net.py", folder: "/x/y" });
+  assert.deepEqual(splitPath("net.py"), { name: "net.py", folder: "" });
 });

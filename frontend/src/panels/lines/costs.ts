@@ -1,11 +1,11 @@
-// The view `lines` by file and line, and which of them is hot (pure).
+// The view `lines` by file and line, ranked by cost (pure).
 
-import type { Whole } from "../../parts/whole.ts";
-import { number, textAt } from "../../parts/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt } from "../../parts/data/whole.ts";
 
 export type Metric = "host" | "device";
 
-/** What one line costs; several rows of the view if it is known in several ways. */
+/** The cost of a line, summed over rows of the view. */
 export interface Cost {
   file: string;
   /** Null where only the file is known. */
@@ -37,21 +37,21 @@ export interface FileCost {
 export interface Costs {
   metric: Metric;
   files: FileCost[];
-  /** All lines, the hottest first. */
+  /** All lines, the costliest first. */
   ranked: Cost[];
-  /** What no line is known for. */
+  /** The cost without a known line. */
   elsewhere: { device: number; host: number } | null;
   all: { device: number; host: number };
   hasDevice: boolean;
   hasMemory: boolean;
 }
 
-/** Time by which lines and files are ranked: that of the host without its waits. */
+/** The time by which lines and files are ranked: host time without waits, in ns. */
 export function heat(cost: { device: number; host: number; waits: number }, metric: Metric): number {
   return metric === "device" ? cost.device : cost.host - cost.waits;
 }
 
-export function costsOf(table: Whole, asked: string | undefined): Costs {
+export function costsOf(table: WholeTable, asked: string | undefined): Costs {
   const rows = Array.from({ length: table.rows }, (_, row) => costAt(table, row));
   const known = merged(rows.filter((row): row is Cost => row !== null));
   const all = { device: summed(table, "device_time"), host: summed(table, "self_cpu_time") };
@@ -70,13 +70,13 @@ export function costsOf(table: Whole, asked: string | undefined): Costs {
   return { metric, files, ranked, elsewhere, all, hasDevice, hasMemory: known.some((cost) => cost.memory !== 0) };
 }
 
-function summed(table: Whole, name: string): number {
+function summed(table: WholeTable, name: string): number {
   let sum = 0;
   for (const value of table.columns[name] ?? []) sum += typeof value === "number" ? value : 0;
   return sum;
 }
 
-function costAt(table: Whole, row: number): Cost | null {
+function costAt(table: WholeTable, row: number): Cost | null {
   const file = textAt(table, "file", row);
   if (file === null) return null;
   const amount = (name: string) => number(table, name, row) ?? 0;
@@ -105,7 +105,7 @@ const ADDED = [
   "python", "operators", "memory",
 ] as const;
 
-/** One cost a line. Its own times add up; its totals overlap, so the larger stands. */
+/** Merges costs of a line: self times add up; totals overlap, so the larger counts. */
 function merged(rows: readonly Cost[]): Cost[] {
   const lines = new Map<string, Cost>();
   for (const row of rows) {
@@ -141,8 +141,8 @@ function byFile(costs: readonly Cost[]): FileCost[] {
   return [...files.values()];
 }
 
-/** What is shown at first, or where an address leads: a line of a file, or the hottest there is. */
-export function chosen(costs: Costs, file: string | undefined, line: string | undefined): { file: string; line: number | null } | null {
+/** The line to show: from the URL, or the costliest. */
+export function initialLine(costs: Costs, file: string | undefined, line: string | undefined): { file: string; line: number | null } | null {
   const named = file === undefined ? undefined : found(costs, file);
   if (line !== undefined && file !== undefined) return { file: named ?? file, line: Number(line) || null };
   const hottest = costs.ranked.find((cost) => named === undefined || cost.file === named);
@@ -158,7 +158,7 @@ function found(costs: Costs, file: string): string | undefined {
   return alike.length === 1 ? alike[0] : undefined;
 }
 
-/** The next line by heat, `by` places colder (or hotter, if negative). */
+/** The line `by` ranks cheaper, or costlier if negative. */
 export function nextHot(costs: Costs, at: Cost | undefined, by: number): Cost | undefined {
   const warm = costs.ranked.filter((cost) => cost.line !== null && heat(cost, costs.metric) > 0);
   const place = at === undefined ? -1 : warm.indexOf(at);
@@ -189,7 +189,7 @@ export function howMark(how: readonly string[]): string {
 }
 
 /** The file's own name, and the folder it is in. */
-export function split(file: string): { name: string; folder: string } {
+export function splitPath(file: string): { name: string; folder: string } {
   const at = file.lastIndexOf("/");
   return { name: file.slice(at + 1), folder: at < 0 ? "" : file.slice(0, at) };
 }

@@ -1,10 +1,10 @@
 // The files by cost.
 
-import { plain } from "../../parts/plain.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
 import { shareText, timeText } from "../../units.ts";
 import type { Costs } from "./costs.ts";
-import { heat, split } from "./costs.ts";
+import { heat, splitPath } from "./costs.ts";
 
 export function Files(props: { costs: Costs; shown: string | null }) {
   const { costs, shown } = props;
@@ -13,7 +13,7 @@ export function Files(props: { costs: Costs; shown: string | null }) {
   return (
     <nav class="lines-files" aria-label="Files by cost">
       {costs.files.map((file) => {
-        const { name, folder } = split(plain(file.file));
+        const { name, folder } = splitPath(plain(file.file));
         const share = all > 0 ? heat(file, metric) / all : 0;
         return (
           <button
@@ -33,7 +33,7 @@ export function Files(props: { costs: Costs; shown: string | null }) {
         );
       })}
       {elsewhere !== null && elsewhere[metric] > 0 && (
-        <p class="muted" title="Work for which no source line is known">
+        <p class="muted" title="Time without a known source line">
           <span>no known source line</span>
           <span class="number">{timeText(elsewhere[metric])}</span>
         </p>

@@ -1,18 +1,20 @@
-// What each source line costs: the files, the lines of one, and what ran on the chosen line.
+// The panel of source lines: files, lines of a file, and what ran on the chosen line.
 
 import "./style.css";
 import { useLayoutEffect, useMemo } from "preact/hooks";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { Lacking, Lacks } from "../../parts/lacking.tsx";
-import type { Whole } from "../../parts/whole.ts";
-import { whole } from "../../parts/whole.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { SourceAt } from "../../parts/code/source.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { Lacking, Lacks } from "../../parts/text/lacking.tsx";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { loadTable } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
-import { choose } from "./choosing.ts";
+import { chooseLine } from "./choosing.ts";
 import type { Cost, Costs } from "./costs.ts";
-import { chosen, costsOf, nextHot } from "./costs.ts";
+import { initialLine, costsOf, nextHot } from "./costs.ts";
 import { Files } from "./files.tsx";
 import { Listing } from "./listing.tsx";
 import { Ran } from "./ran.tsx";
@@ -32,23 +34,36 @@ const COLUMNS = [
 function Lines(props: PanelProps) {
   const { data, trace, params } = props;
   const counted = params["counted"] === "true";
-  const ask = () => whole(data, trace.id, "lines", { counted }, { columns: COLUMNS });
-  const asked = useAsked(ask, `${trace.id} ${counted}`);
+  const ask = () => loadTable(data, trace.id, "lines", { counted }, { columns: COLUMNS });
+  const asked = useQuery(ask, `${trace.id} ${counted}`);
   return (
     <div class="lines">
-      <Answered asked={asked}>{(table) => <Shown {...props} table={table} />}</Answered>
+      <QueryResult asked={asked}>{(table) => <Shown {...props} table={table} />}</QueryResult>
     </div>
   );
 }
 
-function Shown(props: PanelProps & { table: Whole }) {
+/** A line that the ledger of a run names: nothing was recorded on it. */
+function Named(props: PanelProps & { file: string; line: number }) {
+  const { data, trace, file, line } = props;
+  return (
+    <section>
+      <h2 class="mono">{plain(file)}:{line}</h2>
+      <SourceAt data={data} trace={trace.id} file={file} line={line} around={20} />
+    </section>
+  );
+}
+
+function Shown(props: PanelProps & { table: WholeTable }) {
   const { table, params } = props;
   const metric = params["metric"];
   const costs = useMemo(() => costsOf(table, metric), [table, metric]);
   if (costs.ranked.length === 0) {
+    const [file, line] = [params["file"], Number(params["line"])];
     return (
       <>
         <h1>Lines</h1>
+        {file !== undefined && line > 0 && <Named {...props} file={file} line={line} />}
         <Lacking title="No source line is known" lacks={table.lacks}>
           {table.lacks.length === 0 && <p>Nothing ran in Python code while it was recorded.</p>}
         </Lacking>
@@ -58,9 +73,9 @@ function Shown(props: PanelProps & { table: Whole }) {
   return <Both {...props} costs={costs} />;
 }
 
-function Both(props: PanelProps & { table: Whole; costs: Costs }) {
+function Both(props: PanelProps & { table: WholeTable; costs: Costs }) {
   const { costs, params, table } = props;
-  const at = chosen(costs, params["file"], params["line"]);
+  const at = initialLine(costs, params["file"], params["line"]);
   const cost = costs.ranked.find((known) => known.file === at?.file && known.line === at?.line);
   const only = params["only"] === "true";
   useKeys(costs, cost, only);
@@ -91,7 +106,7 @@ function useKeys(costs: Costs, at: Cost | undefined, only: boolean): void {
       if (event.key === "c") return change({ only: only ? undefined : "true" });
       if (event.key !== "n" && event.key !== "N") return;
       const next = nextHot(costs, at, event.key === "n" ? 1 : -1);
-      if (next !== undefined) choose(next);
+      if (next !== undefined) chooseLine(next);
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -128,8 +143,8 @@ function Tools(props: { costs: Costs; cost: Cost | undefined; only: boolean; par
       </label>
       <span class="lines-hot">
         <span class="muted number">{place > 0 ? `${place} of ${costs.ranked.length} lines by cost` : ""}</span>
-        <button type="button" disabled={!hotter || place <= 1} title="The line before, by cost (N)" onClick={() => hotter && choose(hotter)}>hotter</button>
-        <button type="button" disabled={!colder} title="The next line by cost (n)" onClick={() => colder && choose(colder)}>next</button>
+        <button type="button" disabled={!hotter || place <= 1} title="The line before, by cost (N)" onClick={() => hotter && chooseLine(hotter)}>hotter</button>
+        <button type="button" disabled={!colder} title="The next line by cost (n)" onClick={() => colder && chooseLine(colder)}>next</button>
       </span>
     </div>
   );

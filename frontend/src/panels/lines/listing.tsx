@@ -1,22 +1,22 @@
-// The source file with what each line costs beside it; or the lines with a cost alone.
+// The source file with the cost of each line, or only the lines with a cost.
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Data, Source } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { plain } from "../../parts/plain.ts";
-import { Coloured } from "../../parts/source.tsx";
-import { useSize } from "../../parts/sized.ts";
-import { useInSight } from "../../parts/window.ts";
+import type { Data, Source } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { Coloured } from "../../parts/code/source.tsx";
+import { useSize } from "../../parts/charts/sized.ts";
+import { useVisibleRange } from "../../parts/controls/window.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import { choose } from "./choosing.ts";
+import { chooseLine } from "./choosing.ts";
 import type { Costs, FileCost } from "./costs.ts";
 import { heat, howInWords, howMark } from "./costs.ts";
 import type { Row } from "./rows.ts";
 import { rowsOf } from "./rows.ts";
 
 const HEIGHT = 20;
-/** Longer files are shown as their lines with a cost; what is asked for stays small. */
+/** Lines of a file up to which it is shown completely. */
 const MOST_LINES = 20_000;
 
 interface ListingProps extends PanelProps {
@@ -29,11 +29,11 @@ interface ListingProps extends PanelProps {
 
 export function Listing(props: ListingProps) {
   const { data, trace, file } = props;
-  const asked = useAsked(() => inParts(data, trace.id, file), `${trace.id} ${file}`);
-  return <Answered asked={asked} what="the file">{(parts) => <Rows {...props} parts={parts} />}</Answered>;
+  const asked = useQuery(() => inParts(data, trace.id, file), `${trace.id} ${file}`);
+  return <QueryResult asked={asked} what="the file">{(parts) => <Rows {...props} parts={parts} />}</QueryResult>;
 }
 
-/** The file as far as it is at hand: a report carries what is around lines with a cost. */
+/** The available parts of the file; a report has only lines around costs. */
 async function inParts(data: Data, trace: string, file: string): Promise<Source[]> {
   const parts: Source[] = [];
   for (let from = 1; ; ) {
@@ -49,7 +49,7 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
   const { of, parts, only, line, costs, file } = props;
   const rows = useMemo(() => rowsOf(of?.costs ?? [], parts, only), [of, parts, only]);
   const place = useRef<HTMLDivElement>(null);
-  const sight = useInSight(place, rows.length, HEIGHT);
+  const sight = useVisibleRange(place, rows.length, HEIGHT);
   const { height } = useSize(place);
   const at = rows.findIndex((row) => row.line === line);
   useEffect(() => {
@@ -64,7 +64,7 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
     if (by === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const next = rows[Math.min(Math.max(at + by, 0), rows.length - 1)];
-    if (next !== undefined) choose({ file, line: next.line });
+    if (next !== undefined) chooseLine({ file, line: next.line });
   };
   const most = costs.ranked.reduce((all, cost) => Math.max(all, costs.hasDevice ? cost.device : 0, cost.host - cost.waits), 1);
   return (
@@ -92,7 +92,7 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
 
 function Absent(props: { file: string }) {
   const reason = props.file.endsWith(".py")
-    ? "The file is not at hand where this page comes from: these are its lines with a cost."
+    ? "The source file is not available: these are its lines with a cost."
     : "No Python file: these are the places in it with a cost.";
   return <p class="lines-absent muted" role="note">{reason}</p>;
 }
@@ -127,7 +127,7 @@ function OneRow(props: RowProps) {
       class={`listing-row${chosen ? " chosen" : ""}${cost ? " costs" : ""}`}
       role="row"
       aria-selected={chosen}
-      onClick={() => choose({ file, line: row.line })}
+      onClick={() => chooseLine({ file, line: row.line })}
     >
       {costs.hasDevice && <Bar kind="device" time={cost?.device} most={most} />}
       <Bar kind="host" time={cost && heat(cost, "host")} most={most} />

@@ -1,16 +1,16 @@
 // What ran on the chosen line.
 
-import type { Filter } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { moment } from "../../parts/moment.ts";
-import { plain } from "../../parts/plain.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { cell, number, textAt, whole } from "../../parts/whole.ts";
+import type { Filter } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { momentParameters } from "../../parts/data/moment.ts";
+import { plain } from "../../parts/text/plain.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { cell, number, textAt, loadTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 import { bytesText, countText, text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Cost, Metric } from "./costs.ts";
-import { howInWords, split } from "./costs.ts";
+import { howInWords, splitPath } from "./costs.ts";
 
 interface RanProps extends PanelProps {
   file: string;
@@ -26,7 +26,7 @@ export function Ran(props: RanProps) {
   return (
     <section class="ran" aria-label="What ran on the line">
       <h2>
-        <span class="mono" title={plain(file)}>{plain(split(file).name)}{line !== null && `:${line}`}</span>
+        <span class="mono" title={plain(file)}>{plain(splitPath(file).name)}{line !== null && `:${line}`}</span>
         {cost?.function && <span class="muted"> in {plain(cost.function)}</span>}
         {cost !== undefined && line !== null && cost.operators > 0 && (
           <a href={link("operators", { by: "name+line", where: JSON.stringify(on(file, line)) })}>its operators</a>
@@ -72,16 +72,16 @@ function Figures({ cost }: { cost: Cost }) {
 
 function Names(props: RanProps & { line: number }) {
   const { data, trace, file, line, views } = props;
-  const ask = async () => data.inline ? null : whole(data, trace.id, "occurrences", { file, line, by: "name" }, { sort: "-self" }, MOST);
-  const asked = useAsked(ask, `${trace.id} ${file} ${line}`);
+  const ask = async () => data.inline ? null : loadTable(data, trace.id, "occurrences", { file, line, by: "name" }, { sort: "-self" }, MOST);
+  const asked = useQuery(ask, `${trace.id} ${file} ${line}`);
   if (!views.has("occurrences")) return null;
   if (data.inline) {
     return <p class="muted">What ran on the line is in the trace: <code>selftime serve</code> shows it here.</p>;
   }
-  return <Answered asked={asked} what="what ran">{(table) => table && <Table {...props} table={table} />}</Answered>;
+  return <QueryResult asked={asked} what="what ran">{(table) => table && <Table {...props} table={table} />}</QueryResult>;
 }
 
-function Table(props: RanProps & { line: number; table: Whole }) {
+function Table(props: RanProps & { line: number; table: WholeTable }) {
   const { table } = props;
   if (table.rows === 0) return <p class="muted">No operator and no kernel: the time is Python's own.</p>;
   return (
@@ -107,14 +107,14 @@ function Table(props: RanProps & { line: number; table: Whole }) {
   );
 }
 
-/** Rows by their own time; where the device's time counts, its work stands first. */
-function order(table: Whole, metric: Metric): number[] {
+/** Sorts rows by self time, or by device time if that is the metric. */
+function order(table: WholeTable, metric: Metric): number[] {
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const works = (row: number) => ["kernel", "copy"].includes(textAt(table, "kind", row) ?? "");
   return metric === "device" ? [...rows.filter(works), ...rows.filter((row) => !works(row))] : rows;
 }
 
-function Name(props: { table: Whole; row: number }) {
+function Name(props: { table: WholeTable; row: number }) {
   const { table, row } = props;
   const name = textAt(table, "name", row) ?? "";
   const [id, start, longest] = [number(table, "id", row), number(table, "start", row), number(table, "longest", row)];
@@ -129,7 +129,7 @@ function Name(props: { table: Whole; row: number }) {
       <td class="number">{shown("median", "ns")}</td>
       <td class="number">
         {id !== null && start !== null
-          ? <a href={link("timeline", moment(start, longest ?? 0, id))} title="Show it in the timeline">{shown("longest", "ns")}</a>
+          ? <a href={link("timeline", momentParameters(start, longest ?? 0, id))} title="Show it in the timeline">{shown("longest", "ns")}</a>
           : shown("longest", "ns")}
       </td>
     </tr>

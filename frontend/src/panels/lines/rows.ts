@@ -1,14 +1,14 @@
-// The rows of a listing: lines of the file as far as it is at hand, and lines with a cost (pure).
+// The rows of a listing: available lines of the file, and lines with a cost (pure).
 
-import type { Source } from "../../api.ts";
-import type { Token } from "../../parts/python.ts";
-import { tokens } from "../../parts/python.ts";
+import type { Source } from "../../data/api.ts";
+import type { Token } from "../../parts/code/python.ts";
+import { tokens } from "../../parts/code/python.ts";
 import type { Cost } from "./costs.ts";
 
 export interface Row {
-  /** Null where lines are left out, or where a cost is known and its line is not. */
+  /** The line number; null for a gap, and for costs without a line. */
   line: number | null;
-  /** Null where the text is not at hand. */
+  /** The source text; null if unavailable. */
   tokens: readonly Token[] | null;
   cost: Cost | undefined;
 }
@@ -22,7 +22,7 @@ export function rowsOf(costs: readonly Cost[], parts: readonly Source[], only: b
     });
   }
   const here = new Set(rows.map((row) => row.line));
-  // The trace may know more of the file than there is of it now, or than a report carries.
+  // The trace may have costs of lines that the file or the report does not contain.
   for (const cost of costs) {
     if (cost.line === null || !here.has(cost.line)) rows.push({ line: cost.line, tokens: null, cost });
   }
@@ -30,7 +30,7 @@ export function rowsOf(costs: readonly Cost[], parts: readonly Source[], only: b
   return only || parts.length === 0 ? rows.filter((row) => row.cost !== undefined) : withGaps(rows);
 }
 
-/** The rows with one more wherever lines are left out. */
+/** Adds a row wherever lines are left out. */
 function withGaps(rows: readonly Row[]): Row[] {
   return rows.flatMap((row, at) => {
     const before = at === 0 ? 0 : (rows[at - 1]?.line ?? null);

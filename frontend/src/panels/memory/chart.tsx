@@ -1,22 +1,22 @@
-// The curve of one device: drag chooses a stretch, a click an instant, the wheel zooms.
+// The memory curve of a device: dragging selects a time span, a click a time, the wheel zooms.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Span } from "../../draw/span.ts";
-import { moved, zoomed } from "../../draw/span.ts";
-import { usePalette } from "../../parts/palette.ts";
-import { plain } from "../../parts/plain.ts";
-import { prepared, useSize } from "../../parts/sized.ts";
+import { moveSpan, zoomSpan } from "../../draw/span.ts";
+import { usePalette } from "../../parts/charts/theme.ts";
+import { plain } from "../../parts/text/plain.ts";
+import { prepareCanvas, useSize } from "../../parts/charts/sized.ts";
 import { bytesText, timeText } from "../../units.ts";
 import type { Curve } from "./curves.ts";
 import { pointAt } from "./curves.ts";
 import { LEFT, paint, scaleOf } from "./painting.ts";
 
-/** A shorter drag is a click. */
+/** Shortest drag in pixels; shorter ones are clicks. */
 const CLICK = 4;
 
 interface ChartProps {
   curve: Curve;
-  /** What can be seen at most. */
+  /** The complete time span. */
   limits: Span;
   span: Span;
   brush: Span | null;
@@ -40,7 +40,7 @@ export function Chart(props: ChartProps) {
   };
   const { pointer, dragged, handlers } = useDrag(props, timeAt);
   useLayoutEffect(() => {
-    const ctx = canvas.current && prepared(canvas.current, size);
+    const ctx = canvas.current && prepareCanvas(canvas.current, size);
     if (ctx) paint({ ctx, palette, ...size }, { curve, span, brush: dragged ?? brush, at, pointer, chosen });
   }, [curve, span, brush, at, pointer, dragged, chosen, palette, size]);
   useWheel(canvas, props, size.width, size.height);
@@ -65,7 +65,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** What the pointer does: a drag chooses a stretch, a click an instant. */
+/** Handles the pointer: a drag selects a time span, a click a time. */
 function useDrag(props: ChartProps, timeAt: (event: MouseEvent) => number) {
   const [pointer, setPointer] = useState<number | null>(null);
   const [drag, setDrag] = useState<{ begin: number; x: number; end: number } | null>(null);
@@ -102,7 +102,7 @@ function ordered(one: number, other: number): Span {
   return { from, to: Math.max(to, from + 1) };
 }
 
-/** The wheel zooms where the pointer is; with Shift, or sideways, it moves. */
+/** Handles the wheel: zooms at the pointer; with Shift or sideways it pans. */
 function useWheel(canvas: { readonly current: HTMLCanvasElement | null }, props: ChartProps, width: number, height: number): void {
   const latest = useRef(props);
   latest.current = props;
@@ -115,10 +115,10 @@ function useWheel(canvas: { readonly current: HTMLCanvasElement | null }, props:
       if (!event.ctrlKey && !event.metaKey && !sideways) return;
       event.preventDefault();
       const length = span.to - span.from;
-      if (sideways) return onSpan(moved(span, ((event.deltaX || event.deltaY) / (width - LEFT)) * length, limits));
+      if (sideways) return onSpan(moveSpan(span, ((event.deltaX || event.deltaY) / (width - LEFT)) * length, limits));
       const left = shown?.getBoundingClientRect().left ?? 0;
       const at = scaleOf({ curve, span }, width, height).time(event.clientX - left);
-      onSpan(zoomed(span, at, 1.0015 ** event.deltaY, limits));
+      onSpan(zoomSpan(span, at, 1.0015 ** event.deltaY, limits));
     };
     shown?.addEventListener("wheel", turned, { passive: false });
     return () => shown?.removeEventListener("wheel", turned);
@@ -168,8 +168,8 @@ function pressed(event: KeyboardEvent, props: ChartProps): void {
   };
   if (event.key === "ArrowRight") to(point + 1);
   else if (event.key === "ArrowLeft") to((curve.times[point] ?? 0) < now ? point : point - 1);
-  else if (event.key === "+" || event.key === "=") onSpan(zoomed(span, now, 1 / 1.5, limits));
-  else if (event.key === "-") onSpan(zoomed(span, now, 1.5, limits));
+  else if (event.key === "+" || event.key === "=") onSpan(zoomSpan(span, now, 1 / 1.5, limits));
+  else if (event.key === "-") onSpan(zoomSpan(span, now, 1.5, limits));
   else if (event.key === "Home") to(0);
   else if (event.key === "End") to(curve.times.length - 1);
   else if (event.key === "p") onPoint(curve.peak.time);

@@ -1,29 +1,29 @@
-// The view `memory_curve` as one curve a device, and where things lie on it (pure).
+// The view `memory_curve` as one curve per device (pure).
 
 import type { Span } from "../../draw/span.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { cell, number, textAt } from "../../parts/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { cell, number, textAt } from "../../parts/data/whole.ts";
 
 export interface Curve {
-  /** Device type and number: what the address says of it. */
+  /** Device type and number, as in the URL. */
   key: string;
   type: string | null;
   device: number | null;
-  /** What it is called: `CUDA 0`, `host`. */
+  /** The device's name, such as `CUDA 0` or `host`. */
   title: string;
   name: string | null;
   capacity: number | null;
-  /** Totals of records that were added up are at least that. */
+  /** A lower bound of the totals of merged records. */
   atLeast: boolean;
   times: number[];
   allocated: number[];
-  /** Null where no allocator reserves. */
+  /** Reserved bytes; null without an allocator that reserves memory. */
   reserved: number[] | null;
-  /** The first instant at which most is allocated. */
+  /** The time of the peak. */
   peak: { time: number; allocated: number };
 }
 
-export function curvesOf(table: Whole): Curve[] {
+export function curvesOf(table: WholeTable): Curve[] {
   const curves = new Map<string, Curve>();
   for (let row = 0; row < table.rows; row++) {
     const type = textAt(table, "device_type", row);
@@ -42,7 +42,7 @@ export function curvesOf(table: Whole): Curve[] {
   return [...curves.values()];
 }
 
-function begun(table: Whole, row: number, key: string, type: string | null, device: number | null): Curve {
+function begun(table: WholeTable, row: number, key: string, type: string | null, device: number | null): Curve {
   return {
     key, type, device,
     title: type === "CPU" ? "host" : `${type ?? "device"} ${device ?? ""}`.trim(),
@@ -54,14 +54,14 @@ function begun(table: Whole, row: number, key: string, type: string | null, devi
   };
 }
 
-/** The stretch of time that any of the curves covers. */
+/** The time span of all curves. */
 export function extent(curves: readonly Curve[]): Span {
   const from = Math.min(...curves.map((curve) => curve.times[0] ?? Infinity));
   const to = Math.max(...curves.map((curve) => curve.times.at(-1) ?? -Infinity));
   return to > from ? { from, to } : { from, to: from + 1000 };
 }
 
-/** The last point that is not after an instant; -1 before the first. */
+/** The last point at or before a time; -1 if none. */
 export function pointAt(times: readonly number[], time: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -72,7 +72,7 @@ export function pointAt(times: readonly number[], time: number): number {
   return low - 1;
 }
 
-/** The highest total in a stretch: what it begins with, or a point within. */
+/** The highest total within a time span. */
 export function highest(curve: Curve, span: Span): { time: number; allocated: number } | null {
   const first = pointAt(curve.times, span.from);
   let best: { time: number; allocated: number } | null = null;
@@ -85,20 +85,9 @@ export function highest(curve: Curve, span: Span): { time: number; allocated: nu
   return best;
 }
 
-/** Round sizes from 0 up to some: steps are powers of two, as sizes are written. */
+/** Round sizes from 0 to a maximum, in steps of powers of two. */
 export function sizes(most: number, marks: number): number[] {
   if (!(most > 0)) return [0];
   const step = 2 ** Math.max(Math.ceil(Math.log2(most / marks)), 0);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, at) => at * step);
-}
-
-/** Two instants of an address; null if they are none, or not in order. */
-export function spanOf(word: string | undefined): Span | null {
-  const [from, to] = (word ?? "").split("-").map(Number);
-  if (from === undefined || to === undefined) return null;
-  return Number.isFinite(from) && Number.isFinite(to) && to > from ? { from, to } : null;
-}
-
-export function wordOf(span: Span | null): string | undefined {
-  return span === null ? undefined : `${Math.floor(span.from)}-${Math.ceil(span.to)}`;
 }

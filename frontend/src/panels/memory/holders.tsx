@@ -1,12 +1,12 @@
-// Who holds a device's memory at its peak, or at a chosen instant.
+// What holds a device's memory at its peak, or at a chosen time.
 
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
 import type { Span } from "../../draw/span.ts";
-import { moment } from "../../parts/moment.ts";
-import { plain } from "../../parts/plain.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { number, textAt, whole } from "../../parts/whole.ts";
+import { momentParameters } from "../../parts/data/moment.ts";
+import { plain } from "../../parts/text/plain.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt, loadTable } from "../../parts/data/whole.ts";
 import { change, link } from "../../route.ts";
 import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
@@ -20,7 +20,7 @@ const BY = [
   ["line", "line", "the source line that allocated it"],
   ["category+operator+line", "all of these", "each combination"],
 ] as const;
-export type HeldBy = (typeof BY)[number][0];
+export type HolderGrouping = (typeof BY)[number][0];
 
 interface HoldersProps extends PanelProps {
   curve: Curve;
@@ -41,19 +41,19 @@ export function Holders(props: HoldersProps) {
     ...(curve.device === null ? [] : [{ column: "device", op: "is" as const, value: String(curve.device) }]),
   ];
   const key = JSON.stringify([trace.id, by, when, where]);
-  const asked = useAsked(() => whole(data, trace.id, "memory_peak", { by, ...when }, { where }, MOST), key);
+  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when }, { where }, MOST), key);
   return (
-    <section class="holders" aria-label="Who holds the memory">
+    <section class="holders" aria-label="What holds the memory">
       <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
       {data.inline && (props.brush ?? props.at) !== null && (
-        <p class="muted">A report tells of the whole recording; <code>selftime serve</code> tells of any moment.</p>
+        <p class="muted">A report shows the whole recording; <code>selftime serve</code> shows any moment.</p>
       )}
-      <Answered asked={asked} what="who holds it">{(table) => <Table {...props} brush={brush} at={at} table={table} by={by} />}</Answered>
+      <QueryResult asked={asked} what="who holds it">{(table) => <Table {...props} brush={brush} at={at} table={table} by={by} />}</QueryResult>
     </section>
   );
 }
 
-function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
+function Table(props: HoldersProps & { table: WholeTable; by: HolderGrouping }) {
   const { table, curve, brush, at } = props;
   const time = number(table, "time", 0);
   const sum = table.totals["bytes"];
@@ -65,7 +65,7 @@ function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
         {plain(curve.title)}, {what}, {timeText(time)}
-        {" "}<a href={link("timeline", moment(time, 0))}>show in the timeline</a>
+        {" "}<a href={link("timeline", momentParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>
         <table>
@@ -83,7 +83,7 @@ function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
   );
 }
 
-function Row(props: { table: Whole; row: number; most: number; by: HeldBy }) {
+function Row(props: { table: WholeTable; row: number; most: number; by: HolderGrouping }) {
   const { table, row, most } = props;
   const bytes = number(table, "bytes", row) ?? 0;
   const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
@@ -100,15 +100,15 @@ function Row(props: { table: Whole; row: number; most: number; by: HeldBy }) {
       <td class="number">{bytesText(bytes)}</td>
       <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
       <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
-      <td class="number">{allocated === null ? "-" : <a href={link("timeline", moment(allocated, 0))}>{timeText(allocated)}</a>}</td>
+      <td class="number">{allocated === null ? "-" : <a href={link("timeline", momentParameters(allocated, 0))}>{timeText(allocated)}</a>}</td>
       <td class="number">
-        {released !== null ? <a href={link("timeline", moment(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">lives on</span>}
+        {released !== null ? <a href={link("timeline", momentParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">lives on</span>}
       </td>
     </tr>
   );
 }
 
-const NOWHERE: Readonly<Record<HeldBy, string>> = {
+const NOWHERE: Readonly<Record<HolderGrouping, string>> = {
   "category": "not known",
   "module": "outside modules",
   "operator": "outside operators",
@@ -116,8 +116,8 @@ const NOWHERE: Readonly<Record<HeldBy, string>> = {
   "category+operator+line": "not known",
 };
 
-/** What, by what, where: as much of it as the rows are told apart by. */
-function Holder(props: { table: Whole; row: number; by: HeldBy }) {
+/** The description of a row by the chosen grouping. */
+function Holder(props: { table: WholeTable; row: number; by: HolderGrouping }) {
   const { table, row } = props;
   const of = (name: string) => textAt(table, name, row);
   const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);

@@ -1,51 +1,51 @@
-// Memory over time, who holds it, and the blocks and operators of a stretch.
+// The panel of memory: curves, holders, and blocks and operators of a time span.
 
 import "./style.css";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Filter } from "../../api.ts";
-import type { Span } from "../../draw/span.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Choice } from "../../parts/choice.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { Lacking } from "../../parts/lacking.tsx";
-import { plain } from "../../parts/plain.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { whole } from "../../parts/whole.ts";
+import type { Filter } from "../../data/api.ts";
+import { spanOf, wordOf, type Span } from "../../draw/span.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { Lacking } from "../../parts/text/lacking.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { loadTable } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import { Grid } from "../grid/grid.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
-import { curvesOf, extent, spanOf, wordOf } from "./curves.ts";
+import { curvesOf, extent } from "./curves.ts";
 import { Holders } from "./holders.tsx";
 
 KEYS["memory"] = [
-  ["drag", "choose a stretch: the tables tell of it"],
-  ["click", "choose an instant: who holds memory then"],
-  ["← →", "record by record; with Shift choose a stretch"],
+  ["drag", "select a time span for the tables"],
+  ["click", "select a time: what holds memory then"],
+  ["← →", "record by record; with Shift select a time span"],
   ["+ −, Ctrl+wheel", "zoom; 0 or double click shows all"],
   ["p", "the peak"],
   ["Esc", "no stretch"],
 ];
 
 type Below = "holders" | "blocks" | "operators";
-/** Words of the address that are the panel's own; the rest is the grid's. */
+/** URL parameters of the panel; the others are the grid's. */
 const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends"];
-/** So many points of a zoomed stretch are worth asking for; more are thinned as the whole is. */
+/** Points of a zoomed span up to which exact records are loaded. */
 const POINTS = 8_000;
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
-  const asked = useAsked(() => whole(data, trace.id, "memory_curve"), trace.id);
+  const asked = useQuery(() => loadTable(data, trace.id, "memory_curve"), trace.id);
   return (
     <div class="memory">
-      <Answered asked={asked} what="the curve">{(table) => <Curves {...props} table={table} />}</Answered>
+      <QueryResult asked={asked} what="the curve">{(table) => <Curves {...props} table={table} />}</QueryResult>
     </div>
   );
 }
 
-function Curves(props: PanelProps & { table: Whole }) {
+function Curves(props: PanelProps & { table: WholeTable }) {
   const { table, params } = props;
   const curves = useMemo(() => curvesOf(table), [table]);
   const curve = curves.find((known) => known.key === params["of"]) ?? curves[0];
@@ -103,7 +103,7 @@ function belowOf(word: string | undefined): Below {
   return word === "blocks" || word === "operators" ? word : "holders";
 }
 
-/** The curve of a zoomed stretch with all its records, where they are few enough to draw. */
+/** The exact curve of a zoomed span, if it has few enough records. */
 function useFiner(props: PanelProps, span: Span, limits: Span): ReadonlyMap<string, Curve> | null {
   const { data, trace } = props;
   const wanted = !data.inline && span.to - span.from < 0.5 * (limits.to - limits.from);
@@ -113,16 +113,16 @@ function useFiner(props: PanelProps, span: Span, limits: Span): ReadonlyMap<stri
   ];
   const ask = async () => {
     if (!wanted) return null;
-    const table = await whole(data, trace.id, "memory_curve", { points: 0 }, { where }, POINTS);
+    const table = await loadTable(data, trace.id, "memory_curve", { points: 0 }, { where }, POINTS);
     if (table.total > table.rows) return null;
     return new Map(curvesOf(table).map((curve) => [curve.key, curve]));
   };
-  const asked = useAsked(ask, `${trace.id} ${wanted ? wordOf(span) : ""}`);
+  const asked = useQuery(ask, `${trace.id} ${wanted ? wordOf(span) : ""}`);
   if (!wanted || asked.state !== "here" || asked.stale || asked.value === null) return null;
   return asked.value;
 }
 
-/** A chosen stretch in the address, and as conditions of the table of blocks. */
+/** URL parameters of a selected time span, with filters of the table of blocks. */
 function brushed(params: PanelProps["params"], brush: Span | null, below: Below): Record<string, string | undefined> {
   return { stretch: wordOf(brush), ...conditions(params, brush, below, params["ends"]) };
 }

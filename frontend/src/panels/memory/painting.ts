@@ -1,4 +1,4 @@
-// Paints the curve of one device: allocated as an area, reserved as a dashed line.
+// Draws the curve of a device: allocated as an area, reserved as a dashed line.
 
 import type { Palette } from "../../draw/icicle.ts";
 import type { Span } from "../../draw/span.ts";
@@ -22,7 +22,7 @@ export interface Shown {
   curve: Curve;
   span: Span;
   brush: Span | null;
-  /** The instant whose holders are listed. */
+  /** The time whose holders are listed. */
   at: number | null;
   pointer: number | null;
   /** Whether the curve is the chosen one. */
@@ -106,7 +106,7 @@ function band(sheet: Sheet, brush: Span, scale: Scale): void {
   ctx.fillRect(right, 0, 1, height - BOTTOM);
 }
 
-/** The steps of a quantity within sight, as a path that is begun and not yet drawn. */
+/** Adds the visible steps of a curve to the canvas path. */
 function trace(sheet: Sheet, shown: Shown, scale: Scale, values: readonly number[]): { first: number; last: number } | null {
   const { ctx, width } = sheet;
   const { times } = shown.curve;

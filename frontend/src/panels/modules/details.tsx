@@ -1,13 +1,13 @@
-// The chosen module in full, and where else it can be looked at.
+// Details of the chosen module, with links to other panels.
 
-import { plain } from "../../parts/plain.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { path } from "../../draw/tree.ts";
-import { number } from "../../parts/whole.ts";
+import { number } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Forest } from "./forest.ts";
-import { isAlone, passes } from "./forest.ts";
+import { isUniqueName, passes } from "./forest.ts";
 
 interface DetailsProps extends PanelProps {
   forest: Forest;
@@ -68,7 +68,7 @@ function Chosen(props: DetailsProps) {
             forward {timeText(forward)}, backward {timeText(backward)}{recompute > 0 && `, recomputed ${timeText(recompute)}`}
           </span>
         )}
-        {isModule && isAlone(forest, node) && <a href={link("operators", { within })}>its operators</a>}
+        {isModule && isUniqueName(forest, node) && <a href={link("operators", { within })}>its operators</a>}
         {isModule && <a href={link("flame", { by: "module", find: name })}>in the flame graph</a>}
         {isModule && views.has("occurrences") && <a href={link("occurrences", { name: within })}>its calls in the timeline</a>}
       </p>

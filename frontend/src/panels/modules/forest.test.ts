@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { Whole } from "../../parts/whole.ts";
-import type { Asked } from "./forest.ts";
-import { numbersIn, toggled } from "../../parts/treerows.ts";
-import { forestOf, isAlone, passes, shown } from "./forest.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import type { ForestQuery } from "./forest.ts";
+import { parseNumbers, toggleNumber } from "../../parts/trees/treerows.ts";
+import { forestOf, isUniqueName, passes, shownRows } from "./forest.ts";
 
 // Net_0 100 ─┬─ Block_0 60 ── Linear_1 5
 //            └─ Block_1 8  ── Linear_10 8
 // outside 20
-const table: Whole = {
+const table: WholeTable = {
   options: {},
   columns: {
     name: ["Net_0", "Block_0", "Linear_1", "Block_1", "Linear_10", null],
@@ -25,12 +25,12 @@ const table: Whole = {
   rows: 6, total: 6, totals: {}, lacks: [],
 };
 const forest = forestOf(table, undefined);
-const all: Asked = { root: -1, toggled: new Set(), at: -1, hits: null, sort: "-total_device_time" };
-const nodes = (asked: Partial<Asked>) => shown(forest, { ...all, ...asked }).map((row) => row.node);
+const all: ForestQuery = { root: -1, toggled: new Set(), at: -1, hits: null, sort: "-total_device_time" };
+const nodes = (asked: Partial<ForestQuery>) => shownRows(forest, { ...all, ...asked }).map((row) => row.node);
 
 test("no modules, no rows", () => {
   const none = forestOf({ ...table, columns: {}, rows: 0 }, undefined);
-  assert.deepEqual(shown(none, all), []);
+  assert.deepEqual(shownRows(none, all), []);
   assert.equal(none.outside, -1);
 });
 
@@ -42,7 +42,7 @@ test("device time counts where there is any, unless the host's is asked for", ()
 });
 
 test("heavy branches are open at first, light ones closed", () => {
-  assert.deepEqual(shown(forest, all), [
+  assert.deepEqual(shownRows(forest, all), [
     { node: 0, depth: 0, open: true },
     { node: 1, depth: 1, open: true },
     { node: 2, depth: 2, open: null },
@@ -62,7 +62,7 @@ test("a search keeps what matches and what is around it", () => {
 });
 
 test("a subtree stands alone", () => {
-  assert.deepEqual(shown(forest, { ...all, root: 3 }).map((row) => [row.node, row.depth]), [[3, 0], [4, 1]]);
+  assert.deepEqual(shownRows(forest, { ...all, root: 3 }).map((row) => [row.node, row.depth]), [[3, 0], [4, 1]]);
 });
 
 test("siblings are sorted, the unknown last", () => {
@@ -75,12 +75,12 @@ test("the total is told by pass", () => {
 });
 
 test("what was toggled goes into the address and comes back", () => {
-  assert.deepEqual(numbersIn(undefined), new Set());
-  assert.equal(toggled(numbersIn("3.1"), 2), "1.2.3");
-  assert.equal(toggled(numbersIn("3"), 3), undefined);
+  assert.deepEqual(parseNumbers(undefined), new Set());
+  assert.equal(toggleNumber(parseNumbers("3.1"), 2), "1.2.3");
+  assert.equal(toggleNumber(parseNumbers("3"), 3), undefined);
 });
 
 test("a name that begins another's is not told by a prefix", () => {
-  assert.equal(isAlone(forest, 2), false);
-  assert.equal(isAlone(forest, 4), true);
+  assert.equal(isUniqueName(forest, 2), false);
+  assert.equal(isUniqueName(forest, 4), true);
 });

@@ -1,27 +1,27 @@
-// The view `modules` as a tree, and which of its rows are shown (pure).
+// The view `modules` as a tree, and its visible rows (pure).
 
 import type { Tree } from "../../draw/tree.ts";
-import { grow } from "../../draw/tree.ts";
-import type { Row, Unfolding } from "../../parts/treerows.ts";
-import { comparing, unfolded } from "../../parts/treerows.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { number, numbers, texts } from "../../parts/whole.ts";
+import { buildTree } from "../../draw/tree.ts";
+import type { Row, TreeRowsQuery } from "../../parts/trees/treerows.ts";
+import { compareRows, visibleRows } from "../../parts/trees/treerows.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, numbers, texts } from "../../parts/data/whole.ts";
 
 export type Metric = "host" | "device";
 
 export interface Forest {
   tree: Tree;
-  table: Whole;
+  table: WholeTable;
   metric: Metric;
-  /** The column that the shares are of. */
+  /** The column from which shares are computed. */
   by: string;
-  /** The row of what ran in no module; -1 if there is none. */
+  /** The row of time outside of modules; -1 if there is none. */
   outside: number;
 }
 
 export const OUTSIDE = "outside modules";
 
-export function forestOf(table: Whole, asked: string | undefined): Forest {
+export function forestOf(table: WholeTable, asked: string | undefined): Forest {
   const device = numbers(table, "total_device_time");
   const worked = device.some((time) => time > 0);
   const metric = asked === "host" || asked === "device" ? asked : worked ? "device" : "host";
@@ -32,37 +32,37 @@ export function forestOf(table: Whole, asked: string | undefined): Forest {
   const places = new Map(numbersOrNull(table, "id").map((id, row) => [id, row]));
   const parent = numbersOrNull(table, "parent").map((id) => (id === null ? null : (places.get(id) ?? null)));
   const outside = (table.columns["path"] ?? []).findIndex((known) => known === null);
-  return { tree: grow(name, parent, numbers(table, by)), table, metric, by, outside };
+  return { tree: buildTree(name, parent, numbers(table, by)), table, metric, by, outside };
 }
 
-function numbersOrNull(table: Whole, name: string): (number | null)[] {
+function numbersOrNull(table: WholeTable, name: string): (number | null)[] {
   return (table.columns[name] ?? []).map((known) => (typeof known === "number" ? known : null));
 }
 
-/** Rows of the tree that are wide open at first: each of at least this share of what is shown. */
+/** Rows with at least this share of the total are open at first. */
 const OPEN = 0.1;
 
-export interface Asked extends Unfolding {
+export interface ForestQuery extends TreeRowsQuery {
   sort: string;
 }
 
 /** The rows that are shown, in order. */
-export function shown(forest: Forest, asked: Asked): Row[] {
+export function shownRows(forest: Forest, asked: ForestQuery): Row[] {
   const { tree } = forest;
   const whole = asked.root < 0 ? tree.whole : (tree.total[asked.root] ?? 0);
   const isOpen = (node: number) => (tree.total[node] ?? 0) >= OPEN * whole;
-  return unfolded(tree, asked, isOpen, comparing(forest.table, asked.sort));
+  return visibleRows(tree, asked, isOpen, compareRows(forest.table, asked.sort));
 }
 
-/** The total of a module in three: what it took forward, backward and recomputed. */
+/** The total time of a module by pass: forward, backward and recomputation. */
 export function passes(forest: Forest, node: number): [forward: number, backward: number, recompute: number] {
   const unit = forest.metric === "device" ? "device_time" : "cpu_time";
   const of = (pass: string) => number(forest.table, `${pass}_${unit}`, node) ?? 0;
   return [of("forward"), of("backward"), of("recompute")];
 }
 
-/** Whether a module's name is the beginning of no other's, so that a prefix tells it. */
-export function isAlone(forest: Forest, node: number): boolean {
+/** Whether a module's name is not a prefix of another's. */
+export function isUniqueName(forest: Forest, node: number): boolean {
   const name = forest.tree.name[node] ?? "";
   return !forest.tree.name.some((other) => other !== name && other.startsWith(name));
 }

@@ -1,17 +1,17 @@
-// What each module costs: an icicle above a tree of rows, linked with each other.
+// The panel of modules: an icicle and a table of the same tree.
 
 import "./style.css";
 import { useMemo, useState } from "preact/hooks";
 import { ROW } from "../../draw/icicle.ts";
 import type { Box } from "../../draw/tree.ts";
-import { matched, matches } from "../../draw/tree.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Icicle } from "../../parts/icicle.tsx";
-import { KEYS } from "../../parts/keys.tsx";
-import { Lacking } from "../../parts/lacking.tsx";
-import { plain } from "../../parts/plain.ts";
-import type { Whole } from "../../parts/whole.ts";
-import { numbers, whole } from "../../parts/whole.ts";
+import { matchedWeight, matches } from "../../draw/tree.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Icicle } from "../../parts/trees/icicle.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
+import { Lacking } from "../../parts/text/lacking.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { numbers, loadTable } from "../../parts/data/whole.ts";
 import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
@@ -31,15 +31,15 @@ KEYS["modules"] = [
 function Modules(props: PanelProps) {
   const { data, trace, params } = props;
   const by = params["by"] === "class" ? "class" : "module";
-  const asked = useAsked(() => whole(data, trace.id, "modules", { by }), `${trace.id} ${by}`);
+  const asked = useQuery(() => loadTable(data, trace.id, "modules", { by }), `${trace.id} ${by}`);
   return (
     <div class="modules">
-      <Answered asked={asked}>{(table) => <Shown {...props} table={table} />}</Answered>
+      <QueryResult asked={asked}>{(table) => <Shown {...props} table={table} />}</QueryResult>
     </div>
   );
 }
 
-function Shown(props: PanelProps & { table: Whole }) {
+function Shown(props: PanelProps & { table: WholeTable }) {
   const { table, params } = props;
   const metric = params["metric"];
   const forest = useMemo(() => forestOf(table, metric), [table, metric]);
@@ -75,7 +75,7 @@ function Both(props: PanelProps & { forest: Forest }) {
     const to = node < 0 ? undefined : String(node);
     change({ root: to, at: to ?? params["at"] }, { replace: false });
   };
-  const found = hits && { count: hits.size, share: tree.whole > 0 ? matched(tree, hits) / tree.whole : 0 };
+  const found = hits && { count: hits.size, share: tree.whole > 0 ? matchedWeight(tree, hits) / tree.whole : 0 };
   const colour = useMemo(() => colouring(forest), [forest]);
   const label = useMemo(() => (box: Box) => plain(tree.name[box.node] ?? ""), [tree]);
   return (
@@ -110,7 +110,7 @@ function deepest({ table }: Forest): number {
 
 const HUES = ["operator", "mark", "memory", "kernel", "copy", "collective", "runtime", "python"];
 
-/** A colour for each class, the same wherever it stands; the heaviest classes first. */
+/** The colour of each class; the costliest classes choose first. */
 function colouring(forest: Forest): (node: number) => string {
   const { table, outside } = forest;
   const classes = [...new Set((table.columns["class"] ?? []).map(String))];

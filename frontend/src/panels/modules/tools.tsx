@@ -1,7 +1,7 @@
-// What of the modules can be chosen.
+// The controls of the modules panel.
 
-import { Choice } from "../../parts/choice.tsx";
-import { Find } from "../../parts/find.tsx";
+import { Choice } from "../../parts/controls/choice.tsx";
+import { Find } from "../../parts/controls/find.tsx";
 import { change } from "../../route.ts";
 import { shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";

@@ -1,12 +1,12 @@
-// What each device is and how well it is used; without one, the host is the device.
+// The devices and their utilization.
 
-import { plain } from "../../parts/plain.ts";
+import { plain } from "../../parts/text/plain.ts";
 import { UNKNOWN } from "../../units.ts";
 import { byDevice, inSection } from "./figures.ts";
 import type { Figure } from "./figures.ts";
 import { Metric } from "./metric.tsx";
 
-/** Figures that say how sure another one is; they stand last and quiet. */
+/** Metrics about the certainty of others; shown last. */
 const QUIET: ReadonlySet<string> = new Set(["occupancy known", "tensor cores unknown"]);
 
 export function Devices(props: { figures: readonly Figure[] }) {

@@ -1,8 +1,8 @@
-// The average step by what it goes into.
+// The parts of the average step.
 
-import { Stack } from "../../parts/stack.tsx";
-import { Swatch } from "../../parts/stack.tsx";
-import { STEP_PARTS } from "../../parts/stepparts.ts";
+import { Stack } from "../../parts/charts/stack.tsx";
+import { Swatch } from "../../parts/charts/stack.tsx";
+import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import type { Figure } from "./figures.ts";
@@ -11,7 +11,7 @@ import { Metric } from "./metric.tsx";
 export function Execution(props: { figures: readonly Figure[] }) {
   const { figures } = props;
   const parts = figures.filter((figure) => colourOf(figure.metric) !== null && (figure.value ?? 0) > 0);
-  if (figures.length === 0) return <p class="muted">No step was found whose time could be told apart.</p>;
+  if (figures.length === 0) return <p class="muted">No step was found whose time could be split into parts.</p>;
   return (
     <>
       <Stack
@@ -52,7 +52,7 @@ function Row(props: { figure: Figure }) {
   );
 }
 
-/** The colour of a part of the step; null for what overlaps with the parts. */
+/** The colour of a part of the step; null for times that overlap the parts. */
 function colourOf(metric: string): string | null {
   return STEP_PARTS.find((part) => part.label === metric)?.colour ?? null;
 }

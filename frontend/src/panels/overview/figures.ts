@@ -1,20 +1,20 @@
-// The rows of the view `overview`, by what they are about.
+// The rows of the view `overview`, by subject.
 
-import type { Whole } from "../../parts/whole.ts";
-import { number, textAt } from "../../parts/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt } from "../../parts/data/whole.ts";
 
 export interface Figure {
   section: string;
   device: number | null;
   metric: string;
-  /** As people read it; null where it is not known. */
+  /** The value as text; null if unknown. */
   text: string | null;
   definition: string;
   value: number | null;
   share: number | null;
 }
 
-export function figures(table: Whole): Figure[] {
+export function figures(table: WholeTable): Figure[] {
   return Array.from({ length: table.rows }, (_, row) => ({
     section: textAt(table, "section", row) ?? "",
     device: number(table, "device", row),
@@ -30,7 +30,7 @@ export function inSection(all: readonly Figure[], section: string): Figure[] {
   return all.filter((figure) => figure.section === section);
 }
 
-/** Devices side by side: a row for each metric, a figure for each device that has it. */
+/** One row per metric, with one value per device. */
 export function byDevice(all: readonly Figure[]): { devices: (number | null)[]; rows: (Figure | null)[][] } {
   const found = inSection(all, "device");
   const devices = [...new Set(found.map((figure) => figure.device))];
@@ -41,7 +41,7 @@ export function byDevice(all: readonly Figure[]): { devices: (number | null)[]; 
   return { devices, rows };
 }
 
-/** A time with its spread: figures such as `step time, median` under one name. */
+/** A time with median and spread, from rows such as `step time, median`. */
 export interface Spread {
   name: string;
   median: Figure | null;
@@ -49,7 +49,7 @@ export interface Spread {
   p95: Figure | null;
 }
 
-/** The times of the step, and the figures that are none. */
+/** The step's times, and its other figures. */
 export function stepFigures(all: readonly Figure[]): { times: Spread[]; others: Figure[] } {
   const found = inSection(all, "steps");
   const times = new Map<string, Spread>();

@@ -1,27 +1,27 @@
-// Where devices had nothing to do, by what kept them waiting.
+// Idle time of devices, by cause.
 
-import type { Data, TraceInfo, ViewSpec } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Lacks } from "../../parts/lacking.tsx";
-import { number, textAt, whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import type { Data, TraceInfo, ViewSpec } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Lacks } from "../../parts/text/lacking.tsx";
+import { number, textAt, loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { Meter } from "./devices.tsx";
 
 export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
   const { data, trace } = props;
-  const asked = useAsked(() => whole(data, trace.id, "idle", { by: "cause", counted: true }), trace.id);
-  return <Answered asked={asked} what="the gaps">{(table) => <Causes table={table} />}</Answered>;
+  const asked = useQuery(() => loadTable(data, trace.id, "idle", { by: "cause", counted: true }), trace.id);
+  return <QueryResult asked={asked} what="the gaps">{(table) => <Causes table={table} />}</QueryResult>;
 }
 
-function Causes(props: { table: Whole }) {
+function Causes(props: { table: WholeTable }) {
   const { table } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const most = Math.max(0, ...rows.map((row) => number(table, "duration", row) ?? 0));
   const devices = new Set(table.columns["device"] ?? []);
   if (table.lacks.length > 0) return <Lacks lacks={table.lacks} />;
-  if (rows.length === 0) return <p class="muted">No device was idle in the steps that count.</p>;
+  if (rows.length === 0) return <p class="muted">No device was idle in the counted steps.</p>;
   return (
     <>
       <table class="figures idle-causes">
@@ -47,7 +47,7 @@ function Causes(props: { table: Whole }) {
   );
 }
 
-function Cause(props: { table: Whole; row: number; most: number; hasDevices: boolean }) {
+function Cause(props: { table: WholeTable; row: number; most: number; hasDevices: boolean }) {
   const { table, row, most, hasDevices } = props;
   const cause = textAt(table, "cause", row) ?? "";
   const duration = number(table, "duration", row) ?? 0;

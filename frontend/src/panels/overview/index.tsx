@@ -1,8 +1,21 @@
 // The recording at a glance.
 
 import "./style.css";
-import type { Panel } from "../panel.ts";
-import { OverviewPanel } from "./overview.tsx";
+import type { Panel, PanelProps } from "../panel.ts";
+import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
+import { plain } from "../../parts/text/plain.ts";
+import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
+import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
+import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { link } from "../../route.ts";
+import { text } from "../../units.ts";
+import { Devices, Host } from "./devices.tsx";
+import { Execution } from "./execution.tsx";
+import { figures, inSection, stepFigures, type Figure } from "./figures.ts";
+import { IdleCauses } from "./idle.tsx";
+import { Metric } from "./metric.tsx";
+import { Occupation } from "./occupation.tsx";
+import { Trust } from "./trust.tsx";
 
 export const overview: Panel = {
   name: "overview",
@@ -10,3 +23,146 @@ export const overview: Panel = {
   group: "answer",
   component: OverviewPanel,
 };
+
+export function OverviewPanel(props: PanelProps) {
+  const { data, trace } = props;
+  const asked = useQuery(async () => figures(await loadTable(data, trace.id, "overview")), trace.id);
+  const steps = useQuery(() => loadTable(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
+  if (asked.state === "failed") return <QueryResult asked={asked}>{() => null}</QueryResult>;
+  return (
+    <div class="overview">
+      <h1 class="visually-hidden">Overview</h1>
+      <section>
+        <QueryResult asked={asked} what="the trace">{(found) => <BoundBy found={found} />}</QueryResult>
+        <QueryResult asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</QueryResult>
+      </section>
+      <QueryResult asked={asked}>{(found) => <Glance {...props} found={found} />}</QueryResult>
+      <QueryResult asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</QueryResult>
+      <section>
+        <h2>Can the numbers be trusted?</h2>
+        <Trust data={data} trace={trace} />
+      </section>
+    </div>
+  );
+}
+
+/** What limits the step, as a name and a sentence. */
+function BoundBy(props: { found: readonly Figure[] }) {
+  const bound = inSection(props.found, "steps").find((figure) => figure.metric === "bound by");
+  if (bound === undefined) return null;
+  return (
+    <p class="overview-regime">
+      <b>{bound.text === null ? "What limits the step is unknown" : `Bound by ${plain(bound.text)}`}</b>{" "}
+      <span class="muted">{plain(bound.definition)}</span>
+    </p>
+  );
+}
+
+function Glance(props: PanelProps & { found: readonly Figure[] }) {
+  const { found } = props;
+  const hasDevice = inSection(found, "device").length > 0;
+  if (found.length === 0) {
+    return <Empty title="Nothing to summarise" text="The recording holds no slice of host or device." />;
+  }
+  return (
+    <div class="overview-columns">
+      <section>
+        {inSection(found, "steps").length > 0 && <><h2>The step</h2><Step found={found} /></>}
+        <h2>Time by category</h2>
+        <Execution figures={inSection(found, "execution")} />
+      </section>
+      <section>
+        {hasDevice && <><h2>Device</h2><Devices figures={found} /></>}
+        {inSection(found, "host").length > 0 && <><h2>Host</h2><Host figures={found} /></>}
+        <h2>Recording</h2>
+        <Plain figures={inSection(found, "trace")} />
+      </section>
+    </div>
+  );
+}
+
+function Step(props: { found: readonly Figure[] }) {
+  const { times, others } = stepFigures(props.found);
+  const known = others.filter((figure) => figure.metric !== "bound by" && figure.text !== null);
+  return (
+    <>
+      {times.length > 0 && (
+        <table class="figures">
+          <thead>
+            <tr>
+              <th scope="col" /><th scope="col" class="number">Median</th>
+              <th scope="col" class="number">± deviation</th><th scope="col" class="number">95th percentile</th>
+            </tr>
+          </thead>
+          <tbody>
+            {times.map(({ name, median, deviation, p95 }) => (
+              <tr key={name} title={median?.definition}>
+                <th scope="row"><a href={link("steps", { sort: `-${name.replaceAll(" ", "_").replace("step_", "")}` })}>{name}</a></th>
+                <td class="number">{text(median?.value ?? null, "ns")}</td>
+                <td class="number muted">{text(deviation?.value ?? null, "ns")}</td>
+                <td class="number">{text(p95?.value ?? null, "ns")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <Plain figures={known} />
+    </>
+  );
+}
+
+function Plain(props: { figures: readonly Figure[] }) {
+  return (
+    <table class="figures">
+      <tbody>
+        {props.figures.map((figure) => (
+          <tr key={figure.metric} title={plain(figure.definition)}>
+            <th scope="row"><Metric figure={figure} /></th>
+            <td class="number">{plain(figure.text ?? "-")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Breakdown(props: { steps: WholeTable }) {
+  const { steps } = props;
+  if (steps.rows === 0) return <p class="muted">No step was found.</p>;
+  const others = uncountedSteps(steps);
+  if (steps.columns["source"]?.[0] === "window") {
+    return <p class="muted">No steps are marked: the whole recording counts as one.</p>;
+  }
+  return (
+    <>
+      <StepBars steps={steps} height={240} />
+      {others.length > 0 && (
+        <ul class="uncounted">
+          {others.slice(0, 8).map(({ row, step, note }) => (
+            <li key={row}>
+              <a href={stepLink(steps, row) ?? link("steps")}>step {step}</a> does not count: {note}
+            </li>
+          ))}
+          {others.length > 8 && <li><a href={link("steps")}>and {others.length - 8} more</a></li>}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Causes(props: PanelProps & { hasDevice: boolean }) {
+  return (
+    <div class="overview-columns roomy">
+      <section>
+        <h2>{props.hasDevice ? "What each device did" : "What the host did"}</h2>
+        <Occupation data={props.data} trace={props.trace} />
+      </section>
+      {props.hasDevice && (
+        <section>
+          <h2>Where the idle time goes</h2>
+          <IdleCauses data={props.data} trace={props.trace} views={props.views} />
+        </section>
+      )}
+    </div>
+  );
+}

@@ -1,10 +1,10 @@
-// What each device did of the time, as one bar: computing, exchanging, copying, nothing.
+// The time of each device as one bar: computation, communication, copies and idle.
 
-import type { Data, TraceInfo } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Stack } from "../../parts/stack.tsx";
-import { number, whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import type { Data, TraceInfo } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { Stack } from "../../parts/charts/stack.tsx";
+import { number, loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 
@@ -17,17 +17,17 @@ const PARTS = [
 
 export function Occupation(props: { data: Data; trace: TraceInfo }) {
   const { data, trace } = props;
-  const asked = useAsked(() => whole(data, trace.id, "overlap"), trace.id);
-  return <Answered asked={asked} what="what devices did">{(table) => <Devices table={table} />}</Answered>;
+  const asked = useQuery(() => loadTable(data, trace.id, "overlap"), trace.id);
+  return <QueryResult asked={asked} what="what devices did">{(table) => <Devices table={table} />}</QueryResult>;
 }
 
-function Devices(props: { table: Whole }) {
+function Devices(props: { table: WholeTable }) {
   const { table } = props;
   if (table.rows === 0) return <p class="muted">Nothing ran.</p>;
   return <>{Array.from({ length: table.rows }, (_, row) => <Device key={row} table={table} row={row} />)}</>;
 }
 
-function Device(props: { table: Whole; row: number }) {
+function Device(props: { table: WholeTable; row: number }) {
   const { table, row } = props;
   const device = number(table, "device", row);
   const window = number(table, "window", row) ?? 0;

@@ -1,21 +1,21 @@
-// What limits the numbers, check by check.
+// The checks of the trace's health.
 
-import type { Data, TraceInfo } from "../../api.ts";
-import { Answered, useAsked } from "../../parts/asking.tsx";
-import { Said } from "../../parts/said.tsx";
-import { textAt, whole } from "../../parts/whole.ts";
-import type { Whole } from "../../parts/whole.ts";
+import type { Data, TraceInfo } from "../../data/api.ts";
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { TraceSentence } from "../../parts/text/said.tsx";
+import { textAt, loadTable } from "../../parts/data/whole.ts";
+import type { WholeTable } from "../../parts/data/whole.ts";
 import { link } from "../../route.ts";
 
 const MARKS: Readonly<Record<string, string>> = { good: "✓", degraded: "!", unusable: "✕" };
 
 export function Trust(props: { data: Data; trace: TraceInfo }) {
   const { data, trace } = props;
-  const asked = useAsked(() => whole(data, trace.id, "health"), trace.id);
-  return <Answered asked={asked} what="the checks">{(table) => <Checks table={table} />}</Answered>;
+  const asked = useQuery(() => loadTable(data, trace.id, "health"), trace.id);
+  return <QueryResult asked={asked} what="the checks">{(table) => <Checks table={table} />}</QueryResult>;
 }
 
-function Checks(props: { table: Whole }) {
+function Checks(props: { table: WholeTable }) {
   const { table } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   return (
@@ -28,7 +28,7 @@ function Checks(props: { table: Whole }) {
             <span class="answer-mark" title={verdict} aria-label={verdict} role="img">{MARKS[verdict] ?? "?"}</span>
             <span>
               <a href={link("health")}>{textAt(table, "check", row)}</a>{" "}
-              <Said text={textAt(table, "text", row) ?? ""} />
+              <TraceSentence text={textAt(table, "text", row) ?? ""} />
               {affects !== null && <span class="muted"> · affects {affects}</span>}
             </span>
           </li>

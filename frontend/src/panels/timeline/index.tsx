@@ -2,13 +2,13 @@
 
 import "./style.css";
 import type { Span } from "../../draw/span.ts";
-import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
-import { KEYS } from "../../parts/keys.tsx";
+import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
+import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
-import { Board } from "./board.tsx";
-import { besidesOf, groupsOf, keysOf, lone } from "./besides.ts";
-import type { Beside } from "./besides.ts";
-import type { Group } from "./tracks.ts";
+import { Board } from "./panes/board.tsx";
+import { shownRanks, groupsOf, parseRankKeys, singleRank } from "./tracks/besides.ts";
+import type { ShownRank } from "./tracks/besides.ts";
+import type { Group } from "./tracks/tracks.ts";
 
 KEYS["timeline"] = [
   ["W, S", "closer, farther, at the pointer"],
@@ -29,20 +29,20 @@ KEYS["timeline"] = [
 ];
 
 interface Known {
-  besides: Beside[];
-  /** Ranks that were asked for and cannot be placed. */
+  besides: ShownRank[];
+  /** Requested ranks that cannot be shown. */
   left: string[];
   groups: Group[];
   limits: Span;
 }
 
-/** Room beside the first and the last, of the whole. */
+/** Margin before the first and after the last slice, as a share. */
 const ROOM = 0.01;
 
 async function known({ data, trace, params }: PanelProps): Promise<Known | null> {
-  const keys = keysOf(params["with"]);
+  const keys = parseRankKeys(params["with"]);
   const { besides, left } =
-    keys.length === 0 ? { besides: [lone(trace.id)], left: [] } : besidesOf(await data.job(trace.id), trace.id, keys);
+    keys.length === 0 ? { besides: [singleRank(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
   const pages = await Promise.all(besides.map((one) => data.page(one.trace, "timeline", { what: "tracks" }, {})));
   const groups = groupsOf(besides, pages);
   const all = groups.flatMap((group) => group.tracks);
@@ -58,9 +58,9 @@ async function known({ data, trace, params }: PanelProps): Promise<Known | null>
 
 function Timeline(props: PanelProps) {
   const { trace, params } = props;
-  const asked = useAsked(() => known(props), `${trace.id} ${params["with"] ?? ""}`);
+  const asked = useQuery(() => known(props), `${trace.id} ${params["with"] ?? ""}`);
   return (
-    <Answered asked={asked}>
+    <QueryResult asked={asked}>
       {(found) =>
         found === null ? (
           <Empty title="The recording is empty">
@@ -70,7 +70,7 @@ function Timeline(props: PanelProps) {
           <Board key={found.besides.map((one) => one.trace).join(" ")} {...props} {...found} />
         )
       }
-    </Answered>
+    </QueryResult>
   );
 }
 

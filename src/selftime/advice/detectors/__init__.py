@@ -1,1 +1,1 @@
-"""What several rules look at: the same evidence is found once, by one definition."""
+"""Finds evidence of lost time in traces, such as waits for the device; advice rules share it."""

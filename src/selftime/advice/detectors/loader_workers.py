@@ -1,4 +1,4 @@
-"""What the workers of the loader that the steps wait for recorded of themselves."""
+"""Reads what was measured in DataLoader workers; predicts step times with more workers."""
 
 import math
 from collections.abc import Mapping
@@ -7,166 +7,213 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.advice.base import Evidence, Where
-from selftime.advice.detectors.loading import Loading
-from selftime.advice.detectors.recorded_facts import Workers, cores_of
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.loader_workers import worker_tables
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.advice.detectors.exposed_loading import DataLoadingTimes
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse, available_cores
+from selftime.advice.rule_definition import Evidence, Where
+from selftime.analysis.data_loader_workers import loader_worker_tables
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.trace import Trace
 
-HAND_OVER_MS: Final = 1.0
-"""What `next` takes when the batch is ready: 0.1 to 1.9 ms on recorded loops."""
+USUAL_READY_BATCH_FETCH_MS: Final = 1.0
+"""Usual time of `next` on a DataLoader, in ms, if the batch is ready; 0.1 to 1.9 ms were
+recorded."""
 
-USUAL_WORKERS: Final = 4
-"""Workers to assume where the machine's cores are not known."""
+ASSUMED_LOADER_WORKERS: Final = 4
+"""Assumed number of workers if the number of CPU cores is not recorded."""
 
-MOST_WORKERS: Final = 8
-"""More are not recommended without a measurement."""
+MAX_RECOMMENDED_WORKERS: Final = 8
+"""Largest number of workers that is recommended without a measurement."""
 
-WORTH: Final = 0.02
-"""A further worker must take this share off the step."""
+MIN_STEP_SHARE_SAVED_PER_WORKER: Final = 0.02
+"""Smallest share of the step that an additional worker must save to be recommended."""
 
-FEWEST_SEEN: Final = 10
-"""Looks at a part below which no line of it is named: of ten, a share is off by up to a sixth."""
-RESTING: Final = 0.5
-"""Workers that wait so much of their time for an index are not what is slow."""
-COMPUTING: Final = 0.5
-"""Workers with less CPU time than that wait for storage, a lock or another process."""
-RECORD_WORKERS: Final = "`selftime run --workers` tells which line of the workers takes the time."
-"""What to add where that was not recorded."""
+MIN_WORKER_STACK_SAMPLES: Final = 10
+"""Smallest number of stack samples of the workers from which a finding names a line."""
+MAX_BUSY_SHARE_OF_IDLE_WORKERS: Final = 0.5
+"""Share of their time below which busy workers do not limit the step."""
+MIN_CPU_SHARE_OF_COMPUTING_WORKERS: Final = 0.5
+"""Smallest share of CPU time in the workers' busy time; below it they mostly wait, as for
+storage."""
+RECORD_WORKERS_HINT: Final = (
+    "`selftime run --workers` records which line of the workers takes the time."
+)
+"""Sentence that says how to record the workers' stacks, if the recording lacks them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """The step with workers, in ms: if loading computes all the time, and if it only waits."""
+class StepTimePrediction:
+    """The predicted duration of a step, in ms, if a DataLoader has the given number of workers."""
 
     likely: float
+    """The likely duration of the step in ms."""
     best: float
+    """Shortest duration of the step in ms: if loading only waits and needs no CPU core."""
     workers: int
+    """Number of DataLoader workers that the prediction assumes."""
     cores_known: bool
+    """Whether the recording contains the number of CPU cores."""
 
 
-def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
-    """The step of a loop that loads by itself, with the workers that its machine has cores for."""
+def predict_step_with_workers(
+    loading: DataLoadingTimes, facts: Mapping[str, Any]
+) -> StepTimePrediction:
+    """Returns the predicted step time if workers, not the main thread, load the data."""
     rest = loading.rest
-    cores, threads = cores_of(facts), facts.get("threads")
+    cores, threads = available_cores(facts), facts.get("threads")
     if cores is None:
-        best = max(rest, loading.total / USUAL_WORKERS) + HAND_OVER_MS
-        workers = _hiding(loading) if _waits(loading) else USUAL_WORKERS
-        return Prediction(best, best, workers, cores_known=False)
+        best = max(rest, loading.total / ASSUMED_LOADER_WORKERS) + USUAL_READY_BATCH_FETCH_MS
+        workers = (
+            _worker_count_to_hide_waits(loading)
+            if _is_loading_mostly_waiting(loading)
+            else ASSUMED_LOADER_WORKERS
+        )
+        return StepTimePrediction(best, best, workers, cores_known=False)
     busy = min(threads, cores) if isinstance(threads, int) and not loading.has_device else 1
     computing = (busy * rest + loading.total - loading.waiting) / cores
 
-    def step(workers: int) -> float:
-        return max(rest, loading.total / workers, computing) + HAND_OVER_MS
+    def step_ms_with(workers: int) -> float:
+        return max(rest, loading.total / workers, computing) + USUAL_READY_BATCH_FETCH_MS
 
-    workers = _hiding(loading) if _waits(loading) else _enough(step, cores)
-    likely = step(workers)
-    best = max(rest, loading.total / max(workers, USUAL_WORKERS)) + HAND_OVER_MS
-    return Prediction(likely, min(best, likely), workers, cores_known=True)
+    workers = (
+        _worker_count_to_hide_waits(loading)
+        if _is_loading_mostly_waiting(loading)
+        else _sufficient_worker_count(step_ms_with, cores)
+    )
+    likely = step_ms_with(workers)
+    best = (
+        max(rest, loading.total / max(workers, ASSUMED_LOADER_WORKERS)) + USUAL_READY_BATCH_FETCH_MS
+    )
+    return StepTimePrediction(likely, min(best, likely), workers, cores_known=True)
 
 
-def more_workers(loading: Loading, workers: Workers, facts: Mapping[str, Any]) -> Prediction:
-    """The step of a loop whose workers are too slow, with as many as it takes.
+def predict_step_with_more_workers(
+    loading: DataLoadingTimes, workers: WorkerCoreUse, facts: Mapping[str, Any]
+) -> StepTimePrediction:
+    """Returns the predicted step time if a DataLoader with too few workers had enough of them.
 
-    Those there are never rest but to wait for storage: a batch takes as many steps as there are
-    workers, and computes for as much of that as they ask for a core.
+    The present workers are taken to be always busy: a batch takes as many steps as there are
+    workers, and computes for the share of that in which they want a core.
     """
     total = workers.count * loading.step
     demand = 1.0 if workers.demand is None else workers.demand
     waiting = (1.0 - demand) * total
-    return without_waiting(replace(loading, total=total, waiting=waiting), facts)
+    return predict_step_with_workers(replace(loading, total=total, waiting=waiting), facts)
 
 
-def _waits(loading: Loading) -> bool:
+def _is_loading_mostly_waiting(loading: DataLoadingTimes) -> bool:
+    """Returns whether more than half of the loading time is waiting, for example for storage."""
     return loading.waiting > loading.total / 2
 
 
-def _hiding(loading: Loading) -> int:
-    """Workers that hide loading which waits: these need no core."""
-    hiding = math.ceil(loading.total / max(loading.rest, HAND_OVER_MS))
-    return max(USUAL_WORKERS, min(MOST_WORKERS, hiding))
+def _worker_count_to_hide_waits(loading: DataLoadingTimes) -> int:
+    """Returns how many workers hide data loading that mostly waits for storage, not for cores."""
+    hiding = math.ceil(loading.total / max(loading.rest, USUAL_READY_BATCH_FETCH_MS))
+    return max(ASSUMED_LOADER_WORKERS, min(MAX_RECOMMENDED_WORKERS, hiding))
 
 
-def _enough(step: Any, cores: float) -> int:
-    """The fewest workers beyond which another gains nothing worth it; at most one a core."""
-    most = max(1, min(MOST_WORKERS, int(cores)))
-    best = step(most)
-    return next(count for count in range(1, most + 1) if step(count) <= (1 + WORTH) * best)
+def _sufficient_worker_count(step_ms: Any, cores: float) -> int:
+    """Returns the fewest workers with which a step is at most 2 % longer than with the most.
+
+    At most one per core.
+    """
+    most = max(1, min(MAX_RECOMMENDED_WORKERS, int(cores)))
+    best = step_ms(most)
+    return next(
+        count
+        for count in range(1, most + 1)
+        if step_ms(count) <= (1 + MIN_STEP_SHARE_SAVED_PER_WORKER) * best
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The own function that takes most of a part, at its heaviest line."""
+class LoaderWorkerLine:
+    """The function in which workers spend most time in a phase of loading, and its slowest line."""
 
     where: Where
     share: float
-    """Of the workers' work, in the function."""
+    """Share of the workers' busy time in the function, 0 to 1."""
     line_share: float
-    """Of that, in the line."""
+    """Share of the function's time in its slowest line, 0 to 1."""
     per_sample_ms: float | None
+    """The function's time per sample in ms; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """Shares are of the work of all workers of one loader: all of their time but waiting."""
+class LoaderWorkerRecord:
+    """What was measured in one DataLoader's workers: shares of time, counts, and times in ms."""
 
     busy: float
-    """Of the workers' time, what they do not wait to be asked for a batch."""
+    """Share of the workers' time in which they do not wait for a request, 0 to 1."""
     computing: float
-    """CPU time of their main threads by the time of their work."""
+    """CPU time of the workers' main threads as a share of their busy time."""
     collating: float
+    """Share of the workers' busy time spent collating samples into batches."""
     sending: float
-    """Of all their time, what the threads of their queues serialise and send."""
+    """Share of all the workers' time in which their queue threads serialise and send batches."""
     ready: float | None
-    """Batches that were ready when the loop took one, on average over the steps that count."""
+    """Mean number of batches that were ready when a measured step took one; None if unknown."""
     batch_ms: float
-    """Work of one worker for a batch."""
-    sample: Place | None
-    collation: Place | None
+    """Time that one worker takes to make a batch, in ms."""
+    sample: LoaderWorkerLine | None
+    """Function that takes most time in making samples; None if unknown."""
+    collation: LoaderWorkerLine | None
+    """Function that takes most time in collating samples; None if unknown."""
     longest_ms: float | None
-    """The sample that took longest."""
+    """Time of the slowest sample, in ms; None if unknown."""
 
     @property
-    def rest(self) -> bool:
-        return self.busy < RESTING
+    def are_mostly_idle(self) -> bool:
+        """Returns whether workers are busy for less than half of their time."""
+        return self.busy < MAX_BUSY_SHARE_OF_IDLE_WORKERS
 
     @property
-    def wait(self) -> bool:
-        """Whether they wait for something else than a core."""
-        return self.computing < COMPUTING
+    def wait_for_other_than_core(self) -> bool:
+        """Returns whether workers use the CPU for less than half of their busy time.
+
+        Then they wait for something else, such as storage.
+        """
+        return self.computing < MIN_CPU_SHARE_OF_COMPUTING_WORKERS
 
     @property
-    def place(self) -> Place | None:
-        """Where most of the work is."""
+    def slowest_line(self) -> LoaderWorkerLine | None:
+        """The function and line that take most of the workers' time; None if unknown."""
         places = [place for place in (self.sample, self.collation) if place is not None]
         return max(places, key=lambda place: place.share, default=None)
 
-    def evidence(self) -> tuple[Evidence, ...]:
-        place = self.place
-        told = [Evidence("share of time that workers are busy", self.busy, "ratio")]
+    def worker_evidence(self) -> tuple[Evidence, ...]:
+        """Returns the workers' recorded shares of time and counts as evidence for a finding."""
+        place = self.slowest_line
+        told = [Evidence("share of the workers' time in which they are busy", self.busy, "ratio")]
         if place is not None:
             line = f"share of worker time in `{place.where.function}`"
             told.append(Evidence(line, place.share, "ratio"))
-            told.append(Evidence(f"of that in line {place.where.line}", place.line_share, "ratio"))
+            told.append(
+                Evidence(
+                    f"share of that time in line {place.where.line}", place.line_share, "ratio"
+                )
+            )
             if place.per_sample_ms is not None:
-                told.append(Evidence("time there for a sample", place.per_sample_ms, "ms"))
-        told.append(Evidence("share of worker time that collates samples", self.collating, "ratio"))
-        told.append(Evidence("share of worker time on the CPU", self.computing, "ratio"))
+                told.append(Evidence("time in that function per sample", place.per_sample_ms, "ms"))
+        told.append(
+            Evidence(
+                "share of the workers' busy time spent collating samples", self.collating, "ratio"
+            )
+        )
+        told.append(Evidence("share of the workers' busy time on the CPU", self.computing, "ratio"))
         if self.ready is not None:
-            told.append(Evidence("batches ready in the queue, on average", self.ready, "count"))
+            told.append(Evidence("mean number of ready batches in the queue", self.ready, "count"))
         return tuple(told)
 
 
 @cached_per_trace
-def inside(trace: Trace) -> Inside | None:
-    """The record of the loader whose batches the steps take; None if there is none."""
-    tables = worker_tables(trace)
+def loader_worker_record(trace: Trace) -> LoaderWorkerRecord | None:
+    """Returns what was measured in the workers that served the measured steps; None if nothing."""
+    tables = loader_worker_tables(trace)
     if tables is None:
         return None
-    batches = _taken_in_steps(trace)
-    loader = _loader(tables.processes, batches)
+    batches = _batches_of_counted_steps(trace)
+    loader = _loader_number_with_most_batches(tables.processes, batches)
     own = tables.processes.filter(pl.col("loader") == loader)
     total = {name: int(own[name].sum()) for name in own.columns}
     work = total["making"] + total["collating"] + total["putting"]
@@ -175,28 +222,28 @@ def inside(trace: Trace) -> Inside | None:
     ready = batches.filter(pl.col("loader") == loader)["ready"].drop_nulls()
     longest = own["longest"].drop_nulls()
     lines = trace.view("workers").filter(pl.col("loader") == loader)
-    return Inside(
+    return LoaderWorkerRecord(
         busy=work / (work + total["waiting"]),
         computing=min(1.0, total["cpu"] / work),
         collating=total["collating"] / work,
         sending=(total["serialising"] + total["sending"]) / max(total["lived"], 1),
         ready=float(ready.to_numpy().mean()) if ready.len() else None,
         batch_ms=work / total["batches"] / 1e6,
-        sample=_place(lines, "samples", work),
-        collation=_place(lines, "collate", work),
+        sample=_slowest_line_of_part(lines, "samples", work),
+        collation=_slowest_line_of_part(lines, "collate", work),
         longest_ms=max(longest.to_list()) / 1e6 if longest.len() else None,
     )
 
 
-def _taken_in_steps(trace: Trace) -> pl.DataFrame:
-    """Batches that the loop took in the steps that count."""
+def _batches_of_counted_steps(trace: Trace) -> pl.DataFrame:
+    """Returns the rows of the view `worker_batches` for batches taken in the measured steps."""
     batches = trace.view("worker_batches").drop_nulls("taken")
-    within = is_within(batches["taken"].to_numpy(), counted_windows(trace))
+    within = is_instant_in_windows(batches["taken"].to_numpy(), counted_step_windows(trace))
     return batches.filter(pl.Series(within, dtype=pl.Boolean))
 
 
-def _loader(processes: pl.DataFrame, batches: pl.DataFrame) -> int:
-    """The one whose batches were taken in the steps, else the one that had most to do."""
+def _loader_number_with_most_batches(processes: pl.DataFrame, batches: pl.DataFrame) -> int:
+    """Returns the number of the DataLoader that made most batches, or else worked longest."""
     if batches.height:
         counts = batches.group_by("loader").len().sort("len", "loader")
         return int(counts["loader"][-1])
@@ -204,19 +251,23 @@ def _loader(processes: pl.DataFrame, batches: pl.DataFrame) -> int:
     return int(work["loader"][-1])
 
 
-def _place(lines: pl.DataFrame, part: str, work: int) -> Place | None:
+def _slowest_line_of_part(lines: pl.DataFrame, part: str, work_ns: int) -> LoaderWorkerLine | None:
+    """Returns the slowest user function and line in one phase of loading; None if unknown.
+
+    None with too few stack samples.
+    """
     same = lines.filter((pl.col("part") == part) & pl.col("line").is_not_null())
     own = same.filter("own")
-    if not own.height or int(same["seen"].sum()) < FEWEST_SEEN:
+    if not own.height or int(same["seen"].sum()) < MIN_WORKER_STACK_SAMPLES:
         return None
     functions = own.group_by("file", "function").agg(pl.col("time").sum())
     file, function, time = functions.sort("time", "file", "function").row(-1)
     told = own.filter((pl.col("file") == file) & (pl.col("function") == function))
     best = told.sort("time", "line").row(-1, named=True)
     samples = best["samples"]
-    return Place(
+    return LoaderWorkerLine(
         where=Where(file, best["line"], function, "stack"),
-        share=min(1.0, time / work),
+        share=min(1.0, time / work_ns),
         line_share=best["time"] / time if time else 0.0,
         per_sample_ms=time / samples / 1e6 if samples else None,
     )

@@ -1,4 +1,4 @@
-"""What a recording tells of the machine's cores, beside the trace: who used them, how much."""
+"""Reads the recorder's notes in a trace's metadata: settings, threads, CPU cores and their use."""
 
 import math
 from collections.abc import Mapping
@@ -7,50 +7,51 @@ from typing import Any, Final
 
 from selftime.trace import Trace
 
-SATURATED: Final = 0.85
-"""Cores that are used so much have nothing left for more workers."""
-COMPUTING: Final = 0.5
-"""Workers that ask for a core so much of the time are slow because they compute."""
+MIN_USED_SHARE_OF_SATURATED_CORES: Final = 0.85
+"""Share of CPU core time in use from which more workers would find no free core."""
+MIN_CORE_DEMAND_OF_COMPUTING_WORKERS: Final = 0.5
+"""Share of time in which workers run, or wait for a core, from which computation makes them
+slow."""
 
 
-def setting(trace: Trace, name: str) -> Any:
-    """One value of the facts' `settings`."""
-    return _part(trace, "settings").get(name)
+def recorded_setting(trace: Trace, name: str) -> Any:
+    """Returns a setting of the program or profiler by its name; None if it was not recorded."""
+    return _fact_group(trace, "settings").get(name)
 
 
-def environment(trace: Trace, name: str) -> str | None:
-    """An environment variable that the recorder keeps."""
-    kept = _part(trace, "settings").get("environment")
+def environment_variable(trace: Trace, name: str) -> str | None:
+    """Returns the recorded value of an environment variable; None if it was not recorded."""
+    kept = _fact_group(trace, "settings").get("environment")
     value = kept.get(name) if isinstance(kept, dict) else None
     return value if isinstance(value, str) else None
 
 
 def torch_version(trace: Trace) -> tuple[int, int] | None:
-    """Major and minor version of the PyTorch that ran the program; None if it is not recorded."""
-    told = trace.facts.get("torch")
-    major, _, rest = told.partition(".") if isinstance(told, str) else ("", "", "")
+    """Returns PyTorch's major and minor version in the program; None if it was not recorded."""
+    version = trace.facts.get("torch")
+    major, _, rest = version.partition(".") if isinstance(version, str) else ("", "", "")
     minor = rest.partition(".")[0]
     if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
         return None
     return int(major), int(minor)
 
 
-def threads(trace: Trace) -> int | None:
-    """Threads that share an operator's work."""
-    told = setting(trace, "threads")
-    told = trace.facts.get("threads") if told is None else told
-    return told if type(told) is int and told > 0 else None
+def intra_op_thread_count(trace: Trace) -> int | None:
+    """Returns the number of threads that split one CPU operator's work; None if not recorded."""
+    threads = recorded_setting(trace, "threads")
+    threads = trace.facts.get("threads") if threads is None else threads
+    return threads if type(threads) is int and threads > 0 else None
 
 
-def cores(trace: Trace) -> float | None:
-    """Cores that the process can have."""
-    told = _part(trace, "cores").get("effective")
-    return float(told) if isinstance(told, int | float) and told > 0 else None
+def usable_core_count(trace: Trace) -> float | None:
+    """Returns the number of CPU cores that the process may use; None if not recorded."""
+    cores = _fact_group(trace, "cores").get("effective")
+    return float(cores) if isinstance(cores, int | float) and cores > 0 else None
 
 
-def others(trace: Trace) -> float | None:
-    """Cores that other programs took while this was recorded, and machines around this one."""
-    usage, machine = _part(trace, "usage"), _part(trace, "cores")
+def cores_used_by_others(trace: Trace) -> float | None:
+    """Returns the mean number of CPU cores that other programs used; None if not recorded."""
+    usage, machine = _fact_group(trace, "usage"), _fact_group(trace, "cores")
     workers = usage.get("workers")
     in_workers = workers.get("cpu_s") if isinstance(workers, dict) else 0.0
     told = [usage.get("busy"), machine.get("affinity"), usage.get("process_s"), in_workers]
@@ -62,117 +63,131 @@ def others(trace: Trace) -> float | None:
     return max(busy * count - (own + theirs) / wall, 0.0)
 
 
-def local_ranks(trace: Trace) -> int:
-    """Processes of the job that share these cores; 1 where nobody tells.
+def local_rank_count(trace: Trace) -> int:
+    """Returns the number of the job's processes on this machine; 1 if not recorded.
 
-    A process that may run on a part of the cores only has them for itself, as launchers pin ranks.
+    A process that is pinned to some of the cores is taken to have them for itself.
     """
-    told = environment(trace, "LOCAL_WORLD_SIZE") or ""
-    machine = _part(trace, "cores")
+    told = environment_variable(trace, "LOCAL_WORLD_SIZE") or ""
+    machine = _fact_group(trace, "cores")
     if not told.isdecimal() or machine.get("affinity") != machine.get("logical"):
         return 1
     return max(int(told), 1)
 
 
-def _part(trace: Trace, name: str) -> dict[str, Any]:
+def _fact_group(trace: Trace, name: str) -> dict[str, Any]:
+    """Returns the recorder's metadata under one key, such as `usage`; {} if not recorded."""
     part = trace.facts.get(name)
     return part if isinstance(part, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
-    """What the recording knows of its worker processes; None for what it does not."""
+class WorkerCoreUse:
+    """How much a DataLoader's worker processes used the CPU cores; None where not recorded."""
 
     count: int
+    """The number of worker processes."""
     demand: float | None
-    """The share of the time in which a worker asked for a core, had it been the only one."""
+    """Mean share of time in which a worker ran or waited for a core; None if not recorded."""
     used: float | None
-    """The share of the cores' time that was used, by whomever."""
+    """Share of all CPU core time that any process used; None if not recorded."""
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "Workers | None":
-        """What the facts `usage` and `cores` tell; None if they do not."""
+    def from_facts(cls, facts: Mapping[str, Any]) -> "WorkerCoreUse | None":
+        """Returns the workers' CPU use from the recorder's metadata; None if not recorded."""
         usage = facts.get("usage")
         told = usage.get("workers") if isinstance(usage, Mapping) else None
         if not isinstance(usage, Mapping) or not isinstance(told, Mapping):
             return None
-        wall, count = _number(usage.get("wall_s")), told.get("count")
+        wall, count = _non_negative_float_or_none(usage.get("wall_s")), told.get("count")
         if not isinstance(count, int) or count < 1 or not wall:
             return None
-        spent, cores = _number(told.get("cpu_s")), cores_of(facts)
-        queued = _number(told.get("queued_s"))
+        spent, cores = _non_negative_float_or_none(told.get("cpu_s")), available_cores(facts)
+        queued = _non_negative_float_or_none(told.get("queued_s"))
         return cls(
-            count, _demand(spent, queued, wall * count, facts), _used(usage, spent, wall, cores)
+            count,
+            _core_demand_share(spent, queued, wall * count, facts),
+            _core_use_share(usage, spent, wall, cores),
         )
 
     @property
-    def never_rest(self) -> bool:
-        """Whether they compute all the time: no more batches come, whatever is kept ready."""
-        return self.demand is not None and self.demand > SATURATED
+    def are_always_busy(self) -> bool:
+        """Returns whether workers run or wait for a core for more than 85 % of their time.
+
+        Then a longer queue gives no more batches.
+        """
+        return self.demand is not None and self.demand > MIN_USED_SHARE_OF_SATURATED_CORES
 
     @property
-    def saturate(self) -> bool:
-        """Whether they compute, and no core is free for more of them."""
+    def saturate_cores(self) -> bool:
+        """Returns whether workers mostly compute and the cores have no time for more workers."""
         return (
             self.demand is not None
-            and self.demand > COMPUTING
+            and self.demand > MIN_CORE_DEMAND_OF_COMPUTING_WORKERS
             and self.used is not None
-            and self.used > SATURATED
+            and self.used > MIN_USED_SHARE_OF_SATURATED_CORES
         )
 
 
-def _demand(
-    spent: float | None, queued: float | None, time: float, facts: Mapping[str, Any]
+def _core_demand_share(
+    cpu_s: float | None, queued_s: float | None, workers_wall_s: float, facts: Mapping[str, Any]
 ) -> float | None:
-    """The share of the time in which they ran, or would have if there had been a core.
+    """Returns the share of time in which DataLoader workers ran or were queued for a CPU core.
 
-    Where the system does not tell how long they queued for one, CPU time is held against what a
-    process could get: on a loaded machine no process has a core.
+    Without the time in the queue, CPU time is divided by a fair share of the cores.
     """
-    if spent is None:
+    if cpu_s is None:
         return None
-    if queued is not None:
-        return min(1.0, (spent + queued) / time)
-    told, cores = facts.get("cores"), cores_of(facts)
-    load = _number(told.get("load")) if isinstance(told, Mapping) else None
+    if queued_s is not None:
+        return min(1.0, (cpu_s + queued_s) / workers_wall_s)
+    told, cores = facts.get("cores"), available_cores(facts)
+    load = _non_negative_float_or_none(told.get("load")) if isinstance(told, Mapping) else None
     fair = min(1.0, cores / load) if cores and load else 1.0
-    return min(1.0, spent / (time * fair))
+    return min(1.0, cpu_s / (workers_wall_s * fair))
 
 
-def _used(
-    usage: Mapping[str, Any], spent: float | None, wall: float, cores: float | None
+def _core_use_share(
+    usage: Mapping[str, Any], workers_cpu_s: float | None, wall_s: float, cores: float | None
 ) -> float | None:
-    """By all processes on the cores, or by this program of what a container may use."""
-    shares = [_number(usage.get("busy"))]
-    own = _number(usage.get("process_s"))
-    if own is not None and spent is not None and cores:
-        shares.append(min(1.0, (own + spent) / (wall * cores)))
+    """Returns the share of all CPU core time that any process used; None if not recorded."""
+    shares = [_non_negative_float_or_none(usage.get("busy"))]
+    own = _non_negative_float_or_none(usage.get("process_s"))
+    if own is not None and workers_cpu_s is not None and cores:
+        shares.append(min(1.0, (own + workers_cpu_s) / (wall_s * cores)))
     known = [share for share in shares if share is not None]
     return max(known) if known else None
 
 
-def used_by_others(facts: Mapping[str, Any]) -> float | None:
-    """The share of the cores' time that others used than the program and its workers."""
-    usage, cores = facts.get("usage"), cores_of(facts)
+def share_used_by_others(facts: Mapping[str, Any]) -> float | None:
+    """Returns the share of CPU core time that other programs used; None if not recorded."""
+    usage, cores = facts.get("usage"), available_cores(facts)
     if not isinstance(usage, Mapping) or cores is None:
         return None
-    wall, busy = _number(usage.get("wall_s")), _number(usage.get("busy"))
+    wall, busy = (
+        _non_negative_float_or_none(usage.get("wall_s")),
+        _non_negative_float_or_none(usage.get("busy")),
+    )
     told = usage.get("workers")
-    own = [_number(usage.get("process_s"))]
-    own.append(_number(told.get("cpu_s")) if isinstance(told, Mapping) else None)
+    own = [_non_negative_float_or_none(usage.get("process_s"))]
+    own.append(
+        _non_negative_float_or_none(told.get("cpu_s")) if isinstance(told, Mapping) else None
+    )
     spent = [time for time in own if time is not None]
     if not wall or busy is None or len(spent) < len(own):
         return None
     return max(0.0, busy - sum(spent) / (wall * cores))
 
 
-def cores_of(facts: Mapping[str, Any]) -> float | None:
-    """The cores that the program can have; None if the recording does not tell."""
+def available_cores(facts: Mapping[str, Any]) -> float | None:
+    """Returns the number of CPU cores that the program may use; None if not recorded."""
     told = facts.get("cores")
-    cores = _number(told.get("effective")) if isinstance(told, Mapping) else None
+    cores = (
+        _non_negative_float_or_none(told.get("effective")) if isinstance(told, Mapping) else None
+    )
     return cores if cores is not None and cores >= 1 else None
 
 
-def _number(told: Any) -> float | None:
-    is_number = isinstance(told, int | float) and not isinstance(told, bool)
-    return float(told) if is_number and math.isfinite(told) and told >= 0 else None
+def _non_negative_float_or_none(value: Any) -> float | None:
+    """Returns a finite number of at least 0 as a float; None for any other value."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) and value >= 0 else None

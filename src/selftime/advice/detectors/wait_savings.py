@@ -1,8 +1,9 @@
-"""What the sites of waits cost: alone, and once the other waits are gone.
+"""Computes how much shorter a step is if a source line no longer waits for the device.
 
 Waits hide each other. A program that waits twice for the same queue gains nothing if only one of
-them goes: the other then waits longer. So each site is priced twice by the replay, alone and as the
-last to go; the mean of both is its share (of two sites their Shapley values), and the two bound it.
+them goes: the other then waits longer. So the replay tells the saving of each site
+twice, alone and as the last to be removed. The mean of both is its share (for two sites the Shapley
+value), and the two bound it.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,203 +12,242 @@ from typing import Final
 
 import numpy as np
 
-from selftime.advice.base import (
+from selftime.advice.detectors.wait_sites import (
+    WaitSite,
+    lines_that_would_wait_for_device,
+    wait_sites,
+)
+from selftime.advice.replay import Change, CutHostTime, RemoveWaits, ScaleDeviceWork, replay_of
+from selftime.advice.rule_definition import (
     Checked,
     Confidence,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
 )
-from selftime.advice.detectors.wait_sites import Site, lines_that_would_wait, sites_of_waits
-from selftime.advice.gate import LEAST_SHARE, Gate, gate
-from selftime.advice.pricing import ERROR
-from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.requirements import missing
+from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, ModelledClaim
+from selftime.advice.savings.estimates import replayed_saving_ms
+from selftime.advice.step_statistics import (
+    MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP,
+    StepStatistics,
+    step_statistics,
+)
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Trace
+from selftime.units import share_text
 
-MOST_SITES: Final = 12
-"""So many sites are replayed one by one, those that wait longest: more would take too long."""
+MAX_REPLAYED_WAITING_LINES: Final = 12
+"""Largest number of waiting source lines, longest waits first, whose cost is simulated line by
+line."""
 
-FASTER: Final = 4.0
-"""Times as fast is the device of the next machine, about two generations on."""
+FUTURE_DEVICE_SPEEDUP: Final = 4.0
+"""Assumed speed of a future device relative to the recorded one, about two generations later."""
 
-SHOWN: Final = 3
-"""Lines named in a sentence."""
+MAX_SOURCE_LINES_PER_SENTENCE: Final = 3
+"""Number of source lines that a sentence names at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What a site costs the typical step, in ms as recorded."""
+class LineWaitCost:
+    """What one source line's waits for the device cost per typical recorded step, in ms."""
 
     alone: float
-    """Saved if only this site goes."""
+    """Saving in ms per step if only this line no longer waits."""
     last: float
-    """Saved by its going if the others are gone."""
+    """Saving in ms per step if this line no longer waits after all other lines no longer do."""
     removed: float
-    """Saved if the operators around it go too."""
+    """Saving in ms per step if the operators around the waits are removed too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
-    """What a rule says of a site."""
+class WaitSiteAdvice:
+    """Title and fix of a finding about one source line that waits for the device."""
 
     covers: tuple[str, ...]
     title: str
     fix: Fix
 
 
-def changes_of(site: Site) -> tuple[Change, ...]:
-    """What the replay changes if the site no longer waits.
+def changes_removing_waits(site: WaitSite) -> tuple[Change, ...]:
+    """Returns the simulated changes that remove one line's waits for the device.
 
-    A copy from pageable memory is staged by the host: without the wait it is not.
+    The host stages a copy from pageable memory; without the wait it does not.
     """
     if site.cause == "upload":
-        return Unwait(site.calls), Cut(site.held)
-    return (Unwait(site.calls),)
+        return RemoveWaits(site.calls), CutHostTime(site.held)
+    return (RemoveWaits(site.calls),)
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What all sites cost, in ms as recorded, and each of those that were worth a replay."""
+class AllWaitCosts:
+    """What all waits for the device cost per typical recorded step, in ms: in total and by line."""
 
     together: float = 0.0
-    """At most saved by all of them: none of them costs more."""
+    """Saving in ms per step if no line waits; an upper bound for each single line."""
     later: float = 0.0
-    """Saved by all of them on a device that is `FASTER`."""
-    each: dict[Site, Cost] = field(default_factory=dict)
+    """Saving in ms per step if no line waits, on a device `FUTURE_DEVICE_SPEEDUP` times as fast."""
+    each: dict[WaitSite, LineWaitCost] = field(default_factory=dict)
+    """Cost of each source line whose waits were simulated."""
 
 
 @cached_per_trace
-def costs(trace: Trace) -> Costs:
-    """The costs of the sites; each alone only if all of them together pass the gate."""
-    limits = gate(trace)
-    sites = [site for site in sites_of_waits(trace) if site.is_regular]
+def wait_costs(trace: Trace) -> AllWaitCosts:
+    """Returns what all waits for the device cost; if that is much, also the cost of each line."""
+    limits = step_statistics(trace)
+    sites = [site for site in wait_sites(trace) if site.is_regular]
     if limits is None or not sites:
-        return Costs()
+        return AllWaitCosts()
     replay = replay_of(trace)
 
-    def saved(*changes: Change) -> float:
-        return limits.typical(replay.saving(*changes) / 1e6)
+    def saved_ms(*changes: Change) -> float:
+        return replayed_saving_ms(trace, limits, changes)
 
-    every = [change for site in sites for change in changes_of(site)]
-    together = saved(*every, *(Cut(site.around) for site in sites))
-    faster = Scale(replay.graph.work.id, 1 / FASTER)
+    every = [change for site in sites for change in changes_removing_waits(site)]
+    together = saved_ms(*every, *(CutHostTime(site.around) for site in sites))
+    faster = ScaleDeviceWork(replay.graph.work.id, 1 / FUTURE_DEVICE_SPEEDUP)
     later = max(replay.step_time(faster) - replay.step_time(faster, *every), 0.0)
-    later = limits.typical(later / 1e6)
-    if not limits.passes(together):
-        return Costs(together, later)
-    joint = saved(*every)
+    later = limits.scaled_to_typical_step(later / 1e6)
+    if not limits.is_significant(together):
+        return AllWaitCosts(together, later)
+    joint = saved_ms(*every)
     found = {}
-    for site in sites[:MOST_SITES]:
-        own = changes_of(site)
-        others = [c for other in sites if other is not site for c in changes_of(other)]
-        alone = saved(*own)
-        last = joint - saved(*others) if others else alone
-        found[site] = Cost(alone, max(last, 0.0), saved(*own, Cut(site.around)))
-    return Costs(together, later, found)
+    for site in sites[:MAX_REPLAYED_WAITING_LINES]:
+        own = changes_removing_waits(site)
+        others = [c for other in sites if other is not site for c in changes_removing_waits(other)]
+        alone = saved_ms(*own)
+        last = joint - saved_ms(*others) if others else alone
+        found[site] = LineWaitCost(alone, max(last, 0.0), saved_ms(*own, CutHostTime(site.around)))
+    return AllWaitCosts(together, later, found)
 
 
-def found_at(
-    trace: Trace, causes: tuple[str, ...], advise: Callable[[Site], Advised]
+def outcomes_of_waiting_lines(
+    trace: Trace, causes: tuple[str, ...], advise: Callable[[WaitSite], WaitSiteAdvice]
 ) -> Iterator[Outcome]:
-    """The outcomes of a rule on the sites of some causes."""
+    """Yields a rule's outcome for each source line that waits for the device due to `causes`."""
     if not trace.device_args.height:
-        yield _without_device(trace, causes)
+        yield _outcome_without_device(trace, causes)
         return
-    lacks = missing(trace, ("links", "steps"))
-    limits = gate(trace)
+    lacks = missing_requirement_sentences(trace, ("links", "steps"))
+    limits = step_statistics(trace)
     if lacks or limits is None:
-        yield Unknown("; ".join(lacks) or "steps whose time can be told")
+        yield Unknown("; ".join(lacks) or "steps whose duration is known")
         return
-    own = [site for site in sites_of_waits(trace) if site.cause in causes]
+    own = [site for site in wait_sites(trace) if site.cause in causes]
     regular = [site for site in own if site.is_regular]
     if not regular:
         seldom = "in most of the steps" if own else "in any step"
         told = f"the program does not wait for the device in this way {seldom}"
         yield Checked(told, 0.0, is_absent=not own)
-    priced = costs(trace)
+    priced = wait_costs(trace)
     for site in regular:
         advised, cost = advise(site), priced.each.get(site)
-        judged = limits.judge(_finding(site, advised, cost, limits)) if cost else None
-        yield judged if isinstance(judged, Finding) else _free(site, cost, priced, limits)
+        if cost is not None and limits.is_significant(_likely_saving_ms(cost)):
+            yield _wait_finding(site, advised, cost, limits)
+        else:
+            yield _outcome_of_insignificant_wait(site, cost, priced, limits)
 
 
-def _finding(site: Site, advised: Advised, cost: Cost, limits: Gate) -> Finding:
+def _wait_finding(
+    site: WaitSite, advised: WaitSiteAdvice, cost: LineWaitCost, limits: StepStatistics
+) -> Finding:
+    """Returns the finding that one source line waits for the device."""
     return Finding(
         covers=advised.covers,
         title=advised.title,
         where=site.where,
         count_per_step=site.per_step,
-        saving=_saving(cost, limits),
-        confidence=_confidence(cost, limits),
+        claim=_saving_claim_for_waits(cost, site),
+        confidence=_confidence_in_wait_saving(cost, limits),
         evidence=(
-            Evidence("waits a step", site.per_step, "count", _first(site.calls)),
+            Evidence("waits a step", site.per_step, "count", _first_call_id(site.calls)),
             Evidence(
                 "waiting time a step, most of it hidden by device work", site.wait_ns / 1e6, "ms"
             ),
-            Evidence("saving if this wait alone is removed", limits.unrecorded(cost.alone), "ms"),
-            Evidence("saving once the other waits are removed", limits.unrecorded(cost.last), "ms"),
+            Evidence(
+                "share of the step saved if this wait alone is removed",
+                cost.alone / limits.step_ms,
+                "ratio",
+            ),
+            Evidence(
+                "share of the step saved once the other waits are removed",
+                cost.last / limits.step_ms,
+                "ratio",
+            ),
         ),
         fix=advised.fix,
-        changes=changes_of(site),
     )
 
 
-def _saving(cost: Cost, limits: Gate) -> Saving:
-    estimate = min((cost.alone + cost.last) / 2, limits.step_ms)
+def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim:
+    """Returns a claim: removing a line's waits saves between `cost.alone` and `cost.last` ms."""
     least, most = min(cost.alone, cost.last), max(cost.alone, cost.last)
-    upper = min(max(cost.removed, most, (1 + ERROR) * estimate), limits.step_ms)
-    return Saving.of_step(
-        limits.step_ms,
-        estimate,
-        method="replay",
-        low_ms=(1 - ERROR) * least,
-        high_ms=min(max((1 + ERROR) * estimate, most), upper),
-        upper_ms=upper,
+    return ModelledClaim(
+        _likely_saving_ms(cost),
+        max(cost.removed, most),
+        changes=changes_removing_waits(site),
+        least=least,
+        least_share=REPLAYED_SAVING_RANGE.low,
+        best=most,
+        may_exceed=True,
     )
 
 
-def _confidence(cost: Cost, limits: Gate) -> Confidence:
-    return "high" if limits.passes(min(cost.alone, cost.last)) else "medium"
+def _likely_saving_ms(cost: LineWaitCost) -> float:
+    """Returns the mean of `cost.alone` and `cost.last`, in ms per step."""
+    return (cost.alone + cost.last) / 2
 
 
-def _first(calls: np.ndarray) -> tuple[int, ...]:
+def _confidence_in_wait_saving(cost: LineWaitCost, limits: StepStatistics) -> Confidence:
+    """Returns `high` if removing a line's waits saves much in any order of fixes, else `medium`."""
+    return "high" if limits.is_significant(min(cost.alone, cost.last)) else "medium"
+
+
+def _first_call_id(calls: np.ndarray) -> tuple[int, ...]:
+    """Returns the first call's slice id in a tuple; an empty tuple if there are no calls."""
     return tuple(calls[:1].tolist())
 
 
-def _free(site: Site, cost: Cost | None, every: Costs, limits: Gate) -> Checked:
-    """The verdict on waits that are not worth a change: free, or less than can be told."""
-    most = every.together if cost is None else max(cost.alone, cost.last, cost.removed)
-    place = str(site.where) if site.where.file else described(site)
-    waits = f"waits at {place} ({site.per_step:.3g} a step, {site.wait_ns / 1e6:.2f} ms)"
-    if most < LEAST_SHARE * limits.step_ms:
-        later = limits.unrecorded(every.later)
+def _outcome_of_insignificant_wait(
+    site: WaitSite, cost: LineWaitCost | None, all_costs: AllWaitCosts, limits: StepStatistics
+) -> Checked:
+    """Returns the outcome that says why one line's waits are not worth a change."""
+    most = all_costs.together if cost is None else max(cost.alone, cost.last, cost.removed)
+    place = str(site.where) if site.where.file else waiting_call_text(site)
+    share = share_text(limits.scaled_to_typical_step(site.wait_ns / 1e6) / limits.step_ms)
+    waits = f"waits at {place} ({site.per_step:.3g} a step, {share} of it)"
+    if most < MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * limits.step_ms:
+        later = share_text(all_costs.later / limits.step_ms)
         told = (
             "cost nothing today, as the device is busy meanwhile; on a device "
-            f"{FASTER:.0f} times as fast all waits of a step would cost {later:.2f} ms"
+            f"{FUTURE_DEVICE_SPEEDUP:.0f} times as fast all waits of a step would cost as much as "
+            f"{later} of today's step"
         )
     else:
-        told = "cost less than the steps vary, or less than the other waits leave"
-    return Checked(f"{waits} {told}", limits.unrecorded(most))
+        told = "cost less than the steps vary, or nothing as long as the other waits remain"
+    return Checked(f"{waits} {told}", most)
 
 
-def _without_device(trace: Trace, causes: tuple[str, ...]) -> Unknown:
-    lines = lines_that_would_wait(trace)
+def _outcome_without_device(trace: Trace, causes: tuple[str, ...]) -> Unknown:
+    """Returns the outcome for a CPU recording; it names lines that would wait for a device."""
+    lines = lines_that_would_wait_for_device(trace)
     places = [place for cause in causes for place in lines.get(cause, ())]
-    needs = "; ".join(missing(trace, ("device",)))
+    needs = "; ".join(missing_requirement_sentences(trace, ("device",)))
     if not places:
         return Unknown(needs)
-    shown = ", ".join(str(place) for place in places[:SHOWN])
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    shown = ", ".join(str(place) for place in places[:MAX_SOURCE_LINES_PER_SENTENCE])
+    more = (
+        f" and {len(places) - MAX_SOURCE_LINES_PER_SENTENCE} more"
+        if len(places) > MAX_SOURCE_LINES_PER_SENTENCE
+        else ""
+    )
     return Unknown(f"{needs}; there {shown}{more} would wait for it in every step")
 
 
-def described(site: Site) -> str:
-    """What the program calls at a site, for a title."""
+def waiting_call_text(site: WaitSite) -> str:
+    """Returns the name of the operator that waits at a source line, for a finding's title."""
     name = f"`{site.operators[-1]}`" if site.operators else "a call of its own"
     if site.where.file is None and site.annotation:
         return f"{name} in `{site.annotation}`"

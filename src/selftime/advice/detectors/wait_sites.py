@@ -1,8 +1,8 @@
-"""Where the program waits for its device in every step, and what the code wanted there.
+"""Finds the source lines at which the program waits for its device in every step, and why.
 
 A site is one line of the program (or, where no line is known, one operator under one annotation)
-and one cause. A wait has one cause, the most specific that the operators around it tell, so that no
-two rules claim it.
+and one cause. A wait has one cause, the most specific that the operators around it tell: no two
+rules report it.
 """
 
 from collections.abc import Callable
@@ -13,36 +13,48 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Where, where
-from selftime.advice.detectors.host_made import host_made
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.grouping import grouped
+from selftime.advice.detectors.host_made_tensors import lines_with_host_made_tensors
+from selftime.advice.rule_definition import Where, where_from_row
 from selftime.analysis.idle.host_waits import host_waits
-from selftime.analysis.parents import callers, frames_around, parents
-from selftime.analysis.sites import SITE, sites
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import (
+    caller_of_every_frame,
+    enclosing_frame_of_every_slice,
+    parent_of_every_slice,
+)
 from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on
-from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.arrays import Ints
+from selftime.analysis.slice_grouping import group_and_first_row_of_rows
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.array_types import Ints
 from selftime.intervals import Intervals, union
-from selftime.names.waits import is_finite_test, is_scaler_frame, reads_on_host, wait_cause
-from selftime.nesting import NONE, nearest
+from selftime.names.wait_causes import (
+    is_finite_test,
+    is_gradient_scaler_frame,
+    reads_tensor_on_host,
+    wait_cause,
+)
+from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
-SMALL: Final = 65_536
-"""Up to this many bytes a copy from pageable memory is staged at once: its cost is the wait alone.
+MAX_STAGED_COPY_BYTES: Final = 65_536
+"""Largest copy from pageable memory, in bytes, that CUDA buffers in one go; its only cost is the
+wait.
 
 CUDA Runtime API, "API synchronization behavior".
 """
 
-IN_STEPS: Final = 0.5
-"""A wait in no more of the steps is not of every step: what is logged now and then costs little."""
+MIN_WAITING_STEPS_SHARE: Final = 0.5
+"""Smallest share of the measured steps in which a line must wait to count as waiting regularly."""
 
-_NEAR: Final = 3
-"""A test for NaN so many operators before a read is what is read: `isnan`, `any`, `item`."""
+_MAX_OPERATORS_FROM_NAN_TEST_TO_READ: Final = 3
+"""Largest number of operators, counting both, from a NaN test to the read of its result: `isnan`,
+`any`, `item`."""
 
-_BETWEEN: Final = "\n"
+_OPERATOR_CHAIN_SEPARATOR: Final = "\n"
+"""Separator between operator names in a text that lists the operators around a wait."""
 
-_BATCH: Final = (
+_SMALL_COPY_CAUSE_EXPRESSION: Final = (
     pl.when(
         (pl.col("cause") == "small_upload")
         & pl.col("file").is_not_null()
@@ -51,63 +63,66 @@ _BATCH: Final = (
     .then(pl.lit("upload"))
     .otherwise("cause")
 )
-"""Small copies on the line of a large one, such as labels beside images, are of the same batch."""
+"""Expression for the cause of a copy: a small copy gets the cause of a large copy on the same line,
+such as labels beside images."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
-    """One line that waits, in the steps that count."""
+class WaitSite:
+    """A source line that waits for the device, and its waits in the measured steps."""
 
     cause: str
-    """As `names.waits` has it; these are kinds of `upload`: `small_upload`, `blocking_upload`, and
-    `made_on_host`, which waits to send what the device could have made itself."""
+    """Why the line waits, as in `names.waits`, or the kind of copy to the device: `small_upload`,
+    `blocking_upload`, or `made_on_host` for a tensor that the device could have made itself."""
     operators: tuple[str, ...]
-    """Around the wait, the innermost first."""
+    """Names of the nested operators around the wait, innermost first."""
     annotation: str | None
-    """The innermost annotation around it that is not a step."""
+    """Name of the innermost annotation around the wait, steps excepted; None if there is none."""
     where: Where
     calls: Ints
-    """The calls that wait."""
+    """Slice ids of the runtime calls that wait."""
     held: Intervals
-    """When they do."""
+    """Intervals in which the host waits in these calls."""
     around: Intervals
-    """When the outermost operators around them run."""
+    """Intervals of the outermost operators around these calls."""
     per_step: float
+    """Mean number of waits per measured step."""
     wait_ns: float
-    """Mean over the steps that count."""
+    """Mean waiting time per measured step, in ns."""
     bytes_per_step: float
+    """Bytes that copies at this line move per measured step."""
     is_regular: bool
-    """It waits in most of the steps."""
+    """Whether the line waits in at least half of the measured steps."""
 
     @property
     def name(self) -> str:
-        """The operator that the program calls there, if any."""
+        """The name of the operator that the program calls at the line; empty if there is none."""
         return self.operators[-1] if self.operators else ""
 
 
 @cached_per_trace
-def sites_of_waits(trace: Trace) -> tuple[Site, ...]:
-    """Every site of the steps that count, the longest waits first."""
-    steps = assessed_steps(trace)
-    held = _in_steps(host_waits(trace), steps)
+def wait_sites(trace: Trace) -> tuple[WaitSite, ...]:
+    """Returns every line that waits for the device in the measured steps, longest waits first."""
+    steps = steps_with_counted_flags(trace)
+    held = _waits_in_counted_steps(host_waits(trace), steps)
     if not held.height:
         return ()
-    told = _with_cause(trace, held)
+    told = _waits_with_cause_and_line(trace, held)
     number = int(steps["counted"].sum())
     groups = told.group_by("cause", "file", "line", "key", maintain_order=True)
-    found = [_site(rows, number) for _, rows in groups]
+    found = [_wait_site_of_waits(rows, number) for _, rows in groups]
     return tuple(sorted(found, key=lambda site: (-site.wait_ns, str(site.where), site.cause)))
 
 
 @cached_per_trace
-def lines_that_would_wait(trace: Trace) -> dict[str, tuple[Where, ...]]:
-    """For a program without a device: the lines by cause that read tensors in every step.
+def lines_that_would_wait_for_device(trace: Trace) -> dict[str, tuple[Where, ...]]:
+    """Returns, by cause, a CPU program's lines that would wait for a device in most steps.
 
-    On a device they would wait. What optimizers and loaders read is on the host anywhere.
+    With a device they would wait. Reads of optimizers and loaders are of host values anywhere.
     """
-    steps = assessed_steps(trace)
-    ops = filter_by_name(_operators(trace), reads_on_host)
-    rows = _in_steps(
+    steps = steps_with_counted_flags(trace)
+    ops = filter_by_name(_dispatched_host_operators(trace), reads_tensor_on_host)
+    rows = _waits_in_counted_steps(
         ops.select(
             "id",
             pl.col("id").alias("operator"),
@@ -121,47 +136,60 @@ def lines_that_would_wait(trace: Trace) -> dict[str, tuple[Where, ...]]:
     )
     if not rows.height:
         return {}
-    told = _with_cause(trace, rows).filter(~pl.col("of_library") & pl.col("file").is_not_null())
+    told = _waits_with_cause_and_line(trace, rows).filter(
+        ~pl.col("of_library") & pl.col("file").is_not_null()
+    )
     lines: dict[str, list[Where]] = {}
     number = int(steps["counted"].sum())
     for (cause, *_), same in told.group_by("cause", "file", "line", maintain_order=True):
-        if same["step"].n_unique() > IN_STEPS * number:
-            lines.setdefault(str(cause), []).append(where(same.row(0, named=True)))
+        if same["step"].n_unique() > MIN_WAITING_STEPS_SHARE * number:
+            lines.setdefault(str(cause), []).append(where_from_row(same.row(0, named=True)))
     return {cause: tuple(places) for cause, places in lines.items()}
 
 
-def _in_steps(held: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Those that begin in a step that counts, with its place."""
-    begun = held["start"].to_numpy()
+def _waits_in_counted_steps(waits: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Returns the waits that begin in a measured step, with the step's index in column `step`."""
+    begun = waits["start"].to_numpy()
     at = np.searchsorted(steps["start"].to_numpy(), begun, side="right") - 1
     place = np.maximum(at, 0)
     if not steps.height:
-        return held.clear().with_columns(step=pl.lit(0, pl.Int64))
+        return waits.clear().with_columns(step=pl.lit(0, pl.Int64))
     inside = (at >= 0) & (begun < steps["end"].to_numpy()[place])
     inside &= steps["counted"].to_numpy()[place]
-    return held.with_columns(step=pl.Series(at, dtype=pl.Int64)).filter(pl.Series(inside))
+    return waits.with_columns(step=pl.Series(at, dtype=pl.Int64)).filter(pl.Series(inside))
 
 
-def _operators(trace: Trace) -> pl.DataFrame:
+def _dispatched_host_operators(trace: Trace) -> pl.DataFrame:
+    """Returns the host operators that PyTorch's dispatcher called."""
     host = slices_on(trace, "host", ended=True)
-    ops = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
-    return filter_by_name(ops, names.is_dispatched)
+    ops = host.filter(pl.col("category").is_in(list(names.OPERATOR_CATEGORIES)))
+    return filter_by_name(ops, names.is_dispatched_operator)
 
 
-def _with_cause(trace: Trace, held: pl.DataFrame) -> pl.DataFrame:
-    """Waits with cause, chain of operators, the outermost of them, annotation and site."""
-    told = _chains(trace, held).join(
-        _copied(trace), on="operator", how="left", nulls_equal=False, maintain_order="left"
+def _waits_with_cause_and_line(trace: Trace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Returns each wait for the device, with its cause, operators, annotation and source line."""
+    caused = _waits_with_enclosing_slices(trace, waits).join(
+        _copies_by_operator(trace),
+        on="operator",
+        how="left",
+        nulls_equal=False,
+        maintain_order="left",
     )
-    told = told.with_columns(cause=_causes(trace, told)).filter(pl.col("cause").is_not_null())
-    site = sites(trace, told["id"])
-    told = told.with_columns(*(site[column] for column in SITE)).with_columns(cause=_BATCH)
-    unknown = pl.concat_str("chain", pl.col("annotation").fill_null(""), separator=_BETWEEN)
-    return told.with_columns(key=pl.when(pl.col("file").is_null()).then(unknown))
+    caused = caused.with_columns(cause=_wait_causes(trace, caused)).filter(
+        pl.col("cause").is_not_null()
+    )
+    site = source_sites_of_slices(trace, caused["id"])
+    caused = caused.with_columns(*(site[column] for column in SOURCE_SITE_COLUMNS)).with_columns(
+        cause=_SMALL_COPY_CAUSE_EXPRESSION
+    )
+    unknown = pl.concat_str(
+        "chain", pl.col("annotation").fill_null(""), separator=_OPERATOR_CHAIN_SEPARATOR
+    )
+    return caused.with_columns(key=pl.when(pl.col("file").is_null()).then(unknown))
 
 
-def _copied(trace: Trace) -> pl.DataFrame:
-    """What each operator copied: bytes, and one of the copies."""
+def _copies_by_operator(trace: Trace) -> pl.DataFrame:
+    """Returns each copying operator's id, its copied bytes, and the slice id of its first copy."""
     category = trace.slices["category"].gather(trace.device_args["id"]).cast(pl.String)
     moved = trace.device_args.filter(category == "gpu_memcpy")
     return (
@@ -171,92 +199,108 @@ def _copied(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _chains(trace: Trace, held: pl.DataFrame) -> pl.DataFrame:
-    """What stands around each wait.
+def _waits_with_enclosing_slices(trace: Trace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Returns each wait for the device, with the operators, annotations and frames around it.
 
     Columns: chain (names of operators), outer (the slice of the outermost, else NONE), outer_start,
     outer_end, annotation, of_library, scaled (under the gradient scaler), logged (under a print).
     """
-    parent = parents(trace)
-    at = held["id"].cast(pl.Int64).to_numpy().copy()
+    parent = parent_of_every_slice(trace)
+    at = waits["id"].cast(pl.Int64).to_numpy().copy()
     levels: list[pl.DataFrame] = []
-    while (open_ := np.flatnonzero(at != NONE)).size:
+    while (open_ := np.flatnonzero(at != NO_SLICE)).size:
         levels.append(pl.DataFrame({"row": open_, "slice": at[open_]}))
         at[open_] = parent[at[open_]]
     found = pl.concat(levels).sort("row", maintain_order=True)
     ids = found["slice"].cast(pl.UInt32)
     text = trace.slices["name"].gather(ids)
     category = trace.slices["category"].gather(ids).cast(pl.String)
-    operator = category.is_in(list(names.OPERATORS)) & _means(text, names.is_dispatched)
-    noted = category.is_in(list(names.ANNOTATIONS)) & ~_means(text, _is_step)
+    operator = category.is_in(list(names.OPERATOR_CATEGORIES)) & _do_texts_satisfy(
+        text, names.is_dispatched_operator
+    )
+    noted = category.is_in(list(names.ANNOTATION_CATEGORIES)) & ~_do_texts_satisfy(
+        text, _is_profiler_step
+    )
     found = found.with_columns(
         name=text.cast(pl.String),
         is_operator=operator,
         noted=noted,
-        library=_means(text, _is_of_library),
+        library=_do_texts_satisfy(text, _is_loader_or_optimizer),
     )
     chains = found.group_by("row", maintain_order=True).agg(
-        pl.col("name").filter("is_operator").str.join(_BETWEEN).alias("chain"),
+        pl.col("name").filter("is_operator").str.join(_OPERATOR_CHAIN_SEPARATOR).alias("chain"),
         pl.col("slice").filter("is_operator").last().alias("outer"),
         pl.col("name").filter("noted").first().alias("annotation"),
         pl.col("library").any().alias("of_library"),
     )
-    told = pl.concat([held, chains.drop("row")], how="horizontal")
-    outer = told["outer"].fill_null(NONE).to_numpy()
+    told = pl.concat([waits, chains.drop("row")], how="horizontal")
+    outer = told["outer"].fill_null(NO_SLICE).to_numpy()
     begin = trace.slices["start"].to_numpy()[np.maximum(outer, 0)]
     lasts = trace.slices["duration"].fill_null(0).to_numpy()[np.maximum(outer, 0)]
     return told.with_columns(
         outer=pl.Series(outer),
         outer_start=pl.Series(begin),
         outer_end=pl.Series(begin + lasts),
-        scaled=_under_frame(trace, told["id"], outer, is_scaler_frame),
-        logged=_under_frame(trace, told["id"], outer, names.is_logging),
+        scaled=_are_calls_within_frame(trace, told["id"], outer, is_gradient_scaler_frame),
+        logged=_are_calls_within_frame(trace, told["id"], outer, names.is_logging_frame),
     )
 
 
-def _under_frame(
-    trace: Trace, calls: pl.Series, outer: Ints, test: Callable[[str], bool]
+def _are_calls_within_frame(
+    trace: Trace,
+    calls: pl.Series,
+    outermost_operators: Ints,
+    is_wanted_frame: Callable[[str], bool],
 ) -> pl.Series:
-    """Whether a Python frame of that kind is around the operator, or around a call without one."""
-    at = np.where(outer == NONE, calls.cast(pl.Int64).to_numpy(), outer)
-    wanted = matches_name(trace.slices, test)
-    return pl.Series(nearest(callers(trace), wanted, frames_around(trace)[at]) != NONE)
+    """Returns for each call whether a Python frame around it fulfils `is_wanted_frame`."""
+    at = np.where(
+        outermost_operators == NO_SLICE, calls.cast(pl.Int64).to_numpy(), outermost_operators
+    )
+    wanted = matches_name(trace.slices, is_wanted_frame)
+    return pl.Series(
+        nearest_ancestor(
+            caller_of_every_frame(trace), wanted, enclosing_frame_of_every_slice(trace)[at]
+        )
+        != NO_SLICE
+    )
 
 
-def _means(text: pl.Series, test: Callable[[str], bool]) -> pl.Series:
-    """Whether each text satisfies a test; each distinct one is asked once."""
-    group, first = grouped(text.to_frame())
-    answers = [test(one) for one in text.gather(pl.Series(first)).cast(pl.String).to_list()]
+def _do_texts_satisfy(text: pl.Series, predicate: Callable[[str], bool]) -> pl.Series:
+    """Returns for each text whether it fulfils `predicate`; calls it once per distinct text."""
+    group, first = group_and_first_row_of_rows(text.to_frame())
+    answers = [predicate(one) for one in text.gather(pl.Series(first)).cast(pl.String).to_list()]
     return pl.Series(answers, dtype=pl.Boolean).gather(pl.Series(group))
 
 
-def _is_step(name: str) -> bool:
-    return names.step_number(name) is not None
+def _is_profiler_step(name: str) -> bool:
+    """Returns whether an annotation's name is that of a profiler step."""
+    return names.profiler_step_number(name) is not None
 
 
-def _is_of_library(name: str) -> bool:
-    """What reads scalars that are on the host anywhere, or waits on purpose."""
-    return names.is_data_loading(name) or names.is_optimizer(name)
+def _is_loader_or_optimizer(name: str) -> bool:
+    """Returns whether a slice loads data or steps an optimizer; both may read host tensors."""
+    return names.is_data_loading(name) or names.is_optimizer_annotation(name)
 
 
-def _causes(trace: Trace, told: pl.DataFrame) -> pl.Series:
-    distinct = told.select("kind", "chain").unique()
+def _wait_causes(trace: Trace, waits: pl.DataFrame) -> pl.Series:
+    """Returns the cause of each wait for the device; null for a wait that no rule explains."""
+    distinct = waits.select("kind", "chain").unique()
     rows = [
-        (kind, chain, wait_cause(kind, chain.split(_BETWEEN) if chain else []))
+        (kind, chain, wait_cause(kind, chain.split(_OPERATOR_CHAIN_SEPARATOR) if chain else []))
         for kind, chain in distinct.iter_rows()
     ]
     schema = {"kind": pl.String, "chain": pl.String, "cause": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    cause = told.join(table, on=["kind", "chain"], how="left", maintain_order="left")["cause"]
-    finite = told["scaled"] | _follows_test(trace, told)
+    cause = waits.join(table, on=["kind", "chain"], how="left", maintain_order="left")["cause"]
+    finite = waits["scaled"] | _do_waits_follow_nan_test(trace, waits)
     reads = cause.is_in(["scalar_read", "branch_on_tensor"])
-    small = (told["bytes"] <= SMALL).fill_null(value=False) & (cause == "upload")
-    pinned = _is_pinned(trace, told["copy"]) & (cause == "upload")
-    made = [copies.copies for copies in host_made(trace)]
+    small = (waits["bytes"] <= MAX_STAGED_COPY_BYTES).fill_null(value=False) & (cause == "upload")
+    pinned = _are_copies_of_pinned_memory(trace, waits["copy"]) & (cause == "upload")
+    made = [copies.copies for copies in lines_with_host_made_tensors(trace)]
     uploads = cause == "upload"
-    hosted = told["copy"].is_in(pl.concat(made).implode()) & uploads if made else uploads & False
+    hosted = waits["copy"].is_in(pl.concat(made).implode()) & uploads if made else uploads & False
     frame = pl.DataFrame({"c": cause, "f": finite & reads, "h": hosted, "s": small, "p": pinned})
-    others = _means(told["chain"], _is_collective) | told["logged"]
+    others = _do_texts_satisfy(waits["chain"], _contains_collective) | waits["logged"]
     return frame.select(
         pl.when(others)
         .then(None)
@@ -272,68 +316,78 @@ def _causes(trace: Trace, told: pl.DataFrame) -> pl.Series:
     ).to_series()
 
 
-def _is_collective(chain: str) -> bool:
-    return any(names.is_collective_call(name) for name in chain.split(_BETWEEN))
+def _contains_collective(operator_chain: str) -> bool:
+    """Returns whether one of the operators around a wait, given as text, is a collective."""
+    return any(
+        names.is_collective_call(name) for name in operator_chain.split(_OPERATOR_CHAIN_SEPARATOR)
+    )
 
 
-def _is_pinned(trace: Trace, copies: pl.Series) -> pl.Series:
+def _are_copies_of_pinned_memory(trace: Trace, copies: pl.Series) -> pl.Series:
+    """Returns for each copy whether its host memory is pinned; false if the copy is unknown."""
+
     def pinned(name: str) -> bool:
-        return names.copy_of(name).host_memory == "pinned"
+        return names.memcpy_kind(name).host_memory == "pinned"
 
     text = trace.slices["name"].gather(copies)
     known = text.is_not_null()
-    return _means(text.cast(pl.String).fill_null(""), pinned) & known
+    return _do_texts_satisfy(text.cast(pl.String).fill_null(""), pinned) & known
 
 
-def _follows_test(trace: Trace, told: pl.DataFrame) -> pl.Series:
-    """Whether a test for NaN is among the last operators of the thread before the wait's own."""
-    ops = _operators(trace)
+def _do_waits_follow_nan_test(trace: Trace, waits: pl.DataFrame) -> pl.Series:
+    """Returns for each wait whether one of the last few operators before it tests for NaN."""
+    ops = _dispatched_host_operators(trace)
     tests = filter_by_name(ops, is_finite_test)
     if not tests.height:
-        return pl.repeat(value=False, n=told.height, dtype=pl.Boolean, eager=True)
+        return pl.repeat(value=False, n=waits.height, dtype=pl.Boolean, eager=True)
     is_operator = np.zeros(trace.slices.height, bool)
     is_operator[ops["id"].to_numpy()] = True
-    parent = parents(trace)
-    top = nearest(parent, is_operator, parent[ops["id"].to_numpy()]) == NONE
-    found = np.zeros(told.height, bool)
-    own = trace.slices["track"].gather(told["id"]).to_numpy()
-    outer = told["outer"].to_numpy()
+    parent = parent_of_every_slice(trace)
+    top = nearest_ancestor(parent, is_operator, parent[ops["id"].to_numpy()]) == NO_SLICE
+    found = np.zeros(waits.height, bool)
+    own = trace.slices["track"].gather(waits["id"]).to_numpy()
+    outer = waits["outer"].to_numpy()
     begun = trace.slices["start"].to_numpy()[np.maximum(outer, 0)]
     for track in np.unique(own):
         mine = ops.filter(pl.Series(top)).filter(pl.col("track") == track)
         starts = np.sort(mine["start"].to_numpy())
         ends = np.sort(tests.filter(pl.col("track") == track)["start"].to_numpy())
-        at = np.flatnonzero((own == track) & (outer != NONE))
+        at = np.flatnonzero((own == track) & (outer != NO_SLICE))
         last = np.searchsorted(ends, begun[at], side="left") - 1
         known = at[last >= 0]
         begin = ends[last[last >= 0]]
         between = np.searchsorted(starts, begun[known]) - np.searchsorted(starts, begin, "right")
-        found[known] = between <= _NEAR
+        found[known] = between <= _MAX_OPERATORS_FROM_NAN_TEST_TO_READ
     return pl.Series(found)
 
 
-def _site(rows: pl.DataFrame, steps: int) -> Site:
-    first: dict[str, Any] = rows.row(0, named=True)
+def _wait_site_of_waits(waits: pl.DataFrame, step_count: int) -> WaitSite:
+    """Returns one record for all waits of the same cause at the same source line."""
+    first: dict[str, Any] = waits.row(0, named=True)
     chain: str = first["chain"]
-    begin, end = rows["start"].to_numpy(), rows["end"].to_numpy()
+    begin, end = waits["start"].to_numpy(), waits["end"].to_numpy()
     held = union(begin, end)
-    return Site(
+    return WaitSite(
         cause=first["cause"],
-        operators=tuple(chain.split(_BETWEEN)) if chain else (),
+        operators=tuple(chain.split(_OPERATOR_CHAIN_SEPARATOR)) if chain else (),
         annotation=first["annotation"],
-        where=where(first),
-        calls=rows["id"].cast(pl.Int64).to_numpy(),
+        where=where_from_row(first),
+        calls=waits["id"].cast(pl.Int64).to_numpy(),
         held=held,
-        around=_around(rows, held),
-        per_step=rows.height / max(steps, 1),
-        wait_ns=sum(rows["wait"].to_list()) / max(steps, 1),
-        bytes_per_step=sum(rows["bytes"].drop_nulls().to_list()) / max(steps, 1),
-        is_regular=rows["step"].n_unique() > IN_STEPS * steps,
+        around=_operator_times_around(waits, held),
+        per_step=waits.height / max(step_count, 1),
+        wait_ns=sum(waits["wait"].to_list()) / max(step_count, 1),
+        bytes_per_step=sum(waits["bytes"].drop_nulls().to_list()) / max(step_count, 1),
+        is_regular=waits["step"].n_unique() > MIN_WAITING_STEPS_SHARE * step_count,
     )
 
 
-def _around(rows: pl.DataFrame, held: Intervals) -> Intervals:
-    known = rows.filter(pl.col("outer") != NONE)
-    if known.height < rows.height:
-        return held
+def _operator_times_around(waits: pl.DataFrame, wait_times: Intervals) -> Intervals:
+    """Returns the intervals of the outermost operators around waits.
+
+    If a wait is in no operator: `wait_times`.
+    """
+    known = waits.filter(pl.col("outer") != NO_SLICE)
+    if known.height < waits.height:
+        return wait_times
     return union(known["outer_start"].to_numpy(), known["outer_end"].to_numpy())

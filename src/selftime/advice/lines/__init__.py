@@ -1,1 +1,1 @@
-"""From evidence to the line of the user's code, by what was recorded or by reading the source."""
+"""Reads the user's source files to find the source lines that findings are about."""

@@ -1,6 +1,11 @@
-"""The what-if replay: how long the steps of a recorded program would take after a change."""
+"""Simulates a recorded program after a change, to predict its step times."""
 
-from selftime.advice.replay.changes import Change, Cut, Scale, Unwait
-from selftime.advice.replay.replay import Replay, replay_of
+from selftime.advice.replay.simulated_changes import (
+    Change,
+    CutHostTime,
+    RemoveWaits,
+    ScaleDeviceWork,
+)
+from selftime.advice.replay.trace_replay import Replay, replay_of
 
-__all__ = ["Change", "Cut", "Replay", "Scale", "Unwait", "replay_of"]
+__all__ = ["Change", "CutHostTime", "RemoveWaits", "Replay", "ScaleDeviceWork", "replay_of"]

@@ -1,6 +1,9 @@
-"""One file for each rule, in the folder of its chapter; the list is the registry."""
+"""Collects all rules of the advisor, each of which finds one kind of performance problem.
 
-from selftime.advice.base import Rule
+Each rule has a module, in the folder of its chapter of the catalogue of bottlenecks.
+"""
+
+from selftime.advice.rule_definition import Rule
 from selftime.advice.rules.compiled import (
     graph_break,
     recompilation,
@@ -89,6 +92,18 @@ from selftime.advice.rules.ranks import (
     small_buckets,
     synchronised_norm,
     unused_parameter_search,
+)
+from selftime.advice.rules.run import (
+    collections_of_run,
+    data_waits_of_run,
+    epoch_worker_starts,
+    first_batch_wait,
+    frequent_checkpoints,
+    frequent_evaluation,
+    recurring_slow_steps,
+    repeated_compilations,
+    slow_imports,
+    unpaid_compilation,
 )
 from selftime.advice.rules.waits import (
     branch_on_tensor,
@@ -181,6 +196,16 @@ RULES: dict[str, Rule] = {
         small_batch.check,
         optimizer_temporaries.check,
         intercepted_calls.check,
+        epoch_worker_starts.check,
+        first_batch_wait.check,
+        repeated_compilations.check,
+        unpaid_compilation.check,
+        collections_of_run.check,
+        frequent_checkpoints.check,
+        frequent_evaluation.check,
+        recurring_slow_steps.check,
+        slow_imports.check,
+        data_waits_of_run.check,
     )
 }
-"""Every rule that ships, by name."""
+"""Every rule that selftime ships, by name."""

@@ -1,1 +1,1 @@
-"""The tree of what ran within what: its costs, by operator, frame, module and line."""
+"""The call tree, with costs by operator, frame, module and line."""

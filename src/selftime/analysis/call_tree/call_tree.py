@@ -1,17 +1,17 @@
-"""The call tree of a trace: what each host slice lies in, and how long it is the innermost.
+"""The call tree of a trace: the parent, depth and self time of each slice on a host thread.
 
-There is one, built once per trace; self times, costs, lines, modules, passes and flame graphs are
-all computed from it. It takes every thread's operators, annotations and runtime calls, less the
-recorder's own operators, and if asked for the Python frames.
+One tree is built per trace; self times, costs, lines, modules, passes and flame graphs are computed
+from it. It contains every thread's operators, annotations and runtime calls, except the recorder's
+own operators, and on request the Python frames.
 
-Operators and frames are recorded apart. Most lie within each other, but an annotation begins within
-the frame of its `__enter__` and ends within that of its `__exit__`. Such crossings are cut off the
-operator or annotation, so that every moment of a thread has one innermost slice. A profiler step
-begins in one frame and ends in another, and what it lasts is time of the frames: on a thread with
-frames steps take no part.
+Operators and frames are recorded separately. Most nest, but an annotation begins within the frame
+of its `__enter__` and ends within that of its `__exit__`. Where they cross, the operator or
+annotation is clipped, so that every moment of a thread has one innermost slice. A profiler step
+begins in one frame and ends in another, and its time belongs to the frames: on a thread with frames
+steps are left out.
 
-An operator that ended on another thread than it began on stands alone: it has no parent, no
-children, and no self time, as no one thread spent that time in it.
+An operator that ended on another thread than it began on is isolated: it has no parent, no
+children, and no self time, because no single thread spent that time in it.
 """
 
 from collections.abc import Callable
@@ -22,90 +22,104 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.call_tree.crossings import cut_crossings
-from selftime.analysis.call_tree.forest import outer_first
-from selftime.analysis.parents import parents
-from selftime.analysis.slice_filters import filter_by_name, is_on
-from selftime.arrays import Flags, Ints
-from selftime.nesting import NONE, nest
+from selftime.analysis.call_tree.frame_crossings import clip_slices_at_python_frames
+from selftime.analysis.call_tree.parent_array_forests import node_order_by_depth
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_filters import filter_by_name, is_on_track_kind
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE, nest_slices
 from selftime.trace import Trace
 
-_RANKS: Final = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
-"""Of slices with equal times frames lie around annotations, those around operators."""
-_LAST: Final = 2
-"""And those around calls."""
+_NESTING_RANK_BY_CATEGORY: Final = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
+"""Order in which slices with equal start and end nest, by category; a lower number encloses a
+higher one.
+"""
+_NESTING_RANK_OF_RUNTIME_CALLS: Final = 2
+"""Nesting order of runtime calls among slices with equal start and end: operators enclose them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallTree:
-    """One entry for each slice that takes part; arrays of shape (n,), parents before children.
+    """The call tree of a trace: arrays with one element per slice, each parent before its children.
 
-    They are shared by all who ask and may only be read.
+    The arrays are shared and read-only.
     """
 
     id: Ints
-    """The slice."""
+    """The slice id of each slice in the tree."""
     parent: Ints
-    """The place of the innermost entry around it, or NONE."""
+    """The index in this tree of the slice that directly encloses each slice, or -1 if there is
+    none.
+    """
     depth: Ints
     self_time: Ints
-    """Time in ns in which it was the innermost of its thread."""
+    """Time in ns in which each slice was the innermost slice of its thread."""
     start: Ints
-    """Begin in ns, without what was cut off."""
+    """When each slice begins, in ns, after clipping at the Python frames that it crosses."""
     end: Ints
-    """End in ns, likewise; the start where it is not known."""
+    """When each slice ends, in ns, after clipping at the Python frames that it crosses; its start
+    if the end is unknown.
+    """
     alone: Flags
-    """Whether it ended on another thread than it began on."""
+    """Whether each slice ended on another thread than it began on, and so has no parent and no
+    children.
+    """
     place: Ints
-    """For each slice of the trace: its place here, or NONE."""
+    """For each slice of the trace, by id: its index in this tree, or -1 if the tree does not
+    contain it.
+    """
 
 
-def call_tree(trace: Trace, *, frames: bool = True, cut: bool = True) -> CallTree:
-    """The trace's tree, with Python frames or without.
+def call_tree(trace: Trace, *, frames: bool = True, clip: bool = True) -> CallTree:
+    """Returns the trace's call tree, with or without Python frames.
 
     Args:
-        trace: What was recorded.
-        frames: Whether Python frames take part where they were recorded. Flame graphs, lines and
-            modules need them. The tables of torch's profiler, which `operators` reproduces, do
-            without: the time of a frame's own Python counts there to the operator or annotation
-            around it. Where no frames were recorded both trees are one.
-        cut: Whether what crosses a frame is cut, and steps take no part on a thread with frames.
-            The tables of torch's profiler, which show frames among operators, do neither: of two
-            slices that cross, the one that began later is the innermost.
+        trace: The trace.
+        frames: Whether Python frames are included where they were recorded. Flame graphs, lines and
+            modules need them. The tables of torch's profiler, which `operators` reproduces, do not
+            have them: there the time of a frame's own Python counts to the operator or annotation
+            around it. Where no frames were recorded both trees are the same.
+        clip: Whether slices that cross a frame are clipped, and steps are left out on a thread with
+            frames. The tables of torch's profiler that list frames do neither: of two slices that
+            cross, the one that began later is the innermost.
     """
     if not frames or not (trace.tracks["kind"] == "python").any():
-        return _without_frames(trace)
-    return _with_frames(trace) if cut else _with_whole_frames(trace)
+        return _call_tree_without_python_frames(trace)
+    return (
+        _call_tree_with_python_frames(trace)
+        if clip
+        else _call_tree_without_clipping_at_frames(trace)
+    )
 
 
 @cached_per_trace
-def _with_frames(trace: Trace) -> CallTree:
-    return _built(trace, "host", "python")
+def _call_tree_with_python_frames(trace: Trace) -> CallTree:
+    return _build_call_tree(trace, "host", "python")
 
 
 @cached_per_trace
-def _with_whole_frames(trace: Trace) -> CallTree:
-    return _built(trace, "host", "python", cut=False)
+def _call_tree_without_clipping_at_frames(trace: Trace) -> CallTree:
+    return _build_call_tree(trace, "host", "python", clip=False)
 
 
 @cached_per_trace
-def _without_frames(trace: Trace) -> CallTree:
-    return _built(trace, "host")
+def _call_tree_without_python_frames(trace: Trace) -> CallTree:
+    return _build_call_tree(trace, "host")
 
 
-def _built(trace: Trace, *kinds: str, cut: bool = True) -> CallTree:
-    """The tree of the slices on tracks of these kinds."""
-    lanes = _Lanes(trace, kinds, cut=cut)
-    start, end, parent, depth, self_time = _nested(trace, lanes)
+def _build_call_tree(trace: Trace, *track_kinds: str, clip: bool = True) -> CallTree:
+    """Returns the call tree of the slices on tracks of the given kinds."""
+    lanes = _CallTreeSlices(trace, track_kinds, clip=clip)
+    start, end, parent, depth, self_time = _start_end_parent_depth_self_time(trace, lanes)
     ids = np.flatnonzero(lanes.taken)
-    ids = ids[outer_first(depth[ids])]
-    place = np.full(trace.slices.height, NONE, np.int64)
+    ids = ids[node_order_by_depth(depth[ids])]
+    place = np.full(trace.slices.height, NO_SLICE, np.int64)
     place[ids] = np.arange(ids.size)
     above = parent[ids]
     found = CallTree(
         id=ids,
-        parent=np.where(above == NONE, NONE, place[above]),
+        parent=np.where(above == NO_SLICE, NO_SLICE, place[above]),
         depth=depth[ids],
         self_time=self_time[ids],
         start=start[ids],
@@ -118,28 +132,30 @@ def _built(trace: Trace, *kinds: str, cut: bool = True) -> CallTree:
     return found
 
 
-class _Lanes:
-    """Which slices take part, and on which thread; arrays over all slices of the trace."""
+class _CallTreeSlices:
+    """Which slices of a trace the call tree contains, and the thread number of each slice."""
 
-    def __init__(self, trace: Trace, kinds: tuple[str, ...], *, cut: bool) -> None:
+    def __init__(self, trace: Trace, track_kinds: tuple[str, ...], *, clip: bool) -> None:
         slices, tracks = trace.slices, trace.tracks
-        self.cut = cut
+        self.clip = clip
         self.thread = tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
-        self.taken = is_on(trace, *kinds)
-        self.taken[_named(slices, names.is_recorder_operator)] = False
-        if "python" in kinds and cut:
+        self.taken = is_on_track_kind(trace, *track_kinds)
+        self.taken[_slice_ids_by_name(slices, names.is_recorder_operator)] = False
+        if "python" in track_kinds and clip:
             framed = tracks.filter(tracks["kind"] == "python")["thread"].to_numpy()
-            steps = _named(slices, lambda name: names.step_number(name) is not None)
+            steps = _slice_ids_by_name(
+                slices, lambda name: names.profiler_step_number(name) is not None
+            )
             self.taken[steps[np.isin(self.thread[steps], framed)]] = False
         self.alone = np.zeros(slices.height, bool)
         self.alone[trace.op_args["id"].filter(trace.op_args["asynchronous"]).to_numpy()] = True
         self.alone &= self.taken
 
-    def nested_anew(self, trace: Trace) -> Ints:
-        """The slices of threads whose tree is not that of one track as the trace has it.
+    def slice_ids_to_nest_again(self, trace: Trace) -> Ints:
+        """Returns the ids of slices whose parents in the trace are not valid in this call tree.
 
-        It is where all slices of the thread that take part are of one track, and all slices of that
-        track take part and have an end.
+        The nesting in the trace is used where all included slices of a thread are on one track, and
+        all slices of that track are included and have an end.
         """
         tracks = trace.tracks
         at = trace.slices["track"].to_numpy()
@@ -153,32 +169,43 @@ class _Lanes:
         return np.flatnonzero(self.taken & ~self.alone & (reasons[self.thread] > 1))
 
 
-def _named(slices: pl.DataFrame, means: Callable[[str], bool]) -> Ints:
-    return filter_by_name(slices, means)["id"].cast(pl.Int64).to_numpy()
+def _slice_ids_by_name(slices: pl.DataFrame, is_name_wanted: Callable[[str], bool]) -> Ints:
+    return filter_by_name(slices, is_name_wanted)["id"].cast(pl.Int64).to_numpy()
 
 
-def _nested(trace: Trace, lanes: _Lanes) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Start, end, parent, depth and self time of all slices: as read, or nested anew."""
+def _start_end_parent_depth_self_time(
+    trace: Trace, included: _CallTreeSlices
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Returns start and end (ns), parent id, depth and self time (ns) of every slice."""
     slices = trace.slices
     start = slices["start"].to_numpy().copy()
     end = start + slices["duration"].fill_null(0).to_numpy()
-    parent, depth = parents(trace).copy(), slices["depth"].to_numpy().astype(np.int64)
+    parent, depth = parent_of_every_slice(trace).copy(), slices["depth"].to_numpy().astype(np.int64)
     self_time = slices["self"].fill_null(0).to_numpy().copy()
-    parent[lanes.alone], depth[lanes.alone], self_time[lanes.alone] = NONE, 0, 0
-    anew = lanes.nested_anew(trace)
+    parent[included.alone], depth[included.alone], self_time[included.alone] = NO_SLICE, 0, 0
+    anew = included.slice_ids_to_nest_again(trace)
     if anew.size:
-        if lanes.cut:
-            cut_crossings(trace, anew, lanes.thread, start, end)
-        found = nest(lanes.thread[anew], start[anew], end[anew], _ranks(slices)[anew], bleed=0)
-        parent[anew] = np.where(found.parent == NONE, NONE, anew[found.parent])
+        if included.clip:
+            clip_slices_at_python_frames(trace, anew, included.thread, start, end)
+        found = nest_slices(
+            included.thread[anew],
+            start[anew],
+            end[anew],
+            _nesting_rank_of_slices(slices)[anew],
+            rounding_ns=0,
+        )
+        parent[anew] = np.where(found.parent == NO_SLICE, NO_SLICE, anew[found.parent])
         depth[anew], self_time[anew] = found.depth, found.self_time
     return start, end, parent, depth, self_time
 
 
-def _ranks(slices: pl.DataFrame) -> Ints:
+def _nesting_rank_of_slices(slices: pl.DataFrame) -> Ints:
     unique = slices["category"].unique()
-    rank = [_RANKS.get(name, _LAST) for name in unique.cast(pl.String).to_list()]
+    rank = [
+        _NESTING_RANK_BY_CATEGORY.get(name, _NESTING_RANK_OF_RUNTIME_CALLS)
+        for name in unique.cast(pl.String).to_list()
+    ]
     codes = unique.to_physical().to_numpy()
-    table = np.full(int(codes.max(initial=0)) + 1, _LAST, np.int64)
+    table = np.full(int(codes.max(initial=0)) + 1, _NESTING_RANK_OF_RUNTIME_CALLS, np.int64)
     table[codes] = rank
     return np.asarray(table[slices["category"].to_physical().to_numpy()])

@@ -1,4 +1,4 @@
-"""What each line of the source costs: all operators, calls and frames, by the line they are of."""
+"""What each source line costs: all operators, calls and frames, summed by line."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -8,72 +8,114 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.call_tree.costs import costs, launched
-from selftime.analysis.call_tree.passes import BACKWARD, FORWARD, RECOMPUTE, Passes, passes_of
-from selftime.analysis.operator_dtypes import computes_in
-from selftime.analysis.sites import placed
-from selftime.analysis.slice_filters import filter_by_name, is_on, slices_on
-from selftime.analysis.steps.category_times import covered_time
-from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
-from selftime.arrays import Flags, Ints
-from selftime.nesting import NONE
+from selftime.analysis.call_tree.costs import (
+    call_tree_entry_costs,
+    device_work_by_launching_entry,
+)
+from selftime.analysis.call_tree.training_passes import (
+    BACKWARD_PASS,
+    FORWARD_PASS,
+    RECOMPUTE_PASS,
+    PassTree,
+    find_training_passes,
+)
+from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
+from selftime.analysis.slice_filters import (
+    covered_time,
+    filter_by_name,
+    is_on_track_kind,
+    slices_on,
+)
+from selftime.analysis.source_sites import numbered_source_sites
+from selftime.analysis.steps.steady_steps import (
+    counted_step_windows,
+    is_instant_in_windows,
+    steps_with_counted_flags,
+)
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 
 def line_costs(
-    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False
+    trace: Trace, *, dtype: str = "", within_slice_named: str = "", counted_steps_only: bool = False
 ) -> pl.DataFrame:
-    """One row a line and one for elsewhere, whose columns and options are those of `lines`."""
-    tree = passes_of(trace)
+    """Returns the costs of each source line, one row per line, and one row for unknown lines."""
+    tree = find_training_passes(trace)
     ids = pl.Series("id", tree.entries.id, dtype=pl.UInt32)
-    chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
-    whole = not (dtype or within)
-    is_frame = is_on(trace, "python")[tree.entries.id]
-    amounts, lost = _amounts(trace, tree)
-    if counted:
-        lost = _lost_in_steps(trace, tree)
-    found = placed(trace, ids)
-    key = _keys(found.table, found.number)
-    outer = _outermost(tree, key)
+    chosen = _is_selected_slice(
+        trace,
+        ids,
+        dtype=dtype,
+        within_slice_named=within_slice_named,
+        counted_steps_only=counted_steps_only,
+    )
+    whole = not (dtype or within_slice_named)
+    is_frame = is_on_track_kind(trace, "python")[tree.entries.id]
+    amounts, lost = _own_costs_of_tree_entries(trace, tree)
+    if counted_steps_only:
+        lost = _device_work_without_launch_in_steps(trace, tree)
+    found = numbered_source_sites(trace, ids)
+    key = _line_row_index_of_entries(found.table, found.number)
+    outer = _is_outermost_entry_of_line(tree, key)
     for kind in ("device_time", "self_cpu_time"):
-        total = tree.total(amounts[kind] if chosen.all() else np.where(chosen, amounts[kind], 0))
+        total = tree.subtree_total(
+            amounts[kind] if chosen.all() else np.where(chosen, amounts[kind], 0)
+        )
         amounts[f"total_{kind.removeprefix('self_')}"] = np.where(outer, total, 0)
-    rows = _rows(trace, tree, chosen, _Keys(key, tree.running, is_frame), amounts)
+    rows = _costs_by_line(
+        trace, tree, chosen, _LineCostKeys(key, tree.pass_code, is_frame), amounts
+    )
     if whole:
-        rows = _with_lost(rows, lost)
-    return _shown(rows, found.table, trace)
+        rows = _line_rows_with_unowned_costs(rows, lost)
+    return _line_rows_with_file_and_function(rows, found.table, trace)
 
 
-def _chosen(trace: Trace, ids: pl.Series, *, dtype: str, within: str, counted: bool) -> Flags:
-    chosen = np.ones(ids.len(), bool)
-    if within:
-        chosen &= _begun_inside(trace, ids, within)
+def _is_selected_slice(
+    trace: Trace,
+    slice_ids: pl.Series,
+    *,
+    dtype: str,
+    within_slice_named: str,
+    counted_steps_only: bool,
+) -> Flags:
+    chosen = np.ones(slice_ids.len(), bool)
+    if within_slice_named:
+        chosen &= _began_inside_slice_named(trace, slice_ids, within_slice_named)
     if dtype:
-        chosen &= computes_in(trace, ids, dtype)
-    if counted:
-        starts = trace.slices["start"].gather(ids).to_numpy()
-        chosen &= is_within(starts, counted_windows(trace))
+        chosen &= is_operator_computing_in_dtype(trace, slice_ids, dtype)
+    if counted_steps_only:
+        starts = trace.slices["start"].gather(slice_ids).to_numpy()
+        chosen &= is_instant_in_windows(starts, counted_step_windows(trace))
     return chosen
 
 
-def _begun_inside(trace: Trace, ids: pl.Series, prefix: str) -> Flags:
-    """Which slices began while one of that name was open on their thread."""
-    thread = trace.tracks["thread"].gather(trace.slices["track"].gather(ids)).to_numpy()
-    starts = trace.slices["start"].gather(ids).to_numpy()
-    around = filter_by_name(slices_on(trace, "host"), lambda name: name.startswith(prefix))
+def _began_inside_slice_named(trace: Trace, slice_ids: pl.Series, name_prefix: str) -> Flags:
+    """Flags slices that began while a slice with the given name prefix was open on their thread.
+
+    This compares times and not ancestors, because annotations can cross frames and steps are not in
+    the tree on a thread with frames.
+    """
+    thread = trace.tracks["thread"].gather(trace.slices["track"].gather(slice_ids)).to_numpy()
+    starts = trace.slices["start"].gather(slice_ids).to_numpy()
+    around = filter_by_name(slices_on(trace, "host"), lambda name: name.startswith(name_prefix))
     whose = trace.tracks["thread"].gather(around["track"])
-    found = np.zeros(ids.len(), bool)
+    found = np.zeros(slice_ids.len(), bool)
     for number in whose.unique().to_list():
         begin, end = covered_time(around.filter(whose == number))
         mine = np.flatnonzero(thread == number)
-        found[mine] = is_within(starts[mine], pl.DataFrame({"start": begin, "end": end}))
+        found[mine] = is_instant_in_windows(
+            starts[mine], pl.DataFrame({"start": begin, "end": end})
+        )
     return found
 
 
-def _amounts(trace: Trace, tree: Passes) -> tuple[dict[str, Ints], dict[str, int]]:
-    """What each entry costs itself, by column; and what no entry is charged with."""
+def _own_costs_of_tree_entries(
+    trace: Trace, tree: PassTree
+) -> tuple[dict[str, Ints], dict[str, int]]:
+    """Returns each call tree slice's costs without children, by column, and costs of no slice."""
     entries = tree.entries
-    cost = costs(trace, entries, launched(trace, entries))
+    cost = call_tree_entry_costs(trace, entries, device_work_by_launching_entry(trace, entries))
     amounts = {
         "device_time": cost.device,
         "self_cpu_time": entries.self_time,
@@ -86,132 +128,152 @@ def _amounts(trace: Trace, tree: Passes) -> tuple[dict[str, Ints], dict[str, int
     return amounts, {name: much for name, much in lost.items() if name in amounts}
 
 
-def _lost_in_steps(trace: Trace, tree: Passes) -> dict[str, int]:
-    """Of what no entry is charged with the device work that began in the steps that count."""
-    work = launched(trace, tree.entries)
-    ids = work.id[work.owner == NONE]
-    inside = is_within(trace.slices["start"].to_numpy()[ids], counted_windows(trace))
-    duration = work.duration[work.owner == NONE]
+def _device_work_without_launch_in_steps(trace: Trace, tree: PassTree) -> dict[str, int]:
+    """Returns the time (ns) and count of device slices of unknown launch in the counted steps."""
+    work = device_work_by_launching_entry(trace, tree.entries)
+    ids = work.id[work.owner == NO_SLICE]
+    inside = is_instant_in_windows(
+        trace.slices["start"].to_numpy()[ids], counted_step_windows(trace)
+    )
+    duration = work.duration[work.owner == NO_SLICE]
     return {"device_time": int(duration[inside].sum()), "device_slices": int(inside.sum())}
 
 
-def _keys(places: pl.DataFrame, number: Ints) -> Ints:
-    """For each entry the place of its line; NONE where no file is known: it counts elsewhere."""
-    unknown = places["file"].is_null().to_numpy()
-    line = np.append(np.where(unknown, NONE, np.arange(places.height)), NONE)
-    return np.asarray(line[number])
+def _line_row_index_of_entries(line_table: pl.DataFrame, line_number_of_entry: Ints) -> Ints:
+    """Returns each call tree slice's row in `line_table`; -1 if its source line is unknown."""
+    unknown = line_table["file"].is_null().to_numpy()
+    line = np.append(np.where(unknown, NO_SLICE, np.arange(line_table.height)), NO_SLICE)
+    return np.asarray(line[line_number_of_entry])
 
 
-def _outermost(tree: Passes, key: Ints) -> Flags:
-    """Entries that belong to no other of their line: in totals a line counts once.
+def _is_outermost_entry_of_line(tree: PassTree, line_row_of_entry: Ints) -> Flags:
+    """Flags call tree slices without an ancestor of the same source line.
 
-    Most entries are of the line of their parent. So only the others, the heads, are asked, and each
-    climbs from head to head.
+    Most entries have the line of their parent. So only the first entry of each such run, its head,
+    is tested, and the search goes from head to head.
     """
-    head = np.arange(key.size)
+    head = np.arange(line_row_of_entry.size)
     for level in tree.levels[1:]:
-        same = level[key[level] == key[tree.parent[level]]]
+        same = level[line_row_of_entry[level] == line_row_of_entry[tree.parent[level]]]
         head[same] = head[tree.parent[same]]
-    outer = head == np.arange(key.size)
-    at = np.flatnonzero(outer & (tree.parent != NONE))
+    outer = head == np.arange(line_row_of_entry.size)
+    at = np.flatnonzero(outer & (tree.parent != NO_SLICE))
     above = head[tree.parent[at]]
     while at.size:
-        again = key[above] == key[at]
+        again = line_row_of_entry[above] == line_row_of_entry[at]
         outer[at[again]] = False
         at, above = at[~again], tree.parent[above[~again]]
-        at, above = at[above != NONE], head[above[above != NONE]]
+        at, above = at[above != NO_SLICE], head[above[above != NO_SLICE]]
     return np.asarray(outer)
 
 
-class _Keys(NamedTuple):
-    """What the amounts of an entry are told apart by; arrays of shape (n,)."""
+class _LineCostKeys(NamedTuple):
+    """The source line and training pass by which slice costs are summed; arrays of shape (n,)."""
 
     line: Ints
-    """The place that stands for it, or NONE."""
-    running: NDArray[np.int8]
-    """The pass."""
+    """The row of each slice's source line in the table of lines, or -1 if there is none."""
+    pass_code: NDArray[np.int8]
+    """The training pass in which each slice ran: FORWARD_PASS, BACKWARD_PASS or RECOMPUTE_PASS."""
     is_frame: Flags
 
 
-def _rows(
-    trace: Trace, tree: Passes, chosen: Flags, keys: _Keys, amounts: dict[str, Ints]
+def _costs_by_line(
+    trace: Trace,
+    tree: PassTree,
+    is_chosen_entry: Flags,
+    keys: _LineCostKeys,
+    amounts: dict[str, Ints],
 ) -> pl.DataFrame:
-    """One row a line, by the place that stands for it.
+    """Returns one row per source line with its summed costs, keyed by row in the table of lines.
 
-    Amounts are added up by line, pass and kind first: there are few of these.
+    Costs are first summed by line, pass and kind of entry, of which there are few combinations.
     """
     nothing = [name for name, much in amounts.items() if not much.any()]
     events = pl.DataFrame(
         {
-            "key": ((keys.line - NONE) * _PASSES + keys.running) * 2 + keys.is_frame,
+            "key": ((keys.line - NO_SLICE) * _TRAINING_PASS_COUNT + keys.pass_code) * 2
+            + keys.is_frame,
             "first": trace.slices["start"].to_numpy()[tree.entries.id],
-            "since_batch": _since_batch(trace, tree.entries.id),
+            "since_batch": _time_since_batch_loading_ns(trace, tree.entries.id),
             **{name: much for name, much in amounts.items() if name not in nothing},
         }
     )
-    if not chosen.all():
-        events = events.filter(pl.Series(chosen))
+    if not is_chosen_entry.all():
+        events = events.filter(pl.Series(is_chosen_entry))
     times, key = pl.col("first", "since_batch").min(), pl.col("key")
     parts = (
         events.group_by("key")
         .agg(times, pl.exclude("key", "first", "since_batch").sum(), count=pl.len())
         .with_columns(pl.lit(0, pl.Int64).alias(name) for name in nothing)
         .with_columns(
-            at=key // (2 * _PASSES) + NONE, running=key // 2 % _PASSES, is_frame=key % 2 == 1
+            at=key // (2 * _TRAINING_PASS_COUNT) + NO_SLICE,
+            running=key // 2 % _TRAINING_PASS_COUNT,
+            is_frame=key % 2 == 1,
         )
     )
-    return parts.group_by("at").agg(times, pl.col(*amounts).sum(), *_of_parts())
+    return parts.group_by("at").agg(
+        times, pl.col(*amounts).sum(), *_pass_and_python_cost_expressions()
+    )
 
 
-_PASSES: Final = max(FORWARD, BACKWARD, RECOMPUTE) + 1
+_TRAINING_PASS_COUNT: Final = max(FORWARD_PASS, BACKWARD_PASS, RECOMPUTE_PASS) + 1
 
 
-def _of_parts() -> Iterator[pl.Expr]:
-    """The amounts of a line in one pass, in Python, and outside of it."""
+def _pass_and_python_cost_expressions() -> Iterator[pl.Expr]:
+    """Yields column expressions: a line's backward, recompute and Python ns, operator count."""
     is_frame = pl.col("is_frame")
-    for name, code in (("backward", BACKWARD), ("recompute", RECOMPUTE)):
+    for name, code in (("backward", BACKWARD_PASS), ("recompute", RECOMPUTE_PASS)):
         for kind, own in (("device_time", "device_time"), ("cpu_time", "self_cpu_time")):
             yield pl.col(own).filter(pl.col("running") == code).sum().alias(f"{name}_{kind}")
     yield pl.col("self_cpu_time").filter(is_frame).sum().alias("python_time")
     yield pl.col("count").filter(~is_frame).sum().cast(pl.Int64).alias("operators")
 
 
-def _with_lost(rows: pl.DataFrame, lost: dict[str, int]) -> pl.DataFrame:
-    """With what no line is charged with in the row of elsewhere."""
-    if not any(lost.values()):
-        return rows
-    more = pl.DataFrame({"at": NONE, **lost}, schema=dict.fromkeys(["at", *lost], pl.Int64))
-    rows = pl.concat([rows, more], how="diagonal")
+def _line_rows_with_unowned_costs(
+    line_rows: pl.DataFrame, unowned_costs: dict[str, int]
+) -> pl.DataFrame:
+    """Returns the rows, with costs of no call tree slice added to the row of unknown lines."""
+    if not any(unowned_costs.values()):
+        return line_rows
+    more = pl.DataFrame(
+        {"at": NO_SLICE, **unowned_costs}, schema=dict.fromkeys(["at", *unowned_costs], pl.Int64)
+    )
+    line_rows = pl.concat([line_rows, more], how="diagonal")
     times = pl.col("first", "since_batch").min()
-    return rows.group_by("at").agg(times, pl.exclude("at", "first", "since_batch").sum())
+    return line_rows.group_by("at").agg(times, pl.exclude("at", "first", "since_batch").sum())
 
 
-def _shown(rows: pl.DataFrame, places: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """The declared columns; what is not known is null."""
-    known = pl.col("at") != NONE
-    place = rows.select(pl.when(known).then("at").cast(pl.UInt32)).to_series()
-    rows = rows.with_columns(places.select(pl.all().gather(place)))
+def _line_rows_with_file_and_function(
+    line_rows: pl.DataFrame, line_table: pl.DataFrame, trace: Trace
+) -> pl.DataFrame:
+    """Returns the rows with the columns file, line and function, null where unknown."""
+    known = pl.col("at") != NO_SLICE
+    place = line_rows.select(pl.when(known).then("at").cast(pl.UInt32)).to_series()
+    line_rows = line_rows.with_columns(line_table.select(pl.all().gather(place)))
     unknown: dict[str, Any] = {
         name: pl.when(known).then(name) for name in ("total_device_time", "total_cpu_time")
     }
     if not trace.memory.height:
         unknown |= {"cpu_memory": None, "device_memory": None}
-    rows = rows.with_columns(**unknown)
-    return rows.drop("at")
+    line_rows = line_rows.with_columns(**unknown)
+    return line_rows.drop("at")
 
 
-def _since_batch(trace: Trace, ids: Ints) -> pl.Series:
-    """Time from the last begin of data loading to each slice; from the last step without loading.
+def _time_since_batch_loading_ns(trace: Trace, slice_ids: Ints) -> pl.Series:
+    """Returns the ns from the last begin of data loading to the begin of each slice.
 
-    A step that ends with the optimizer begins with the end of the loop's body: the program's own
-    begin is where it takes a batch.
+    Without data loading, it is the time from the last begin of a step. Loading comes first because
+    a step that ends with the optimizer begins at the end of the loop's body, while the program's
+    own step begins where it takes a batch.
     """
     loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)["start"]
-    begins = (loading if loading.len() else assessed_steps(trace)["start"]).sort().to_numpy()
+    begins = (
+        (loading if loading.len() else steps_with_counted_flags(trace)["start"]).sort().to_numpy()
+    )
     if not begins.size:
-        return pl.Series(dtype=pl.Int64).extend_constant(None, ids.size)
+        return pl.Series(dtype=pl.Int64).extend_constant(None, slice_ids.size)
     start = trace.slices["start"].to_numpy()
     at = np.searchsorted(begins, start, side="right") - 1  # of slices in order of their start
-    since = np.where(at < 0, NONE, start - begins[at])[ids]
-    early = since == NONE
+    since = np.where(at < 0, NO_SLICE, start - begins[at])[slice_ids]
+    early = since == NO_SLICE
     return pl.Series(since).set(pl.Series(early), None) if early.any() else pl.Series(since)

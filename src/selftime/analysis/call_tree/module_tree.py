@@ -1,9 +1,10 @@
-"""The tree of a program's nn.Modules, and which of its nodes everything belongs to.
+"""The tree of a program's nn.Modules, and the module to which each slice of the call tree belongs.
 
-The recorder tells of each call of a module its class and which instance it is, not where it hangs
-in the model: that is rebuilt from the calls. An instance called within two others is a node in
-each. What the backward pass calls anew, to recompute it, is the node that it was in forward.
-Where there are no frames of modules, Lightning's annotations tell them, with attribute paths.
+For each call of a module the recorder gives its class and its instance, but not its position in the
+model. That is derived from the calls. An instance called within two others is a node in each. A
+module that the backward pass calls again to recompute it is the node that it was in the forward
+pass. Where there are no frames of modules, Lightning's annotations are used, which have attribute
+paths.
 """
 
 from collections.abc import Callable
@@ -14,123 +15,132 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.call_tree.forest import levels
-from selftime.analysis.call_tree.passes import RECOMPUTE, Passes
+from selftime.analysis.call_tree.parent_array_forests import nodes_by_level
+from selftime.analysis.call_tree.training_passes import RECOMPUTE_PASS, PassTree
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.arrays import Flags, Ints
-from selftime.nesting import NONE
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
 
-class Instance(NamedTuple):
-    """A module as its calls tell it."""
+class ModuleInstance(NamedTuple):
+    """One nn.Module object of the program: class, number and attribute path, as far as recorded."""
 
     name: str
     kind: str
-    """Its class."""
+    """The name of the module's class."""
     number: int | None = None
-    """Which of its class, from 0."""
+    """The number of the object among the objects of its class, from 0; None if not recorded."""
     path: str | None = None
-    """The attributes that lead to it, where they are told."""
+    """The module's attribute path in the model, such as `layers.0.linear`; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleTree:
-    """The nodes, parents before children, and what belongs to them."""
+    """The tree of nn.Module objects, and the innermost module of each slice of the call tree."""
 
-    instances: list[Instance]
-    """What each node is."""
+    instances: list[ModuleInstance]
+    """The nn.Module object of each node of this tree."""
     parent: Ints
-    """The node around each, or NONE."""
+    """The index of each node's parent in this tree, or -1 if there is none."""
     calls: Ints
     recomputes: Ints
-    """Calls within the backward pass."""
+    """How often each node's module was called again within the backward pass, to recompute it."""
     node: Ints
-    """For each entry of the account its innermost node, or NONE; shape (n,)."""
+    """For each slice of the call tree: the node of its innermost module, or -1 if there is none;
+    shape (n,).
+    """
 
-    def paths(self) -> list[str]:
-        """The way to each node from the root."""
+    def module_paths(self) -> list[str]:
+        """Returns the path of each module from the root, such as `model.layers.0`."""
         found: list[str] = []
         for instance, above in zip(self.instances, self.parent.tolist(), strict=True):
-            below = "" if above == NONE else f"{found[above]}."
+            below = "" if above == NO_SLICE else f"{found[above]}."
             found.append(instance.path or below + instance.name)
         return found
 
 
-def module_tree(trace: Trace, tree: Passes) -> ModuleTree:
-    """Find the nodes, and the node of every entry."""
-    instance, instances = _instances(trace, tree)
-    called = instance != NONE
-    holder = _holders(tree, called)
-    around = _looked_up(holder, tree.parent)
-    again = called & (tree.running == RECOMPUTE)
-    node = np.full(instance.size, NONE, np.int64)
-    nodes = _Nodes()
-    for level in _by_nesting(around, called & ~again):
-        node[level] = nodes.below(_looked_up(node, around[level]), instance[level])
-    for level in _by_nesting(around, again):
+def module_tree(trace: Trace, tree: PassTree) -> ModuleTree:
+    """Returns the tree of nn.Modules, with the innermost module of each slice of the call tree."""
+    instance, instances = _module_instances(trace, tree)
+    called = instance != NO_SLICE
+    holder = _enclosing_module_call_of_entries(tree, called)
+    around = _values_at_or_none(holder, tree.parent)
+    again = called & (tree.pass_code == RECOMPUTE_PASS)
+    node = np.full(instance.size, NO_SLICE, np.int64)
+    nodes = _ModuleTreeBuilder()
+    for level in _group_entries_by_nesting(around, called & ~again):
+        node[level] = nodes.module_nodes_below(
+            _values_at_or_none(node, around[level]), instance[level]
+        )
+    for level in _group_entries_by_nesting(around, again):
         above = around[level]
-        inner = (above != NONE) & again[above]
-        for part, place in ((level[inner], nodes.below), (level[~inner], nodes.before)):
-            node[part] = place(_looked_up(node, around[part]), instance[part])
+        inner = (above != NO_SLICE) & again[above]
+        for part, place in (
+            (level[inner], nodes.module_nodes_below),
+            (level[~inner], nodes.forward_module_nodes),
+        ):
+            node[part] = place(_values_at_or_none(node, around[part]), instance[part])
     count = len(nodes.parent)
     return ModuleTree(
         instances=[instances[which] for which in nodes.instance],
         parent=np.array(nodes.parent, np.int64),
         calls=np.bincount(node[called & ~again], minlength=count),
         recomputes=np.bincount(node[again], minlength=count),
-        node=_looked_up(node, holder),
+        node=_values_at_or_none(node, holder),
     )
 
 
-class _Nodes:
-    """The nodes found so far, by the node around each and the instance that it is."""
+class _ModuleTreeBuilder:
+    """Builds the nodes of a module tree: one for each nn.Module object below each parent node."""
 
     def __init__(self) -> None:
         self.parent: list[int] = []
         self.instance: list[int] = []
         self._node: dict[tuple[int, int], int] = {}
         self._first: dict[int, int] = {}
-        """The first node of each instance."""
+        """Maps each module instance to its first node."""
 
-    def below(self, above: Ints, instance: Ints) -> Ints:
-        """The nodes of instances called within these nodes; new ones where there are none yet."""
-        return self._each(above, instance, self._below)
+    def module_nodes_below(self, parent_nodes: Ints, instances: Ints) -> Ints:
+        """Returns each nn.Module object's node below its given parent node; adds missing nodes."""
+        return self._find_node_of_each_pair(parent_nodes, instances, self._module_node_below)
 
-    def before(self, above: Ints, instance: Ints) -> Ints:
-        """The nodes that instances recomputed by these nodes were in forward.
+    def forward_module_nodes(self, backward_nodes: Ints, instances: Ints) -> Ints:
+        """Returns for each module called in the backward pass the node of its forward call.
 
-        The backward pass of a node within a checkpoint recomputes the whole checkpoint: what is
-        called anew is the node itself, one around it, or a child of one around it.
+        The backward pass of a node within a checkpoint recomputes the whole checkpoint. So the
+        instance called again is the node itself, an ancestor of it, or a child of an ancestor.
         """
-        return self._each(above, instance, self._before)
+        return self._find_node_of_each_pair(backward_nodes, instances, self._forward_module_node)
 
-    def _each(self, above: Ints, instance: Ints, find: Callable[[int, int], int]) -> Ints:
-        pairs, which = np.unique(np.stack([above, instance]), axis=1, return_inverse=True)
+    def _find_node_of_each_pair(
+        self, nodes: Ints, instances: Ints, find: Callable[[int, int], int]
+    ) -> Ints:
+        pairs, which = np.unique(np.stack([nodes, instances]), axis=1, return_inverse=True)
         found = [find(*pair) for pair in pairs.T.tolist()]
         return np.array(found, np.int64)[which]
 
-    def _below(self, above: int, instance: int) -> int:
-        node = self._node.setdefault((above, instance), len(self.parent))
+    def _module_node_below(self, parent_node: int, instance: int) -> int:
+        node = self._node.setdefault((parent_node, instance), len(self.parent))
         if node == len(self.parent):
-            self.parent.append(above)
+            self.parent.append(parent_node)
             self.instance.append(instance)
             self._first.setdefault(instance, node)
         return node
 
-    def _before(self, above: int, instance: int) -> int:
-        at = above
-        while (at, instance) not in self._node and at != NONE:
+    def _forward_module_node(self, backward_node: int, instance: int) -> int:
+        at = backward_node
+        while (at, instance) not in self._node and at != NO_SLICE:
             at = self.parent[at]
         if (at, instance) in self._node:
             return self._node[at, instance]
         if instance in self._first:
             return self._first[instance]
-        return self._below(above, instance)
+        return self._module_node_below(backward_node, instance)
 
 
-def _instances(trace: Trace, tree: Passes) -> tuple[Ints, list[Instance]]:
-    """For each entry that is a call of a module its place in the list of instances, or NONE."""
+def _module_instances(trace: Trace, tree: PassTree) -> tuple[Ints, list[ModuleInstance]]:
+    """Returns the list of nn.Module objects, and each call tree slice's index in it, or -1."""
     calls = trace.frame_args.select("id", "module_id").drop_nulls()
     if not calls.height:
         marks = filter_by_name(
@@ -141,38 +151,40 @@ def _instances(trace: Trace, tree: Passes) -> tuple[Ints, list[Instance]]:
     distinct = calls.select("name", "module_id").unique(maintain_order=True)
     place = distinct.with_row_index("place")
     found = calls.join(place, on=["name", "module_id"], how="left", nulls_equal=True)
-    instance = np.full(tree.entries.id.size, NONE, np.int64)
+    instance = np.full(tree.entries.id.size, NO_SLICE, np.int64)
     at = tree.entries.place[found["id"].to_numpy()]
-    instance[at[at != NONE]] = found["place"].to_numpy()[at != NONE]
-    return instance, [_read(*row) for row in distinct.cast({"name": pl.String}).iter_rows()]
+    instance[at[at != NO_SLICE]] = found["place"].to_numpy()[at != NO_SLICE]
+    return instance, [
+        _parse_module_instance(*row) for row in distinct.cast({"name": pl.String}).iter_rows()
+    ]
 
 
-def _read(name: str, number: int | None) -> Instance:
+def _parse_module_instance(name: str, number: int | None) -> ModuleInstance:
     told = names.lightning_module(name)
     if told:
         kind, path = told
-        return Instance(path.rpartition(".")[2], kind, path=path)
-    kind = names.module_of(name)
-    return Instance(kind if number is None else f"{kind}_{number}", kind, number)
+        return ModuleInstance(path.rpartition(".")[2], kind, path=path)
+    kind = names.module_class(name)
+    return ModuleInstance(kind if number is None else f"{kind}_{number}", kind, number)
 
 
-def _holders(tree: Passes, called: Flags) -> Ints:
-    """For each entry itself or the nearest that it belongs to that is a call, or NONE."""
-    holder = np.where(called, np.arange(called.size), NONE)
+def _enclosing_module_call_of_entries(tree: PassTree, is_module_call: Flags) -> Ints:
+    """Returns each call tree slice's innermost enclosing nn.Module call (or itself), or -1."""
+    holder = np.where(is_module_call, np.arange(is_module_call.size), NO_SLICE)
     for level in tree.levels[1:]:
-        plain = level[~called[level]]
+        plain = level[~is_module_call[level]]
         holder[plain] = holder[tree.parent[plain]]
     return holder
 
 
-def _looked_up(values: Ints, at: Ints) -> Ints:
-    """The values at these places; NONE for NONE."""
-    return np.where(at == NONE, NONE, values[at]) if values.size else at
+def _values_at_or_none(values: Ints, indexes: Ints) -> Ints:
+    """Returns the values at the given indexes; -1 where the index is -1."""
+    return np.where(indexes == NO_SLICE, NO_SLICE, values[indexes]) if values.size else indexes
 
 
-def _by_nesting(around: Ints, chosen: Flags) -> list[Ints]:
-    """The chosen entries by how many others of them are around each, outermost first."""
-    at = np.flatnonzero(chosen)
-    place = np.full(around.size, NONE, np.int64)
+def _group_entries_by_nesting(enclosing: Ints, is_selected: Flags) -> list[Ints]:
+    """Returns the selected slices' indexes, one array per number of selected ancestors from 0."""
+    at = np.flatnonzero(is_selected)
+    place = np.full(enclosing.size, NO_SLICE, np.int64)
     place[at] = np.arange(at.size)
-    return [at[level] for level in levels(_looked_up(place, around[at]))]
+    return [at[level] for level in nodes_by_level(_values_at_or_none(place, enclosing[at]))]

@@ -1,7 +1,7 @@
-"""Trees of slices folded to trees of names: what lies within equal names, in equal order, is one.
+"""Folds trees of slices into trees of names: slices with the same path of names become one node.
 
-That is what a flame graph draws. Small nodes can be joined to one `(other)` below their parent, so
-that totals stay whole.
+A flame graph draws such a tree. Small nodes can be replaced by one node `(other)` below their
+parent, so that totals stay complete.
 """
 
 from dataclasses import dataclass
@@ -9,119 +9,128 @@ from typing import Final
 
 import numpy as np
 
-from selftime.analysis.call_tree.forest import levels, totals
-from selftime.arrays import Flags, Ints
-from selftime.nesting import NONE, nearest
+from selftime.analysis.call_tree.parent_array_forests import nodes_by_level, subtree_totals
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE, nearest_ancestor
 
-OTHER = NONE
-"""The code of nodes that stand for those which were too small."""
+CODE_OF_OTHER_NODE = NO_SLICE
+"""The name code of nodes that stand for several nodes that were too small to show."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """The nodes; arrays of shape (k,), parents before children."""
+class NameTree:
+    """A tree in which a node stands for all slices with one path of names; arrays of shape (k,)."""
 
     parent: Ints
-    """The place of the node around each, or NONE."""
+    """The index of each node's parent, or -1 if there is none."""
     code: Ints
-    """What the node is called, or OTHER."""
+    """The code of each node's name, or CODE_OF_OTHER_NODE."""
     own: Ints
-    """What it has itself."""
+    """The amount of each node without its descendants, such as its self time in ns."""
     total: Ints
-    """What it has with all within."""
+    """The amount of each node together with all its descendants, in the unit of `own`."""
     count: Ints
-    """How many slices it stands for."""
+    """The number of slices that each node stands for."""
 
 
-def without(parent: Ints, dropped: Flags) -> Ints:
-    """Parents in a forest of which some places are left out: the nearest that are not."""
-    return nearest(parent, ~dropped, parent) if dropped.any() else parent
+def parents_without_dropped_nodes(parent_of_node: Ints, is_dropped: Flags) -> Ints:
+    """Returns each node's nearest ancestor that is not dropped, or -1 if there is none."""
+    return (
+        nearest_ancestor(parent_of_node, ~is_dropped, parent_of_node)
+        if is_dropped.any()
+        else parent_of_node
+    )
 
 
-def fold(parent: Ints, code: Ints, own: Ints, count: Ints) -> Folded:
-    """Join the places that have the same code and are within the same node.
+def fold_slices_by_name(
+    parent_of_slice: Ints, name_code_of_slice: Ints, own_amount_of_slice: Ints, count_of_slice: Ints
+) -> NameTree:
+    """Returns a tree of names, in which slices with the same path of names are one node.
 
     Args:
-        parent: A forest, shape (n,).
-        code: What each place is called, not negative, shape (n,).
-        own: What each place has itself, shape (n,).
-        count: How many slices each place stands for, shape (n,).
+        parent_of_slice: A forest of slices, shape (n,).
+        name_code_of_slice: The code of each slice's name, not negative, shape (n,).
+        own_amount_of_slice: The own amount of each slice, shape (n,).
+        count_of_slice: The number that each slice adds to the count of its node, shape (n,).
     """
-    nodes = joined(parent, code)
+    nodes = merge_equal_siblings(parent_of_slice, name_code_of_slice)
     sums = [np.zeros(nodes.code.size, np.int64) for _ in range(2)]
-    for amount, much in zip(sums, (own, count), strict=True):
+    for amount, much in zip(sums, (own_amount_of_slice, count_of_slice), strict=True):
         np.add.at(amount, nodes.node, much)
-    total = totals(nodes.parent, levels(nodes.parent), sums[0])
-    return Folded(nodes.parent, nodes.code, sums[0], total, sums[1])
+    total = subtree_totals(nodes.parent, sums[0])
+    return NameTree(nodes.parent, nodes.code, sums[0], total, sums[1])
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
-    """Places joined to nodes, parents before children."""
+class MergedSiblingNodes:
+    """Nodes made by merging equal sibling slices (parents first), and the node of each slice."""
 
     parent: Ints
-    """The node around each node, or NONE, shape (k,)."""
+    """The index of each node's parent, or -1 if there is none, shape (k,)."""
     code: Ints
-    """What it is called, shape (k,)."""
+    """The code of each node's name, shape (k,)."""
     node: Ints
-    """Of each place, shape (n,)."""
+    """The node of each slice, shape (n,)."""
 
 
-def joined(parent: Ints, code: Ints) -> Nodes:
-    """Join the places that have the same code and are within the same node; arguments of `fold`."""
-    node = np.full(parent.size, NONE, np.int64)
+def merge_equal_siblings(parent_of_slice: Ints, code_of_slice: Ints) -> MergedSiblingNodes:
+    """Merges slices that have the same code and the same parent node; returns the merged nodes."""
+    node = np.full(parent_of_slice.size, NO_SLICE, np.int64)
     codes, above = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    first, size = NONE, 0
-    kinds = int(code.max(initial=0)) + 1
-    for level in levels(parent):
-        around = parent[level]
-        outer = np.where(around == NONE, NONE, node[around])
-        keys, which = _distinct((outer - first) * kinds + code[level])
+    first, size = NO_SLICE, 0
+    kinds = int(code_of_slice.max(initial=0)) + 1
+    for level in nodes_by_level(parent_of_slice):
+        around = parent_of_slice[level]
+        outer = np.where(around == NO_SLICE, NO_SLICE, node[around])
+        keys, which = _distinct_keys_and_index((outer - first) * kinds + code_of_slice[level])
         node[level] = which + size
         codes.append(keys % kinds)
         above.append(keys // kinds + first)
         first, size = size, size + keys.size
-    return Nodes(np.concatenate(above), np.concatenate(codes), node)
+    return MergedSiblingNodes(np.concatenate(above), np.concatenate(codes), node)
 
 
-def _distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """The distinct keys, which are not negative, in order; and for each key which of them it is."""
+def _distinct_keys_and_index(keys: Ints) -> tuple[Ints, Ints]:
+    """Returns the sorted distinct keys, and each key's index among these; no key is negative."""
     most = int(keys.max(initial=0))
-    if most > _MOST * max(keys.size, _MOST):
+    if most > _MAX_LOOKUP_TABLE_ENTRIES_PER_KEY * max(keys.size, _MAX_LOOKUP_TABLE_ENTRIES_PER_KEY):
         return np.unique(keys, return_inverse=True)
     known = np.zeros(most + 1, bool)
     known[keys] = True
     return np.flatnonzero(known), (np.cumsum(known) - 1)[keys]
 
 
-_MOST: Final = 8
-"""So many possible keys to each that there is are looked up rather than sorted."""
+_MAX_LOOKUP_TABLE_ENTRIES_PER_KEY: Final = 8
+"""Largest table size per key at which distinct keys are found with a lookup table, not by sorting.
+"""
 
 
-def pruned(tree: Folded, *, least: float, top: int = 0) -> Folded:
-    """The nodes that have something and at least `least`, at most `top` of them (0: all).
+def merge_small_nodes(tree: NameTree, *, min_total: float, max_nodes: int = 0) -> NameTree:
+    """Returns the tree with the small children of each parent merged into one node `(other)`.
 
-    The others of one parent are joined to a node of their own with the code OTHER.
+    Kept are nodes with a total above 0 and at least `min_total`, at most `max_nodes` (0 keeps all).
+
+    The removed children of each parent are merged into one node with the code CODE_OF_OTHER_NODE.
     """
-    shown = (tree.total >= least) & (tree.total > 0)
-    if top and np.count_nonzero(shown) > top:
-        order = np.argsort(-tree.total, kind="stable")  # of equal ones the parent stands first
-        shown[order[top:]] = False
+    shown = (tree.total >= min_total) & (tree.total > 0)
+    if max_nodes and np.count_nonzero(shown) > max_nodes:
+        order = np.argsort(-tree.total, kind="stable")  # of equal totals the parent comes first
+        shown[order[max_nodes:]] = False
     if shown.all():
         return tree
     kept = np.flatnonzero(shown)
-    place = np.full(shown.size, NONE, np.int64)
+    place = np.full(shown.size, NO_SLICE, np.int64)
     place[kept] = np.arange(kept.size)
     small = np.flatnonzero(~shown & (tree.total > 0))
-    small = small[(tree.parent[small] == NONE) | shown[tree.parent[small]]]
+    small = small[(tree.parent[small] == NO_SLICE) | shown[tree.parent[small]]]
     around, which = np.unique(tree.parent[small], return_inverse=True)
     total, count = (np.zeros(around.size, np.int64) for _ in range(2))
     np.add.at(total, which, tree.total[small])
     np.add.at(count, which, tree.count[small])
     parent = np.append(tree.parent[kept], around)
-    return Folded(
-        parent=np.where(parent == NONE, NONE, place[parent]),
-        code=np.append(tree.code[kept], np.full(around.size, OTHER)),
+    return NameTree(
+        parent=np.where(parent == NO_SLICE, NO_SLICE, place[parent]),
+        code=np.append(tree.code[kept], np.full(around.size, CODE_OF_OTHER_NODE)),
         own=np.append(tree.own[kept], total),
         total=np.append(tree.total[kept], total),
         count=np.append(tree.count[kept], count),

@@ -1,9 +1,9 @@
-"""What each host slice costs: host time, device time and memory, its own and with its children.
+"""Host time, device time and memory of each host slice, with and without its children.
 
 The entries are those of the call tree, as torch's tables have them: without Python frames unless
-asked for, and with an operator that does nothing but call another of its name merged into one.
-Where torch errs, this does not: device work of both merged operators counts, and memory counts on
-the thread that recorded it.
+requested, and with an operator that only calls another of its name merged with that one. Two errors
+of torch's tables are not repeated: device work of both merged operators counts, and memory counts
+on the thread that recorded it.
 """
 
 from dataclasses import dataclass
@@ -15,57 +15,64 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.call_tree import CallTree, call_tree
-from selftime.analysis.device.work import device_durations
-from selftime.arrays import Flags, Ints
-from selftime.devices import HOST_TYPES
-from selftime.nesting import NONE, innermost_at, nearest
+from selftime.analysis.call_tree.parent_array_forests import subtree_totals
+from selftime.analysis.device.device_work import slice_durations_without_impossible
+from selftime.array_types import Flags, Ints
+from selftime.devices import HOST_DEVICE_TYPES
+from selftime.nesting import NO_SLICE, innermost_slice_at, nearest_ancestor
 from selftime.trace import Trace
 
-STEPS_NAME = "ProfilerStep*"
-"""The one name under which torch's tables put all profiler steps."""
+NAME_OF_ALL_PROFILER_STEPS = "ProfilerStep*"
+"""The one name under which torch's tables list all profiler steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTimes:
-    """One entry for each host slice that counts, ordered so that parents stand before children."""
+    """Time (ns) and memory of each host slice, alone and with children; parents come first."""
 
     id: Ints
     name: pl.Series
     category: pl.Series
     parent: Ints
-    """Place of the parent in these arrays, or NONE."""
+    """The index in these arrays of the slice that encloses each slice, or -1 if there is none."""
     cpu: Ints
     self_cpu: Ints
     device: Ints
     self_device: Ints
     memory: dict[str, Ints]
-    """Bytes allocated less released: `cpu`, `self_cpu`, `device`, `self_device`."""
-    unclaimed: pl.DataFrame
-    """Memory records that lie in no operator: columns `cpu` and `device`, in bytes."""
-    owner: Ints
-    """For each slice of the trace: the place of what it is charged to in these arrays, or NONE."""
-
-    def own(self, slices: Ints, amounts: Ints) -> Ints:
-        """Amounts of slices of the trace, added up by what they are charged to."""
-        return _charged(self.owner, slices, amounts, self.id.size)
-
-
-def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
-    """Charge a trace's time and memory to its operators, annotations and calls.
-
-    With `python` Python frames are entries too, so that what a frame does itself is not charged to
-    the annotation around it.
+    """Bytes allocated minus bytes released: `cpu` and `device` with children, `self_cpu` and
+    `self_device` without.
     """
-    tree = call_tree(trace, frames=python, cut=False)
-    name = _names(trace).gather(tree.id)
-    kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
+    unclaimed: pl.DataFrame
+    """Memory allocated or released outside every host slice: one row per record, columns `cpu` and
+    `device` in bytes.
+    """
+    owner: Ints
+    """For each slice of the trace, by id: the index in these arrays to which its costs are charged,
+    or -1 if there is none.
+    """
+
+    def sum_by_entry(self, slices: Ints, amounts: Ints) -> Ints:
+        """Returns for each host slice the sum of the amounts of the slices charged to it."""
+        return _sum_amounts_by_entry(self.owner, slices, amounts, self.id.size)
+
+
+def self_times(trace: Trace, *, with_python_frames: bool = False) -> SelfTimes:
+    """Returns time and memory of each host slice: operators, annotations and runtime calls.
+
+    With `with_python_frames`, Python frames are entries too, so that a frame's own time is not
+    charged to the annotation around it.
+    """
+    tree = call_tree(trace, frames=with_python_frames, clip=False)
+    name = _slice_names_as_in_torch(trace).gather(tree.id)
+    kept, above, self_cpu = _merge_only_children_of_same_name(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
-    local = np.full(kept.size, NONE, np.int64)
+    local = np.full(kept.size, NO_SLICE, np.int64)
     local[at] = np.arange(at.size)
-    owner = _owners(tree, kept, local)
-    own_device = _own_device(trace, owner, at.size)
-    memory, unclaimed = _own_memory(trace, tree, owner, at.size)
-    above = np.where(above[at] == NONE, NONE, local[above[at]])
+    owner = _owning_entry_of_slices(tree, kept, local)
+    own_device = _own_device_time_of_entries(trace, owner, at.size)
+    memory, unclaimed = _own_memory_and_unowned_records(trace, tree, owner, at.size)
+    above = np.where(above[at] == NO_SLICE, NO_SLICE, local[above[at]])
     return SelfTimes(
         id=tree.id[at],
         name=name.gather(at),
@@ -73,68 +80,75 @@ def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
         parent=above,
         cpu=trace.slices["duration"].fill_null(0).to_numpy()[tree.id[at]],
         self_cpu=self_cpu[at],
-        device=subtree(above, own_device),
+        device=subtree_totals(above, own_device),
         self_device=own_device,
         memory={
             **{f"self_{side}": own for side, own in memory.items()},
-            **{side: subtree(above, own) for side, own in memory.items()},
+            **{side: subtree_totals(above, own) for side, own in memory.items()},
         },
         unclaimed=unclaimed,
         owner=owner,
     )
 
 
-def _names(trace: Trace) -> pl.Series:
-    """Names as torch's tables have them: all profiler steps are one."""
+def _slice_names_as_in_torch(trace: Trace) -> pl.Series:
+    """Returns slice names as in torch's tables, where all profiler steps share one name."""
     named = trace.slices["name"]
     unique = named.unique()
-    is_step = [names.step_number(text) is not None for text in unique.cast(pl.String).to_list()]
+    is_step = [
+        names.profiler_step_number(text) is not None for text in unique.cast(pl.String).to_list()
+    ]
     steps = named.is_in(unique.filter(pl.Series(is_step, dtype=pl.Boolean)).implode())
     if steps.any():
-        one = pl.Series([STEPS_NAME], dtype=named.dtype)
+        one = pl.Series([NAME_OF_ALL_PROFILER_STEPS], dtype=named.dtype)
         return named.clone().scatter(steps.arg_true(), one)
     return named
 
 
-def _merge_same(name: NDArray[Any], tree: CallTree) -> tuple[Flags, Ints, Ints]:
-    """Drop the only child of a parent that has its name; the parent takes its time and children.
+def _merge_only_children_of_same_name(
+    name_codes: NDArray[Any], tree: CallTree
+) -> tuple[Flags, Ints, Ints]:
+    """Merges an operator's only child into the operator if both have the same name.
 
     Returns which entries of the tree are kept, their parents, and their self times.
     """
     kept, above = np.ones(tree.id.size, bool), tree.parent.copy()
     self_time = tree.self_time.copy()
     while True:
-        at = np.flatnonzero(kept & (above != NONE))
+        at = np.flatnonzero(kept & (above != NO_SLICE))
         children = np.bincount(above[at], minlength=kept.size)
-        same = at[(name[at] == name[above[at]]) & (children[above[at]] == 1)]
+        same = at[(name_codes[at] == name_codes[above[at]]) & (children[above[at]] == 1)]
         if not same.size:
             return kept, above, self_time
         kept[same] = False
-        np.add.at(self_time, nearest(above, kept, same), self_time[same])
-        rest = np.flatnonzero(kept & (above != NONE))
-        above[rest] = nearest(above, kept, above[rest])
+        np.add.at(self_time, nearest_ancestor(above, kept, same), self_time[same])
+        rest = np.flatnonzero(kept & (above != NO_SLICE))
+        above[rest] = nearest_ancestor(above, kept, above[rest])
 
 
-def _owners(tree: CallTree, kept: Flags, local: Ints) -> Ints:
-    """For each slice: the place of itself or of its nearest ancestor that is kept, or NONE."""
-    holder = local[nearest(tree.parent, kept, np.arange(kept.size))]
-    return np.append(holder, NONE)[tree.place]
+def _owning_entry_of_slices(tree: CallTree, is_kept: Flags, entry_of_node: Ints) -> Ints:
+    """Returns the kept slice that each slice is charged to: itself, its nearest ancestor, or -1."""
+    holder = entry_of_node[nearest_ancestor(tree.parent, is_kept, np.arange(is_kept.size))]
+    return np.append(holder, NO_SLICE)[tree.place]
 
 
-def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
-    """Device time launched from each operator itself, or by a call that lies in no operator."""
+def _own_device_time_of_entries(trace: Trace, owner: Ints, entry_count: int) -> Ints:
+    """Returns for each host slice the time (ns) of the device work that it launched itself.
+
+    Work counts for its innermost operator; without one, for the runtime call that launched it.
+    """
     work = trace.device_args.select("id", "operator")
     by = work.select(pl.coalesce("operator", trace.slices["launch"].gather(work["id"]))).to_series()
     known = by.is_not_null()
-    time = device_durations(trace).gather(work["id"].filter(known)).fill_null(0)
-    return _charged(owner, by.filter(known).to_numpy(), time.to_numpy(), size)
+    time = slice_durations_without_impossible(trace).gather(work["id"].filter(known)).fill_null(0)
+    return _sum_amounts_by_entry(owner, by.filter(known).to_numpy(), time.to_numpy(), entry_count)
 
 
-def _own_memory(
-    trace: Trace, tree: CallTree, owner: Ints, size: int
+def _own_memory_and_unowned_records(
+    trace: Trace, tree: CallTree, owner: Ints, entry_count: int
 ) -> tuple[dict[str, Ints], pl.DataFrame]:
-    """Bytes by the innermost slice on the record's thread at its time; and those in none."""
-    on_host = pl.col("device_type").is_in(HOST_TYPES)
+    """Returns each host slice's net bytes by device side, and memory records outside all slices."""
+    on_host = pl.col("device_type").is_in(HOST_DEVICE_TYPES)
     memory = trace.memory.select("time", "track", "device_type", "bytes", "failed")
     records = memory.filter(~pl.col("failed"))
     records = records.select(
@@ -143,94 +157,52 @@ def _own_memory(
         cpu=pl.when(on_host).then("bytes").otherwise(0).fill_null(0),
         device=pl.when(~on_host).then("bytes").otherwise(0).fill_null(0),
     )
-    where = _innermost(trace, tree, records)
-    inside = where != NONE
+    where = _innermost_slices_of_records(trace, tree, records)
+    inside = where != NO_SLICE
     own = {
-        side: _charged(owner, where[inside], records[side].to_numpy()[inside], size)
+        side: _sum_amounts_by_entry(
+            owner, where[inside], records[side].to_numpy()[inside], entry_count
+        )
         for side in ("cpu", "device")
     }
     return own, records.filter(pl.Series(~inside)).select("cpu", "device")
 
 
-def _innermost(trace: Trace, tree: CallTree, records: pl.DataFrame) -> Ints:
-    """The slice that was the innermost of the tree on each record's thread, or NONE."""
+def _innermost_slices_of_records(trace: Trace, tree: CallTree, records: pl.DataFrame) -> Ints:
+    """Returns the id of the innermost host slice around each memory record; -1 for none."""
     threads, time = records["thread"].to_numpy(), records["time"].to_numpy()
-    found = np.full(time.size, NONE, np.int64)
+    found = np.full(time.size, NO_SLICE, np.int64)
     thread = trace.tracks["thread"].gather(trace.slices["track"].gather(tree.id)).to_numpy()
-    place = np.full(tree.id.size, NONE, np.int64)
+    place = np.full(tree.id.size, NO_SLICE, np.int64)
     for number in np.unique(threads):
         mine = np.flatnonzero((thread == number) & ~tree.alone)
         mine = mine[np.argsort(tree.start[mine], kind="stable")]
         place[mine] = np.arange(mine.size)
-        above = np.where(tree.parent[mine] == NONE, NONE, place[tree.parent[mine]])
+        above = np.where(tree.parent[mine] == NO_SLICE, NO_SLICE, place[tree.parent[mine]])
         asked = np.flatnonzero(threads == number)
-        inner = innermost_at(tree.start[mine], tree.end[mine], above, time[asked])
-        found[asked] = np.where(inner == NONE, NONE, tree.id[mine[inner]] if mine.size else NONE)
+        inner = innermost_slice_at(tree.start[mine], tree.end[mine], above, time[asked])
+        found[asked] = np.where(
+            inner == NO_SLICE, NO_SLICE, tree.id[mine[inner]] if mine.size else NO_SLICE
+        )
     return found
 
 
-def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
-    total = np.zeros(size, np.int64)
+def _sum_amounts_by_entry(owner: Ints, slices: Any, amounts: Any, entry_count: int) -> Ints:
+    total = np.zeros(entry_count, np.int64)
     if len(slices):
         place = owner[slices.astype(np.int64)]
-        np.add.at(total, place[place != NONE], amounts[place != NONE])
+        np.add.at(total, place[place != NO_SLICE], amounts[place != NO_SLICE])
     return total
 
 
-def subtree(parent: Ints, own: Ints) -> Ints:
-    """Own amounts with those of all descendants; parents stand before their children."""
-    total = own.astype(np.int64)  # a copy
-    if total.any():
-        for low, high in _stretches(parent):
-            above = parent[low:high]
-            inside = slice(None) if above.min() != NONE else above != NONE
-            np.add.at(total, above[inside], total[low:high][inside].copy())
-    return total
-
-
-def marked_above(parent: Ints, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Entries that are marked, or lie in one that is; parents stand before their children."""
-    found = marked.copy()
-    if found.any():
-        for low, high in reversed(_stretches(parent)):
-            here = np.flatnonzero(parent[low:high] != NONE) + low
-            found[here] |= found[parent[here]]
-    return found
-
-
-def _stretches(parent: Ints) -> list[tuple[int, int]]:
-    """The array in stretches that hold no parent of their own, from the last to the second.
-
-    What stands behind the last parent of all has no children, and so on with the rest. In order of
-    depth that is about a level of the tree at a time. The first stretch holds roots alone.
-    """
-    last_parent = np.maximum.accumulate(parent)
-    found = []
-    high = parent.size
-    while high and last_parent[high - 1] != NONE:
-        low = int(last_parent[high - 1]) + 1
-        found.append((low, high))
-        high = low
-    return found
-
-
-def outermost(parent: Ints, key: NDArray[Any]) -> NDArray[np.bool_]:
-    """Entries with no ancestor of the same key: in totals a recursive operator counts once."""
-    inside = np.zeros(parent.size, bool)
-    at = np.flatnonzero(parent != NONE)
-    above = parent[at]
-    while at.size:
-        same = key[above] == key[at]
-        inside[at[same]] = True
-        at, above = at[~same], parent[above[~same]]
-        at, above = at[above != NONE], above[above != NONE]
-    return ~inside
-
-
-def within(host: SelfTimes, prefix: str) -> NDArray[np.bool_]:
-    """Which entries lie in a slice whose name begins so, or are one; all if it is empty."""
-    if not prefix:
-        return np.ones(host.id.size, bool)
-    wanted: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy()
-    found = nearest(host.parent, wanted, np.arange(host.id.size))
-    return np.asarray(found != NONE)
+def is_inside_entry_named(self_times_of_host: SelfTimes, name_prefix: str) -> NDArray[np.bool_]:
+    """Flags slices that, or whose ancestors, have the name prefix; an empty prefix flags all."""
+    if not name_prefix:
+        return np.ones(self_times_of_host.id.size, bool)
+    wanted: NDArray[np.bool_] = (
+        self_times_of_host.name.cast(pl.String).str.starts_with(name_prefix).to_numpy()
+    )
+    found = nearest_ancestor(
+        self_times_of_host.parent, wanted, np.arange(self_times_of_host.id.size)
+    )
+    return np.asarray(found != NO_SLICE)

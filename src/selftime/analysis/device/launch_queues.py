@@ -1,9 +1,9 @@
-"""Launches and the queues that they join: how long work waits, for earlier work or for nothing.
+"""Measures how long launched work waits in its stream's queue, and how long its stream is idle.
 
-A stream does its work in the order of launching, so a launch is done when all that was launched to
-its stream before it is, and itself. Of the delay between a call and its work, the part in which the
-stream still had earlier work is time in the queue; the rest is exposed: the stream stood idle. Work
-of which no launch was recorded keeps its place in the queue.
+A stream does its work in launch order, so a launch is done when it and everything launched to its
+stream before it is done. The delay between a call and its work has two parts. While the stream
+still had earlier work, the launch was queued; the rest is exposed: the stream was idle. Work
+without a recorded launch keeps its place in the queue.
 """
 
 from itertools import pairwise
@@ -12,35 +12,40 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.health.recording import Recording
-from selftime.analysis.idle.gaps import placed_work
-from selftime.arrays import Ints
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.health.recording_under_check import RecordingUnderCheck
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.array_types import Ints
 from selftime.trace import Trace
 
-FULL: Final = 1_000
-"""From about here on a launch may hold the host: CUDA's queues hold 1,022 launches where it was
-measured, of which a recording may lack a few. Those of AMD are deeper."""
+FULL_STREAM_QUEUE_LENGTH: Final = 1_000
+"""Number of queued launches from which a launch may block the host, as the queue may be full.
+
+CUDA's queues hold 1,022 launches where that was measured, of which a recording may lack a few.
+Queues of AMD's devices are deeper.
+"""
 
 
 @cached_per_trace
-def queued_launches(trace: Trace) -> pl.DataFrame:
-    """One row for each call that put work on a device, or was to, in order of time.
+def launches_with_queue_delays(trace: Trace) -> pl.DataFrame:
+    """Returns one row per launching call: its delay until its device work began, and why.
 
-    Calls captured into a graph are left out, fills without work too: those of no bytes have none.
-    A call that put work on several streams, as that of a graph does, is told by the first work.
+    Calls captured into a graph are left out, and so are fills without work: fills of zero bytes
+    have none. A call that launched work on several streams, such as a graph launch, is described by
+    its first work.
 
-    Columns: id, call (its name), start, host (ns that the call took, null if not known), operator
-    (the slice of the innermost around it), lost (no device work was recorded), work (count of
-    slices launched), device_time (sum of their durations, ns), first (the first of these slices),
-    device, stream; depth (earlier launches of the stream that were not done when the call began);
-    delay (from the call's begin to that of the work), queued and exposed (its two parts), all ns;
-    inverted (the work begins before the call, so that the delay is unknown). Depth, queued and
-    exposed are null for a stream's first work: what it did before the recording is not known.
+    Columns: id, call (its name), start, host (ns that the call took, null if unknown), operator
+    (the slice of the innermost operator around it), lost (no device work was recorded), work
+    (number of slices launched), device_time (sum of their durations, ns), first (the first of these
+    slices), device, stream; depth (earlier launches of the stream that were not done when the call
+    began); delay (from the call's begin to that of the work), queued and exposed (its two parts),
+    all in ns; inverted (the work begins before the call, so the delay is unknown). Depth, queued
+    and exposed are null for a stream's first work, because work from before the recording is
+    unknown.
     """
     told = trace.call_args.select("id", "operator")
-    known = _with_work(trace)
-    missing = Recording(trace).launches.filter(~pl.col("id").is_in(known["id"].implode()))
+    known = _launches_with_work(trace)
+    missing = RecordingUnderCheck(trace).launches.filter(~pl.col("id").is_in(known["id"].implode()))
     both = pl.concat([known, missing.select("id", "lost")], how="diagonal")
     slices = trace.slices
     calls = slices.select("name", "start", "duration")[both["id"]]
@@ -57,9 +62,9 @@ def queued_launches(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _with_work(trace: Trace) -> pl.DataFrame:
-    """Calls whose work was recorded, each with what became of the first of it."""
-    entries = _entries(placed_work(trace)).filter(pl.col("launch").is_not_null())
+def _launches_with_work(trace: Trace) -> pl.DataFrame:
+    """Returns the calls whose device work was recorded, each with its first device slice."""
+    entries = _stream_queue_entries(device_work(trace)).filter(pl.col("launch").is_not_null())
     ahead = pl.col("free").clip(pl.col("launched"))
     parts = entries.with_columns(
         inverted=pl.col("begin") < pl.col("launched"),
@@ -81,10 +86,11 @@ def _with_work(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _entries(work: pl.DataFrame) -> pl.DataFrame:
-    """What stands in the queues: all work that one call put on one stream, in order of begin.
+def _stream_queue_entries(work: pl.DataFrame) -> pl.DataFrame:
+    """Returns one row per call and stream on which the call put work, in order of the work's begin.
 
-    Added columns: free, when all before it on the stream is done; depth, see `queued_launches`.
+    Added columns: free, when all earlier work of the stream is done; depth, see
+    `launches_with_queue_delays`.
     """
     alone = pl.col("id").cast(pl.Int64)
     entries = (
@@ -106,18 +112,20 @@ def _entries(work: pl.DataFrame) -> pl.DataFrame:
     opens = (track != track.shift(1)).fill_null(value=True)
     return entries.with_columns(
         free=free.set(opens, None),
-        depth=pl.Series(_depths(entries, done.to_numpy()), dtype=pl.Int64).set(opens, None),
+        depth=pl.Series(_stream_queue_depths(entries, done.to_numpy()), dtype=pl.Int64).set(
+            opens, None
+        ),
     )
 
 
-def _depths(entries: pl.DataFrame, done: Ints) -> Ints:
-    """For each entry, how many before it on its track are not done when it is launched."""
-    track = entries["track"].to_numpy()
-    launched = entries["launched"].fill_null(0).to_numpy()
+def _stream_queue_depths(queue_entries: pl.DataFrame, ends_so_far: Ints) -> Ints:
+    """Returns for each launch how many earlier launches of its stream are not yet done then."""
+    track = queue_entries["track"].to_numpy()
+    launched = queue_entries["launched"].fill_null(0).to_numpy()
     depth = np.zeros(track.size, np.int64)
     edges = [0, *(np.flatnonzero(np.diff(track)) + 1), track.size]
     for low, high in pairwise(edges):
         place = np.arange(high - low)
-        finished = np.searchsorted(done[low:high], launched[low:high], side="right")
+        finished = np.searchsorted(ends_so_far[low:high], launched[low:high], side="right")
         depth[low:high] = place - np.minimum(finished, place)
     return depth

@@ -1,1 +1,1 @@
-"""The dependency graph of one trace, and the critical paths that are read from it."""
+"""The dependency graph of one trace, and its critical paths."""

@@ -1,4 +1,4 @@
-"""The calls of the dependency graph: what hosts launched, waited for and exchanged, in order."""
+"""The host calls of the dependency graph: launches, waits and collectives, in order of time."""
 
 from dataclasses import dataclass, fields
 
@@ -6,185 +6,230 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.graph.host_states import host_states_of
-from selftime.analysis.graph.serial_threads import SerialThreads, serial_threads_of
+from selftime.analysis.graph.serial_threads import SerialThreads, host_states, serial_threads
 from selftime.analysis.idle.host_waits import host_waits
-from selftime.analysis.ranks.collectives import collectives
+from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.slice_filters import slices_on
-from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.arrays import Flags, Ints
-from selftime.nesting import NONE
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
-_LEAVES, _STARTS, _RESUMES, _CALL = -4, -3, -2, -1
-"""How calls that begin together are ordered; ends of steps come last."""
+(
+    _SORT_KEY_OF_HANDOVERS,
+    _SORT_KEY_OF_THREAD_STARTS,
+    _SORT_KEY_OF_THREAD_RESUMES,
+    _SORT_KEY_OF_RECORDED_CALLS,
+) = (
+    -4,
+    -3,
+    -2,
+    -1,
+)
+"""Sort keys that order calls beginning at the same instant. The end of a step has the index of the
+step as its key.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class CallNodes:
-    """Calls in order of begin; arrays of shape (n,), times in ns."""
+class HostCallNodes:
+    """Host calls of a dependency graph, in order of begin; arrays of shape (n,), times in ns."""
 
     id: Ints
-    """The slice, or NONE."""
+    """The slice id of the call; -1 for added instants, such as the end of a step."""
     thread: Ints
-    """The number of its serial thread."""
+    """The number of the call's host thread; threads that take turns share one number."""
     start: Ints
     end: Ints
     order: Ints
-    """Of what begins and ends together: what comes first; of an end of a step, its place."""
+    """The sort key of calls that begin and end at the same instants; for the end of a step, the
+    index of the step.
+    """
     partner: Ints
-    """The call of another serial thread that it waits for, or NONE."""
+    """The index of the call on another host thread that this call waits for, or -1 if there is
+    none.
+    """
     lag: Ints
-    """How long after the end of its partner it begins."""
+    """Time in ns from the end of `partner` to the begin of this call."""
     idle_since: Ints
-    """Since when its thread had nothing more to do before it; else its start."""
+    """When the call's thread ran out of work before the call, in ns; the start of the call if the
+    thread was not idle.
+    """
     is_collective: Flags
-    """Whether it is a collective that the host makes."""
+    """Whether the call is a collective that runs on the host."""
 
     @property
     def step(self) -> Ints:
-        """The place of the step that ends here, else NONE."""
-        return np.where(self.order > _CALL, self.order, NONE)
+        """The index of the step that each call ends, or -1 if it ends none."""
+        return np.where(self.order > _SORT_KEY_OF_RECORDED_CALLS, self.order, NO_SLICE)
 
 
-def call_nodes(trace: Trace, launches: pl.Series) -> CallNodes:
-    """The calls of a trace's hosts.
+def host_call_nodes(trace: Trace, launch_ids: pl.Series) -> HostCallNodes:
+    """Returns the host calls of a trace as nodes of the dependency graph.
 
     Args:
         trace: The trace.
-        launches: The slices that launched work, nulls among them.
+        launch_ids: The slices that launched work; may contain nulls.
     """
-    threads = serial_threads_of(trace)
-    called = _calls(trace, threads, launches.drop_nulls().to_numpy())
+    threads = serial_threads(trace)
+    called = _nodes_of_recorded_calls(trace, threads, launch_ids.drop_nulls().to_numpy())
     main = max(threads.main, 0)
-    steps = assessed_steps(trace)["end"].to_numpy()
-    ends = _points(steps, np.full(steps.size, main), np.arange(steps.size))
+    steps = steps_with_counted_flags(trace)["end"].to_numpy()
+    ends = _zero_length_call_nodes(steps, np.full(steps.size, main), np.arange(steps.size))
     exchanged = np.flatnonzero(called.is_collective)
-    resumes = _resumes(trace, called, exchanged, threads.main)
-    acting = np.isin(called.id, launches.drop_nulls().to_numpy())
+    resumes = _nodes_of_main_thread_resumes(trace, called, exchanged, threads.main)
+    acting = np.isin(called.id, launch_ids.drop_nulls().to_numpy())
     acting |= np.isin(called.id, host_waits(trace)["id"].to_numpy())
     acting[exchanged] = True
-    leaves, starts = _handovers(threads, called, np.flatnonzero(acting))
+    leaves, starts = _nodes_of_thread_handovers(threads, called, np.flatnonzero(acting))
     first = called.id.size + ends.id.size
-    return _sorted(called, ends, resumes, leaves, _with_partners(starts, first + resumes.id.size))
+    return _sorted_calls_of_tables(
+        called,
+        ends,
+        resumes,
+        leaves,
+        _thread_starts_with_handovers(starts, first + resumes.id.size),
+    )
 
 
-def _calls(trace: Trace, threads: SerialThreads, launches: Ints) -> CallNodes:
-    """Calls of the runtime, others that launch, and collectives of the host."""
+def _nodes_of_recorded_calls(
+    trace: Trace, threads: SerialThreads, launch_ids: Ints
+) -> HostCallNodes:
+    """Returns nodes of all runtime calls, host collectives, and other slices that launched work."""
     host = slices_on(trace, "host")
     chosen = np.zeros(trace.slices.height, bool)
-    chosen[launches] = True
+    chosen[launch_ids] = True
     ended = host["duration"].is_not_null()
-    calls = host["category"].is_in(list(names.CALLS)) & ended
-    chosen[_host_collectives(trace)] = True
+    calls = host["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)) & ended
+    chosen[_host_collective_ids(trace)] = True
     host = host.filter(calls | pl.Series(chosen[host["id"].to_numpy()]))
     thread = trace.tracks["thread"].gather(host["track"]).cast(pl.Int64).to_numpy()
     start = host["start"].to_numpy()
-    number = np.maximum(np.append(threads.number, NONE)[thread], 0)
-    return CallNodes(
+    number = np.maximum(np.append(threads.number, NO_SLICE)[thread], 0)
+    return HostCallNodes(
         id=host["id"].cast(pl.Int64).to_numpy(),
         thread=number,
         start=start,
         end=start + host["duration"].fill_null(0).to_numpy(),
-        order=np.full(start.size, _CALL),
-        partner=np.full(start.size, NONE),
+        order=np.full(start.size, _SORT_KEY_OF_RECORDED_CALLS),
+        partner=np.full(start.size, NO_SLICE),
         lag=np.zeros(start.size, np.int64),
         idle_since=start,
-        is_collective=np.isin(host["id"].to_numpy(), _host_collectives(trace)),
+        is_collective=np.isin(host["id"].to_numpy(), _host_collective_ids(trace)),
     )
 
 
-def _host_collectives(trace: Trace) -> Ints:
-    """The slices of collectives that hosts make, those without length left out."""
-    found = collectives(trace).filter("is_host", pl.col("end") > pl.col("start"))
+def _host_collective_ids(trace: Trace) -> Ints:
+    """Returns the slice ids of collectives that run on the host and last longer than 0 ns."""
+    found = collectives_of_trace(trace).filter("is_host", pl.col("end") > pl.col("start"))
     return np.asarray(found["id"].cast(pl.Int64).to_numpy())
 
 
-def _points(when: Ints, thread: Ints, order: Ints, idle_since: Ints | None = None) -> CallNodes:
-    """Calls of no length."""
-    return CallNodes(
-        id=np.full(when.size, NONE),
+def _zero_length_call_nodes(
+    instants: Ints, thread: Ints, order: Ints, idle_since: Ints | None = None
+) -> HostCallNodes:
+    """Returns one call node of length zero for each given instant (ns)."""
+    return HostCallNodes(
+        id=np.full(instants.size, NO_SLICE),
         thread=thread,
-        start=when,
-        end=when,
+        start=instants,
+        end=instants,
         order=order,
-        partner=np.full(when.size, NONE),
-        lag=np.zeros(when.size, np.int64),
-        idle_since=when if idle_since is None else idle_since,
-        is_collective=np.zeros(when.size, bool),
+        partner=np.full(instants.size, NO_SLICE),
+        lag=np.zeros(instants.size, np.int64),
+        idle_since=instants if idle_since is None else idle_since,
+        is_collective=np.zeros(instants.size, bool),
     )
 
 
-def _resumes(trace: Trace, called: CallNodes, exchanged: Ints, main: int) -> CallNodes:
-    """Where the main thread goes on: at the end of a collective of another, if it was idle."""
-    others = exchanged[called.thread[exchanged] != main]
+def _nodes_of_main_thread_resumes(
+    trace: Trace, calls: HostCallNodes, host_collectives: Ints, main_number: int
+) -> HostCallNodes:
+    """Returns call nodes of length zero where the idle main thread resumes after a collective."""
+    others = host_collectives[calls.thread[host_collectives] != main_number]
     if not others.size:
-        return _points(others, others, others)
-    when = called.end[others]
-    states = host_states_of(trace).states(main)
+        return _zero_length_call_nodes(others, others, others)
+    when = calls.end[others]
+    states = host_states(trace).states(main_number)
     at = np.searchsorted(states.edge, when, side="left") - 1
-    works = (states.slice[at] != NONE) & (states.edge[at + 1] > when)
+    works = (states.slice[at] != NO_SLICE) & (states.edge[at + 1] > when)
     idle = np.flatnonzero(~works)
-    since = np.where(states.slice[at] == NONE, states.edge[at], when)[idle]
-    points = _points(when[idle], np.full(idle.size, main), np.full(idle.size, _RESUMES), since)
-    return _replaced(points, partner=others[idle])
+    since = np.where(states.slice[at] == NO_SLICE, states.edge[at], when)[idle]
+    points = _zero_length_call_nodes(
+        when[idle],
+        np.full(idle.size, main_number),
+        np.full(idle.size, _SORT_KEY_OF_THREAD_RESUMES),
+        since,
+    )
+    return _replace_call_columns(points, partner=others[idle])
 
 
-def _handovers(
-    threads: SerialThreads, called: CallNodes, acting: Ints
-) -> tuple[CallNodes, CallNodes]:
-    """Where a thread beside the main one begins to work, and where the main one is then.
+def _nodes_of_thread_handovers(
+    threads: SerialThreads, calls: HostCallNodes, relevant_calls: Ints
+) -> tuple[HostCallNodes, HostCallNodes]:
+    """Returns zero-length nodes where the main thread hands work over, and where others begin it.
 
-    Only before calls that others depend on. The main thread may be within a call: the other one
-    then begins so long after that began.
+    Only handovers before calls that others depend on are included. If the main thread is within a
+    call at that time, its instant is the begin of that call, and the lag is the time since then.
     """
-    beside = acting[(called.thread[acting] != threads.main) & (threads.main != NONE)]
-    thread, since = called.thread[beside], called.start[beside].copy()
+    beside = relevant_calls[
+        (calls.thread[relevant_calls] != threads.main) & (threads.main != NO_SLICE)
+    ]
+    thread, since = calls.thread[beside], calls.start[beside].copy()
     for number in np.unique(thread).tolist():
         own = thread == number
-        since[own] = threads.busy_since(number, since[own])
+        since[own] = threads.busy_since_times(number, since[own])
     kinds = np.unique(np.column_stack([since, thread]), axis=0)
     when, thread = kinds[:, 0], kinds[:, 1]
-    main = np.flatnonzero(called.thread == threads.main)
-    main = main[np.argsort(called.start[main], kind="stable")]
-    at = np.searchsorted(called.start[main], when, side="right") - 1
+    main = np.flatnonzero(calls.thread == threads.main)
+    main = main[np.argsort(calls.start[main], kind="stable")]
+    at = np.searchsorted(calls.start[main], when, side="right") - 1
     around = main[np.maximum(at, 0)] if main.size else at
     left = when.copy()
     if main.size:
-        inside = (at >= 0) & (called.end[around] > when)
-        left = np.where(inside, called.start[around], when)
-    leaves = _points(left, np.full(when.size, threads.main), np.full(when.size, _LEAVES))
-    starts = _points(when, thread, np.full(when.size, _STARTS))
-    since_end = np.full(when.size, np.iinfo(np.int64).min)  # whatever came before, it was done
-    return leaves, _replaced(starts, lag=when - left, idle_since=since_end)
+        inside = (at >= 0) & (calls.end[around] > when)
+        left = np.where(inside, calls.start[around], when)
+    leaves = _zero_length_call_nodes(
+        left, np.full(when.size, threads.main), np.full(when.size, _SORT_KEY_OF_HANDOVERS)
+    )
+    starts = _zero_length_call_nodes(when, thread, np.full(when.size, _SORT_KEY_OF_THREAD_STARTS))
+    since_end = np.full(when.size, np.iinfo(np.int64).min)  # all earlier work was done
+    return leaves, _replace_call_columns(starts, lag=when - left, idle_since=since_end)
 
 
-def _with_partners(starts: CallNodes, first: int) -> CallNodes:
-    """Each with that from which the main thread's leave is so far behind it."""
-    return _replaced(starts, partner=first + np.arange(starts.id.size))
+def _thread_starts_with_handovers(
+    thread_starts: HostCallNodes, first_handover: int
+) -> HostCallNodes:
+    """Returns thread starts, each with the main thread's handover of its work as `partner`."""
+    return _replace_call_columns(
+        thread_starts, partner=first_handover + np.arange(thread_starts.id.size)
+    )
 
 
-def _replaced(nodes: CallNodes, **columns: Ints) -> CallNodes:
-    return CallNodes(**{f.name: getattr(nodes, f.name) for f in fields(CallNodes)} | columns)
+def _replace_call_columns(nodes: HostCallNodes, **columns: Ints) -> HostCallNodes:
+    return HostCallNodes(
+        **{f.name: getattr(nodes, f.name) for f in fields(HostCallNodes)} | columns
+    )
 
 
-def _sorted(*tables: CallNodes) -> CallNodes:
-    """All of them in order of begin; starts are nearly in order, and few are equal."""
+def _sorted_calls_of_tables(*tables: HostCallNodes) -> HostCallNodes:
+    """Returns the calls of all tables in one table, in order of begin."""
     every = {
-        f.name: np.concatenate([getattr(one, f.name) for one in tables]) for f in fields(CallNodes)
+        f.name: np.concatenate([getattr(table, f.name) for table in tables])
+        for f in fields(HostCallNodes)
     }
-    order = in_order(every["start"], every["end"], every["order"])
-    place = np.append(np.empty(order.size, np.int64), NONE)
+    order = order_by_start_and_end(every["start"], every["end"], every["order"])
+    place = np.append(np.empty(order.size, np.int64), NO_SLICE)
     place[order] = np.arange(order.size)
-    nodes = CallNodes(**{name: column[order] for name, column in every.items()})
-    return _replaced(nodes, partner=place[nodes.partner])
+    nodes = HostCallNodes(**{name: column[order] for name, column in every.items()})
+    return _replace_call_columns(nodes, partner=place[nodes.partner])
 
 
-def in_order(start: Ints, end: Ints, rank: Ints) -> Ints:
-    """The order by start, end and rank."""
+def order_by_start_and_end(start: Ints, end: Ints, sort_key: Ints) -> Ints:
+    """Returns the indexes that sort intervals by start, then end, then sort key."""
     order = np.argsort(start, kind="stable")
     same = np.diff(start[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
-    order[tied] = rows[np.lexsort((rank[rows], end[rows], start[rows]))]
+    order[tied] = rows[np.lexsort((sort_key[rows], end[rows], start[rows]))]
     return order

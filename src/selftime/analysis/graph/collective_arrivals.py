@@ -1,8 +1,8 @@
-"""From each collective back to the collective before it on the path, and the rank's work between.
+"""Finds how each rank spent the time between two collectives, from its critical path between them.
 
-The critical path back from an instant comes to the end of some collective first. Between both the
-rank is on its own: who comes to a collective, and when, follows from when the rank was done with
-the one before and how long its work then took.
+A critical path that is followed back from an instant first reaches the end of some collective.
+Between the two the rank does not depend on others: when it comes to a collective follows from when
+it was done with the previous one, and how long its own work then took.
 """
 
 from typing import Final
@@ -10,131 +10,162 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.graph.binding_edges import (
-    Edges,
-    edges_into_nodes,
-    edges_into_step_ends,
-    joined,
-    picked,
+    CriticalPathEdges,
+    concatenate_edges,
+    dependency_edges_into_nodes,
+    dependency_edges_into_step_ends,
+    select_edges,
 )
-from selftime.analysis.graph.nodes import Nodes, nodes_of
-from selftime.analysis.graph.segment_kinds import CODE, KINDS
-from selftime.analysis.graph.segments import segments_of_edges, segments_of_nodes
-from selftime.analysis.ranks.collectives import collectives
-from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.analysis.steps.step_boundaries import window
-from selftime.arrays import Ints
-from selftime.nesting import NONE
+from selftime.analysis.graph.building import CriticalPathNodes, critical_path_nodes
+from selftime.analysis.graph.critical_path import segments_of_edges, segments_of_nodes
+from selftime.analysis.graph.path_segment_kinds import CODE_OF_SEGMENT_KIND, PATH_SEGMENT_KINDS
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.collectives import collectives_of_trace
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.analysis.steps.step_boundaries import recording_window
+from selftime.array_types import Ints
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
-WORK: Final = tuple(kind for kind in KINDS if kind != "communication")
-"""Kinds of a rank's own work."""
-ARRIVALS: Final = {
+OWN_WORK_KINDS: Final = tuple(kind for kind in PATH_SEGMENT_KINDS if kind != "communication")
+"""The kinds of critical path segments that are a rank's own work: all but communication."""
+COLLECTIVE_ARRIVALS_SCHEMA: Final = {
     "before": pl.UInt32,
     "work": pl.Int64,
-    **dict.fromkeys(WORK, pl.Int64),
-    **{f"{kind}_slice": pl.UInt32 for kind in WORK},
+    **dict.fromkeys(OWN_WORK_KINDS, pl.Int64),
+    **{f"{kind}_slice": pl.UInt32 for kind in OWN_WORK_KINDS},
 }
-TAILS: Final = {"step": pl.Int64, "counted": pl.Boolean, "done": pl.Int64, **ARRIVALS}
+"""Columns of `work_before_collectives`; times in ns."""
+STEP_TAILS_SCHEMA: Final = {
+    "step": pl.Int64,
+    "counted": pl.Boolean,
+    "done": pl.Int64,
+    **COLLECTIVE_ARRIVALS_SCHEMA,
+}
+"""Columns of `work_after_collectives`; times in ns."""
 
 
 @cached_per_trace
-def arrivals(trace: Trace) -> pl.DataFrame:
-    """How the rank came to each of `collectives`, in order.
+def work_before_collectives(trace: Trace) -> pl.DataFrame:
+    """Returns for each collective how its rank spent the time since the previous collective.
 
-    Columns: before, the row of the collective at whose end the path back from the start of this one
-    arrives first, null if it comes to the begin of the recording; work, the time in between, in ns;
-    of that each kind of `WORK`, in ns, which add up to it; and for each kind the slice of its
-    longest segment, null if there is none or it has no slice. Where clocks differ, or work of one
-    stream overlaps, a path may come into a collective before its end: work is the time since then.
+    Columns: before, the row of the collective whose end the path back from the start of this one
+    reaches first, null if it reaches the begin of the recording; work, the time between both, in
+    ns; of that each of `OWN_WORK_KINDS`, in ns, which add up to it; and for each kind the slice of
+    its longest segment, null if there is none or it has no slice. Where clocks differ, or work of
+    one stream overlaps, a path may enter a collective before its end: work is then the time since
+    that instant.
     """
-    found = collectives(trace)
-    at = _places(trace, found)
-    return _answered(trace, found, picked(edges_into_nodes(trace), at), at)
+    found = collectives_of_trace(trace)
+    at = _graph_nodes_of_collectives(trace, found)
+    return _own_work_rows_of_edges(
+        trace, found, select_edges(dependency_edges_into_nodes(trace), at), at
+    )
 
 
 @cached_per_trace
-def tails(trace: Trace) -> pl.DataFrame:
-    """How each judged step comes to its end after its last collective, in order of time.
+def work_after_collectives(trace: Trace) -> pl.DataFrame:
+    """Returns for each step how the rank spent the time from its last collective to the step's end.
 
-    Columns: step, its number; counted, whether it is typical; done, in ns; and those of `arrivals`,
-    of the path back from `done`.
+    Columns: step, its number; counted, whether it is typical; done, in ns; and those of
+    `work_before_collectives`, for the path back from `done`.
     """
-    steps = assessed_steps(trace)
+    steps = steps_with_counted_flags(trace)
     end, done = steps["end"].to_numpy(), steps["done"].to_numpy()
-    into = edges_into_step_ends(trace, end, done)
-    found = _answered(trace, collectives(trace), into, np.full(done.size, NONE))
+    into = dependency_edges_into_step_ends(trace, end, done)
+    found = _own_work_rows_of_edges(
+        trace, collectives_of_trace(trace), into, np.full(done.size, NO_SLICE)
+    )
     return steps.select(step="number", counted="counted", done="done").hstack(found)
 
 
-def _places(trace: Trace, found: pl.DataFrame) -> Ints:
-    """The node of each collective."""
-    number = np.full(trace.slices.height, NONE)
-    nodes = nodes_of(trace)
+def _graph_nodes_of_collectives(trace: Trace, collective_rows: pl.DataFrame) -> Ints:
+    """Returns the node index of each collective in the dependency graph; -1 if it has no node."""
+    number = np.full(trace.slices.height, NO_SLICE)
+    nodes = critical_path_nodes(trace)
     number[nodes.id] = np.arange(nodes.id.size)
-    return np.asarray(number[found["id"].to_numpy()], np.int64)
+    return np.asarray(number[collective_rows["id"].to_numpy()], np.int64)
 
 
-def _answered(trace: Trace, found: pl.DataFrame, asked: Edges, origin: Ints) -> pl.DataFrame:
-    """The answer for some edges, each of which leads back from a node of `origin` or from none."""
-    nodes = nodes_of(trace)
-    passed = _passed(nodes, edges_into_nodes(trace).next, asked.next)
-    every = joined(asked, picked(edges_into_nodes(trace), passed))
-    origin = np.append(origin, passed)
-    edge = np.full(nodes.id.size + 1, NONE)
-    edge[passed] = asked.begin.size + np.arange(passed.size)
-    sums = _Sums(_segments(trace, every, origin, edge), edge[every.next])
-    sums.follow()
-    row = np.full(nodes.id.size + 1, NONE)
-    row[_places(trace, found)] = np.arange(found.height)
-    own = slice(asked.begin.size)
+def _own_work_rows_of_edges(
+    trace: Trace, collective_rows: pl.DataFrame, edges: CriticalPathEdges, origin_nodes: Ints
+) -> pl.DataFrame:
+    """Returns for each edge the time (ns), by kind, on the path back to the previous collective."""
+    nodes = critical_path_nodes(trace)
+    passed = _nodes_visited_before_collectives(
+        nodes, dependency_edges_into_nodes(trace).next, edges.next
+    )
+    every = concatenate_edges(edges, select_edges(dependency_edges_into_nodes(trace), passed))
+    origin_nodes = np.append(origin_nodes, passed)
+    edge = np.full(nodes.id.size + 1, NO_SLICE)
+    edge[passed] = edges.begin.size + np.arange(passed.size)
+    sums = _PathSegmentTotals(
+        _segment_sums_by_edge(trace, every, origin_nodes, edge), edge[every.next]
+    )
+    sums.extend_sums_to_path_ends()
+    row = np.full(nodes.id.size + 1, NO_SLICE)
+    row[_graph_nodes_of_collectives(trace, collective_rows)] = np.arange(collective_rows.height)
+    own = slice(edges.begin.size)
     before = row[every.next[sums.last[own]]]
     columns = {
-        "before": _ids(before),
+        "before": _slice_ids_or_null(before),
         "work": pl.Series(sums.time[own].sum(axis=1)),
-        **{kind: pl.Series(sums.time[own, CODE[kind]]) for kind in WORK},
-        **{f"{kind}_slice": _ids(sums.slice[own, CODE[kind]]) for kind in WORK},
+        **{kind: pl.Series(sums.time[own, CODE_OF_SEGMENT_KIND[kind]]) for kind in OWN_WORK_KINDS},
+        **{
+            f"{kind}_slice": _slice_ids_or_null(sums.slice[own, CODE_OF_SEGMENT_KIND[kind]])
+            for kind in OWN_WORK_KINDS
+        },
     }
-    return pl.DataFrame(columns, schema=ARRIVALS)
+    return pl.DataFrame(columns, schema=COLLECTIVE_ARRIVALS_SCHEMA)
 
 
-def _ids(numbers: Ints) -> pl.Series:
+def _slice_ids_or_null(numbers: Ints) -> pl.Series:
+    """Returns the numbers as a series of slice ids, with null in place of -1."""
     found = pl.Series(numbers, dtype=pl.Int64)
-    return found.set(found == NONE, None).cast(pl.UInt32)
+    return found.set(found == NO_SLICE, None).cast(pl.UInt32)
 
 
-def _passed(nodes: Nodes, following: Ints, first: Ints) -> Ints:
-    """The nodes that paths pass through until they come to a collective; each once."""
-    onward = np.where(nodes.kind == CODE["communication"], NONE, np.arange(nodes.kind.size))
-    onward = np.append(onward, NONE)
-    begin, after = onward[first].tolist(), onward[following].tolist()
+def _nodes_visited_before_collectives(
+    nodes: CriticalPathNodes, next_node: Ints, first_nodes: Ints
+) -> Ints:
+    """Returns the distinct nodes that critical paths visit on their way back to a collective."""
+    onward = np.where(
+        nodes.kind == CODE_OF_SEGMENT_KIND["communication"], NO_SLICE, np.arange(nodes.kind.size)
+    )
+    onward = np.append(onward, NO_SLICE)
+    begin, after = onward[first_nodes].tolist(), onward[next_node].tolist()
     seen = bytearray(len(after))
     passed: list[int] = []
     for first_at in begin:
         at = first_at
-        while at != NONE and not seen[at]:
+        while at != NO_SLICE and not seen[at]:
             seen[at] = 1
             passed.append(at)
             at = after[at]
     return np.array(passed, np.int64)
 
 
-def _segments(trace: Trace, edges: Edges, origin: Ints, place: Ints) -> pl.DataFrame:
-    """What each edge adds to a path: its own segments, and the node that it leads to and into."""
+def _segment_sums_by_edge(
+    trace: Trace, edges: CriticalPathEdges, origin_nodes: Ints, edge_of_node: Ints
+) -> pl.DataFrame:
+    """Returns each edge's time (ns) by segment kind, including the time in the node it leads to."""
     every = np.arange(edges.begin.size)
-    low = np.full(every.size, window(trace)[0])
-    tables = [_largest(table) for table in segments_of_edges(trace, edges, every, origin, low)]
-    into = np.flatnonzero(place[edges.next] != NONE)
+    low = np.full(every.size, recording_window(trace)[0])
+    tables = [
+        _time_and_longest_segment(table)
+        for table in segments_of_edges(trace, edges, every, origin_nodes, low)
+    ]
+    into = np.flatnonzero(edge_of_node[edges.next] != NO_SLICE)
     node = edges.next[into]
     there = segments_of_nodes(trace, into, node, low[into], edges.enter[into], edges.link[into])
-    return pl.concat([*tables, _largest(there)])
+    return pl.concat([*tables, _time_and_longest_segment(there)])
 
 
-def _largest(table: pl.DataFrame) -> pl.DataFrame:
-    """By edge and kind: time, and the longest segment's time and slice."""
+def _time_and_longest_segment(segments: pl.DataFrame) -> pl.DataFrame:
+    """Returns, by edge and kind, the total segment time (ns) and the longest segment's slice."""
     length = (pl.col("end") - pl.col("start")).alias("length")
-    ordered = table.select("edge", "kind", "slice", length).sort("length", descending=True)
+    ordered = segments.select("edge", "kind", "slice", length).sort("length", descending=True)
     parts = ordered.group_by("edge", "kind", maintain_order=True)
     return parts.agg(
         time=pl.col("length").sum(),
@@ -143,27 +174,29 @@ def _largest(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class _Sums:
-    """What paths add up to, edge by edge: times and longest slices by kind, and the last edges."""
+class _PathSegmentTotals:
+    """Time (ns) and longest slice of each path by segment kind, and the last edge of each path."""
 
-    def __init__(self, parts: pl.DataFrame, following: Ints) -> None:
-        shape = (following.size, len(KINDS))
-        self._following = following
-        self.last = np.arange(following.size)
+    def __init__(self, segment_sums: pl.DataFrame, next_edge: Ints) -> None:
+        shape = (next_edge.size, len(PATH_SEGMENT_KINDS))
+        self._next_edge = next_edge
+        self.last = np.arange(next_edge.size)
         self.time = np.zeros(shape, np.int64)
         self.longest = np.zeros(shape, np.int64)
-        self.slice = np.full(shape, NONE, np.int64)
-        at = parts["edge"].to_numpy(), parts["kind"].to_numpy()
-        np.add.at(self.time, at, parts["time"].to_numpy())
-        order = np.argsort(parts["longest"].to_numpy(), kind="stable")  # the longest is set last
+        self.slice = np.full(shape, NO_SLICE, np.int64)
+        at = segment_sums["edge"].to_numpy(), segment_sums["kind"].to_numpy()
+        np.add.at(self.time, at, segment_sums["time"].to_numpy())
+        order = np.argsort(
+            segment_sums["longest"].to_numpy(), kind="stable"
+        )  # the longest is assigned last
         at = at[0][order], at[1][order]
-        self.longest[at] = parts["longest"].to_numpy()[order]
-        self.slice[at] = parts["slice"].to_numpy()[order]
+        self.longest[at] = segment_sums["longest"].to_numpy()[order]
+        self.slice[at] = segment_sums["slice"].to_numpy()[order]
 
-    def follow(self) -> None:
-        """Go on to the edges that follow: with each turn twice as far."""
-        jump = self._following.copy()
-        while (open_ := np.flatnonzero(jump != NONE)).size:
+    def extend_sums_to_path_ends(self) -> None:
+        """Adds up the sums of single edges along each whole path, by doubling the summed length."""
+        jump = self._next_edge.copy()
+        while (open_ := np.flatnonzero(jump != NO_SLICE)).size:
             onward = jump[open_]
             self.time[open_] += self.time[onward]
             longer = self.longest[onward] > self.longest[open_]

@@ -1,1 +1,1 @@
-"""Idle time: gaps, what is to blame for each, and what the host waited for."""
+"""Idle time of devices: gaps in their work, what caused the gaps, and waits of the host."""

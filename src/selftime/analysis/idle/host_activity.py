@@ -1,7 +1,7 @@
-"""What the host did at any moment: the most specific of the things that keep it from launching.
+"""Finds what the host did at any moment: the most specific reason why it launched no device work.
 
 A thread may be in many slices at once: a kernel's launch lies in an operator, that in an optimizer,
-that in Python frames. A moment counts to the first of `ACTIVITIES` that holds of it.
+that in Python frames. A moment counts to the first of `HOST_ACTIVITIES` that applies.
 """
 
 from functools import cache
@@ -12,15 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.grouping import by_kind
-from selftime.analysis.idle.host_waits import copies_waited_for
-from selftime.analysis.parents import parents
-from selftime.arrays import Ints
+from selftime.analysis.idle.host_waits import copy_calls_with_wait_flag
+from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
+from selftime.array_types import Ints
 from selftime.intervals import Intervals, union
-from selftime.nesting import NONE, innermost_at
+from selftime.nesting import NO_SLICE, innermost_slice_at
 from selftime.trace import Trace
 
-ACTIVITIES: Final = (
+HOST_ACTIVITIES: Final = (
     "profiler",
     "garbage_collection",
     "compilation",
@@ -37,17 +37,23 @@ ACTIVITIES: Final = (
     "dispatch",
     "python",
 )
-"""From the most specific to the least: what is further down is where it is for what is above."""
+"""Activities of the host, the most specific first; where several apply at once, the first counts.
+"""
 
-_CODE: Final = {activity: code for code, activity in enumerate(ACTIVITIES)}
-_NO_CODE: Final = len(ACTIVITIES)
-_COPIES: Final = {"copy_to_host": "sync", "copy_to_device": "pageable_copy"}
-_SHARED: Final = ("profiler", "garbage_collection", "kernel_loading", "compilation")
-"""What the recorder writes beside the threads holds every thread up."""
+_CODE_OF_HOST_ACTIVITY: Final = {activity: code for code, activity in enumerate(HOST_ACTIVITIES)}
+_CODE_OF_NO_ACTIVITY: Final = len(HOST_ACTIVITIES)
+_HOST_ACTIVITY_BY_COPY_KIND: Final = {"copy_to_host": "sync", "copy_to_device": "pageable_copy"}
+_PROCESS_WIDE_HOST_ACTIVITIES: Final = (
+    "profiler",
+    "garbage_collection",
+    "kernel_loading",
+    "compilation",
+)
+"""Activities that the recorder writes outside the threads' tracks; they delay every thread."""
 
 
-class Lane(NamedTuple):
-    """The slices of one track, parents before children; `parent` holds places in the lane."""
+class TrackSlices(NamedTuple):
+    """The slices of one track, parents before children; `parent` holds indexes of these arrays."""
 
     id: Ints
     start: Ints
@@ -55,109 +61,126 @@ class Lane(NamedTuple):
     parent: Ints
 
 
-class Host:
-    """What each host slice says that the program did; arrays over all slices of the trace.
+class HostActivityBySlice:
+    """The activity that each host slice stands for, such as compilation; arrays by slice id.
 
-    `code` is the place in `ACTIVITIES`, or one beyond; `start` and `end` are in ns; `thread` and
-    `parent` are as in the tables of the trace.
+    `code` is the index in `HOST_ACTIVITIES`, or its length for none; `start` and `end` are in ns;
+    `thread` and `parent` are as in the tables of the trace.
     """
 
     def __init__(self, trace: Trace) -> None:
         slices, tracks = trace.slices, trace.tracks
-        self.code = _codes(trace)
+        self.code = _activity_codes_of_slices(trace)
         self.track = slices["track"].to_numpy()
         self.thread = tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
         self.start = slices["start"].to_numpy()
         self.end = self.start + slices["duration"].fill_null(0).to_numpy()
-        self.parent = parents(trace)
+        self.parent = parent_of_every_slice(trace)
         self.shared = tracks.filter(pl.col("kind") == "profiler")["id"].to_list()
-        self._place = np.zeros(self.code.size, np.int32)  # of each slice in the lane that has it
+        self._place = np.zeros(
+            self.code.size, np.int32
+        )  # the index of each slice in its track's arrays
         self._depth = slices["depth"].to_numpy()
         self._tracks = tracks
-        self._outer = np.flatnonzero((self.code != _NO_CODE) & ~self._within_its_own())
-        self.times = cache(self._times)
-        self._lane = cache(self._read_lane)
+        self._outer = np.flatnonzero(
+            (self.code != _CODE_OF_NO_ACTIVITY) & ~self._is_inside_same_activity()
+        )
+        self.times_in_activity = cache(self._compute_times_in_activity)
+        self._slices_of_track = cache(self._slices_with_parents_on_track)
 
-    def _within_its_own(self) -> NDArray[np.bool_]:
-        """Slices within one of their activity: they add nothing to its time."""
+    def _is_inside_same_activity(self) -> NDArray[np.bool_]:
+        """Flags slices whose parent slice has the same activity, and already covers their time."""
         own = self.code[np.maximum(self.parent, 0)] == self.code
-        return np.asarray(own & (self.parent != NONE))
+        return np.asarray(own & (self.parent != NO_SLICE))
 
-    def _times(self, thread: int, activity: str) -> Intervals:
-        """When a thread was in slices of an activity."""
-        at = self._outer[self.code[self._outer] == _CODE[activity]]
+    def _compute_times_in_activity(self, thread: int, activity: str) -> Intervals:
+        """Returns as intervals (ns) the time that a thread spent in slices of one activity."""
+        at = self._outer[self.code[self._outer] == _CODE_OF_HOST_ACTIVITY[activity]]
         mine = self.thread[at] == thread
-        if activity in _SHARED:
+        if activity in _PROCESS_WIDE_HOST_ACTIVITIES:
             mine |= np.isin(self.track[at], self.shared)
         return union(self.start[at[mine]], self.end[at[mine]])
 
-    def doing(self, thread: int, code: Ints, when: Ints) -> Ints:
-        """The innermost slice that is of the activity of that code, at each instant, or NONE."""
-        found = np.full(when.size, NONE, np.int64)
+    def innermost_slices_of_activity(
+        self, thread: int, activity_code: Ints, instants: Ints
+    ) -> Ints:
+        """Returns the innermost slice of each given activity at each instant (ns); -1 for none."""
+        found = np.full(instants.size, NO_SLICE, np.int64)
         for track in (
-            *self._tracks_of(thread, "host"),
-            *self._tracks_of(thread, "python"),
+            *self._track_numbers_of_thread(thread, "host"),
+            *self._track_numbers_of_thread(thread, "python"),
             *self.shared,
         ):
-            left = np.flatnonzero(found == NONE)
-            at = self._innermost(track, when[left])
-            while (wrong := (at != NONE) & (self.code[at] != code[left])).any():
+            left = np.flatnonzero(found == NO_SLICE)
+            at = self._innermost_slices_of_track_at(track, instants[left])
+            while (wrong := (at != NO_SLICE) & (self.code[at] != activity_code[left])).any():
                 at[wrong] = self.parent[at[wrong]]
             found[left] = at
         return found
 
-    def frame(self, thread: int, when: Ints) -> Ints:
-        """The innermost Python frame of a thread at each instant, or NONE."""
-        found = np.full(when.size, NONE, np.int64)
-        for track in self._tracks_of(thread, "python"):
-            found = np.where(found == NONE, self._innermost(track, when), found)
+    def innermost_frames_at(self, thread: int, instants: Ints) -> Ints:
+        """Returns a thread's innermost Python frame at each instant (ns); -1 if there is none."""
+        found = np.full(instants.size, NO_SLICE, np.int64)
+        for track in self._track_numbers_of_thread(thread, "python"):
+            found = np.where(
+                found == NO_SLICE, self._innermost_slices_of_track_at(track, instants), found
+            )
         return found
 
-    def _tracks_of(self, thread: int, kind: str) -> list[int]:
+    def _track_numbers_of_thread(self, thread: int, kind: str) -> list[int]:
         own = self._tracks.filter((pl.col("thread") == thread) & (pl.col("kind") == kind))
         return own["id"].to_list()
 
-    def _innermost(self, track: int, when: Ints) -> Ints:
-        lane = self._lane(track)
-        found = innermost_at(lane.start, lane.end, lane.parent, when)
-        return np.where(found == NONE, NONE, lane.id[found] if lane.id.size else NONE)
+    def _innermost_slices_of_track_at(self, track: int, instants: Ints) -> Ints:
+        lane = self._slices_of_track(track)
+        found = innermost_slice_at(lane.start, lane.end, lane.parent, instants)
+        return np.where(found == NO_SLICE, NO_SLICE, lane.id[found] if lane.id.size else NO_SLICE)
 
-    def _read_lane(self, track: int) -> Lane:
+    def _slices_with_parents_on_track(self, track: int) -> TrackSlices:
         own = np.flatnonzero(self.track == track)
         start, depth = self.start[own], self._depth[own]
         if ((start[1:] == start[:-1]) & (depth[1:] < depth[:-1])).any():
             own = own[np.lexsort((depth, start))]
         self._place[own] = np.arange(own.size, dtype=np.int32)
         above = self.parent[own]
-        parent = np.where(above == NONE, NONE, self._place[above])
-        return Lane(own, self.start[own], self.end[own], parent)
+        parent = np.where(above == NO_SLICE, NO_SLICE, self._place[above])
+        return TrackSlices(own, self.start[own], self.end[own], parent)
 
 
-def _codes(trace: Trace) -> NDArray[np.int8]:
-    """The activity of each slice, by its category and name; of calls also by what they copied."""
-    code = by_kind(trace.slices, lambda *pair: _CODE.get(_activity(*pair) or "", _NO_CODE))
-    held = copies_waited_for(trace).filter("waited")
-    for copy, activity in _COPIES.items():
-        code[held.filter(pl.col("copy") == copy)["id"].to_numpy()] = _CODE[activity]
+def _activity_codes_of_slices(trace: Trace) -> NDArray[np.int8]:
+    """Returns each slice's activity as an index in `HOST_ACTIVITIES`, or its length for none."""
+    code = slice_codes_by_category_and_name(
+        trace.slices,
+        lambda *pair: _CODE_OF_HOST_ACTIVITY.get(
+            _activity_of_slice(*pair) or "", _CODE_OF_NO_ACTIVITY
+        ),
+    )
+    held = copy_calls_with_wait_flag(trace).filter("waited")
+    for copy, activity in _HOST_ACTIVITY_BY_COPY_KIND.items():
+        code[held.filter(pl.col("copy") == copy)["id"].to_numpy()] = _CODE_OF_HOST_ACTIVITY[
+            activity
+        ]
     return code
 
 
-def _activity(category: str, name: str) -> str | None:
-    """What a slice of that category and name says that the program did."""
-    if category in names.CALLS:
-        return _of_call(name)
+def _activity_of_slice(category: str, name: str) -> str | None:
+    """Returns the host activity that a slice of this category and name stands for, or None."""
+    if category in names.RUNTIME_CALL_CATEGORIES:
+        return _activity_of_runtime_call(name)
     if category == "overhead":
-        return _of_overhead(name)
-    if category in names.FRAMES:
-        return _of_frame(name)
-    if names.step_number(name) is not None:  # a step says nothing of what is done in it
+        return _activity_of_profiler_overhead(name)
+    if category in names.FRAME_CATEGORIES:
+        return _activity_of_python_frame(name)
+    if names.profiler_step_number(name) is not None:  # a step does not show what is done in it
         return None
-    if category in names.OPERATORS:
-        return _of_mark(name) or "dispatch"
-    return _of_mark(name) or "python" if category in names.ANNOTATIONS else None
+    if category in names.OPERATOR_CATEGORIES:
+        return _activity_of_operator(name) or "dispatch"
+    return (
+        _activity_of_operator(name) or "python" if category in names.ANNOTATION_CATEGORIES else None
+    )
 
 
-def _of_call(name: str) -> str:
+def _activity_of_runtime_call(name: str) -> str:
     if names.is_blocking_call(name):
         return "sync"
     if names.is_device_allocation(name):
@@ -165,7 +188,7 @@ def _of_call(name: str) -> str:
     return "kernel_loading" if names.is_kernel_loading(name) else "runtime"
 
 
-def _of_overhead(name: str) -> str | None:
+def _activity_of_profiler_overhead(name: str) -> str | None:
     if names.is_profiler_overhead(name):
         return "profiler"
     if names.is_compilation(name):
@@ -173,23 +196,23 @@ def _of_overhead(name: str) -> str | None:
     return "kernel_loading" if names.is_kernel_loading(name) else None
 
 
-def _of_frame(name: str) -> str:
+def _activity_of_python_frame(name: str) -> str:
     means = {
         "garbage_collection": names.is_garbage_collection,
         "compilation": names.is_compilation,
-        "data_loading": names.is_loading_frame,
-        "checkpoint": names.is_checkpoint,
-        "logging": names.is_logging,
+        "data_loading": names.is_next_batch_frame,
+        "checkpoint": names.is_checkpoint_frame,
+        "logging": names.is_logging_frame,
         "collective": names.is_collective_call,
     }
     return next((activity for activity, is_so in means.items() if is_so(name)), "python")
 
 
-def _of_mark(name: str) -> str | None:
+def _activity_of_operator(name: str) -> str | None:
     means = {
         "compilation": names.is_compilation,
         "data_loading": names.is_data_loading,
         "collective": names.is_collective_call,
-        "optimizer": names.is_optimizer,
+        "optimizer": names.is_optimizer_annotation,
     }
     return next((activity for activity, is_so in means.items() if is_so(name)), None)

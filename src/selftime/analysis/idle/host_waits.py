@@ -1,9 +1,13 @@
-"""Waits of the host for the device: the calls that hold it, and how long.
+"""Waits of the host for the device: which calls wait, how long, and the device idle time caused.
 
-Calls that synchronise wait. A copy into pageable memory of the host returns when it is done; one
-from such memory when it is staged (CUDA Runtime API, "API synchronization behavior"). Where the
-name of a copy does not tell the kind of memory, a call that lasted until its copy was done waited
+Synchronising calls wait. A copy into pageable host memory returns when it is done; a copy out of
+such memory returns when it is staged (CUDA Runtime API, "API synchronization behavior"). Where the
+name of a copy does not give the kind of memory, a call that lasted until its copy was done waited
 for it. A copy and the synchronisation that the same operator calls next are one wait.
+
+While the host waits it launches nothing. A device that finished its work before the wait ended, or
+that runs out of work before the host launches again, is idle. A device with work in its queue is
+not idle, and a wait then costs nothing, however long it is.
 """
 
 from typing import Final
@@ -13,22 +17,29 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.device.work import device_work
-from selftime.analysis.slice_arguments import with_arguments
-from selftime.analysis.slice_filters import filter_by_name, runtime_calls, with_known_end
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import slices_with_arguments
+from selftime.analysis.slice_filters import (
+    covered_time,
+    filter_by_name,
+    runtime_calls,
+    with_known_end,
+)
+from selftime.array_types import Ints
+from selftime.intervals import Intervals, covered_time_before
 from selftime.trace import Trace
 
-_TO: Final = {"DtoH": "copy_to_host", "HtoD": "copy_to_device"}
+_HOST_WAIT_KIND_BY_COPY_DIRECTION: Final = {"DtoH": "copy_to_host", "HtoD": "copy_to_device"}
 
 
 @cached_per_trace
-def copies_waited_for(trace: Trace) -> pl.DataFrame:
-    """Calls that copy between host and device, and whether they held the host.
+def copy_calls_with_wait_flag(trace: Trace) -> pl.DataFrame:
+    """Returns calls that copy between host and device, and whether the host waited for them.
 
     Columns: id (of the call), copy (copy_to_host or copy_to_device), stream, waited.
     """
-    copies = _directed(trace)
+    copies = _launched_copies_with_direction(trace)
     calls = trace.slices.select("start", "duration")[copies["launch"]]
     covered = (calls["start"] + calls["duration"] >= copies["end"]).fill_null(value=False)
     memory = pl.col("memory")
@@ -42,8 +53,8 @@ def copies_waited_for(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _directed(trace: Trace) -> pl.DataFrame:
-    """Copies between host and device that a call launched, with copy and memory."""
+def _launched_copies_with_direction(trace: Trace) -> pl.DataFrame:
+    """Returns host-device copies with their launching call, direction and kind of host memory."""
     way = trace.device_args.select("id", way=pl.col("kind").cast(pl.String))
     copies = (
         device_work(trace)
@@ -51,25 +62,30 @@ def _directed(trace: Trace) -> pl.DataFrame:
         .select("id", "end", "launch", "stream", name=pl.col("name").cast(pl.String))
         .join(way, on="id", how="left", maintain_order="left")
     )
-    rows = [(n, w, *_read(n, w)) for n, w in copies.select("name", "way").unique().iter_rows()]
+    rows = [
+        (n, w, *_copy_wait_kind_and_host_memory(n, w))
+        for n, w in copies.select("name", "way").unique().iter_rows()
+    ]
     kinds = dict.fromkeys(("name", "way", "copy", "memory"), pl.String)
     table = pl.DataFrame(rows, schema=kinds, orient="row").drop_nulls("copy")
     return copies.join(table, on=["name", "way"], nulls_equal=True, maintain_order="left")
 
 
-def _read(name: str, way: str | None) -> tuple[str | None, str | None]:
-    told = names.copy_of(name)
-    direction = told.direction or names.copy_of(way or "").direction
-    return _TO.get(direction or ""), told.host_memory
+def _copy_wait_kind_and_host_memory(
+    name: str, recorded_kind: str | None
+) -> tuple[str | None, str | None]:
+    told = names.memcpy_kind(name)
+    direction = told.direction or names.memcpy_kind(recorded_kind or "").direction
+    return _HOST_WAIT_KIND_BY_COPY_DIRECTION.get(direction or ""), told.host_memory
 
 
 @cached_per_trace
 def host_waits(trace: Trace) -> pl.DataFrame:
-    """Every wait of the host, in order of time.
+    """Returns every wait of the host, in order of time.
 
-    Columns: id (the call that waited; of two the one that did longer), kind (stream, device, event,
-    copy, copy_to_host, copy_to_device), operator (the innermost slice around the call, or null),
-    thread, start, end, wait (ns that the calls lasted), stream (the one waited for, if known).
+    Columns: id (the call that waited; of two the longer one), kind (stream, device, event, copy,
+    copy_to_host, copy_to_device), operator (the innermost slice around the call, or null), thread,
+    start, end, wait (duration of the calls in ns), stream (the one waited for, if known).
     """
     before = {n: pl.col(n).shift(1).over("thread") for n in ("copy", "operator", "launches")}
     joins = (
@@ -79,7 +95,7 @@ def host_waits(trace: Trace) -> pl.DataFrame:
         & (before["launches"] == pl.col("launches"))
     )
     return (
-        _acts(trace)
+        _waiting_calls_and_other_copies(trace)
         .with_columns(number=(~joins.fill_null(value=False)).cum_sum())
         .with_columns(
             copied=pl.col("copy").drop_nulls().first().over("number"),
@@ -100,10 +116,11 @@ def host_waits(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _acts(trace: Trace) -> pl.DataFrame:
-    """Calls that wait, and copies that do not, by thread and time.
+def _waiting_calls_and_other_copies(trace: Trace) -> pl.DataFrame:
+    """Returns waiting calls, and copy calls that do not wait, sorted by thread and time.
 
-    `held` tells them apart; `launches` counts what else the thread had launched before.
+    `held` is true for calls that wait; `launches` counts earlier launches of the thread by other
+    calls.
     """
     calls = with_known_end(runtime_calls(trace))
     thread = trace.tracks["thread"].gather(calls["track"])
@@ -111,13 +128,18 @@ def _acts(trace: Trace) -> pl.DataFrame:
     placed = calls.select(
         "id", "start", "duration", thread=thread, end=pl.col("start") + pl.col("duration")
     )
-    acts = _named_waits(calls).join(copies_waited_for(trace), on="id", how="full", coalesce=True)
+    acts = _calls_whose_names_show_waits(calls).join(
+        copy_calls_with_wait_flag(trace), on="id", how="full", coalesce=True
+    )
     told = acts.with_columns(
         kind=pl.coalesce("copy", "named"),
         held=pl.col("named").is_not_null() | pl.col("waited").fill_null(value=False),
     )
     ids = placed["id"].to_numpy()
-    acting, launching = _marked(trace, told["id"])[ids], _marked(trace, launched)[ids]
+    acting, launching = (
+        _flags_at_slice_ids(trace, told["id"])[ids],
+        _flags_at_slice_ids(trace, launched)[ids],
+    )
     placed = (
         placed.with_columns(acting=acting)
         .filter(pl.Series(acting | launching))
@@ -127,29 +149,120 @@ def _acts(trace: Trace) -> pl.DataFrame:
         .join(told, on="id")
     )
     return (
-        with_arguments(trace, "call_args", placed, "operator", "correlation")
-        .join(_recorded(trace), on="correlation", how="left")
+        slices_with_arguments(trace, "call_args", placed, "operator", "correlation")
+        .join(_awaited_streams(trace), on="correlation", how="left")
         .with_columns(stream=pl.coalesce("recorded", "stream"))
         .sort("thread", "start", "id")
     )
 
 
-def _marked(trace: Trace, ids: pl.Series) -> NDArray[np.bool_]:
+def _flags_at_slice_ids(trace: Trace, slice_ids: pl.Series) -> NDArray[np.bool_]:
     found = np.zeros(trace.slices.height, bool)
-    found[ids.to_numpy()] = True
+    found[slice_ids.to_numpy()] = True
     return found
 
 
-def _named_waits(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls that wait by their name: id, and named, what for."""
+def _calls_whose_names_show_waits(calls: pl.DataFrame) -> pl.DataFrame:
+    """Returns calls whose name shows a wait; column `named` says what each call waits for."""
     waiting = filter_by_name(calls, names.is_blocking_call).select("id", "name")
     name = waiting["name"].cast(pl.String)
-    told = {text: names.waits_for(text) for text in name.unique().to_list()}
+    told = {text: names.blocking_call_target(text) for text in name.unique().to_list()}
     return waiting.select("id", named=name.replace_strict(told, return_dtype=pl.String))
 
 
-def _recorded(trace: Trace) -> pl.DataFrame:
-    """The stream that was waited for as the device's own records tell it, by correlation."""
+def _awaited_streams(trace: Trace) -> pl.DataFrame:
+    """Returns the awaited stream of each wait that the device recorded, by correlation number."""
     known = [pl.when(pl.col(c) >= 0).then(c) for c in ("waits_on_stream", "stream")]
     told = trace.sync_args.select("correlation", recorded=pl.coalesce(known)).drop_nulls()
     return told.unique("correlation", keep="first", maintain_order=True)
+
+
+@cached_per_trace
+def host_waits_with_idle_time(trace: Trace) -> pl.DataFrame:
+    """Returns host waits with the device's idle time (ns) during and after each wait.
+
+    Columns: those of `host_waits`; device, the one to which its thread had launched last, or
+    launches next; idle, how much of the wait the device had no work (ns); starvation, how long it
+    had none from the end of the wait to the begin of the work that was launched next, or to the
+    next wait of the thread (ns), null if nothing was launched after it; ended, the work that ended
+    last during the wait, if any.
+    """
+    work = device_work(trace).filter(pl.col("duration") > 0)
+    found = _waits_with_device_and_next_wait(trace, host_waits(trace), work).with_row_index("at")
+    columns = {
+        "idle": np.zeros(found.height, np.int64),
+        "starvation": np.full(found.height, -1, np.int64),
+        "ended": np.full(found.height, -1, np.int64),
+    }
+    for (device,), own in found.group_by("device", maintain_order=True):
+        mine = work.filter(pl.col("device").eq_missing(pl.lit(device)))
+        at = own["at"].to_numpy()
+        for name, values in _idle_time_columns_of_waits(own, mine).items():
+            columns[name][at] = values
+    return found.drop("at").with_columns(
+        idle=columns["idle"],
+        starvation=_null_where_negative(columns["starvation"]),
+        ended=_null_where_negative(columns["ended"]).cast(pl.UInt32),
+    )
+
+
+def _null_where_negative(values: Ints) -> pl.Series:
+    known = pl.Series(values, dtype=pl.Int64)
+    return known.set(known < 0, None)
+
+
+def _waits_with_device_and_next_wait(
+    trace: Trace, waits: pl.DataFrame, work: pl.DataFrame
+) -> pl.DataFrame:
+    """Adds each wait's device, and the begin of the next wait on its thread (`until`)."""
+    known = work.filter(pl.col("launched").is_not_null())
+    track = trace.slices["track"].gather(known["launch"])
+    launches = known.select(
+        "device", start="launched", thread=trace.tracks["thread"].gather(track)
+    ).sort("start")
+    earlier = waits.join_asof(
+        launches, on="start", by="thread", strategy="backward", check_sortedness=False
+    )
+    later = waits.select("start", "thread").join_asof(
+        launches, on="start", by="thread", strategy="forward", check_sortedness=False
+    )
+    other = waits.select("start").join_asof(
+        launches.select("start", "device"), on="start", strategy="nearest", check_sortedness=False
+    )
+    return earlier.with_columns(
+        device=pl.coalesce(earlier["device"], later["device"], other["device"]),
+        until=pl.col("start").shift(-1).over("thread"),
+    )
+
+
+def _idle_time_columns_of_waits(waits: pl.DataFrame, work: pl.DataFrame) -> dict[str, Ints]:
+    start, end = waits["start"].to_numpy(), waits["end"].to_numpy()
+    busy = covered_time(work)
+    ends = work.sort("end", maintain_order=True)
+    last = np.searchsorted(ends["end"].to_numpy(), end, side="right") - 1
+    ended = ends["id"].to_numpy().astype(np.int64)[last] if work.height else last
+    within = (last >= 0) & (ends["end"].to_numpy()[last] > start) if work.height else last >= 0
+    return {
+        "idle": _idle_time_in_spans_ns(busy, start, end),
+        "starvation": _device_starvation_after_waits_ns(waits, work, busy),
+        "ended": np.where(within, ended, -1),
+    }
+
+
+def _idle_time_in_spans_ns(busy: Intervals, start: Ints, end: Ints) -> Ints:
+    return end - start - (covered_time_before(busy, end) - covered_time_before(busy, start))
+
+
+def _device_starvation_after_waits_ns(
+    waits: pl.DataFrame, work: pl.DataFrame, busy: Intervals
+) -> Ints:
+    """Returns how long (ns) the device idled after each wait until its next work; -1 if unknown."""
+    queue = work.filter(pl.col("launched").is_not_null()).sort("launched", "start")
+    end = waits["end"].to_numpy()
+    following = np.searchsorted(queue["launched"].to_numpy(), end, side="left")
+    known = following < queue.height
+    until = end.copy()
+    until[known] = queue["start"].to_numpy()[following[known]]
+    until = np.minimum(until, waits["until"].fill_null(np.iinfo(np.int64).max).to_numpy())
+    until = np.maximum(until, end)
+    return np.where(known, _idle_time_in_spans_ns(busy, end, until), -1)

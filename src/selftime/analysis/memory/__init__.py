@@ -1,1 +1,1 @@
-"""Memory: blocks, who holds them, and what grows."""
+"""Analyses memory: its blocks, what allocated them, and its growth over steps."""

@@ -1,45 +1,52 @@
-"""What operators have to do, from the shapes and dtypes of their inputs: operations and bytes.
+"""Models the FLOPs and bytes of operators from the shapes and dtypes of their inputs.
 
-Operations count the textbook's way: a multiply-add is two. Bytes count inputs read and outputs
-written, each once, as if caches were perfect: a lower bound. Where the trace does not tell what a
-formula needs, nothing is said of the call. One module for each kind of operator; formulas and
-where they come from stand there.
+Operations are counted as in textbooks: a multiply-add is two. Bytes are inputs read and outputs
+written, each once, as if caches were perfect, so they are a lower bound. Where the trace lacks what
+a formula needs, the call has no model. Each kind of operator has a module with its formulas and
+their sources.
 """
 
 from typing import Final
 
-from selftime.analysis.models.attention import ATTENTION
-from selftime.analysis.models.calls import Call, Family, Model, Tensor, Untold, Work
-from selftime.analysis.models.convolution import CONVOLUTIONS
-from selftime.analysis.models.movement import MOVEMENT, RECURRENCE
-from selftime.analysis.models.pointwise import POINTWISE
-from selftime.analysis.models.products import PRODUCTS
-from selftime.analysis.models.reductions import REDUCTIONS
+from selftime.analysis.models.attention_work import ATTENTION_MODELS
+from selftime.analysis.models.convolution_work import CONVOLUTION_MODELS
+from selftime.analysis.models.data_movement_work import MOVEMENT_MODELS, RECURRENCE_MODELS
+from selftime.analysis.models.matrix_product_work import MATRIX_PRODUCT_MODELS
+from selftime.analysis.models.pointwise_work import POINTWISE_MODELS
+from selftime.analysis.models.recorded_operator_calls import (
+    OperatorFamily,
+    OperatorWork,
+    OperatorWorkModel,
+    RecordedOperatorCall,
+    RecordedTensor,
+    UnknownOperatorArgument,
+)
+from selftime.analysis.models.reduction_work import REDUCTION_MODELS
 
 __all__ = [
-    "BUILT_FROM",
-    "MATRIX_FAMILIES",
-    "MODELS",
-    "Call",
-    "Family",
-    "Tensor",
-    "Work",
-    "model_of",
-    "work",
+    "COMPONENT_FAMILIES_BY_OPERATOR_FAMILY",
+    "MATRIX_UNIT_OPERATOR_FAMILIES",
+    "OPERATOR_WORK_MODELS",
+    "OperatorFamily",
+    "OperatorWork",
+    "RecordedOperatorCall",
+    "RecordedTensor",
+    "work_model_of_operator",
+    "work_of_operator_call",
 ]
 
-MODELS: Final[dict[str, Model]] = {
-    **PRODUCTS,
-    **CONVOLUTIONS,
-    **ATTENTION,
-    **POINTWISE,
-    **REDUCTIONS,
-    **MOVEMENT,
-    **RECURRENCE,
+OPERATOR_WORK_MODELS: Final[dict[str, OperatorWorkModel]] = {
+    **MATRIX_PRODUCT_MODELS,
+    **CONVOLUTION_MODELS,
+    **ATTENTION_MODELS,
+    **POINTWISE_MODELS,
+    **REDUCTION_MODELS,
+    **MOVEMENT_MODELS,
+    **RECURRENCE_MODELS,
 }
-"""Every model, by the operator's name without `aten::`."""
+"""Maps an operator's name, without `aten::`, to the function that computes its FLOPs and bytes."""
 
-BUILT_FROM: Final[dict[Family, tuple[Family, ...]]] = {
+COMPONENT_FAMILIES_BY_OPERATOR_FAMILY: Final[dict[OperatorFamily, tuple[OperatorFamily, ...]]] = {
     "attention": ("attention", "product"),
     "convolution": ("convolution", "product"),
     "recurrence": ("recurrence", "product"),
@@ -50,41 +57,47 @@ BUILT_FROM: Final[dict[Family, tuple[Family, ...]]] = {
     "pointwise": ("pointwise",),
     "movement": ("movement",),
 }
-"""What an operator of a family may be made of: if one of those runs within it, that one counts.
+"""Maps a family of operators to the families of inner operators that do its work. Where such an
+inner operator runs, its FLOPs and bytes are counted and those of the outer operator are not.
 
 So `linear` leaves its operations to the `addmm` that it calls, and attention in separate products
-to these; but a convolution that also copies an input still computes, and both count.
+to these products. But a convolution that also copies an input computes itself, and both count.
 """
 
-MATRIX_FAMILIES: Final[tuple[Family, ...]] = (
+MATRIX_UNIT_OPERATOR_FAMILIES: Final[tuple[OperatorFamily, ...]] = (
     "attention",
     "convolution",
     "recurrence",
     "product",
 )
-"""Families whose operations tensor or matrix cores can do."""
+"""Families of operators whose operations tensor or matrix cores can compute."""
 
 
-def model_of(name: str) -> Model | None:
-    """The model of an operator, by its name.
+def work_model_of_operator(operator_name: str) -> OperatorWorkModel | None:
+    """Returns the function that models an operator's FLOPs and bytes; None if there is no model.
 
-    >>> model_of("aten::add_") is not None, model_of("aten::view"), model_of("train")
-    (True, None, None)
+    >>> [work_model_of_operator(name) is not None for name in ("aten::add_", "aten::view", "train")]
+    [True, False, False]
     """
-    return MODELS.get(name.removeprefix("aten::")) if "::" in name else None
+    return (
+        OPERATOR_WORK_MODELS.get(operator_name.removeprefix("aten::"))
+        if "::" in operator_name
+        else None
+    )
 
 
-def work(name: str, call: Call) -> Work | None:
-    """What one call has to do; None without a model, or if the trace does not tell enough.
+def work_of_operator_call(operator_name: str, call: RecordedOperatorCall) -> OperatorWork | None:
+    """Returns a call's FLOPs and bytes; None if it has no model or its arguments are unknown.
 
-    >>> found = work("aten::mm", Call("[[2,3],[3,4]]", '["float","float"]'))
+    >>> call = RecordedOperatorCall("[[2,3],[3,4]]", '["float","float"]')
+    >>> found = work_of_operator_call("aten::mm", call)
     >>> found.flops, found.bytes, found.dtype
     (48, 104, 'float32')
     """
-    model = model_of(name)
+    model = work_model_of_operator(operator_name)
     if model is None:
         return None
     try:
         return model(call)
-    except (Untold, ValueError, TypeError, IndexError, ZeroDivisionError):
-        return None  # shapes that do not fit the operator: nothing is known
+    except (UnknownOperatorArgument, ValueError, TypeError, IndexError, ZeroDivisionError):
+        return None  # invalid shapes for the operator: its work is unknown

@@ -1,1 +1,1 @@
-"""What is known of several ranks together: whose clock says what, and which exchanges are one."""
+"""Compares the ranks of a job: aligns their clocks, and matches their common collectives."""

@@ -1,64 +1,167 @@
-"""The collectives of all ranks of a job side by side, by one clock: who waited for whom.
+"""Matches the collectives of all ranks of a job, and finds which rank waited for which.
 
-Who comes first to a collective waits until the last has come; then all of them move data. So the
-wait of a rank is the time from its start to the latest start, and the transfer the shortest of the
-durations, which is that of a rank that did not wait.
+The rank that comes first to a collective waits until the last has come; then all of them move data.
+So the wait of a rank is the time from its start to the latest start, and the transfer time is the
+shortest of the durations, which is that of a rank that did not wait.
+
+Collectives of one process group are matched by the sequence number in the trace. Where there is
+none, collectives of one kind and size are matched by their order: within each step if the ranks
+number their steps alike; else from the position at which the ends are nearest by the ranks' own
+clocks, which machines keep within a few milliseconds of each other; and where the time of the
+recording is unknown, from the first one, if every rank has equally many. Collectives whose kinds
+differ are not matched.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from selftime.analysis.ranks.clocks import Clocks, align
-from selftime.analysis.ranks.matching import matched
+from selftime.analysis.ranks.clocks import RankClocks, align_rank_clocks
 from selftime.analysis.ranks.rank_summary import RankSummary
-from selftime.names.collectives import ends_together
+from selftime.array_types import Ints
+from selftime.names.collectives import all_ranks_end_together
+
+_PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
+"""Columns that identify a process group in a job; its name alone is unique only in a process."""
+_COLLECTIVE_MATCHING_COLUMNS: Final = (*_PROCESS_GROUP_COLUMNS, "collective", "bytes")
+"""Columns that are equal on all ranks of a collective whose sequence number is unknown."""
+_MAX_COLLECTIVE_POSITION_SHIFT: Final = 3
+"""Largest number of positions, around the likeliest shift, by which one rank's list of collectives
+is shifted to fit another's.
+"""
+
+
+def match_collectives_across_ranks(collectives: pl.DataFrame) -> pl.DataFrame:
+    """Adds the column `match`: a number shared by all ranks' rows of one collective; else null.
+
+    Args:
+        collectives: One row for each rank and collective, of each rank in order of start. Columns:
+            rank; end, in ns since 1970 by the rank's clock; dated, whether that is known; and
+            group, group_ranks, group_size, sequence, collective, bytes, step, each null if
+            unknown. A step number means the same on every rank.
+    """
+    rows = collectives.with_row_index("_row").with_columns(
+        _seq=pl.col("sequence").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS),
+        _stepped=pl.col("step").is_not_null().all().over(*_PROCESS_GROUP_COLUMNS),
+        _dated=pl.col("dated").all().over(*_PROCESS_GROUP_COLUMNS),
+    )
+    counted = pl.int_range(pl.len(), dtype=pl.Int64)
+    numbered, stepped = pl.col("_seq"), ~pl.col("_seq") & pl.col("_stepped")
+    timed = ~pl.col("_seq") & ~pl.col("_stepped") & pl.col("_dated")
+    rows = rows.with_columns(_timed=timed).with_columns(
+        _first=pl.when(numbered).then("sequence").when(stepped).then("step"),
+        _kind=pl.when(~numbered).then("collective"),
+        _size=pl.when(~numbered).then("bytes"),
+        _next=pl.when(numbered)
+        .then(counted.over("rank", *_PROCESS_GROUP_COLUMNS, "sequence"))
+        .when(stepped)
+        .then(counted.over("rank", *_COLLECTIVE_MATCHING_COLUMNS, "step"))
+        .otherwise(counted.over("rank", *_COLLECTIVE_MATCHING_COLUMNS)),
+    )
+    rows = rows.with_columns(_next=pl.col("_next") + _collective_position_shifts(rows))
+    key = (*_PROCESS_GROUP_COLUMNS, "_first", "_kind", "_size", "_next")
+    rows = rows.with_columns(
+        _kinds=pl.col("collective").n_unique().over(*key),
+        _ranks=pl.col("rank").n_unique().over(*key),
+        _told=pl.col("_seq") | pl.col("_timed") | _ranks_have_equal_collective_counts(),
+    )
+    is_one = (pl.col("_kinds") == 1) & (pl.col("_ranks") > 1) & pl.col("_told")
+    number = pl.struct(*key).rank("dense").cast(pl.Int64) - 1
+    found = rows.with_columns(match=pl.when(is_one).then(number)).sort("_row")
+    return found.select(*collectives.columns, "match")
+
+
+def _ranks_have_equal_collective_counts() -> pl.Expr:
+    """Returns a column expression: whether all ranks have equally many collectives of a kind."""
+    among = (*_COLLECTIVE_MATCHING_COLUMNS, pl.when("_stepped").then("step"))
+    own = pl.len().over("rank", *among)
+    every = pl.col("rank").n_unique().over(*among) == pl.col("rank").n_unique().over(
+        *_PROCESS_GROUP_COLUMNS
+    )
+    return (own.min().over(*among) == own.max().over(*among)) & every
+
+
+def _collective_position_shifts(rows: pl.DataFrame) -> pl.Series:
+    """Returns by how many positions each rank's collectives are shifted to match by time."""
+    shift = np.zeros(rows.height, np.int64)
+    for alike in rows.filter("_timed").partition_by(
+        *_COLLECTIVE_MATCHING_COLUMNS, maintain_order=True
+    ):
+        ranks = sorted(alike.partition_by("rank", maintain_order=True), key=lambda one: -one.height)
+        longest = ranks[0]["end"].to_numpy()
+        for own in ranks[1:]:
+            shift[own["_row"].to_numpy()] = _nearest_position_shift(own["end"].to_numpy(), longest)
+    return pl.Series(shift)
+
+
+def _nearest_position_shift(own_ends: Ints, other_ends: Ints) -> int:
+    """Returns the shift (in positions) at which the ends of two ranks' collectives are closest."""
+    first = round(
+        float(np.median(np.searchsorted(np.sort(other_ends), own_ends) - np.arange(own_ends.size)))
+    )
+    apart: dict[int, float] = {}
+    for shift in range(
+        first - _MAX_COLLECTIVE_POSITION_SHIFT, first + _MAX_COLLECTIVE_POSITION_SHIFT + 1
+    ):
+        low, high = max(0, -shift), min(own_ends.size, other_ends.size - shift)
+        if low < high:
+            away = np.abs(own_ends[low:high] - other_ends[low + shift : high + shift])
+            apart[shift] = float(np.median(away))
+    return min(apart, key=lambda shift: (apart[shift], abs(shift)), default=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
-    """The exchanges of a job."""
+class AlignedCollectives:
+    """The collectives of a job's ranks, with all times converted to one clock."""
 
     rows: pl.DataFrame
-    """One row for each rank and collective, in order of rank and time. Columns: rank; match, null
-    if no other rank's was found; those of `collectives`, start, end and issued in ns by the common
-    clock; transfer, in ns; wait, in ns, and last, whether the rank came last, both null where the
-    clock of a rank that took part is not known; those of `amounts`."""
-    clocks: Clocks
+    """One row for each rank and collective, in order of rank and time.
+
+    Columns: rank; match, null if no other rank's was found; those of `collectives`, start, end and
+    issued in ns by the common clock; transfer, in ns; wait, in ns, and last, whether the rank came
+    last, both null where the clock of a rank that took part is unknown; those of
+    `time_by_lateness_cause`.
+    """
+    clocks: RankClocks
 
 
-def joined(parts: Mapping[int, RankSummary]) -> Joined:
-    """Bring the parts of a job's ranks together.
+def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> AlignedCollectives:
+    """Returns the collectives of a job's ranks, with all times converted to one clock.
 
     Args:
-        parts: By rank, a number from 0.
+        summaries: The summaries by rank, a number from 0.
     """
-    tables = [_absolute(rank, part) for rank, part in sorted(parts.items())]
+    tables = [
+        _collectives_with_absolute_times(rank, part) for rank, part in sorted(summaries.items())
+    ]
     if not tables:
-        return Joined(pl.DataFrame(), Clocks({}, None))
-    rows = matched(pl.concat(tables))
-    clocks = _clocks(rows)
+        return AlignedCollectives(pl.DataFrame(), RankClocks({}, None))
+    rows = match_collectives_across_ranks(pl.concat(tables))
+    clocks = _clocks_aligned_by_collectives(rows)
     known = [rank for rank, clock in clocks.of.items() if clock.residual is not None]
-    return Joined(_waits(_by_common_clock(rows, clocks), known), clocks)
+    return AlignedCollectives(
+        _collectives_with_waits(_collectives_on_common_clock(rows, clocks), known), clocks
+    )
 
 
-def _absolute(rank: int, part: RankSummary) -> pl.DataFrame:
-    times = [pl.col(name) + part.origin for name in ("issued", "start", "end")]
-    rows = part.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
-    return rows.with_columns(dated=pl.lit(part.origin != 0))
+def _collectives_with_absolute_times(rank: int, summary: RankSummary) -> pl.DataFrame:
+    times = [pl.col(name) + summary.origin for name in ("issued", "start", "end")]
+    rows = summary.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
+    return rows.with_columns(dated=pl.lit(summary.origin != 0))
 
 
-def _clocks(rows: pl.DataFrame) -> Clocks:
-    kinds = [kind for kind in rows["collective"].unique().to_list() if ends_together(kind)]
+def _clocks_aligned_by_collectives(rows: pl.DataFrame) -> RankClocks:
+    kinds = [kind for kind in rows["collective"].unique().to_list() if all_ranks_end_together(kind)]
     ends = rows.filter(pl.col("match").is_not_null() & pl.col("collective").is_in(kinds))
-    return align(ends.select("rank", "end", collective="match"))
+    return align_rank_clocks(ends.select("rank", "end", collective="match"))
 
 
-def _by_common_clock(rows: pl.DataFrame, clocks: Clocks) -> pl.DataFrame:
-    """Rows of several ranks, those of each together."""
+def _collectives_on_common_clock(rows: pl.DataFrame, clocks: RankClocks) -> pl.DataFrame:
+    """Returns the rows of collectives with all times converted to the common clock."""
     rank = rows["rank"].to_numpy()
     bounds = np.append(np.flatnonzero(np.diff(rank, prepend=-1)), rank.size)
     parts = [(low, high, clocks.of.get(int(rank[low]))) for low, high in pairwise(bounds.tolist())]
@@ -66,16 +169,16 @@ def _by_common_clock(rows: pl.DataFrame, clocks: Clocks) -> pl.DataFrame:
     for name in ("issued", "start", "end"):
         own = rows[name].to_numpy()
         read = [
-            own[low:high] if clock is None else clock.read(own[low:high])
+            own[low:high] if clock is None else clock.to_reference_times(own[low:high])
             for low, high, clock in parts
         ]
         times[name] = pl.Series(name, np.concatenate([np.zeros(0, np.int64), *read]))
     return rows.with_columns(**times)
 
 
-def _waits(rows: pl.DataFrame, known: list[int]) -> pl.DataFrame:
+def _collectives_with_waits(rows: pl.DataFrame, aligned_ranks: list[int]) -> pl.DataFrame:
     is_one = pl.col("match").is_not_null()
-    is_timed = is_one & pl.col("rank").is_in(known).all().over("match")
+    is_timed = is_one & pl.col("rank").is_in(aligned_ranks).all().over("match")
     latest = pl.col("start").max().over("match")
     shortest = (pl.col("end") - pl.col("start")).min().over("match")
     return rows.with_columns(

@@ -1,13 +1,14 @@
-"""The clocks of the ranks of a job, brought together at the ends of what they do together.
+"""Aligns the clocks of a job's ranks by the ends of their common collectives.
 
-A collective that every member waits for, such as an all-reduce, ends on all of them at nearly the
-same instant, whenever each began. So for rank r and collective c, with e[r, c] its end by the
-rank's own clock, e[r, c] + offset[r] + drift[r] * (e[r, c] - middle[r]) = E[c], the same on each.
+A collective in which every member waits for the others, such as an all-reduce, ends on all of them
+at nearly the same instant, whenever each began. So for rank r and collective c, with e[r, c] its
+end by the rank's own clock, e[r, c] + offset[r] + drift[r] * (e[r, c] - middle[r]) = E[c] is the
+same on each rank.
 
-The reference is the rank that shares most with others. Then come those that share any with it, then
-those that share any with these, and so on. The line of each is that of least absolute error, which
-a few ends that were late do not move. Then each is fitted again to the middle of all, until nothing
-moves.
+The reference is the rank with the most collectives in common with others. Then come the ranks that
+share any with it, then those that share any with these, and so on. Each line is fitted by least
+absolute error, so that a few late ends do not move it. Then each rank is fitted again to the median
+of all ranks, until nothing changes.
 """
 
 from dataclasses import dataclass
@@ -17,78 +18,83 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.arrays import Floats, Ints
+from selftime.array_types import Floats, Ints
 
-_SWEEPS: Final = 20
-_TURNS: Final = 12
-"""Of reweighting: the least absolute error is reached to parts of a nanosecond."""
-_STILL: Final = 1.0
-"""Nanoseconds: what moves less than this does not move."""
-_MOST_DRIFT: Final = 200e-6
-"""Quartz runs within 100 parts in a million of its name: two clocks part by twice that at most."""
-_FEWEST: Final = 8
-"""Fewer ends than this tell more of their noise than of a drift."""
-_SURE: Final = 4.0
-"""A drift of less than so many of its own standard errors is not told from noise: it is 0."""
+_MAX_CLOCK_FITTING_SWEEPS: Final = 20
+"""Largest number of times that the clocks of all ranks are fitted again."""
+_LINE_FIT_REWEIGHTING_COUNT: Final = 12
+"""Number of reweighting iterations in a fit by least absolute error; its error is then below 1 ns.
+"""
+_CONVERGED_CLOCK_CHANGE_NS: Final = 1.0
+"""The fit ends once no clock offset changes by more than this many ns."""
+_MAX_CLOCK_DRIFT_IN_SECONDS_PER_SECOND: Final = 200e-6
+"""Largest plausible drift between two clocks, as a ratio: each is off by up to 100 parts per
+million.
+"""
+_MIN_COLLECTIVE_ENDS_FOR_DRIFT: Final = 8
+"""Smallest number of collective ends from which a clock's drift is fitted; fewer are too noisy."""
+_MIN_DRIFT_IN_STANDARD_ERRORS: Final = 4.0
+"""Smallest drift, in multiples of its standard error, that is kept; smaller drifts are set to 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """How to read one rank's clock as that of the reference."""
+class RankClock:
+    """The offset and drift that convert one rank's clock to that of the reference rank."""
 
     offset: int = 0
-    """To be added at `middle`, in ns."""
+    """What must be added to the rank's clock at the instant `middle`, in ns."""
     drift: float = 0.0
-    """Seconds to be added for each second after `middle`."""
+    """By how much the correction grows, in seconds per second after `middle`."""
     middle: int = 0
-    """By the rank's own clock, in ns."""
+    """The instant, by the rank's own clock in ns, at which the correction is `offset`."""
     residual: float | None = None
-    """Median distance of its ends from those of the other ranks, in ns, after that; None: unknown,
-    it shares no collective with the reference, by any way."""
+    """Median distance in ns between the rank's corrected collective ends and other ranks' ends;
+    None if the rank shares no collective with the reference rank, not even through other ranks.
+    """
     shared: int = 0
-    """Collectives that it was aligned by."""
+    """Number of collectives from which the clock's correction was computed."""
 
-    def read(self, time: Ints) -> Ints:
-        """Instants of this rank by the clock of the reference, in ns."""
-        drifted: Ints = np.rint(self.drift * (time - self.middle)).astype(np.int64)
-        return time + self.offset + drifted
+    def to_reference_times(self, times: Ints) -> Ints:
+        """Converts instants (ns) of this rank's clock to that of the reference rank."""
+        drifted: Ints = np.rint(self.drift * (times - self.middle)).astype(np.int64)
+        return times + self.offset + drifted
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
-    """The clocks of a job's ranks, by rank."""
+class RankClocks:
+    """The clocks of a job's ranks, each as a correction to the clock of one reference rank."""
 
-    of: dict[int, Clock]
+    of: dict[int, RankClock]
     reference: int | None
-    """The rank whose clock is the common one; None if no two ranks share a collective."""
+    """The rank whose clock all times are converted to; None if no two ranks share a collective."""
 
     @property
     def residual(self) -> float | None:
-        """The greatest of the ranks' residuals, in ns."""
+        """Largest of the ranks' median clock errors after alignment, in ns; None if unknown."""
         known = [clock.residual for clock in self.of.values() if clock.residual is not None]
         return max(known, default=None) if len(known) > 1 else None
 
 
-def align(ends: pl.DataFrame) -> Clocks:
-    """Bring clocks together.
+def align_rank_clocks(ends: pl.DataFrame) -> RankClocks:
+    """Returns the clocks of a job's ranks, aligned by the ends of their common collectives.
 
     Args:
         ends: One row for each rank and collective that ends on all of its ranks together. Columns:
             rank, a number from 0; collective, a number that is the same on each of its ranks; end,
-            in ns by the rank's own clock, of any origin. No pair of rank and collective twice.
+            in ns by the rank's own clock, of any origin. No pair of rank and collective repeats.
     """
     ranks = ends["rank"].unique().sort().to_list()
     several = ends.filter(pl.len().over("collective") > 1)
     if several.is_empty():
-        return Clocks({rank: Clock() for rank in ranks}, None)
-    alignment = _Alignment(several)
-    alignment.place_all()
-    found = alignment.clocks()
-    return Clocks({rank: found.of.get(rank, Clock()) for rank in ranks}, found.reference)
+        return RankClocks({rank: RankClock() for rank in ranks}, None)
+    alignment = _RankClockAlignment(several)
+    alignment.fit_all_clocks()
+    found = alignment.fitted_clocks()
+    return RankClocks({rank: found.of.get(rank, RankClock()) for rank in ranks}, found.reference)
 
 
-class _Alignment:
-    """Ranks that are being aligned: the line of each, and the common end of each collective."""
+class _RankClockAlignment:
+    """State of the clock fit: the line of each rank's clock, and the end of each collective."""
 
     def __init__(self, ends: pl.DataFrame) -> None:
         ends = ends.sort("rank", "end")
@@ -108,81 +114,92 @@ class _Alignment:
         self._first = int(np.argmax(np.bincount(self._of, others)))
         self._placed[self._first] = True
 
-    def place_all(self) -> None:
-        """Place ranks by those before them, until no more can be; then each by all."""
+    def fit_all_clocks(self) -> None:
+        """Fits each rank's clock to already fitted clocks, then refits each to all others."""
         while True:
-            common = self._common()
+            common = self._median_collective_ends()
             reached = np.bincount(self._of, ~np.isnan(common[self._collective])) > 0
             new = np.flatnonzero(reached & ~self._placed)
             for at in new.tolist():
-                self._fit(at, common)
+                self._fit_clock_of_rank(at, common)
             self._placed[new] = True
             if not new.size:
                 break
         others = [at for at in np.flatnonzero(self._placed).tolist() if at != self._first]
-        for _ in range(_SWEEPS):
-            before, common = self._offset.copy(), self._common()
+        for _ in range(_MAX_CLOCK_FITTING_SWEEPS):
+            before, common = self._offset.copy(), self._median_collective_ends()
             for at in others:
-                self._fit(at, common)
-            if np.abs(self._offset - before).max(initial=0) < _STILL:
+                self._fit_clock_of_rank(at, common)
+            if np.abs(self._offset - before).max(initial=0) < _CONVERGED_CLOCK_CHANGE_NS:
                 return
 
-    def clocks(self) -> Clocks:
-        """How to read the clock of each rank; that of one that was not placed as it is."""
-        error = np.abs(self._common()[self._collective] - self._read())
-        of: dict[int, Clock] = {}
+    def fitted_clocks(self) -> RankClocks:
+        """Returns each rank's clock; a clock that could not be fitted is left uncorrected."""
+        error = np.abs(
+            self._median_collective_ends()[self._collective]
+            - self._collective_ends_on_common_clock()
+        )
+        of: dict[int, RankClock] = {}
         for at, (rank, rows) in enumerate(zip(self._ranks, self._rows, strict=True)):
             known = error[rows][~np.isnan(error[rows])]
             if not self._placed[at]:
-                of[rank] = Clock()
+                of[rank] = RankClock()
                 continue
             offset, drift, middle = self._offset[at], self._drift[at], self._middle[at]
             residual = float(np.median(known))
-            of[rank] = Clock(int(offset), float(drift), int(middle), residual, known.size)
-        return Clocks(of, self._ranks[self._first])
+            of[rank] = RankClock(int(offset), float(drift), int(middle), residual, known.size)
+        return RankClocks(of, self._ranks[self._first])
 
-    def _read(self) -> Floats:
-        """All ends by the common clock, from the middle of the reference's, in ns."""
+    def _collective_ends_on_common_clock(self) -> Floats:
+        """Returns all collective ends on the common clock, in ns from the reference's mean end."""
         base = self._middle + self._offset - self._middle[self._first]
         read: Floats = self._own + base[self._of] + self._drift[self._of] * self._own
         return read
 
-    def _common(self) -> Floats:
-        """The common end of each collective: the middle of those placed; NaN where none is."""
-        table = pl.DataFrame({"at": self._collective, "end": self._read()})
+    def _median_collective_ends(self) -> Floats:
+        """Returns the median end of each collective over fitted ranks; NaN without any."""
+        table = pl.DataFrame(
+            {"at": self._collective, "end": self._collective_ends_on_common_clock()}
+        )
         placed = table.filter(pl.Series(self._placed[self._of]))
         middle = placed.group_by("at").agg(pl.col("end").median())
         common = np.full(int(self._collective.max()) + 1, np.nan)
         common[middle["at"].to_numpy()] = middle["end"].to_numpy()
         return common
 
-    def _fit(self, at: int, common: Floats) -> None:
-        rows = self._rows[at]
-        own, wanted = self._own[rows], common[self._collective[rows]]
+    def _fit_clock_of_rank(self, rank_index: int, median_ends: Floats) -> None:
+        rows = self._rows[rank_index]
+        own, wanted = self._own[rows], median_ends[self._collective[rows]]
         known = ~np.isnan(wanted)
-        base = self._middle[self._first] - self._middle[at]
-        offset, drift = _line(own[known].astype(np.float64), wanted[known] - own[known] + base)
-        self._offset[at], self._drift[at] = round(offset), drift
+        base = self._middle[self._first] - self._middle[rank_index]
+        offset, drift = _fit_least_absolute_error_line(
+            own[known].astype(np.float64), wanted[known] - own[known] + base
+        )
+        self._offset[rank_index], self._drift[rank_index] = round(offset), drift
 
 
-def _line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Height at 0 and slope of the line of least absolute error; slope 0 where it is not sure."""
+def _fit_least_absolute_error_line(x: Floats, y: Floats) -> tuple[float, float]:
+    """Returns intercept and slope of the line of least absolute error; slope 0 if uncertain."""
     height = float(np.median(y))
     span = float(np.ptp(x)) if x.size else 0.0
-    if x.size < _FEWEST or span <= 0:
+    if x.size < _MIN_COLLECTIVE_ENDS_FOR_DRIFT or span <= 0:
         return height, 0.0
     weight = np.ones(x.size)
     slope = 0.0
-    for _ in range(_TURNS):
+    for _ in range(_LINE_FIT_REWEIGHTING_COUNT):
         middle_x = np.average(x, weights=weight)
         middle_y = np.average(y, weights=weight)
         spread = float(np.sum(weight * (x - middle_x) ** 2))
         slope = float(np.sum(weight * (x - middle_x) * (y - middle_y))) / spread
         height = float(middle_y - slope * middle_x)
         error = np.abs(y - height - slope * x)
-        weight = 1 / np.maximum(error, _STILL)
+        weight = 1 / np.maximum(error, _CONVERGED_CLOCK_CHANGE_NS)
     noise = float(np.median(np.abs(y - height - slope * x))) * 1.4826  # as a standard deviation
-    unsure = _SURE * max(noise, _STILL) / float(np.sqrt(np.sum((x - x.mean()) ** 2)))
-    if not unsure < abs(slope) <= _MOST_DRIFT:
+    unsure = (
+        _MIN_DRIFT_IN_STANDARD_ERRORS
+        * max(noise, _CONVERGED_CLOCK_CHANGE_NS)
+        / float(np.sqrt(np.sum((x - x.mean()) ** 2)))
+    )
+    if not unsure < abs(slope) <= _MAX_CLOCK_DRIFT_IN_SECONDS_PER_SECOND:
         return float(np.median(y)), 0.0
     return height, slope

@@ -1,105 +1,206 @@
-"""What one rank's trace tells of its part in a job: small tables, to be laid beside the others'."""
+"""Summarises one rank's trace in small tables, which are compared with those of other ranks.
+
+`time_by_lateness_cause` gives the time that a rank spent on each cause of lateness before each
+collective. Times are cumulative from the begin of the recording, so that of any interval is a
+difference. From the start of one collective to the start of the next every rank has the same work
+to do, so the rank that spends more on a cause is late because of it. From the end of a collective
+that does not hold: a rank that waited in it has already done part of the next work.
+"""
 
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.call_tree.line_costs import line_costs
-from selftime.analysis.device.work import device_work
-from selftime.analysis.graph.collective_arrivals import WORK, arrivals, tails
-from selftime.analysis.ranks.collectives import collectives
-from selftime.analysis.ranks.membership import groups
-from selftime.analysis.ranks.time_before import amounts
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.breakdown import breakdown
-from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.graph.collective_arrivals import (
+    OWN_WORK_KINDS,
+    work_after_collectives,
+    work_before_collectives,
+)
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.collectives import collectives_of_trace
+from selftime.analysis.ranks.rank_and_process_groups import process_groups
+from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.breakdown import step_breakdown, time_category_intervals
+from selftime.analysis.steps.steady_steps import (
+    counted_step_windows,
+    is_instant_in_windows,
+    steps_with_counted_flags,
+)
+from selftime.intervals import Intervals, covered_time_before, subtract, union
 from selftime.trace import Trace
 
-_STEP: Final = ("number", "source", "counted", "begin", "done", "host_time", "device_time")
-_ARRIVAL: Final = ("before", "work", *WORK)
-_LINE: Final = ("device_time", "self_cpu_time", "waits")
+LATENESS_CAUSES: Final = ("compute", "gc", "data", "host")
+"""What can make a rank late to a collective, besides waiting for other ranks."""
+MEASURED_LATENESS_CAUSES: Final = ("compute", "gc", "data", "exchange")
+"""Causes of lateness whose time is measured; the remaining time is the host's."""
+
+
+@cached_per_trace
+def time_by_lateness_cause(trace: Trace) -> pl.DataFrame:
+    """Returns for each collective the total time (ns) spent on each cause until it starts and ends.
+
+    Columns: the cause with `_start` and `_end`, for each of `MEASURED_LATENESS_CAUSES`, until the
+    collective's start and end. On a program with a device, compute is the time in which the device
+    worked on anything but collectives, and the others count while it did not; else it is the time
+    of operators outside the others. Exchange is the time in collectives while nothing else ran.
+    """
+    found = collectives_of_trace(trace)
+    start, end = found["start"].to_numpy(), found["end"].to_numpy()
+    return pl.DataFrame(
+        {
+            f"{cause}_{side}": covered_time_before(when, at)
+            for cause, when in lateness_cause_intervals(trace).items()
+            for side, at in (("start", start), ("end", end))
+        },
+        {
+            f"{cause}_{side}": pl.Int64
+            for cause in MEASURED_LATENESS_CAUSES
+            for side in ("start", "end")
+        },
+    )
+
+
+@cached_per_trace
+def lateness_cause_intervals(trace: Trace) -> dict[str, Intervals]:
+    """Returns for each cause of lateness the disjoint intervals (ns) that a rank spent on it."""
+    parts, work = time_category_intervals(trace), device_work(trace)
+    exchanged = parts["communication"]
+    paused = covered_time(filter_by_name(trace.slices, names.is_garbage_collection))
+    if work.height:
+        computed = covered_time(work.filter(pl.col("kind") != "communication"))
+        paused = subtract(paused, computed)
+        loading = subtract(parts["data_loading"], _union_of_intervals(computed, paused))
+    else:
+        loading = subtract(parts["data_loading"], paused)
+        computed = subtract(parts["cpu"], _union_of_intervals(paused, loading, exchanged))
+    exchange = subtract(exchanged, _union_of_intervals(computed, paused, loading))
+    return {"compute": computed, "gc": paused, "data": loading, "exchange": exchange}
+
+
+def _union_of_intervals(*interval_sets: Intervals) -> Intervals:
+    return union(
+        np.concatenate([intervals.starts for intervals in interval_sets]),
+        np.concatenate([intervals.ends for intervals in interval_sets]),
+    )
+
+
+_RANK_STEP_COLUMNS: Final = (
+    "number",
+    "source",
+    "counted",
+    "begin",
+    "done",
+    "host_time",
+    "device_time",
+)
+_COLLECTIVE_ARRIVAL_COLUMNS: Final = ("before", "work", *OWN_WORK_KINDS)
+_LINE_COST_COLUMNS: Final = ("device_time", "self_cpu_time", "waits")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSummary:
-    """What one rank's trace tells. Times in ns; instants from `origin`."""
+    """Small tables that summarise one rank's trace; times in ns, instants relative to `origin`."""
 
     rows: pl.DataFrame
-    """One row a collective: the columns of `collectives`, `amounts`, its line, and window, the
-    number of the recording that holds it, from 0."""
+    """One row per collective: the columns of `collectives_of_trace` and `time_by_lateness_cause`,
+    its source line, and `window`, the number of the recording (from 0) that contains it.
+    """
     origin: int
-    """When the recording begins by the rank's own clock, in ns since 1970; 0 if not told."""
+    """When the recording begins by the rank's own clock, in ns since 1970; 0 if unknown."""
     steps: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a step: number, source, counted, begin, done, host_time, device_time, and the columns
-    of `breakdown`."""
+    """One row per step: number, source, counted, begin, done, host_time, device_time, and the
+    columns of `step_breakdown`."""
     lines: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a source line: file, line, function, how, and what it took in the counted steps:
+    """One row per source line: file, line, function, how, and its costs in the counted steps:
     device_time, self_cpu_time, waits."""
     work: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a name: name, count and time of kernels but collectives in the counted steps; of
-    operators, without what they call, where no device worked."""
+    """One row per kernel name, without collectives: name, count, and time in ns in the counted
+    steps. Without a device: one row per operator name, with self time.
+    """
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a process group that the header lists: group, description, backend, size, ranks."""
+    """One row per process group in the header: group, description, backend, size, ranks."""
     arrivals: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """In the order of `rows`: how the rank came to each. Columns: before, work and its kinds as in
-    `graph.collective_arrivals`; longest, the kind of its longest segment; of that name and line."""
+    """One row per collective, as in `rows`, with the rank's own work since the previous collective.
+
+    Columns: before, work and its kinds as in `graph.collective_arrivals`; longest, the kind of its
+    longest segment; name and line of that segment.
+    """
     tails: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a step: number and done, and how it came to its end, with the same columns."""
+    """One row per step: its number, when it was done (ns), and the rank's own work after its last
+    collective, with the columns of `arrivals`.
+    """
     device: str | None = None
-    """What the device is called."""
+    """The name of the rank's device; None if unknown."""
 
 
 @cached_per_trace
 def rank_summary(trace: Trace) -> RankSummary:
-    rows = collectives(trace)
+    """Returns the summary of one rank's trace."""
+    rows = collectives_of_trace(trace)
     return RankSummary(
-        rows.hstack(amounts(trace))
-        .hstack(sites(trace, rows["id"]))
+        rows.hstack(time_by_lateness_cause(trace))
+        .hstack(source_sites_of_slices(trace, rows["id"]))
         .with_columns(window=pl.lit(0, pl.Int64)),
         trace.origin or 0,
-        assessed_steps(trace).select(_STEP).hstack(breakdown(trace)),
-        _lines(trace),
-        _work(trace),
-        groups(trace),
-        _with_sites(trace, arrivals(trace)),
-        _with_sites(trace, tails(trace).rename({"step": "number"}), "number", "done"),
+        steps_with_counted_flags(trace).select(_RANK_STEP_COLUMNS).hstack(step_breakdown(trace)),
+        _costs_of_source_lines(trace),
+        _kernel_or_operator_times_by_name(trace),
+        process_groups(trace),
+        _own_work_with_source_sites(trace, work_before_collectives(trace)),
+        _own_work_with_source_sites(
+            trace, work_after_collectives(trace).rename({"step": "number"}), "number", "done"
+        ),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
     )
 
 
-def _with_sites(trace: Trace, found: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """What each arrival is made of, and the line of most of it."""
-    most = pl.max_horizontal(WORK)
-    kind = pl.coalesce(pl.when((pl.col(k) == most) & (most > 0)).then(pl.lit(k)) for k in WORK)
-    slice_ = pl.coalesce(pl.when(pl.col("longest") == k).then(pl.col(f"{k}_slice")) for k in WORK)
-    found = found.with_columns(longest=kind).with_columns(slice=slice_)
-    name = trace.slices["name"].gather(found["slice"]).cast(pl.String)
-    table = found.select(*more, *_ARRIVAL, "longest").with_columns(name=name)
-    return table.hstack(sites(trace, found["slice"]))
+def _own_work_with_source_sites(
+    trace: Trace, work_rows: pl.DataFrame, *more_columns: str
+) -> pl.DataFrame:
+    """Returns a rank's times between collectives, with the longest segment's source line."""
+    most = pl.max_horizontal(OWN_WORK_KINDS)
+    kind = pl.coalesce(
+        pl.when((pl.col(k) == most) & (most > 0)).then(pl.lit(k)) for k in OWN_WORK_KINDS
+    )
+    slice_ = pl.coalesce(
+        pl.when(pl.col("longest") == k).then(pl.col(f"{k}_slice")) for k in OWN_WORK_KINDS
+    )
+    work_rows = work_rows.with_columns(longest=kind).with_columns(slice=slice_)
+    name = trace.slices["name"].gather(work_rows["slice"]).cast(pl.String)
+    table = work_rows.select(*more_columns, *_COLLECTIVE_ARRIVAL_COLUMNS, "longest").with_columns(
+        name=name
+    )
+    return table.hstack(source_sites_of_slices(trace, work_rows["slice"]))
 
 
-def _lines(trace: Trace) -> pl.DataFrame:
-    found = line_costs(trace, counted=True).select(*SITE, *_LINE)
+def _costs_of_source_lines(trace: Trace) -> pl.DataFrame:
+    """Returns the source lines that took time in steps that count for medians, with costs in ns."""
+    found = line_costs(trace, counted_steps_only=True).select(
+        *SOURCE_SITE_COLUMNS, *_LINE_COST_COLUMNS
+    )
     spent = (pl.col("device_time") > 0) | (pl.col("self_cpu_time") > 0)
-    return found.filter(spent & pl.col("file").is_not_null()).sort(*SITE)
+    return found.filter(spent & pl.col("file").is_not_null()).sort(*SOURCE_SITE_COLUMNS)
 
 
-def _work(trace: Trace) -> pl.DataFrame:
+def _kernel_or_operator_times_by_name(trace: Trace) -> pl.DataFrame:
+    """Returns count and time (ns) per kernel name, or operator name without a device, in steps."""
     work = device_work(trace)
     done = work.filter(pl.col("kind") != "communication").select(
         "name", "start", time="duration", begun=pl.col("launched").fill_null(pl.col("start"))
     )
     if not work.height:
         host = slices_on(trace, "host", ended=True)
-        host = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
+        host = host.filter(pl.col("category").is_in(list(names.OPERATOR_CATEGORIES)))
         done = filter_by_name(host, lambda name: not names.is_collective_annotation(name)).select(
             "name", "start", time="self", begun="start"
         )
-    inside = is_within(done["begun"].to_numpy(), counted_windows(trace))
+    inside = is_instant_in_windows(done["begun"].to_numpy(), counted_step_windows(trace))
     return (
         done.filter(pl.Series(inside, dtype=pl.Boolean))
         .group_by(pl.col("name").cast(pl.String))

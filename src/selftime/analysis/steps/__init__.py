@@ -1,1 +1,1 @@
-"""Steps: where they begin and end, which of them are typical, where their time goes."""
+"""Steps: where they begin and end, which are typical, and how their time divides by category."""

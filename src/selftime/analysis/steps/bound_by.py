@@ -1,8 +1,8 @@
-"""What bounds a step: the device, the launching of its work, or gaps between its work.
+"""Finds what limits the speed of a step: the device, the launching of work, or gaps between work.
 
-Two numbers tell: how busy the device is, and how often a kernel was launched onto a stream that had
-nothing left to do. The window decides: a device may be busy from its first to its last kernel and
-idle for half of the step, so the smaller of both shares counts.
+Two shares decide: how busy the device is, and how many kernels were launched onto a stream that had
+no work left. A device may be busy from its first to its last kernel and idle for half of the step,
+so the smaller of the two busy shares counts.
 """
 
 from dataclasses import dataclass
@@ -11,24 +11,28 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.work import device_work, is_unseen
-from selftime.analysis.health.recording import is_mostly_lost
+from selftime.analysis.device.device_work import device_work, is_device_unrecorded
+from selftime.analysis.health.recording_under_check import is_device_work_mostly_lost
 from selftime.analysis.slice_filters import covered_time
-from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans, recorded_windows
-from selftime.intervals import Intervals, before, clip, length, subtract, union
+from selftime.analysis.steps.steady_steps import (
+    counted_step_spans,
+    recorded_time_windows_of_steps,
+    steps_with_counted_flags,
+)
+from selftime.intervals import Intervals, clip, covered_time_before, length, subtract, union
 from selftime.trace import Trace
 
-Regime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
+StepRegime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
 
-PHRASE: Final[dict[Regime, str]] = {
+STEP_REGIME_PHRASES: Final[dict[StepRegime, str]] = {
     "device-bound": "device work",
     "launch-bound": "kernel launches",
     "gap-bound": "gaps between device work",
     "mixed": "kernel launches and gaps between device work",
     "host-only": "host work alone",
 }
-"""What a step of each regime is bound by, as words that follow "bound by"."""
-MEANING: Final[dict[Regime, str]] = {
+"""Maps what bounds a step, such as `device-bound`, to the words that follow "bound by"."""
+STEP_REGIME_MEANINGS: Final[dict[StepRegime, str]] = {
     "device-bound": "the device has work nearly all the time: only less or faster device work "
     "shortens the step",
     "launch-bound": "the device waits for the next launch most of the time: fewer or faster "
@@ -38,79 +42,94 @@ MEANING: Final[dict[Regime, str]] = {
     "mixed": "the device waits at times, for launches as well as in long gaps",
     "host-only": "no device work was recorded: the step is what the host does",
 }
-"""What each regime says, as a sentence goes on."""
-DEVICE_BOUND: Final = 0.95
-"""From here on the device is the limit: what the host saves is not seen."""
-FEW_GAPS: Final = 0.9
-"""Below this the gaps are worth a cause."""
-MANY_GAPS: Final = 0.8
-"""Below this the device waits for a fifth of the time."""
-STARVED: Final = 0.5
-"""Launches onto an idle stream beyond this share: the host does not keep up."""
-FED: Final = 0.25
-"""Below this share the host keeps up, and gaps are few and large."""
+"""Maps what bounds a step to a clause that explains it."""
+MIN_BUSY_SHARE_WHEN_DEVICE_BOUND: Final = 0.95
+"""Smallest share (0 to 1) of a step in which the device is busy if the step is device-bound."""
+MIN_BUSY_SHARE_WITH_FEW_GAPS: Final = 0.9
+"""Busy share (0 to 1) of a device below which the gaps in its work are worth investigating."""
+MAX_BUSY_SHARE_WHEN_LAUNCH_BOUND: Final = 0.8
+"""Busy share (0 to 1) of a device below which a step can be launch-bound."""
+MIN_STARVED_LAUNCH_SHARE: Final = 0.5
+"""Share (0 to 1) of launches onto an idle stream above which the host launches too slowly."""
+MAX_STARVED_LAUNCH_SHARE_OF_FAST_HOST: Final = 0.25
+"""Share (0 to 1) of launches onto an idle stream below which the host launches fast enough."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """The regime and the two numbers that tell it; None where the trace does not."""
+class StepBounds:
+    """What limits the speed of a trace's steps, and the two shares that decide it."""
 
-    regime: Regime | None = None
+    regime: StepRegime | None = None
     busy: float | None = None
-    """Share of time in which any device works, in the steps that count or between its ends."""
+    """Share (0 to 1) of the counted steps in which the device works, or of the time from its first
+    to its last work if that share is smaller; None if unknown.
+    """
     idle_launches: float | None = None
-    """Share of launched work whose stream had nothing left to do when it was launched."""
+    """Share (0 to 1) of launches whose stream had no work left at the launch; None if unknown."""
 
 
-def regime(trace: Trace) -> Regime | None:
-    """What bounds the steps of this trace; None where there is nothing to tell it by."""
-    return bounds(trace).regime
+def step_regime(trace: Trace) -> StepRegime | None:
+    """Returns what bounds the steps of this trace; None if it cannot be determined."""
+    return step_bounds(trace).regime
 
 
-def bounds(trace: Trace) -> Bounds:
-    """The regime of this trace's steps, with the numbers that tell it."""
+def step_bounds(trace: Trace) -> StepBounds:
+    """Returns what limits the speed of this trace's steps, with the shares that decide it."""
     work = device_work(trace)
     if not work.height:
-        is_untold = trace.device_args.height or not trace.slices.height or is_unseen(trace)
-        return Bounds(None if is_untold else "host-only")
-    if is_mostly_lost(trace):
-        return Bounds()  # what looks idle may have been busy
+        is_untold = (
+            trace.device_args.height or not trace.slices.height or is_device_unrecorded(trace)
+        )
+        return StepBounds(None if is_untold else "host-only")
+    if is_device_work_mostly_lost(trace):
+        return StepBounds()  # apparently idle time may have been busy
     time = covered_time(work)
-    steps = assessed_steps(trace)
-    windows = recorded_windows(steps)
-    shares = [_busy_between_ends(time, windows), _busy_in_steps(time, counted_spans(steps))]
+    steps = steps_with_counted_flags(trace)
+    windows = recorded_time_windows_of_steps(steps)
+    shares = [
+        _device_busy_share_between_ends(time, windows),
+        _device_busy_share_in_steps(time, counted_step_spans(steps)),
+    ]
     busy = min((share for share in shares if share is not None), default=None)
-    # Of slices on one stream each is idle from the end of the last one before it.
+    # A stream is idle from the end of its previous slice.
     idle_from = pl.col("end").cum_max().shift(1).over("track")
     starved = work.select((idle_from <= pl.col("launched")).mean()).item()
     if work["launched"].is_null().all() or busy is None:
-        return Bounds(None, busy, starved)  # how it was fed is not in the trace
-    return Bounds(_told_by(busy, starved), busy, starved)
+        return StepBounds(None, busy, starved)  # the launches are not in the trace
+    return StepBounds(_step_regime_of_shares(busy, starved), busy, starved)
 
 
-def _told_by(busy: float, starved: float | None) -> Regime | None:
-    if busy >= DEVICE_BOUND:
+def _step_regime_of_shares(busy_share: float, starved_share: float | None) -> StepRegime | None:
+    if busy_share >= MIN_BUSY_SHARE_WHEN_DEVICE_BOUND:
         return "device-bound"
-    if starved is None:
-        return None  # one launch a stream: nobody knows whether the stream was idle before
-    if busy < MANY_GAPS and starved > STARVED:
+    if starved_share is None:
+        return None  # one launch per stream: whether the stream was idle before is unknown
+    if busy_share < MAX_BUSY_SHARE_WHEN_LAUNCH_BOUND and starved_share > MIN_STARVED_LAUNCH_SHARE:
         return "launch-bound"
-    return "gap-bound" if busy < FEW_GAPS and starved < FED else "mixed"
+    return (
+        "gap-bound"
+        if busy_share < MIN_BUSY_SHARE_WITH_FEW_GAPS
+        and starved_share < MAX_STARVED_LAUNCH_SHARE_OF_FAST_HOST
+        else "mixed"
+    )
 
 
-def _busy_between_ends(time: Intervals, windows: Intervals) -> float | None:
-    """From the first work to the last, without holes in which nothing was recorded."""
-    if not time.starts.size:
+def _device_busy_share_between_ends(busy_time: Intervals, windows: Intervals) -> float | None:
+    """Returns the share (0 to 1) of the time from first to last device work that has work.
+
+    Time outside the recorded windows is left out.
+    """
+    if not busy_time.starts.size:
         return None
-    first, last = int(time.starts[0]), int(time.ends[-1])
+    first, last = int(busy_time.starts[0]), int(busy_time.ends[-1])
     reach = clip(union(windows.starts[:1], windows.ends[-1:]), first, last)
     holes = subtract(reach, windows)
     whole = last - first - length(holes)
-    return length(subtract(time, holes)) / whole if whole else None
+    return length(subtract(busy_time, holes)) / whole if whole else None
 
 
-def _busy_in_steps(time: Intervals, steps: pl.DataFrame) -> float | None:
+def _device_busy_share_in_steps(busy_time: Intervals, steps: pl.DataFrame) -> float | None:
     start, end = steps["begin"].to_numpy(), steps["done"].to_numpy()
     total = int((end - start).sum())
-    busy = int(np.sum(before(time, end) - before(time, start)))
+    busy = int(np.sum(covered_time_before(busy_time, end) - covered_time_before(busy_time, start)))
     return busy / total if total else None

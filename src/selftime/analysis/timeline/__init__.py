@@ -1,27 +1,40 @@
-"""Tiles: what of a trace is visible between two instants at a number of pixels.
+"""Computes what the timeline shows between two instants at a given width in pixels.
 
-Slices are laid on lanes once for a trace; a tile is then found by bisection, so that what it costs
+Slices are assigned to lanes once per trace. A tile is then found by bisection, so that its cost
 depends on the pixels and not on the size of the trace.
 """
 
-from selftime.analysis.timeline.counters import curves, listed_curves, visible_curves
-from selftime.analysis.timeline.downsampling import Window
-from selftime.analysis.timeline.flow_arrows import flows_of, related_slices
-from selftime.analysis.timeline.slices import mark_lanes, slice_lanes, visible_marks, visible_slices
-from selftime.analysis.timeline.tracks import chosen_time, chosen_tracks, listed_tracks
+from selftime.analysis.timeline.counter_curves import (
+    counter_curves,
+    list_counter_curves,
+    visible_counter_curves,
+)
+from selftime.analysis.timeline.downsampling import TimelineWindow
+from selftime.analysis.timeline.flow_arrows import flow_arrows_of_slice, related_slices
+from selftime.analysis.timeline.tracks import (
+    list_timeline_tracks,
+    select_time_window,
+    select_tracks,
+)
+from selftime.analysis.timeline.visible_slices import (
+    instant_mark_lanes,
+    slice_lanes,
+    visible_instant_marks,
+    visible_slices,
+)
 
 __all__ = [
-    "Window",
-    "chosen_time",
-    "chosen_tracks",
-    "curves",
-    "flows_of",
-    "listed_curves",
-    "listed_tracks",
-    "mark_lanes",
+    "TimelineWindow",
+    "counter_curves",
+    "flow_arrows_of_slice",
+    "instant_mark_lanes",
+    "list_counter_curves",
+    "list_timeline_tracks",
     "related_slices",
+    "select_time_window",
+    "select_tracks",
     "slice_lanes",
-    "visible_curves",
-    "visible_marks",
+    "visible_counter_curves",
+    "visible_instant_marks",
     "visible_slices",
 ]

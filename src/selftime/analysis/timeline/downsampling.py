@@ -1,8 +1,8 @@
-"""Cells: what of lanes can be told apart at a width of a pixel.
+"""Merges intervals of a timeline row into cells, each drawn as one bar at least a pixel wide.
 
 An interval at least a pixel wide is a cell of its own. Narrower ones that begin within one pixel
-are one cell. As the intervals of a lane are apart, only the last that begins within a pixel can be
-a wide one: bounds are found by bisection, and no more intervals are read than cells are answered.
+are one cell. Because the intervals of a lane are disjoint, only the last that begins within a pixel
+can be wide. So bounds are found by bisection, and no more intervals are read than cells returned.
 """
 
 from dataclasses import dataclass
@@ -11,101 +11,116 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from selftime.analysis.timeline.lanes import Lanes
-from selftime.arrays import Ints
+from selftime.analysis.timeline.lanes import TimelineLanes
+from selftime.array_types import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The time from `start` to before `end`, both whole pixels of `pixel` ns."""
+class TimelineWindow:
+    """The visible time from `start` to before `end` (ns); both are multiples of `pixel`, in ns."""
 
     start: int
     end: int
     pixel: int
 
     @classmethod
-    def of(cls, start: int, end: int, pixels: int) -> "Window":
-        """The window widened to whole pixels, so that what is merged stays so when it moves.
+    def of(cls, start: int, end: int, pixels: int) -> "TimelineWindow":
+        """Returns the window, widened so that its start and end are whole pixels.
 
-        >>> Window.of(5, 95, 9)
-        Window(start=0, end=100, pixel=10)
+        >>> TimelineWindow.of(5, 95, 9)
+        TimelineWindow(start=0, end=100, pixel=10)
         """
         pixel = max(1, -((start - end) // pixels))
         return cls(start // pixel * pixel, -(-end // pixel) * pixel, pixel)
 
 
-class Cells(NamedTuple):
-    """Ranges of a lane's intervals, from `low` to before `high`, ordered; shapes (k,)."""
+class TimelineCells(NamedTuple):
+    """Timeline bars; each merges the intervals from index `low` to before `high` of one lane."""
 
     low: Ints
     high: Ints
 
 
-def cells(lanes: Lanes, window: Window, chosen: NDArray[np.bool_]) -> Cells:
-    """The cells of the chosen lanes that can be seen in a window.
+def visible_timeline_cells(
+    lanes: TimelineLanes, window: TimelineWindow, lane_flags: NDArray[np.bool_]
+) -> TimelineCells:
+    """Returns the cells (bars of merged intervals) that a window shows of the selected lanes.
 
-    A lane has at most two cells for each pixel, and one that began before the window.
+    A lane has at most two cells per pixel, and one that began before the window.
     """
-    low, high = _visible(lanes, window, np.flatnonzero(chosen))
+    low, high = _visible_interval_ranges(lanes, window, np.flatnonzero(lane_flags))
     pixels = (window.end - window.start) // window.pixel
     crowded = high - low > 2 * pixels
-    parts = [_of_few(lanes, window, low[~crowded], high[~crowded])]
+    parts = [_first_intervals_of_pixels(lanes, window, low[~crowded], high[~crowded])]
     edges = window.start + window.pixel * np.arange(pixels + 1) if crowded.any() else low[:0]
     for first, last in zip(low[crowded].tolist(), high[crowded].tolist(), strict=True):
         at = first + np.searchsorted(lanes.start[first:last], edges)
         begin = np.unique(np.append(first, at))
         parts.append(begin[begin < last])
     begin = np.sort(np.concatenate(parts))
-    upto = _next(begin, low, high)
+    upto = _end_indexes_of_cells(begin, low, high)
     last = upto - 1
-    wide = (upto - begin > 1) & (lanes.covered(last, upto) >= window.pixel)
+    wide = (upto - begin > 1) & (lanes.total_length(last, upto) >= window.pixel)
     begin = np.sort(np.append(begin, last[wide]))
-    return Cells(begin, _next(begin, low, high))
+    return TimelineCells(begin, _end_indexes_of_cells(begin, low, high))
 
 
-def _next(begin: Ints, low: Ints, high: Ints) -> Ints:
-    """Where each cell ends: where the next begins, or its lane's visible part ends."""
-    seen = high > low
-    limit = high[seen][np.searchsorted(low[seen], begin, side="right") - 1] if seen.any() else begin
-    upto = np.append(begin[1:], np.iinfo(np.int64).max)[: begin.size]
+def _end_indexes_of_cells(cell_begins: Ints, range_begins: Ints, range_ends: Ints) -> Ints:
+    """Returns the end index of each cell: where the next cell begins, or where its range ends."""
+    seen = range_ends > range_begins
+    limit = (
+        range_ends[seen][np.searchsorted(range_begins[seen], cell_begins, side="right") - 1]
+        if seen.any()
+        else cell_begins
+    )
+    upto = np.append(cell_begins[1:], np.iinfo(np.int64).max)[: cell_begins.size]
     return np.asarray(np.minimum(upto, limit))
 
 
-def _visible(lanes: Lanes, window: Window, lane: Ints) -> Cells:
-    """Of each lane the intervals that lie in the window, or partly."""
-    low = _bisect(lanes, lane, window.start)
-    first = lanes.bounds[lane]
+def _visible_interval_ranges(
+    lanes: TimelineLanes, window: TimelineWindow, lane_numbers: Ints
+) -> TimelineCells:
+    """Returns for each lane the index range of the intervals that overlap the window."""
+    low = _first_interval_beginning_at(lanes, lane_numbers, window.start)
+    first = lanes.bounds[lane_numbers]
     before = np.maximum(low - 1, first)
-    reaches = (low > first) & (lanes.end(before) > window.start) if low.size else low > first
-    return Cells(np.where(reaches, before, low), _bisect(lanes, lane, window.end))
+    reaches = (
+        (low > first) & (lanes.interval_ends(before) > window.start) if low.size else low > first
+    )
+    return TimelineCells(
+        np.where(reaches, before, low),
+        _first_interval_beginning_at(lanes, lane_numbers, window.end),
+    )
 
 
-def _bisect(lanes: Lanes, lane: Ints, when: int) -> Ints:
-    """The first interval of each lane that begins at an instant or later."""
-    low, high = lanes.bounds[lane], lanes.bounds[lane + 1]
+def _first_interval_beginning_at(lanes: TimelineLanes, lane_numbers: Ints, instant: int) -> Ints:
+    """Returns for each lane the index of its first interval that begins at or after an instant."""
+    low, high = lanes.bounds[lane_numbers], lanes.bounds[lane_numbers + 1]
     while (low < high).any():
         middle = (low + high) >> 1
-        earlier = (low < high) & (lanes.start[np.minimum(middle, lanes.start.size - 1)] < when)
+        earlier = (low < high) & (lanes.start[np.minimum(middle, lanes.start.size - 1)] < instant)
         low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
     return low
 
 
-def _of_few(lanes: Lanes, window: Window, low: Ints, high: Ints) -> Ints:
-    """First interval of each pixel, of lanes that hold fewer intervals than are worth a search."""
-    many = high - low
-    lane = np.repeat(np.arange(low.size), many)
-    at = np.repeat(low - (np.cumsum(many) - many), many) + np.arange(lane.size)
+def _first_intervals_of_pixels(
+    lanes: TimelineLanes, window: TimelineWindow, range_begins: Ints, range_ends: Ints
+) -> Ints:
+    """Returns the index of the first interval that begins in each pixel of each lane."""
+    many = range_ends - range_begins
+    lane = np.repeat(np.arange(range_begins.size), many)
+    at = np.repeat(range_begins - (np.cumsum(many) - many), many) + np.arange(lane.size)
     pixel = lanes.start[at] // window.pixel
     is_first = np.append(True, (np.diff(lane) != 0) | (np.diff(pixel) != 0))
     return np.asarray(at[is_first[: at.size]])
 
 
-class Longest:
-    """Finds the longest of a range of intervals, from the longest of two, of four, of eight."""
+class LongestIntervalInRange:
+    """Finds the longest interval in any index range, with a precomputed table per power of two."""
 
     __slots__ = ("_lanes", "_levels")
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: TimelineLanes) -> None:
         self._lanes = lanes
         best = np.arange(lanes.start.size, dtype=np.int32)
         length = np.diff(lanes.before)
@@ -117,19 +132,23 @@ class Longest:
             length = np.where(later, length[1:pairs:2], length[:pairs:2])
             self._levels.append(best)
 
-    def within(self, these: Cells) -> Ints:
-        """The longest interval of each cell; of equal ones the earliest."""
-        best = these.low.copy()
-        asked, low, high = np.arange(best.size), these.low, these.high
+    def longest_of_cells(self, cells: TimelineCells) -> Ints:
+        """Returns the index of the longest interval in each cell; of equal ones the first."""
+        best = cells.low.copy()
+        asked, low, high = np.arange(best.size), cells.low, cells.high
         for level in self._levels:
             for node, is_alone in ((low, low & 1 == 1), (high - 1, high & 1 == 1)):
                 mine = asked[is_alone]
-                best[mine] = self._longer(best[mine], level[node[is_alone]].astype(np.int64))
+                best[mine] = self._longer_interval_of(
+                    best[mine], level[node[is_alone]].astype(np.int64)
+                )
             low, high = (low + 1) >> 1, high >> 1
             left = low < high
             asked, low, high = asked[left], low[left], high[left]
         return best
 
-    def _longer(self, one: Ints, other: Ints) -> Ints:
-        more = self._lanes.covered(other, other + 1) - self._lanes.covered(one, one + 1)
-        return np.where((more > 0) | ((more == 0) & (other < one)), other, one)
+    def _longer_interval_of(self, first: Ints, second: Ints) -> Ints:
+        more = self._lanes.total_length(second, second + 1) - self._lanes.total_length(
+            first, first + 1
+        )
+        return np.where((more > 0) | ((more == 0) & (second < first)), second, first)

@@ -1,10 +1,10 @@
-"""What a slice hangs together with: its launch and its work, forward and backward, wait and cause.
+"""Finds slices related to a slice: by launch, by forward and backward pass, or by a wait.
 
 Each flow goes from what comes first to what follows from it:
 
-    launch     a call of the host that puts work on a device, and the work
-    backward   a forward operator, and the operator that computes its gradients
-    wait       device work, and the call or record that ended because it had ended
+    launch     from a call of the host to the device work that it launched
+    backward   from a forward operator to the operator that computes its gradients
+    wait       from device work to the call or record that ended because the work ended
 """
 
 from collections.abc import Iterator
@@ -13,45 +13,51 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from selftime.analysis.timeline.slices import slice_lanes
-from selftime.analysis.timeline.waits import FLOW, launched_work, waits_of
+from selftime.analysis.timeline.slice_wait_flows import (
+    SLICE_FLOW_SCHEMA,
+    device_work_with_launch,
+    waits_of_slice,
+)
+from selftime.analysis.timeline.visible_slices import slice_lanes
 from selftime.trace import Trace
 
 
-def related_slices(trace: Trace, number: int, limit: int) -> Iterator[tuple[str, int]]:
-    """How another slice is related, and its number; at most `limit` of a kind.
+def related_slices(trace: Trace, slice_id: int, limit: int) -> Iterator[tuple[str, int]]:
+    """Yields relation and slice id of each related slice, at most `limit` per relation.
 
     `launch` and `operator` of device work; `device work` that was launched by the slice or within;
-    `forward` and `backward`, of it or the next around it; `waits for` and `ends the wait of`;
+    `forward` and `backward`, of it or its nearest ancestor; `waits for` and `ends the wait of`;
     `operator` and `frame` around a call, `frame` and `module` around an operator, `record` of a
     collective; `parent`, `child` (the first), `previous` and `next` on its row.
     """
-    around = _around(trace, number)
-    for name, source, target in flows_of(trace, number, limit).select("name", "id", "to").rows():
+    around = _slice_with_ancestors(trace, slice_id)
+    for name, source, target in (
+        flow_arrows_of_slice(trace, slice_id, limit).select("name", "id", "to").rows()
+    ):
         if name == "launch":
-            yield ("launch", source) if target == number else ("device work", target)
+            yield ("launch", source) if target == slice_id else ("device work", target)
         elif name == "backward":
             yield ("backward", target) if source in around else ("forward", source)
         else:
-            yield ("ends the wait of", target) if source == number else ("waits for", source)
-    yield from _written(trace, number)
+            yield ("ends the wait of", target) if source == slice_id else ("waits for", source)
+    yield from _recorded_slice_links(trace, slice_id)
     if len(around) > 1:
         yield "parent", around[1]
-    child = trace.slices["parent"].eq(number).arg_true().head(1)
+    child = trace.slices["parent"].eq(slice_id).arg_true().head(1)
     yield from (("child", one) for one in child)
-    yield from _beside(trace, number)
+    yield from _neighbouring_slices(trace, slice_id)
 
 
-def _around(trace: Trace, number: int) -> list[int]:
-    """The slice itself, its parent, the parent's parent, and so on."""
-    found, parents = [number], trace.slices["parent"]
+def _slice_with_ancestors(trace: Trace, slice_id: int) -> list[int]:
+    """Returns the ids of the slice, its parent, the parent's parent, and so on up to the root."""
+    found, parents = [slice_id], trace.slices["parent"]
     while (parent := parents[found[-1]]) is not None:
         found.append(parent)
     return found
 
 
-def _written(trace: Trace, number: int) -> Iterator[tuple[str, int]]:
-    """Links that the tables of arguments hold."""
+def _recorded_slice_links(trace: Trace, slice_id: int) -> Iterator[tuple[str, int]]:
+    """Yields relation and id of the slices that a slice's recorded arguments refer to."""
     tables = (
         (trace.device_args, "operator"),
         (trace.call_args, "operator"),
@@ -61,44 +67,51 @@ def _written(trace: Trace, number: int) -> Iterator[tuple[str, int]]:
         (trace.op_args, "module"),
     )
     for table, column in tables:
-        linked = table.filter((pl.col("id") == number) & pl.col(column).is_not_null())
+        linked = table.filter((pl.col("id") == slice_id) & pl.col(column).is_not_null())
         yield from ((column, other) for other in linked[column].to_list())
 
 
-def _beside(trace: Trace, number: int) -> Iterator[tuple[str, int]]:
-    """The slices before and after it on its lane."""
+def _neighbouring_slices(trace: Trace, slice_id: int) -> Iterator[tuple[str, int]]:
+    """Yields relation and id of the previous and the next slice in a slice's timeline row."""
     index = slice_lanes(trace)
-    lane = int(index.lane[number])
+    lane = int(index.lane[slice_id])
     first, last = (int(bound) for bound in index.lanes.bounds[lane : lane + 2])
     start = index.lanes.start[first:last]
-    begun = int(trace.slices["start"][number])
+    begun = int(trace.slices["start"][slice_id])
     same = first + np.arange(
         np.searchsorted(start, begun, side="left"), np.searchsorted(start, begun, side="right")
     )
-    at = int(same[index.lanes.place[same] == number][0])
+    at = int(same[index.lanes.place[same] == slice_id][0])
     if at > first:
         yield "previous", int(index.lanes.place[at - 1])
     if at + 1 < last:
         yield "next", int(index.lanes.place[at + 1])
 
 
-def flows_of(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
-    """The flows from and to a slice, and from what lies within it.
+def flow_arrows_of_slice(trace: Trace, slice_id: int, limit: int) -> pl.DataFrame:
+    """Returns the arrows (launch, backward, wait) that link a slice, or slices in it, to others.
 
     Columns: name, id and start (the slice it comes from, and when), to and to_time (the slice it
     goes to, and when). Of more than `limit` flows of a kind, those to the longest slices.
     """
-    chosen = _Chosen.of(trace, selected)
-    kinds = (_launches(trace, chosen), _backward(trace, chosen), waits_of(trace, chosen.id))
-    found = [_longest(trace, flows, limit) for flows in kinds]
+    selected = _SelectedSlice.of(trace, slice_id)
+    kinds = (
+        _launch_flows(trace, selected),
+        _backward_flows(trace, selected),
+        waits_of_slice(trace, selected.id),
+    )
+    found = [_limit_flows(trace, flows, limit) for flows in kinds]
     return pl.concat(
-        [flows.select(pl.col(name).cast(kind) for name, kind in FLOW.items()) for flows in found]
+        [
+            flows.select(pl.col(name).cast(kind) for name, kind in SLICE_FLOW_SCHEMA.items())
+            for flows in found
+        ]
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """A slice: its times, its thread, what is around it."""
+class _SelectedSlice:
+    """The slice for which flow arrows are requested: its times, its thread, its ancestors."""
 
     id: int
     start: int
@@ -106,29 +119,29 @@ class _Chosen:
     thread: int
     launch: int | None
     around: list[int]
-    """The slice itself, its parent, the parent's parent, and so on."""
+    """The ids of the slice itself, its parent, the parent's parent, and so on."""
 
     @classmethod
-    def of(cls, trace: Trace, number: int) -> "_Chosen":
+    def of(cls, trace: Trace, slice_id: int) -> "_SelectedSlice":
         slices = trace.slices
-        row = slices.row(number, named=True)
+        row = slices.row(slice_id, named=True)
         track = trace.tracks.filter(pl.col("id") == row["track"]).row(0, named=True)
-        around = [number]
+        around = [slice_id]
         while (parent := slices["parent"][around[-1]]) is not None:
             around.append(parent)
         end = row["start"] + (row["duration"] or 0)
-        return cls(number, row["start"], end, track["thread"], row["launch"], around)
+        return cls(slice_id, row["start"], end, track["thread"], row["launch"], around)
 
 
-def _launches(trace: Trace, chosen: _Chosen) -> pl.DataFrame:
-    """From each call to the work that it launched."""
-    work = launched_work(trace)
-    if chosen.launch is not None:
-        mine = work.filter(pl.col("id") == chosen.id)
+def _launch_flows(trace: Trace, selected: _SelectedSlice) -> pl.DataFrame:
+    """Returns the flows from calls to the device work that they launched."""
+    work = device_work_with_launch(trace)
+    if selected.launch is not None:
+        mine = work.filter(pl.col("id") == selected.id)
     else:
-        inside = pl.col("launched").is_between(chosen.start, chosen.end, closed="left")
+        inside = pl.col("launched").is_between(selected.start, selected.end, closed="left")
         mine = work.filter(
-            (pl.col("launch") == chosen.id) | (inside & (pl.col("thread") == chosen.thread))
+            (pl.col("launch") == selected.id) | (inside & (pl.col("thread") == selected.thread))
         )
     return mine.select(
         pl.lit("launch").alias("name"),
@@ -139,15 +152,15 @@ def _launches(trace: Trace, chosen: _Chosen) -> pl.DataFrame:
     )
 
 
-def _backward(trace: Trace, chosen: _Chosen) -> pl.DataFrame:
-    """From a forward operator to the backward ones; of the slice, else of the next around it."""
+def _backward_flows(trace: Trace, selected: _SelectedSlice) -> pl.DataFrame:
+    """Returns forward-to-backward arrows of a slice, or of its nearest ancestor that has any."""
     linked = trace.op_args.select("id", "forward").filter(pl.col("forward").is_not_null())
-    around = pl.Series(chosen.around, dtype=pl.UInt32)
+    around = pl.Series(selected.around, dtype=pl.UInt32)
     mine = linked.filter(
         pl.col("id").is_in(around.implode()) | pl.col("forward").is_in(around.implode())
     )
     ids = set(mine["id"].to_list()) | set(mine["forward"].to_list())
-    nearest = next((one for one in chosen.around if one in ids), chosen.id)
+    nearest = next((one for one in selected.around if one in ids), selected.id)
     mine = mine.filter((pl.col("id") == nearest) | (pl.col("forward") == nearest))
     begin = trace.slices["start"]
     return mine.select(
@@ -159,8 +172,8 @@ def _backward(trace: Trace, chosen: _Chosen) -> pl.DataFrame:
     )
 
 
-def _longest(trace: Trace, flows: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """At most so many flows, those to the longest slices, in order of time."""
+def _limit_flows(trace: Trace, flows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Returns the `limit` arrows that lead to the longest slices, in order of time."""
     if flows.height <= limit:
         return flows
     length = trace.slices["duration"].gather(flows["to"]).fill_null(0)

@@ -1,4 +1,4 @@
-"""Tracks in the order in which they are drawn: threads of the host, streams, the rest."""
+"""Lists tracks in drawing order: host threads, then streams, then all other tracks."""
 
 from typing import Final
 
@@ -6,89 +6,97 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.timeline.counters import curves
-from selftime.analysis.timeline.lanes import FOREVER
-from selftime.analysis.timeline.slices import mark_lanes, slice_lanes
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.timeline.counter_curves import counter_curves
+from selftime.analysis.timeline.lanes import LATEST_TIMELINE_TIME_NS
+from selftime.analysis.timeline.visible_slices import instant_mark_lanes, slice_lanes
 from selftime.errors import UsageError
 from selftime.schema import TRACK_KINDS
 from selftime.trace import Trace
 
-_COUNTERS: Final = "counters"
+_COUNTERS_SELECTION_KEYWORD: Final = "counters"
 
-_ORDER: Final = (
+_TRACK_KIND_ORDER: Final = (
     ("python", "host"),
     ("device annotation", "device", "device sync"),
     ("profiler", "other"),
 )
-"""Kinds that are drawn together, and from the top: what is around stands above."""
+"""Groups of track kinds that the timeline draws together, from the top; in a group, enclosing kinds
+come first.
+"""
 
 
 @cached_per_trace
-def extent(trace: Trace) -> tuple[int, int]:
-    """Begin of the first and end of the last slice, mark or sample, in ns; 0 and 0 if none is."""
+def trace_time_extent(trace: Trace) -> tuple[int, int]:
+    """Returns when the first event of a trace begins and the last ends, in ns; (0, 0) if none."""
     lanes = [
         lanes
-        for lanes in (slice_lanes(trace).lanes, mark_lanes(trace), curves(trace).lanes)
+        for lanes in (
+            slice_lanes(trace).lanes,
+            instant_mark_lanes(trace),
+            counter_curves(trace).lanes,
+        )
         if lanes.start.size
     ]
     begin = min((int(one.start[one.bounds[:-1]].min()) for one in lanes), default=0)
-    end = max((int(one.end(one.bounds[1:] - 1).max()) for one in lanes), default=0)
+    end = max((int(one.interval_ends(one.bounds[1:] - 1).max()) for one in lanes), default=0)
     return begin, end
 
 
-def chosen_tracks(trace: Trace, words: str) -> tuple[NDArray[np.uint32], bool]:
-    """The numbers of the tracks asked for, and whether counters are that belong to none of them.
+def select_tracks(trace: Trace, selection: str) -> tuple[NDArray[np.uint32], bool]:
+    """Returns the selected track numbers, and whether counters without a track are selected.
 
-    `words` are numbers and kinds of tracks and `counters`, joined by commas; empty for all.
+    `selection` are numbers and kinds of tracks and `counters`, joined by commas; empty for all.
     """
-    if not words:
+    if not selection:
         return trace.tracks["id"].to_numpy(), True
-    asked = {word.strip() for word in words.split(",")}
-    known = {_COUNTERS, *TRACK_KINDS, *map(str, trace.tracks["id"].to_list())}
+    asked = {word.strip() for word in selection.split(",")}
+    known = {_COUNTERS_SELECTION_KEYWORD, *TRACK_KINDS, *map(str, trace.tracks["id"].to_list())}
     if unknown := asked - known:
+        kinds = ", ".join(TRACK_KINDS)
         raise UsageError(
-            f"`tracks` has `{min(unknown)}`; write a track's number, {_COUNTERS}, or a kind of"
-            f" {', '.join(TRACK_KINDS)}"
+            f"`tracks` has `{min(unknown)}`, which is no track of the trace; write a track's "
+            f"number, {_COUNTERS_SELECTION_KEYWORD}, or one of the kinds {kinds}"
         )
     chosen = trace.tracks.filter(
         pl.col("id").cast(pl.String).is_in(asked) | pl.col("kind").cast(pl.String).is_in(asked)
     )
-    return chosen["id"].to_numpy(), _COUNTERS in asked
+    return chosen["id"].to_numpy(), _COUNTERS_SELECTION_KEYWORD in asked
 
 
-def check_order(start: int, end: int) -> None:
-    """Refuse a time that ends before it begins."""
+def require_end_after_start(start: int, end: int) -> None:
+    """Raises UsageError if a time range does not end after it starts."""
     if end <= start:
         raise UsageError(
-            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
+            f"`end` is `{end}`, which is not after `start`, {start}; write a later `end`"
         )
 
 
-def chosen_time(trace: Trace, start: int, end: int) -> tuple[int, int]:
-    """From when to when; without an end to that of the trace, its last instant included."""
-    first, last = extent(trace)
+def select_time_window(trace: Trace, start: int, end: int) -> tuple[int, int]:
+    """Returns the requested time range in ns; without an end, up to the trace's last instant."""
+    first, last = trace_time_extent(trace)
     begin = min(start, first) if not end and not start else start
-    until = end or min(max(last, begin), FOREVER) + 1
-    check_order(begin, until)
-    if max(-begin, until - 1) > FOREVER:
+    until = end or min(max(last, begin), LATEST_TIMELINE_TIME_NS) + 1
+    require_end_after_start(begin, until)
+    if max(-begin, until - 1) > LATEST_TIMELINE_TIME_NS:
         raise UsageError(
-            f"from `{begin}` to `{until}` is no time; write ns from the trace's origin"
+            f"from `{begin}` to `{until}` is not a time range of a trace; "
+            "write `start` and `end` in ns from the trace's origin"
         )
     return begin, until
 
 
-assert {kind for kinds in _ORDER for kind in kinds} == set(TRACK_KINDS)  # noqa: S101 - true at import
+assert {kind for kinds in _TRACK_KIND_ORDER for kind in kinds} == set(TRACK_KINDS)  # noqa: S101 - true at import
 
 
-def listed_tracks(trace: Trace) -> pl.DataFrame:
-    """Every track from the top, those without slices last.
+def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
+    """Returns every track in drawing order, from the top; tracks without slices are last.
 
     Columns: track, category (its kind), name, process, start, duration (to the end of its last
-    slice), rows (how many slices may lie below one another), count (of slices).
+    slice), rows (the depth of its slices), count (of slices).
     """
     kind = pl.col("kind").cast(pl.String)
-    kinds = [kind for together in _ORDER for kind in together]
+    kinds = [kind for together in _TRACK_KIND_ORDER for kind in together]
     on_stream = pl.col("thread_stream").is_not_null()
     number = pl.col("tid").str.to_integer(strict=False)
     label = (
@@ -100,9 +108,11 @@ def listed_tracks(trace: Trace) -> pl.DataFrame:
         .then("tid")
     )
     on_thread = pl.col("device", "stream", "start")
-    tracks = trace.tracks.join(_held(trace), on="id", how="left").with_columns(
+    tracks = trace.tracks.join(_contents_of_tracks(trace), on="id", how="left").with_columns(
         on_thread.min().over("thread").name.prefix("thread_"),
-        group=kind.replace_strict({k: n for n, together in enumerate(_ORDER) for k in together}),
+        group=kind.replace_strict(
+            {k: n for n, together in enumerate(_TRACK_KIND_ORDER) for k in together}
+        ),
         place=kind.replace_strict({k: n for n, k in enumerate(kinds)}),
         process_start=pl.col("start").min().over("process"),
     )
@@ -120,14 +130,14 @@ def listed_tracks(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _held(trace: Trace) -> pl.DataFrame:
-    """Rows, count, begin and end of the slices of each track that has any."""
+def _contents_of_tracks(trace: Trace) -> pl.DataFrame:
+    """Returns for each track with slices its depth, slice count, begin and end (ns)."""
     lanes = slice_lanes(trace).lanes
     each = pl.DataFrame(
         {
             "id": pl.Series(lanes.track, dtype=pl.UInt32),
             "start": lanes.start[lanes.bounds[:-1]],
-            "end": lanes.end(lanes.bounds[1:] - 1),
+            "end": lanes.interval_ends(lanes.bounds[1:] - 1),
             "count": np.diff(lanes.bounds),
         }
     )

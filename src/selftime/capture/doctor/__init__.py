@@ -1,65 +1,73 @@
-"""`selftime doctor`: can this machine record, and if not, why?
+"""Examines whether PyTorch programs can be recorded on this machine (`selftime doctor`).
 
-Nothing here imports PyTorch into this process: it may be missing, broken, or hang with a driver.
-What must be tried is tried in children with a time limit (`probing`, `tries/`); all else is read
-from the system's files (`place`). The checks (`checks/`) are functions from that to findings.
+PyTorch is not imported into this process: it may be missing, broken, or hang in a driver. Child
+processes with a time limit run the probes that need it (`probe_process`, `probes/`); everything
+else is read from the system's files (`observations.Machine`). The checks (`checks/`) are functions
+from these observations to findings.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from selftime.capture.doctor import probing
+from selftime.capture.doctor import probe_process
 from selftime.capture.doctor.checks import (
+    device_tracing,
     devices,
     other_profilers,
     pytorch,
     recording,
     resources,
-    surroundings,
-    tracing,
+    system,
 )
-from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
+from selftime.capture.doctor.observations import (
+    DoctorFinding,
+    ExaminedMachine,
+    FindingState,
+    FindingSubject,
+    MachineObservations,
+)
 
 __all__ = [
     "FORMAT",
-    "Examination",
-    "Finding",
-    "Place",
-    "Seen",
-    "State",
-    "Subject",
-    "examine",
-    "judge",
+    "DoctorFinding",
+    "ExaminedMachine",
+    "FindingState",
+    "FindingSubject",
+    "MachineExamination",
+    "MachineObservations",
+    "diagnose_machine",
+    "examine_machine",
 ]
 
 FORMAT: Final = "selftime.doctor/1"
-"""The name and version of the JSON form, described in docs/formats.md."""
+"""Name and version of the JSON that `selftime doctor --format json` prints."""
 
-_CHECKS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
-    pytorch.check,
-    recording.check,
-    devices.check,
-    tracing.check,
-    surroundings.check,
-    resources.cores,
-    resources.space,
-    other_profilers.check,
+_DOCTOR_CHECKS: Final[tuple[Callable[[MachineObservations], Iterator[DoctorFinding]], ...]] = (
+    pytorch.check_pytorch,
+    recording.check_finished_recording,
+    devices.check_devices,
+    device_tracing.check_device_tracing,
+    system.check_system,
+    resources.check_cores,
+    resources.check_space_and_memory,
+    other_profilers.check_other_profilers,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """All findings, in the order in which they are told."""
+class MachineExamination:
+    """Results of all checks of `selftime doctor` on this machine, in the order of the report."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
 
     @property
     def can_record(self) -> bool:
-        """Whether nothing stands in the way, of the host or of a device that is there."""
-        return all(finding.state is not State.problem for finding in self.findings)
+        """Returns whether this machine can record programs: no check has found a problem."""
+        return all(finding.state is not FindingState.problem for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
+        """Returns the results as JSON values in the format that `FORMAT` names."""
         return {
             "format": FORMAT,
             "can_record": self.can_record,
@@ -76,27 +84,36 @@ class Examination:
         }
 
 
-def examine(*, seconds: float, advance: Callable[[int, int], None] | None = None) -> Examination:
-    """Try this machine; each trial ends after so many seconds. `advance` hears of trials done."""
-    done = advance or _unheard
+def examine_machine(
+    *, seconds: float, advance: Callable[[int, int], None] | None = None
+) -> MachineExamination:
+    """Runs all checks on this machine; each child process may take at most `seconds`.
+
+    Args:
+        seconds: Time limit of each child process.
+        advance: Called with the number of finished child processes and of all of them.
+    """
+    done = advance or _do_nothing_on_progress
     done(0, 3)
-    with probing.begin(("workers",), seconds=seconds) as beside:
-        host = probing.run(("build", "host"), seconds=seconds)
+    with probe_process.start_probes(("workers",), seconds=seconds) as running:
+        host = probe_process.run_probes(("build", "host"), seconds=seconds)
         done(1, 3)
-        found = probing.Trial()
+        devices_result = probe_process.ProbeResults()
         build = host.answer("build")
         if build is not None and (build["cuda"] or build["hip"] or build["xpu"]):
-            found = probing.run(("devices", "kernel"), seconds=seconds)
+            devices_result = probe_process.run_probes(("devices", "kernel"), seconds=seconds)
         done(2, 3)
-        workers = beside.trial()
+        workers = running.wait()
     done(3, 3)
-    return judge(Seen(Place(), host, workers, found))
+    return diagnose_machine(MachineObservations(ExaminedMachine(), host, workers, devices_result))
 
 
-def _unheard(_done: int, _all: int) -> None:
+def _do_nothing_on_progress(_done: int, _all: int) -> None:
     pass
 
 
-def judge(seen: Seen) -> Examination:
-    """What all checks say of it."""
-    return Examination(tuple(finding for check in _CHECKS for finding in check(seen)))
+def diagnose_machine(observations: MachineObservations) -> MachineExamination:
+    """Returns the results of all checks, computed from data observed on a machine."""
+    return MachineExamination(
+        tuple(finding for check in _DOCTOR_CHECKS for finding in check(observations))
+    )

@@ -1,4 +1,4 @@
-"""All that the checks look at: the place, and what the trials told."""
+"""Defines the data that `selftime doctor` collects on a machine, and the results of its checks."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,68 +6,73 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from selftime.capture.doctor.probing import Trial
+from selftime.capture.doctor.probe_process import ProbeResults
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A machine as its files show it; `root` is the folder that they lie in."""
+class ExaminedMachine:
+    """Gives access to a machine's files, by names relative to `root`, and environment variables."""
 
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    folder: Path = field(default_factory=Path.cwd)
-    """Where the command was called, and programs are."""
+    working_folder: Path = field(default_factory=Path.cwd)
+    """The folder in which `selftime doctor` was started; it usually contains the user's
+    programs."""
 
-    def text(self, name: str) -> str | None:
-        """The text of a file; None if there is none, or it may not be read."""
+    def read_text(self, name: str) -> str | None:
+        """Returns the text of a file; None if it does not exist or may not be read."""
         try:
             return (self.root / name).read_text(encoding="utf-8", errors="replace").strip("\0\n")
         except OSError:
             return None
 
-    def is_there(self, name: str) -> bool:
+    def file_exists(self, name: str) -> bool:
         try:
             return (self.root / name).exists()
-        except OSError:  # a folder on the way may not be entered
+        except OSError:  # a parent folder may not be entered
             return False
 
-    def may_use(self, name: str) -> bool:
-        """Whether this process may read and write a file, such as that of a device."""
+    def is_file_accessible(self, name: str) -> bool:
+        """Returns whether this process may read and write a file, such as a device file."""
         return os.access(self.root / name, os.R_OK | os.W_OK)
 
-    def listed(self, pattern: str) -> list[Path]:
-        """Files by a pattern, in alphabetical order; those that may not be seen are left out."""
+    def find_files(self, pattern: str) -> list[Path]:
+        """Returns the files that match a pattern, sorted; empty if a folder may not be read."""
         try:
             return sorted(self.root.glob(pattern))
         except OSError:
             return []
 
-    def values(self, name: str) -> dict[str, str]:
-        """The values of a file of lines `name: value`."""
-        lines = (line.partition(":") for line in (self.text(name) or "").splitlines())
+    def read_named_values(self, name: str) -> dict[str, str]:
+        """Returns {name: value} from a file with lines `name: value`; empty if it is unreadable."""
+        lines = (line.partition(":") for line in (self.read_text(name) or "").splitlines())
         return {key.strip(): value.strip() for key, mark, value in lines if mark}
 
-    def folders(self, variable: str) -> Iterator[Path]:
-        """The folders in an environment variable that holds a search path."""
+    def search_path_folders(self, variable: str) -> Iterator[Path]:
+        """Yields the folders in an environment variable that is a search path, such as PATH."""
         for part in self.environment.get(variable, "").split(os.pathsep):
             if part:
-                yield self.root / part.lstrip("/") if part.startswith("/") else self.folder / part
+                yield (
+                    self.root / part.lstrip("/")
+                    if part.startswith("/")
+                    else self.working_folder / part
+                )
 
 
-class State(str, Enum):
-    """Whether something stands in the way of a recording."""
+class FindingState(str, Enum):
+    """The outcome of one check of `selftime doctor`."""
 
     ok = "ok"
     warning = "warning"
-    """Recordings work, and are slower, poorer or in danger."""
+    """Programs can be recorded, but recordings are slower, incomplete or may fail."""
     problem = "problem"
-    """Nothing can be recorded, or a device is there and cannot be."""
+    """Programs cannot be recorded, or only without device work."""
     unknown = "unknown"
-    """It could not be found out."""
+    """The check could not determine whether there is a problem."""
 
 
-class Subject(str, Enum):
-    """What a check looks at; text is grouped by it."""
+class FindingSubject(str, Enum):
+    """The topic of a check of `selftime doctor`; the report groups the results by topic."""
 
     pytorch = "PyTorch"
     recording = "Recording"
@@ -76,24 +81,26 @@ class Subject(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer of one check."""
+class DoctorFinding:
+    """The result of one check of `selftime doctor`: its outcome, what was found, what to do."""
 
     check: str
-    subject: Subject
-    state: State
+    subject: FindingSubject
+    state: FindingState
     seen: str
+    """What the check found, as a phrase for the user."""
     cure: str | None = None
-    """What to do; None where there is nothing to."""
+    """What the user can do; None if there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A trial that was not made is empty."""
+class MachineObservations:
+    """Data on a machine for the checks of `selftime doctor`, with results of test programs."""
 
-    place: Place
-    host: Trial = field(default_factory=Trial)
-    """Stages `build` and `host`."""
-    workers: Trial = field(default_factory=Trial)
-    devices: Trial = field(default_factory=Trial)
-    """Stages `devices` and `kernel`."""
+    machine: ExaminedMachine
+    host: ProbeResults = field(default_factory=ProbeResults)
+    """Results of the test programs `build` (PyTorch's version) and `host` (a CPU recording)."""
+    workers: ProbeResults = field(default_factory=ProbeResults)
+    devices: ProbeResults = field(default_factory=ProbeResults)
+    """Results of the test programs `devices` (list of devices) and `kernel` (a device
+    recording)."""

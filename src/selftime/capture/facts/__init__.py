@@ -1,1 +1,1 @@
-"""What a trace lacks: the facts of a program, its machine and its settings."""
+"""Collects data on the program, the machine and torch's settings that a profiler trace lacks."""

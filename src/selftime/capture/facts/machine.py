@@ -1,117 +1,143 @@
-"""What the machine gives this process: devices, cores, rank."""
+"""Reads which accelerators and CPU cores this process can use, and its rank in a job."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-_left: dict[int, tuple[int, int]] = {}
-"""The rank and the number of ranks that a process was seen to have."""
+_Number = TypeVar("_Number", int, float)
+
+_last_rank_and_world: dict[int, tuple[int, int]] = {}
+"""Maps process id to (rank, world size) when torch.distributed was last initialized."""
 
 
 def rank_and_world() -> tuple[int | None, int | None]:
-    """This process's rank and the number of ranks; None where it is no part of a job.
+    """Returns (rank, world size) of this process; (None, None) outside of a distributed job.
 
-    A process that has left its group keeps the rank that it had when this was asked before.
+    After the process group is destroyed, the values of the last call before that are returned.
     """
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        _left[os.getpid()] = distributed.get_rank(), distributed.get_world_size()
-    if os.getpid() in _left:
-        return _left[os.getpid()]
+        _last_rank_and_world[os.getpid()] = distributed.get_rank(), distributed.get_world_size()
+    if os.getpid() in _last_rank_and_world:
+        return _last_rank_and_world[os.getpid()]
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if rank.isdecimal() and world.isdecimal():
         return int(rank), int(world)
     return None, None
 
 
-def devices() -> list[dict[str, Any]]:
-    """The accelerators that this process can see.
+def visible_devices() -> list[dict[str, Any]]:
+    """Returns the accelerators that this process can see, with their memory in bytes.
 
-    Names and sizes are null if the program has not touched the devices: asking for them would.
+    `name` and `memory` are None if the program has not used the devices: asking for them would
+    initialize them.
     """
     if torch.cuda.is_available():
-        return _devices("cuda", torch.cuda)
+        return _devices_of_backend("cuda", torch.cuda)
     if torch.xpu.is_available():
-        return _devices("xpu", torch.xpu)
+        return _devices_of_backend("xpu", torch.xpu)
     if torch.backends.mps.is_available():
         return [{"type": "mps", "index": 0, "name": None, "memory": None}]
     return []
 
 
-def _devices(kind: str, backend: Any) -> list[dict[str, Any]]:
+def _devices_of_backend(device_type: str, backend: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for index in range(backend.device_count()):
         name = memory = None
         if backend.is_initialized():
             properties = backend.get_device_properties(index)
             name, memory = properties.name, properties.total_memory
-        found.append({"type": kind, "index": index, "name": name, "memory": memory})
+        found.append({"type": device_type, "index": index, "name": name, "memory": memory})
     return found
 
 
-def cores() -> dict[str, Any]:
-    """How many cores the machine has, and how many of them this process can really use."""
+def usable_core_counts() -> dict[str, Any]:
+    """Returns counts by name: CPU cores of the machine, and cores that this process may use."""
     logical = os.cpu_count()
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical
-    quota = cpu_quota()
+    quota = cgroup_cpu_quota()
     limits = [limit for limit in (affinity, quota) if limit is not None]
     return {
         "logical": logical,
         "affinity": affinity,
         "quota": quota,
-        "load": _load(),
+        "load": _system_load_average_of_last_minute(),
         "effective": min(limits) if limits else None,
     }
 
 
-def _load() -> float | None:
+def _system_load_average_of_last_minute() -> float | None:
     try:
         return os.getloadavg()[0]
-    except (AttributeError, OSError):  # the system does not tell
+    except (AttributeError, OSError):  # the system does not report it
         return None
 
 
-def cpu_quota(root: Path = Path("/")) -> float | None:
-    """The container's limit in cores, by control groups of version 2 or 1; None if unlimited."""
+def cgroup_cpu_quota(root: Path = Path("/")) -> float | None:
+    """Returns the control group's CPU limit in cores (cgroup v2 or v1); None if unlimited."""
+    return min(
+        values_of_cgroups(root, "cpu", _cgroup_v2_cpu_quota, _cgroup_v1_cpu_quota), default=None
+    )
+
+
+def values_of_cgroups(
+    root: Path,
+    controller: str,
+    read_v2: Callable[[Path], _Number | None],
+    read_v1: Callable[[Path], _Number | None],
+) -> list[_Number]:
+    """Returns what is read of each control group that this process is in, for one controller.
+
+    Args:
+        root: The root of the file system.
+        controller: The controller's name in cgroup v1.
+        read_v2: Reads the folder of a group of cgroup v2; None if the group has no limit.
+        read_v1: The same for cgroup v1.
+    """
     try:
         groups = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
-        return None
-    quotas = []
+        return []
+    found = []
     for group in groups:
         _, controllers, path = group.split(":", 2)
         if not controllers:
-            quotas += _quotas(root / "sys/fs/cgroup", path, _quota_v2)
-        elif "cpu" in controllers.split(","):
-            quotas += _quotas(root / "sys/fs/cgroup" / controllers, path, _quota_v1)
-            quotas += _quotas(root / "sys/fs/cgroup/cpu", path, _quota_v1)
-    return min(quotas, default=None)
+            found += _values_of_group_and_parents(root / "sys/fs/cgroup", path, read_v2)
+        elif controller in controllers.split(","):
+            for mount in dict.fromkeys((controllers, controller)):
+                folder = root / "sys/fs/cgroup" / mount
+                found += _values_of_group_and_parents(folder, path, read_v1)
+    return found
 
 
-def _quotas(mount: Path, path: str, read: Any) -> list[float]:
-    """The quotas of a group and of the groups around it: each of them limits."""
+def _values_of_group_and_parents(
+    mount: Path, path: str, read: Callable[[Path], _Number | None]
+) -> list[_Number]:
+    """Returns what is read of a control group and of its parents, whose limits apply, too."""
     folder = mount / path.lstrip("/")
     found = []
     while True:
         try:
-            quota = read(folder)
-        except (OSError, ValueError):  # a container sees the end of the path only
-            quota = None
-        if quota is not None:
-            found.append(quota)
+            value = read(folder)
+        except (OSError, ValueError):  # a container sees only the last part of the path
+            value = None
+        if value is not None:
+            found.append(value)
         if folder in (mount, folder.parent):
             return found
         folder = folder.parent
 
 
-def _quota_v2(folder: Path) -> float | None:
+def _cgroup_v2_cpu_quota(folder: Path) -> float | None:
     quota, period = (folder / "cpu.max").read_text().split()
     return None if quota == "max" else int(quota) / int(period)
 
 
-def _quota_v1(folder: Path) -> float | None:
+def _cgroup_v1_cpu_quota(folder: Path) -> float | None:
     quota = int((folder / "cpu.cfs_quota_us").read_text())
     period = int((folder / "cpu.cfs_period_us").read_text())
     return quota / period if quota > 0 and period > 0 else None

@@ -1,7 +1,7 @@
-"""What only the recorder's own list of events knows of operators.
+"""Reads properties of operators, such as overload names, that the trace file lacks.
 
-The trace lacks FLOPs, overload names and the threads on which an operator began and ended; torch's
-tables need them.
+These are FLOPs, overload names, and whether an operator ended on another thread; torch's tables
+need them.
 """
 
 from bisect import bisect_left
@@ -13,14 +13,16 @@ from torch._C._autograd import _KinetoEvent
 
 
 @dataclass(slots=True)
-class Operators:
-    """Properties of operators, by External id."""
+class OperatorFacts:
+    """Properties of operators that the trace file lacks, by the trace's number `External id`."""
 
     overloads: dict[int, str] = field(default_factory=dict)
     flops: dict[int, int] = field(default_factory=dict)
     changed_thread: list[int] = field(default_factory=list)
-    forward: dict[int, int] = field(default_factory=dict)
-    """The forward operator of each backward node and record."""
+    """External ids of operators that are asynchronous or that ended on a thread other than their
+    first."""
+    forward_operator: dict[int, int] = field(default_factory=dict)
+    """Maps the External id of each autograd backward node to that of its forward operator."""
 
     def columns(self) -> dict[str, Any]:
         return {
@@ -31,51 +33,55 @@ class Operators:
         }
 
 
-def read_operators(events: Iterable[_KinetoEvent]) -> Operators:
-    """Read each event once; the objects behind them are slow."""
-    found = Operators()
-    pairs = _Pairs()
+def read_operator_facts(events: Iterable[_KinetoEvent]) -> OperatorFacts:
+    """Returns the properties of all operators, from one pass over the profiler's events."""
+    found = OperatorFacts()
+    pairs = _ForwardOperatorMatching()
     for event in events:
-        number = event.correlation_id()
-        if not number or event.is_python_function() or event.linked_correlation_id():
+        operator_id = event.correlation_id()
+        if not operator_id or event.is_python_function() or event.linked_correlation_id():
             continue
         thread = event.start_thread_id()
         if event.is_async() or thread != event.end_thread_id():
-            found.changed_thread.append(number)
+            found.changed_thread.append(operator_id)
         if flops := event.flops():
-            found.flops[number] = flops
+            found.flops[operator_id] = flops
         overload = event.overload_name()
         if overload and not event.name().endswith("." + overload):
-            found.overloads[number] = overload
+            found.overloads[operator_id] = overload
         sequence = event.sequence_nr()
         if sequence >= 0:
-            pairs.add(event, number, sequence)
-    found.forward = pairs.forward()
+            pairs.add_operator(event, operator_id, sequence)
+    found.forward_operator = pairs.forward_operator_id_by_backward_node_id()
     return found
 
 
 @dataclass(slots=True)
-class _Pairs:
-    """Operators and backward nodes by the forward thread and the number that they share."""
+class _ForwardOperatorMatching:
+    """Matches backward nodes to forward operators by thread and autograd sequence number."""
 
-    made: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
-    nodes: list[tuple[tuple[int, int], int, int]] = field(default_factory=list)
+    forward_operators: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    """Maps (thread, sequence number) to a list of (start in ns, External id) of forward
+    operators."""
+    backward_nodes: list[tuple[tuple[int, int], int, int]] = field(default_factory=list)
+    """((forward thread, sequence number), start in ns, External id) of each backward node."""
 
-    def add(self, event: _KinetoEvent, number: int, sequence: int) -> None:
+    def add_operator(self, event: _KinetoEvent, operator_id: int, sequence: int) -> None:
         if forward_thread := event.fwd_thread_id():
-            self.nodes.append(((forward_thread, sequence), event.start_ns(), number))
+            self.backward_nodes.append(((forward_thread, sequence), event.start_ns(), operator_id))
         else:
-            row = (event.start_ns(), number)
-            self.made.setdefault((event.start_thread_id(), sequence), []).append(row)
+            row = (event.start_ns(), operator_id)
+            self.forward_operators.setdefault((event.start_thread_id(), sequence), []).append(row)
 
-    def forward(self) -> dict[int, int]:
-        for rows in self.made.values():
+    def forward_operator_id_by_backward_node_id(self) -> dict[int, int]:
+        for rows in self.forward_operators.values():
             rows.sort()
         found = {}
-        for key, start, number in self.nodes:
-            rows = self.made.get(key, [])
-            # Operators that make no node carry the next number too: the last of them made it.
-            at = bisect_left(rows, (start, -1))
-            if at:
-                found[number] = rows[at - 1][1]
+        for key, start, operator_id in self.backward_nodes:
+            rows = self.forward_operators.get(key, [])
+            # Operators without a backward node carry the next sequence number too: the last
+            # operator with the number created the node.
+            position = bisect_left(rows, (start, -1))
+            if position:
+                found[operator_id] = rows[position - 1][1]
         return found

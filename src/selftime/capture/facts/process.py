@@ -1,6 +1,6 @@
-"""The facts that a recording leaves in its trace, under the top-level key `selftime`.
+"""Collects versions, machine, rank and command line of the process, to be stored in the trace.
 
-The format is described in docs/formats.md; its name and version are `FORMAT`.
+docs/formats.md describes the format; its name and version are `FORMAT`.
 """
 
 import os
@@ -15,47 +15,49 @@ import torch
 
 from selftime._version import __version__
 from selftime.capture.facts import machine
-from selftime.capture.lines.sources import path_prefixes
+from selftime.capture.lines.sources import import_folders
 
 FORMAT: Final = "selftime.facts/1"
 
 
 def process_facts() -> dict[str, Any]:
-    """What holds for the whole process: versions, machine, rank, command, paths."""
+    """Returns by name: versions, machine, rank, command line and paths of this process."""
     rank, world = machine.rank_and_world()
     return {
         "format": FORMAT,
         "version": __version__,
         "torch": str(torch.__version__),
-        "cuda": _accelerator_version(torch.version),
+        "cuda": _cuda_or_hip_version(torch.version),
         "python": platform.python_version(),
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "rank": rank,
         "world_size": world,
-        "argv": _words(),
-        "cwd": _folder(),
-        "paths": path_prefixes(),
-        "devices": machine.devices(),
+        "argv": _command_line(),
+        "cwd": _working_directory(),
+        "paths": import_folders(),
+        "devices": machine.visible_devices(),
         "threads": torch.get_num_threads(),
-        "cores": machine.cores(),
+        "cores": machine.usable_core_counts(),
     }
 
 
-def _words() -> list[str] | None:
-    """The command's words, if the program has left them."""
-    words = getattr(sys, "argv", None)
-    return [str(word) for word in words] if isinstance(words, list | tuple) else None
+def _command_line() -> list[str] | None:
+    """Returns the program's command line; None if the program deleted or replaced `sys.argv`."""
+    arguments = getattr(sys, "argv", None)
+    if not isinstance(arguments, list | tuple):
+        return None
+    return [str(argument) for argument in arguments]
 
 
-def _folder() -> str | None:
+def _working_directory() -> str | None:
     try:
         return str(Path.cwd())
-    except OSError:  # the program removed the folder that it works in, or may not see it
+    except OSError:  # the program removed its working directory, or may not read it
         return None
 
 
-def _accelerator_version(version: Any) -> str | None:
+def _cuda_or_hip_version(version: Any) -> str | None:
     versions: Mapping[str, Any] = vars(version)
     found = versions.get("cuda") or versions.get("hip")
     return None if found is None else str(found)

@@ -1,24 +1,26 @@
-"""How PyTorch is set: what a trace does not show and its times depend on."""
+"""Reads the settings of PyTorch that affect speed and that a trace does not contain."""
 
 import ctypes
 import os
 import platform
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 
-_WORDS: Final = 8
-"""`fenv_t` of glibc on x86-64: 28 bytes of the x87 unit, then MXCSR."""
-_MXCSR: Final = 7
-_OPERAND: Final = 1 << 1
-"""An operand was denormal."""
-_TREATED_AS_ZERO: Final = 1 << 6
-_FLUSHED: Final = 1 << 15
-_ENVIRONMENT: Final = (
+from selftime.capture.user_warnings import take_warnings
+
+_FENV_T_SIZE_IN_32_BIT_WORDS: Final = 8
+"""Size, in 32-bit words, of glibc's `fenv_t` on x86-64: 28 bytes of x87 state, then the MXCSR
+register."""
+_INDEX_OF_MXCSR_WORD_IN_FENV_T: Final = 7
+_MXCSR_DENORMAL_OPERAND_FLAG: Final = 1 << 1
+"""Bit of the MXCSR register that the CPU sets when an operand is a denormal number."""
+_MXCSR_DENORMALS_ARE_ZERO_FLAG: Final = 1 << 6
+_MXCSR_FLUSH_TO_ZERO_FLAG: Final = 1 << 15
+_PERFORMANCE_ENVIRONMENT_VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OMP_WAIT_POLICY",
@@ -36,134 +38,140 @@ _ENVIRONMENT: Final = (
     "PYTORCH_HIP_ALLOC_CONF",
     "PYTORCH_NO_CUDA_MEMORY_CACHING",
 )
-"""Variables that change how fast a program runs."""
+"""Environment variables that change how fast a program runs."""
 
 
-def compiler_facts() -> dict[str, Any] | None:
-    """Graphs compiled, and how often device graphs were asked for and not used; None if unused."""
+def torch_compile_facts() -> dict[str, Any] | None:
+    """Returns counts of torch.compile's graphs and skipped CUDA graphs; None without any graph."""
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
     if not isinstance(counters, Mapping):
         return None
-    graphs = _count(counters, "stats", "unique_graphs")
+    graphs = _dynamo_counter_or_zero(counters, "stats", "unique_graphs")
     if not graphs:
         return None
     return {
         "graphs": graphs,
-        "cudagraph_skips": _count(counters, "inductor", "cudagraph_skips"),
+        "cudagraph_skips": _dynamo_counter_or_zero(counters, "inductor", "cudagraph_skips"),
     }
 
 
-def _count(counters: Mapping[Any, Any], kind: str, name: str) -> int:
+def _dynamo_counter_or_zero(counters: Mapping[Any, Any], kind: str, name: str) -> int:
     found = counters.get(kind)
     count = found.get(name) if isinstance(found, Mapping) else None
     return count if isinstance(count, int) else 0
 
 
-class Watch:
-    """Looks for denormal operands on the thread that begins it."""
+class DenormalDetector:
+    """Detects whether operators of the current thread get denormal floating-point numbers."""
 
     def __init__(self) -> None:
         self._thread: int | None = None
 
-    def begin(self) -> None:
-        """Forget the denormal operands that this thread has met."""
+    def start_watching(self) -> None:
+        """Clears the CPU flag that says that this thread has used a denormal number."""
         self._thread = None
-        environment = _read()
-        if environment is not None:
-            environment[_MXCSR] &= ~_OPERAND
-            _library().fesetenv(environment)
+        fenv = _read_floating_point_environment()
+        if fenv is not None:
+            fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] &= ~_MXCSR_DENORMAL_OPERAND_FLAG
+            _c_library_with_fenv_functions().fesetenv(fenv)
             self._thread = threading.get_ident()
 
-    def met(self) -> bool | None:
-        """Whether the thread met one since; None where untold, and on another thread."""
-        environment = _read()
-        if environment is None or self._thread != threading.get_ident():
+    def has_detected_denormals(self) -> bool | None:
+        """Returns whether this thread used denormal numbers since `start_watching`, if known."""
+        fenv = _read_floating_point_environment()
+        if fenv is None or self._thread != threading.get_ident():
             return None
-        return bool(environment[_MXCSR] & _OPERAND)
+        return bool(fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] & _MXCSR_DENORMAL_OPERAND_FLAG)
 
 
-def are_flushed() -> bool | None:
-    """Whether denormal operands and results of this thread are zeros; None where untold."""
-    environment = _read()
-    if environment is None:
+def flushes_denormals() -> bool | None:
+    """Returns whether this thread treats denormal numbers as zero; None if unknown."""
+    fenv = _read_floating_point_environment()
+    if fenv is None:
         return None
-    both = _TREATED_AS_ZERO | _FLUSHED
-    return bool(environment[_MXCSR] & both == both)
+    both = _MXCSR_DENORMALS_ARE_ZERO_FLAG | _MXCSR_FLUSH_TO_ZERO_FLAG
+    return bool(fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] & both == both)
 
 
-def _read() -> Any:
+def _read_floating_point_environment() -> Any:
+    """Returns this thread's floating-point environment; None except with glibc on x86-64."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
     if platform.libc_ver()[0] != "glibc":
         return None
-    environment = (ctypes.c_uint32 * _WORDS)()
-    return None if _library().fegetenv(environment) else environment
+    fenv = (ctypes.c_uint32 * _FENV_T_SIZE_IN_32_BIT_WORDS)()
+    return None if _c_library_with_fenv_functions().fegetenv(fenv) else fenv
 
 
-def _library() -> Any:
-    """The C library's functions on the floating-point environment."""
+def _c_library_with_fenv_functions() -> Any:
+    """Returns the C library with the functions `fegetenv` and `fesetenv`."""
     return ctypes.CDLL("libm.so.6")
 
 
-def settings() -> dict[str, Any]:
-    """The settings of this moment; what this version of PyTorch does not tell is None.
+def pytorch_settings() -> dict[str, Any]:
+    """Returns {name: value} of PyTorch's settings; None for settings that this version lacks.
 
-    Asking sets nothing up: a device that the program has not touched is not asked.
+    Reading them initializes no device.
     """
     backends = torch.backends
     return {
-        "threads": _told(torch.get_num_threads),
-        "interop_threads": _told(torch.get_num_interop_threads),
-        "environment": {name: os.environ.get(name) for name in _ENVIRONMENT},
-        "cpu_capability": _cpu_capability(),
-        "cpu_bfloat16": _told(_cpu_bfloat16),
-        "flush_denormals": are_flushed(),
-        "cudnn_benchmark": _told(lambda: backends.cudnn.benchmark),
-        "cudnn_deterministic": _told(lambda: backends.cudnn.deterministic),
-        "cudnn_allow_tf32": _told(lambda: backends.cudnn.allow_tf32),
-        "cuda_matmul_allow_tf32": _told(lambda: backends.cuda.matmul.allow_tf32),
-        "float32_matmul_precision": _told(torch.get_float32_matmul_precision),
-        "sync_debug_mode": _sync_debug_mode(),
-        "anomaly_mode": _told(torch.is_anomaly_enabled),
-        "deterministic_algorithms": _told(torch.are_deterministic_algorithms_enabled),
-        "autocast": {device: _autocast(device) for device in ("cpu", "cuda")},
+        "threads": _result_or_none_if_unsupported(torch.get_num_threads),
+        "interop_threads": _result_or_none_if_unsupported(torch.get_num_interop_threads),
+        "environment": {name: os.environ.get(name) for name in _PERFORMANCE_ENVIRONMENT_VARIABLES},
+        "cpu_capability": _cpu_kernel_instruction_set(),
+        "cpu_bfloat16": _result_or_none_if_unsupported(_bfloat16_instruction_set),
+        "flush_denormals": flushes_denormals(),
+        "cudnn_benchmark": _result_or_none_if_unsupported(lambda: backends.cudnn.benchmark),
+        "cudnn_deterministic": _result_or_none_if_unsupported(lambda: backends.cudnn.deterministic),
+        "cudnn_allow_tf32": _result_or_none_if_unsupported(lambda: backends.cudnn.allow_tf32),
+        "cuda_matmul_allow_tf32": _result_or_none_if_unsupported(
+            lambda: backends.cuda.matmul.allow_tf32
+        ),
+        "float32_matmul_precision": _result_or_none_if_unsupported(
+            torch.get_float32_matmul_precision
+        ),
+        "sync_debug_mode": _cuda_sync_debug_mode(),
+        "anomaly_mode": _result_or_none_if_unsupported(torch.is_anomaly_enabled),
+        "deterministic_algorithms": _result_or_none_if_unsupported(
+            torch.are_deterministic_algorithms_enabled
+        ),
+        "autocast": {device: _autocast_dtype(device) for device in ("cpu", "cuda")},
     }
 
 
-def _told(ask: Callable[[], Any]) -> Any:
-    """The answer, if this build of PyTorch has one."""
+def _result_or_none_if_unsupported(ask: Callable[[], Any]) -> Any:
+    """Returns `ask()`; None if this build of PyTorch does not support the call."""
     try:
-        with warnings.catch_warnings():  # of names that PyTorch is about to change
-            warnings.simplefilter("ignore")
+        with take_warnings():  # PyTorch deprecates some of the names
             return ask()
     except (AttributeError, RuntimeError, TypeError, NotImplementedError):
         return None
 
 
-def _cpu_capability() -> Any:
-    """The instructions that PyTorch's own loops were chosen for."""
-    return _told(lambda: str(torch.backends.cpu.get_cpu_capability()))
+def _cpu_kernel_instruction_set() -> Any:
+    """Returns the CPU instruction set, such as AVX2, for which PyTorch runs its CPU kernels."""
+    return _result_or_none_if_unsupported(lambda: str(torch.backends.cpu.get_cpu_capability()))
 
 
-def _cpu_bfloat16() -> str | None:
-    """The instructions that this processor multiplies bfloat16 with; "" if it has none."""
-    if torch.cpu._is_amx_tile_supported():  # noqa: SLF001 - PyTorch tells it nowhere else
+def _bfloat16_instruction_set() -> str | None:
+    """Returns the CPU instruction set that multiplies bfloat16; empty if the CPU has none."""
+    if torch.cpu._is_amx_tile_supported():  # noqa: SLF001 - PyTorch has no public function for it
         return "AMX"
     return "AVX512_BF16" if torch.cpu._is_avx512_bf16_supported() else ""  # noqa: SLF001 - likewise
 
 
-def _sync_debug_mode() -> int | None:
-    """0 off, 1 warn, 2 error; None where no CUDA device is in use."""
+def _cuda_sync_debug_mode() -> int | None:
+    """Returns CUDA's sync debug mode, 0 (off) to 2 (error); None if CUDA is not in use."""
     cuda: Any = torch.cuda
     if not (cuda.is_available() and cuda.is_initialized()):
         return None
-    mode = _told(cuda.get_sync_debug_mode)
+    mode = _result_or_none_if_unsupported(cuda.get_sync_debug_mode)
     return mode if isinstance(mode, int) else None
 
 
-def _autocast(device: str) -> str | None:
-    """The dtype of autocast where it is on at this moment, "" where it is off."""
-    enabled = _told(lambda: torch.is_autocast_enabled(device))
+def _autocast_dtype(device: str) -> str | None:
+    """Returns the dtype of autocast on a device type, "" if autocast is off, None if unknown."""
+    enabled = _result_or_none_if_unsupported(lambda: torch.is_autocast_enabled(device))
     if enabled is None:
         return None
     return str(torch.get_autocast_dtype(device)).removeprefix("torch.") if enabled else ""

@@ -1,1 +1,1 @@
-"""What torch's profiler holds of a recording, as a trace: no file is written, none is read."""
+"""Builds a trace's tables from the profiler's events in memory, without writing a trace file."""

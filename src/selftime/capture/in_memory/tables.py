@@ -1,7 +1,7 @@
-"""A recording in memory as a trace: the tables that the view `operators` draws from.
+"""Builds the tables that the view `operators` needs from a recording in memory.
 
-Its numbers are those of the trace file that would be written of it, at a fraction of the time.
-Source lines, stacks and what else a table in torch's form does not show are left out.
+The numbers are the same as those read from the trace file, and take a fraction of the time. Source
+lines, stacks and other columns that `key_averages` does not show are left out.
 """
 
 from dataclasses import dataclass
@@ -11,76 +11,83 @@ import numpy as np
 import polars as pl
 
 from selftime import schema
-from selftime.arrays import Ints
-from selftime.capture.heap import give_back
-from selftime.capture.in_memory.events import Events, are_readable
+from selftime.array_types import Ints
+from selftime.capture.in_memory.events import KinetoEvents, are_kineto_events_supported
 from selftime.capture.in_memory.slices import (
-    KINDS,
-    Arguments,
-    Launches,
-    Records,
-    Slices,
-    Wanted,
-    read,
+    TRACK_KINDS,
+    MemoryRecords,
+    OperatorArguments,
+    OptionalOperatorColumns,
+    ProfiledSlices,
+    WorkLaunches,
+    read_profiler_events,
 )
-from selftime.nesting import NONE, ROUNDING_NS, nearest, nest
+from selftime.capture.memory_release import return_freed_memory
+from selftime.nesting import MAX_ROUNDING_CROSSING_NS, NO_SLICE, nearest_ancestor, nest_slices
 from selftime.trace import Trace
 
-__all__ = ["Wanted", "read_tables"]
+__all__ = ["OptionalOperatorColumns", "read_trace_tables"]
 
 
-_NO_LINK: Final = (0, -1)
-"""Correlations that stand for none."""
-_SLACK: Final = 1_000_000
-"""Clocks of host and device may disagree by up to 1 ms."""
-_RANK: Final = {"user_annotation": 0, "cpu_op": 1}
-_RANK_OF_OTHERS: Final = 2
+_IDS_THAT_MEAN_NO_CORRELATION: Final = (0, -1)
+"""Values of a correlation id that mean that an event has none."""
+_MAX_DEVICE_CLOCK_ERROR_NS: Final = 1_000_000
+"""Largest difference between the clocks of host and device that is tolerated, in ns."""
+_NESTING_RANK_BY_CATEGORY: Final = {"user_annotation": 0, "cpu_op": 1}
+"""Nesting order of slices with equal times, by category: the slice with the lower number is the
+outer one."""
+_NESTING_RANK_OF_OTHER_CATEGORIES: Final = 2
 
 
-def read_tables(results: Any, wanted: Wanted) -> Trace | None:
-    """The tables of a recording, from what torch's profiler holds of it.
+def read_trace_tables(results: Any, columns: OptionalOperatorColumns) -> Trace | None:
+    """Returns a recording in memory as a `Trace`; None if only its trace file has what is needed.
 
-    None where only the trace file tells: PyTorch does not answer what is asked, a name is not
-    UTF-8, a call shares its number with another, or work may have ended after the recorder.
+    None if the trace file is needed: this PyTorch lacks a method of events, a name is not UTF-8,
+    two calls have the same correlation id, or device work may have ended after the recording.
     """
-    if not are_readable():
+    if not are_kineto_events_supported():
         return None
     try:
-        slices, records, launches, arguments = read(Events(results), wanted)
+        slices, records, launches, arguments = read_profiler_events(KinetoEvents(results), columns)
     except UnicodeDecodeError:
         return None
-    give_back()  # the events' objects are gone
-    if not _are_certain(slices, launches):
+    return_freed_memory()  # the event objects are freed
+    if not _are_launches_and_ends_certain(slices, launches):
         return None
-    nested = _nest(slices)
-    launch = _launches(launches, slices.start.size)
-    tracks, track, of_records = _tracks(slices, records)
+    nested = _nest_slices(slices)
+    launch = _launching_call_of_each_slice(launches, slices.start.size)
+    tracks, track, memory_track = _track_table_and_track_ids(slices, records)
     return Trace(
-        slices=_slices(slices, nested, track, launch),
+        slices=_slice_table(slices, nested, track, launch),
         tracks=tracks,
-        op_args=_op_args(slices, arguments),
-        device_args=_device_args(slices, launches, arguments, nested.parent, launch),
-        memory=_memory(records, of_records),
+        op_args=_operator_argument_table(slices, arguments),
+        device_args=_device_argument_table(slices, launches, arguments, nested.parent, launch),
+        memory=_memory_table(records, memory_track),
     )
 
 
-def _are_certain(slices: Slices, launches: Launches) -> bool:
-    """Whether the events tell which call launched which work, and when the work ended.
+def _are_launches_and_ends_certain(slices: ProfiledSlices, launches: WorkLaunches) -> bool:
+    """Returns whether correlation ids of calls are unique and ends of device work are reliable.
 
-    They do not tell when the recorder stopped, as the file does. It waits for the device before,
-    and the end of that wait is on the host: work that ends later may have no true end.
+    Unlike the trace file, the events do not contain when the profiler stopped. It waits for the
+    device before, and that wait is a host slice: the recorded end of work after it may be wrong.
     """
-    if not launches.works.size:
+    if not launches.device_work.size:
         return True
-    told = launches.told[~np.isin(launches.told, _NO_LINK)]
-    device = slices.kind == KINDS.index("device")
+    correlations = launches.call_correlations[
+        ~np.isin(launches.call_correlations, _IDS_THAT_MEAN_NO_CORRELATION)
+    ]
+    device = slices.kind == TRACK_KINDS.index("device")
     last = int(slices.end[~device].max(initial=0))
-    return np.unique(told).size == told.size and int(slices.end[device].max()) <= last + _SLACK
+    return (
+        np.unique(correlations).size == correlations.size
+        and int(slices.end[device].max()) <= last + _MAX_DEVICE_CLOCK_ERROR_NS
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Nested:
-    """The slices within each other; arrays have shape (n,)."""
+class _NestedSlices:
+    """Start, duration and self time (ns), parent's index and nesting depth of each slice."""
 
     start: Ints
     duration: Ints
@@ -89,132 +96,169 @@ class _Nested:
     self_time: Ints
 
 
-def _nest(slices: Slices) -> _Nested:
-    """Nest the tracks of the host; the work of a device lies side by side."""
-    ranks = [_RANK.get(text, _RANK_OF_OTHERS) for text in slices.categories]
+def _nest_slices(slices: ProfiledSlices) -> _NestedSlices:
+    """Returns the nesting of slices on host tracks, from their times; device work has no parent."""
+    ranks = [
+        _NESTING_RANK_BY_CATEGORY.get(category, _NESTING_RANK_OF_OTHER_CATEGORIES)
+        for category in slices.categories
+    ]
     rank = np.array(ranks, np.int64)[slices.category]
-    track = slices.thread.astype(np.int64) * len(KINDS) + slices.kind
-    device = slices.of_kind("device")
+    track = slices.thread.astype(np.int64) * len(TRACK_KINDS) + slices.kind
+    device = slices.indices_of_kind("device")
     if not device.size:
-        nesting = nest(track, slices.start, slices.end, rank, bleed=ROUNDING_NS)
+        nesting = nest_slices(
+            track, slices.start, slices.end, rank, rounding_ns=MAX_ROUNDING_CROSSING_NS
+        )
         duration = nesting.end - nesting.start
-        return _Nested(nesting.start, duration, nesting.parent, nesting.depth, nesting.self_time)
-    at = np.flatnonzero(slices.kind != KINDS.index("device"))
-    nesting = nest(track[at], slices.start[at], slices.end[at], rank[at], bleed=ROUNDING_NS)
+        return _NestedSlices(
+            nesting.start, duration, nesting.parent, nesting.depth, nesting.self_time
+        )
+    indices = np.flatnonzero(slices.kind != TRACK_KINDS.index("device"))
+    nesting = nest_slices(
+        track[indices],
+        slices.start[indices],
+        slices.end[indices],
+        rank[indices],
+        rounding_ns=MAX_ROUNDING_CROSSING_NS,
+    )
     size = slices.start.size
     start, duration = slices.start.copy(), slices.end - slices.start
-    parent, depth = np.full(size, NONE, np.int64), np.zeros(size, np.int64)
-    own = duration.copy()
-    start[at], duration[at] = nesting.start, nesting.end - nesting.start
-    parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent])
-    depth[at], own[at] = nesting.depth, nesting.self_time
-    return _Nested(start, duration, parent, depth, own)
+    parent, depth = np.full(size, NO_SLICE, np.int64), np.zeros(size, np.int64)
+    self_time = duration.copy()
+    start[indices], duration[indices] = nesting.start, nesting.end - nesting.start
+    parent[indices] = np.where(nesting.parent == NO_SLICE, NO_SLICE, indices[nesting.parent])
+    depth[indices], self_time[indices] = nesting.depth, nesting.self_time
+    return _NestedSlices(start, duration, parent, depth, self_time)
 
 
-def _launches(launches: Launches, size: int) -> Ints:
-    """For device work the place of the call that launched it; NONE for all else."""
-    launch = np.full(size, NONE, np.int64)
-    real = ~np.isin(launches.told, _NO_LINK)
-    calls, told = launches.calls[real], launches.told[real]
-    if told.size:
-        order = np.argsort(told)
-        calls, told = calls[order], told[order]
-        place = np.minimum(np.searchsorted(told, launches.asked), told.size - 1)
-        launch[launches.works] = np.where(told[place] == launches.asked, calls[place], NONE)
+def _launching_call_of_each_slice(launches: WorkLaunches, slice_count: int) -> Ints:
+    """Returns for each slice the index of the call that launched it; NO_SLICE without one."""
+    launch = np.full(slice_count, NO_SLICE, np.int64)
+    has_correlation = ~np.isin(launches.call_correlations, _IDS_THAT_MEAN_NO_CORRELATION)
+    calls, correlations = (
+        launches.calls[has_correlation],
+        launches.call_correlations[has_correlation],
+    )
+    if correlations.size:
+        order = np.argsort(correlations)
+        calls, correlations = calls[order], correlations[order]
+        position = np.minimum(
+            np.searchsorted(correlations, launches.work_correlations), correlations.size - 1
+        )
+        launch[launches.device_work] = np.where(
+            correlations[position] == launches.work_correlations, calls[position], NO_SLICE
+        )
     return launch
 
 
-def _tracks(slices: Slices, records: Records) -> tuple[pl.DataFrame, Ints, Ints]:
-    """The tracks, which of them each slice lies on, and each memory record."""
-    key = slices.thread * np.uint32(len(KINDS)) + slices.kind
-    of_records = records.thread * np.uint32(len(KINDS)) + np.uint32(KINDS.index("host"))
-    size = len(slices.threads) * len(KINDS)
-    used = (np.bincount(key, minlength=size) > 0) | (np.bincount(of_records, minlength=size) > 0)
-    found = np.flatnonzero(used)
+def _track_table_and_track_ids(
+    slices: ProfiledSlices, records: MemoryRecords
+) -> tuple[pl.DataFrame, Ints, Ints]:
+    """Returns (table of tracks, track id of each slice, track id of each memory record)."""
+    key = slices.thread * np.uint32(len(TRACK_KINDS)) + slices.kind
+    memory_track = records.thread * np.uint32(len(TRACK_KINDS)) + np.uint32(
+        TRACK_KINDS.index("host")
+    )
+    size = len(slices.threads) * len(TRACK_KINDS)
+    used = (np.bincount(key, minlength=size) > 0) | (np.bincount(memory_track, minlength=size) > 0)
+    used_keys = np.flatnonzero(used)
     number = np.cumsum(used) - 1
-    threads, kinds = np.divmod(found, len(KINDS))
+    threads, kinds = np.divmod(used_keys, len(TRACK_KINDS))
     tracks = {
-        "id": np.arange(found.size),
-        "kind": [KINDS[kind] for kind in kinds.tolist()],
+        "id": np.arange(used_keys.size),
+        "kind": [TRACK_KINDS[kind] for kind in kinds.tolist()],
         "thread": threads,
-        "process": [""] * found.size,
+        "process": [""] * used_keys.size,
         "tid": [str(slices.threads[thread][1]) for thread in threads.tolist()],
     }
-    return _filled(schema.TRACKS, tracks), number[key], number[of_records]
+    return _table_with_dtypes_of_schema(schema.TRACKS, tracks), number[key], number[memory_track]
 
 
-def _slices(slices: Slices, nested: _Nested, track: Ints, launch: Ints) -> pl.DataFrame:
+def _slice_table(
+    slices: ProfiledSlices, nested: _NestedSlices, track_of_slice: Ints, launch_of_slice: Ints
+) -> pl.DataFrame:
     unknown = pl.Series(~slices.known_end)
-    return _filled(
+    return _table_with_dtypes_of_schema(
         schema.SLICES,
         {
             "id": np.arange(slices.start.size, dtype=np.uint32),
-            "category": _texts(slices.categories).gather(slices.category),
-            "name": _texts(slices.names).gather(slices.name),
-            "track": track,
+            "category": _name_column(slices.categories).gather(slices.category),
+            "name": _name_column(slices.names).gather(slices.name),
+            "track": track_of_slice,
             "start": nested.start,
             "duration": pl.Series(nested.duration).set(unknown, None),
-            "parent": _places(nested.parent),
+            "parent": _column_of_slice_ids_with_nulls(nested.parent),
             "depth": np.minimum(nested.depth, np.iinfo(np.uint16).max),
             "self": pl.Series(nested.self_time).set(unknown, None),
-            "launch": _places(launch),
+            "launch": _column_of_slice_ids_with_nulls(launch_of_slice),
         },
     )
 
 
-def _op_args(slices: Slices, arguments: Arguments) -> pl.DataFrame:
-    at = arguments.operators
-    told: dict[str, Any] = {"id": at, "asynchronous": slices.asynchronous[at]}
+def _operator_argument_table(slices: ProfiledSlices, arguments: OperatorArguments) -> pl.DataFrame:
+    indices = arguments.operators
+    data: dict[str, Any] = {"id": indices, "asynchronous": slices.asynchronous[indices]}
     if arguments.shapes is not None:
         shape, shapes = arguments.shapes
-        told["input_shapes"] = _texts(shapes).gather(shape)
+        data["input_shapes"] = _name_column(shapes).gather(shape)
     if arguments.overloads is not None:
         overload, overloads = arguments.overloads
-        told["overload"] = _texts([text or None for text in overloads]).gather(overload)
+        data["overload"] = _name_column([text or None for text in overloads]).gather(overload)
     if arguments.flops is not None:
         flops = pl.Series(arguments.flops)
-        told["flops"] = flops.set(flops == 0, None)
-    return _filled(schema.OP_ARGS, told)
+        data["flops"] = flops.set(flops == 0, None)
+    return _table_with_dtypes_of_schema(schema.OP_ARGS, data)
 
 
-def _device_args(
-    slices: Slices, launches: Launches, arguments: Arguments, parent: Ints, launch: Ints
+def _device_argument_table(
+    slices: ProfiledSlices,
+    launches: WorkLaunches,
+    arguments: OperatorArguments,
+    parent_of_slice: Ints,
+    launch_of_slice: Ints,
 ) -> pl.DataFrame:
-    at = launches.works
-    if not at.size:
+    indices = launches.device_work
+    if not indices.size:
         return schema.DEVICE_ARGS.empty()
     operators = np.zeros(slices.start.size, bool)
     operators[arguments.operators] = True
-    places = np.array(slices.threads, np.int64)[slices.thread[at]]
-    operator = nearest(parent, operators, launch[at])
-    told = {"id": at, "device": places[:, 0], "stream": places[:, 1], "operator": _places(operator)}
-    return _filled(schema.DEVICE_ARGS, told)
+    device_and_stream = np.array(slices.threads, np.int64)[slices.thread[indices]]
+    operator = nearest_ancestor(parent_of_slice, operators, launch_of_slice[indices])
+    data = {
+        "id": indices,
+        "device": device_and_stream[:, 0],
+        "stream": device_and_stream[:, 1],
+        "operator": _column_of_slice_ids_with_nulls(operator),
+    }
+    return _table_with_dtypes_of_schema(schema.DEVICE_ARGS, data)
 
 
-def _memory(records: Records, track: Ints) -> pl.DataFrame:
+def _memory_table(records: MemoryRecords, track_of_record: Ints) -> pl.DataFrame:
     if not records.time.size:
         return schema.MEMORY.empty()
-    told = {
+    data = {
         "time": records.time,
-        "track": track,
+        "track": track_of_record,
         "bytes": records.bytes,
         "device_type": records.device_type,
         "failed": np.zeros(records.time.size, bool),
     }
-    return _filled(schema.MEMORY, told)
+    return _table_with_dtypes_of_schema(schema.MEMORY, data)
 
 
-def _texts(texts: list[Any]) -> pl.Series:
-    return pl.Series(texts, dtype=pl.String).cast(schema.Name)
+def _name_column(texts: list[Any]) -> pl.Series:
+    return pl.Series(texts, dtype=pl.String).cast(schema.NameType)
 
 
-def _places(at: Ints) -> pl.Series:
-    """Places of slices; null for none."""
-    return pl.Series(np.maximum(at, 0).astype(np.uint32)).set(pl.Series(at == NONE), None)
+def _column_of_slice_ids_with_nulls(indices: Ints) -> pl.Series:
+    """Returns slice indices as a column in which NO_SLICE is replaced by null."""
+    return pl.Series(np.maximum(indices, 0).astype(np.uint32)).set(
+        pl.Series(indices == NO_SLICE), None
+    )
 
 
-def _filled(table: schema.Table, told: dict[str, Any]) -> pl.DataFrame:
-    """A table of what is told; the rest is unknown."""
-    columns = [pl.Series(name, values).cast(table.dtypes[name]) for name, values in told.items()]
-    empty = table.empty().clear(columns[0].len())
-    return empty.with_columns(columns)
+def _table_with_dtypes_of_schema(table: schema.Table, data: dict[str, Any]) -> pl.DataFrame:
+    """Returns a table with the schema's columns; columns that `data` lacks contain only nulls."""
+    series = [pl.Series(name, values).cast(table.dtypes[name]) for name, values in data.items()]
+    empty = table.empty().clear(series[0].len())
+    return empty.with_columns(series)

@@ -1,1 +1,1 @@
-"""Which line of the user's code an operator belongs to."""
+"""Finds the source line of the user's code that called each recorded operator."""

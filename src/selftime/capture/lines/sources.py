@@ -1,10 +1,10 @@
-"""Which recorded frames are the user's own code, and where their files lie.
+"""Decides which recorded Python frames belong to the user's code, and finds their files.
 
-The recorder cuts the entries of `sys.path` off file names. They are put back here, first by the
-modules that are loaded, then by what exists on disk.
+The profiler removes entries of `sys.path` from the start of file names. The full path is found
+again, first among the loaded modules, then on disk.
 """
 
-# ruff: noqa: PTH100, PTH113, PTH117, PTH118, PTH120, PTH206 - names are text, cut by the recorder
+# ruff: noqa: PTH100, PTH113, PTH117, PTH118, PTH120, PTH206 - recorded names are text
 
 import linecache
 import os
@@ -15,56 +15,58 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from types import ModuleType
 
 import selftime
+from selftime.capture.non_utf8_files import is_utf8, module_files
 
-PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
-NOTEBOOK = "<ipython-input"
-
-
-def path_prefixes() -> list[str]:
-    """The folders that imports start from, absolute, longest first."""
-    return sorted(_absolute(sys.path), key=lambda folder: (-len(folder), folder))
+INSTALLED_PACKAGE_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
+NOTEBOOK_CELL_FILE_PREFIX = "<ipython-input"
 
 
-def _absolute(entries: Iterable[object]) -> set[str]:
-    """The entries that name a folder, absolute: a program may put there what it likes."""
+def import_folders() -> list[str]:
+    """Returns the folders of `sys.path` as absolute paths, the longest path first."""
+    return sorted(_strings_as_absolute_paths(sys.path), key=lambda folder: (-len(folder), folder))
+
+
+def _strings_as_absolute_paths(entries: Iterable[object]) -> set[str]:
+    """Returns the entries that are strings as absolute paths; other entries are left out."""
     folders = set()
     for entry in entries:
         if isinstance(entry, str):
-            with suppress(OSError):  # a relative one, and the working folder was removed
+            with suppress(OSError):  # a relative path, and the working directory was removed
                 folders.add(os.path.abspath(entry))
     return folders
 
 
 @contextmanager
-def readable_path() -> Iterator[None]:
-    """Leave out of `sys.path` for a moment what the recorder, which reads it, would fail at."""
-    theirs = list(sys.path)
-    readable = [entry for entry in theirs if _absolute([entry])]
-    if len(readable) < len(theirs):
+def readable_sys_path() -> Iterator[None]:
+    """Removes, within a `with` block, the entries of `sys.path` that make the profiler fail."""
+    original = list(sys.path)
+    readable = [
+        entry for entry in original if _strings_as_absolute_paths([entry]) and is_utf8(entry)
+    ]
+    if len(readable) < len(original):
         sys.path[:] = readable
     try:
         yield
     finally:
         if sys.path == readable:
-            sys.path[:] = theirs
+            sys.path[:] = original
 
 
 @cache
-def _cut_prefixes() -> tuple[str, ...]:
-    """The prefixes that the recorder cuts off, in its order: the first that fits is cut."""
+def _prefixes_that_profiler_removes() -> tuple[str, ...]:
+    """Returns the path prefixes that the profiler cuts off file names, in its order of trial."""
     entries = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         entries.append(os.path.dirname(os.path.dirname(torch.__file__)))
-    folders = _absolute(entries)
+    folders = _strings_as_absolute_paths(entries)
     return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders, reverse=True))
 
 
-def _library_folders() -> tuple[str, ...]:
-    """Folders of code that users did not write: Python, installed packages, generated, ours."""
+def _path_prefixes_of_library_code() -> tuple[str, ...]:
+    """Returns the path prefixes of code that is not the user's: Python, packages, selftime."""
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     roots = [sysconfig.get_path(kind) for kind in kinds]
     roots += [*site.getsitepackages(), site.getusersitepackages()]
@@ -73,69 +75,67 @@ def _library_folders() -> tuple[str, ...]:
     if torch is not None and torch.__file__:
         roots.append(os.path.dirname(torch.__file__))
     roots.append(os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
-    # The compiler's cache is named after the user: torchinductor_NAME, so no separator follows.
+    # Inductor's cache folder is torchinductor_USER, so this prefix has no separator at its end.
     cache_folder = os.path.join(tempfile.gettempdir(), "torchinductor_")
-    named = _absolute(root for root in roots if root)
+    named = _strings_as_absolute_paths(root for root in roots if root)
     folders = {root + os.sep for root in named | {os.path.realpath(root) for root in named}}
     return (*sorted(folders), cache_folder)
 
 
 class SourceFiles:
-    """Where the files of recorded frames lie, and whether they are the user's.
+    """Finds the file of a recorded file name, and decides whether it is the user's code.
 
-    `own` are folders or files that count as the user's although they lie among installed
+    `user_paths` are folders or files that count as the user's although they are among installed
     packages, such as the package that the user runs with `-m`.
     """
 
-    def __init__(self, own: Iterable[str] = ()) -> None:
-        _cut_prefixes.cache_clear()  # `sys.path` changes while a program runs
-        self._own = tuple(_absolute(own))
-        self._library = _library_folders()
-        self._loaded: dict[str, str] = {}
-        self._known: dict[str, str | None] = {}
-        modules: list[object] = [*sys.modules.values()]  # a program may put anything there
-        for module in modules:
-            # No module is asked: one that loads its parts when they are asked for would do so.
-            known = vars(module) if isinstance(module, ModuleType) else {}
-            for file in _absolute([known.get("__file__")]):
-                self._remember(file)
+    def __init__(self, user_paths: Iterable[str] = ()) -> None:
+        _prefixes_that_profiler_removes.cache_clear()  # `sys.path` changes while a program runs
+        self._user_paths = tuple(_strings_as_absolute_paths(user_paths))
+        self._library = _path_prefixes_of_library_code()
+        self._file_of_recorded_name: dict[str, str] = {}
+        self._user_files: dict[str, str | None] = {}
+        for file in module_files():
+            for absolute in _strings_as_absolute_paths([file]):
+                self._add_loaded_file(absolute)
 
-    def user_file(self, recorded: str) -> str | None:
-        """The path of a recorded file name if it is the user's code, else None."""
-        if recorded not in self._known:
-            path = self._resolve(recorded)
-            self._known[recorded] = path if path is not None and self._is_user(path) else None
-        return self._known[recorded]
+    def user_file(self, recorded_name: str) -> str | None:
+        """Returns the path for a recorded file name if it is the user's code, else None."""
+        if recorded_name not in self._user_files:
+            path = self._resolve_user_file(recorded_name)
+            is_user = path is not None and self._is_user_file(path)
+            self._user_files[recorded_name] = path if is_user else None
+        return self._user_files[recorded_name]
 
     @staticmethod
-    def recorded(file: str) -> str:
-        """A file's name as the recorder writes it."""
-        for prefix in _cut_prefixes():
+    def recorded_name(file: str) -> str:
+        """Returns the name of a file as the profiler records it."""
+        for prefix in _prefixes_that_profiler_removes():
             if file.startswith(prefix):
                 return file[len(prefix) :]
         return file
 
-    def _remember(self, file: str) -> None:
-        name = self.recorded(file)
-        if name not in self._loaded or self._is_user(file):
-            self._loaded[name] = file
+    def _add_loaded_file(self, file: str) -> None:
+        name = self.recorded_name(file)
+        if name not in self._file_of_recorded_name or self._is_user_file(file):
+            self._file_of_recorded_name[name] = file
 
-    def _resolve(self, recorded: str) -> str | None:
-        if recorded.startswith("<"):
-            return recorded if recorded.startswith(NOTEBOOK) else None
-        if os.path.isabs(recorded):
-            return recorded
-        if recorded in self._loaded:
-            return self._loaded[recorded]
-        for prefix in _cut_prefixes():
-            if os.path.isfile(prefix + recorded):
-                return prefix + recorded
-        # Text that was compiled under a made-up name has no file, but may have its source.
-        return recorded if recorded in linecache.cache else None
+    def _resolve_user_file(self, recorded_name: str) -> str | None:
+        if recorded_name.startswith("<"):
+            return recorded_name if recorded_name.startswith(NOTEBOOK_CELL_FILE_PREFIX) else None
+        if os.path.isabs(recorded_name):
+            return recorded_name
+        if recorded_name in self._file_of_recorded_name:
+            return self._file_of_recorded_name[recorded_name]
+        for prefix in _prefixes_that_profiler_removes():
+            if os.path.isfile(prefix + recorded_name):
+                return prefix + recorded_name
+        # Code compiled under an invented file name has no file, but linecache may have its source.
+        return recorded_name if recorded_name in linecache.cache else None
 
-    def _is_user(self, path: str) -> bool:
-        if any(path == own or path.startswith(own + os.sep) for own in self._own):
+    def _is_user_file(self, path: str) -> bool:
+        if any(path == own or path.startswith(own + os.sep) for own in self._user_paths):
             return True
         if path.startswith(self._library):
             return False
-        return PACKAGE_FOLDERS.isdisjoint(path.split(os.sep))
+        return INSTALLED_PACKAGE_FOLDER_NAMES.isdisjoint(path.split(os.sep))

@@ -1,8 +1,8 @@
-"""Which lines would make the host wait for a GPU, found on a machine without one.
+"""Finds, on a machine without a GPU, the source lines at which the host would wait for a GPU.
 
-`with preflight() as found:` runs its block with tensors that pretend to be on a CUDA device: their
-data stay on the CPU, so that the program's own values decide where it goes. `found.sites` are the
-places where the host would wait.
+`with preflight() as found:` runs its block with a simulated CUDA device. The data of its tensors
+stay on the CPU, so the program computes its real values and takes its real branches. `found.sites`
+are the places where the host would wait.
 """
 
 from importlib import import_module
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selftime.capture.preflight.fake_device import preflight
-    from selftime.capture.preflight.found import Found, NotChecked, Site
+    from selftime.capture.preflight.results import Found, NotChecked, Site
 
 __all__ = ["Found", "NotChecked", "Site", "preflight"]
 
-_HOMES = {
-    "Found": "selftime.capture.preflight.found",
-    "NotChecked": "selftime.capture.preflight.found",
-    "Site": "selftime.capture.preflight.found",
+_MODULE_OF_PUBLIC_NAME = {
+    "Found": "selftime.capture.preflight.results",
+    "NotChecked": "selftime.capture.preflight.results",
+    "Site": "selftime.capture.preflight.results",
     "preflight": "selftime.capture.preflight.fake_device",
 }
 
@@ -25,5 +25,5 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(_MODULE_OF_PUBLIC_NAME[name]), name)
     return value

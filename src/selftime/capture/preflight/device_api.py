@@ -1,9 +1,9 @@
-"""`torch.cuda` as a program finds it on a machine with one device, without one.
+"""Makes `torch.cuda` and `torch.accelerator` behave as if the machine had one CUDA device.
 
-Questions get a plain answer; what waits for the device is reported; the rest does nothing.
+Queries return fixed values, calls that wait for the device are reported, and others do nothing.
 """
 
-# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+# ruff: noqa: SLF001 - attributes of this module's own classes
 
 import contextlib
 import time
@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from selftime.capture.patches import Patches
+from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.preflight import fixes
-from selftime.capture.preflight.calls import DEVICE
-from selftime.capture.preflight.watch import Watch
+from selftime.capture.preflight.function_mode import SIMULATED_DEVICE
+from selftime.capture.preflight.reporter import WaitReporter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-NAME: Final = "pretended CUDA device (selftime preflight)"
-_MEMORY: Final = 80 << 30
-"""Bytes of memory that the device claims: as the large ones of its time, so that programs fit."""
-_CAPABILITY: Final = (9, 0)
-_PROPERTIES: Final = SimpleNamespace(
-    name=NAME,
-    major=_CAPABILITY[0],
-    minor=_CAPABILITY[1],
-    total_memory=_MEMORY,
+SIMULATED_DEVICE_NAME: Final = "simulated CUDA device (selftime preflight)"
+_SIMULATED_DEVICE_MEMORY_BYTES: Final = 80 << 30
+"""Memory size that the simulated device reports, in bytes: 80 GiB, so that programs for large
+GPUs run."""
+_SIMULATED_COMPUTE_CAPABILITY: Final = (9, 0)
+_SIMULATED_DEVICE_PROPERTIES: Final = SimpleNamespace(
+    name=SIMULATED_DEVICE_NAME,
+    major=_SIMULATED_COMPUTE_CAPABILITY[0],
+    minor=_SIMULATED_COMPUTE_CAPABILITY[1],
+    total_memory=_SIMULATED_DEVICE_MEMORY_BYTES,
     multi_processor_count=132,
     max_threads_per_multi_processor=2048,
     warp_size=32,
@@ -41,21 +42,21 @@ _PROPERTIES: Final = SimpleNamespace(
     gcnArchName="",
     uuid="00000000-0000-0000-0000-000000000000",
 )
-_ANSWERS: Final[dict[str, Any]] = {
+_RESULT_BY_CUDA_FUNCTION: Final[dict[str, Any]] = {
     "is_available": True,
     "is_initialized": True,
     "is_bf16_supported": True,
     "is_tf32_supported": True,
     "device_count": 1,
     "current_device": 0,
-    "get_device_name": NAME,
-    "get_device_capability": _CAPABILITY,
-    "get_device_properties": _PROPERTIES,
+    "get_device_name": SIMULATED_DEVICE_NAME,
+    "get_device_capability": _SIMULATED_COMPUTE_CAPABILITY,
+    "get_device_properties": _SIMULATED_DEVICE_PROPERTIES,
     "can_device_access_peer": False,
     "get_arch_list": ["sm_90"],
     "get_gencode_flags": "",
     "get_sync_debug_mode": 0,
-    "mem_get_info": (_MEMORY, _MEMORY),
+    "mem_get_info": (_SIMULATED_DEVICE_MEMORY_BYTES, _SIMULATED_DEVICE_MEMORY_BYTES),
     "utilization": 0,
     "memory_usage": 0,
     "temperature": 0,
@@ -104,58 +105,68 @@ _ANSWERS: Final[dict[str, Any]] = {
         )
     ),
 }
-"""What a function of `torch.cuda` returns, whatever it is asked."""
+"""Maps each replaced function of `torch.cuda` to the value that it returns for all arguments."""
 
 
-def install(patches: Patches, watch: Watch) -> None:
-    """Let `torch.cuda` and `torch.accelerator` speak of one device."""
+def replace_device_functions(patches: AttributePatches, reporter: WaitReporter) -> None:
+    """Makes `torch.cuda` and `torch.accelerator` report one simulated device."""
     cuda = torch.cuda
-    for name, answer in _ANSWERS.items():
+    for name, answer in _RESULT_BY_CUDA_FUNCTION.items():
         if hasattr(cuda, name):
-            patches.put(cuda, name, _always(answer))
-    patches.put(cuda, "get_rng_state", lambda *_: torch.zeros(16, dtype=torch.uint8))
-    patches.put(cuda, "get_rng_state_all", lambda: [torch.zeros(16, dtype=torch.uint8)])
-    patches.put(cuda, "memory_stats", lambda *_: _Zeros())
-    patches.put(cuda, "synchronize", _waiting(watch, "torch.cuda.synchronize"))
-    patches.put(cuda, "empty_cache", _waiting(watch, "torch.cuda.empty_cache", fixes.CUDA_FREE))
+            patches.replace_attribute(cuda, name, _function_that_always_returns(answer))
+    patches.replace_attribute(cuda, "get_rng_state", lambda *_: torch.zeros(16, dtype=torch.uint8))
+    patches.replace_attribute(
+        cuda, "get_rng_state_all", lambda: [torch.zeros(16, dtype=torch.uint8)]
+    )
+    patches.replace_attribute(cuda, "memory_stats", lambda *_: _EmptyMemoryStatistics())
+    patches.replace_attribute(
+        cuda, "synchronize", _function_that_reports_wait(reporter, "torch.cuda.synchronize")
+    )
+    patches.replace_attribute(
+        cuda,
+        "empty_cache",
+        _function_that_reports_wait(reporter, "torch.cuda.empty_cache", fixes.FIX_FOR_EMPTY_CACHE),
+    )
     for name in ("device", "device_of", "StreamContext", "stream"):
-        patches.put(cuda, name, _Context)
-    _install_streams(patches, watch)
-    _install_graphs(patches, watch)
+        patches.replace_attribute(cuda, name, _NullContext)
+    _replace_streams_and_events(patches, reporter)
+    _replace_graphs(patches, reporter)
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
-        patches.put(cuda.nvtx, name, _always(0))
-    patches.put(cuda.nvtx, "range", _Context)
-    patches.put(torch.backends.cudnn, "is_acceptable", _always(False))
-    _install_accelerator(patches, watch)
+        patches.replace_attribute(cuda.nvtx, name, _function_that_always_returns(0))
+    patches.replace_attribute(cuda.nvtx, "range", _NullContext)
+    patches.replace_attribute(
+        torch.backends.cudnn, "is_acceptable", _function_that_always_returns(False)
+    )
+    _replace_accelerator_functions(patches, reporter)
 
 
-def _install_streams(patches: Patches, watch: Watch) -> None:
-    event = type("Event", (_Event,), {"_watch": watch})
-    stream = type("Stream", (_Stream,), {"_watch": watch, "_event": event})
+def _replace_streams_and_events(patches: AttributePatches, reporter: WaitReporter) -> None:
+    event = type("Event", (_SimulatedEvent,), {"_reporter": reporter})
+    stream = type("Stream", (_SimulatedStream,), {"_reporter": reporter, "_event": event})
     only = stream()
     for owner in (torch.cuda, torch.cuda.streams):
-        patches.put(owner, "Stream", stream)
-        patches.put(owner, "Event", event)
+        patches.replace_attribute(owner, "Stream", stream)
+        patches.replace_attribute(owner, "Event", event)
     for name in ("current_stream", "default_stream"):
-        patches.put(torch.cuda, name, _always(only))
+        patches.replace_attribute(torch.cuda, name, _function_that_always_returns(only))
 
 
-def _install_graphs(patches: Patches, watch: Watch) -> None:
-    class Graph(_Graph):
+def _replace_graphs(patches: AttributePatches, reporter: WaitReporter) -> None:
+    class Graph(_SimulatedGraph):
         def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-            watch.leave_unchecked("a CUDA graph is not recorded here; its body runs once as it is")
+            reporter.leave_unchecked("a CUDA graph is not captured; its body runs once, eagerly")
 
-    patches.put(torch.cuda, "CUDAGraph", Graph)
-    patches.put(torch.cuda, "graph", _Context)
+    patches.replace_attribute(torch.cuda, "CUDAGraph", Graph)
+    patches.replace_attribute(torch.cuda, "graph", _NullContext)
 
     def make_graphed_callables(callables: Any, *_args: Any, **_kwargs: Any) -> Any:
         Graph()
         return callables
 
-    patches.put(torch.cuda, "make_graphed_callables", make_graphed_callables)
+    patches.replace_attribute(torch.cuda, "make_graphed_callables", make_graphed_callables)
 
 
-def _install_accelerator(patches: Patches, watch: Watch) -> None:
+def _replace_accelerator_functions(patches: AttributePatches, reporter: WaitReporter) -> None:
     accelerator = torch.accelerator
     answers = {
         "is_available": True,
@@ -170,30 +181,36 @@ def _install_accelerator(patches: Patches, watch: Watch) -> None:
     }
     for name, answer in answers.items():
         if hasattr(accelerator, name):
-            patches.put(accelerator, name, _always(answer))
-    patches.put(accelerator, "synchronize", _waiting(watch, "torch.accelerator.synchronize"))
+            patches.replace_attribute(accelerator, name, _function_that_always_returns(answer))
+    patches.replace_attribute(
+        accelerator,
+        "synchronize",
+        _function_that_reports_wait(reporter, "torch.accelerator.synchronize"),
+    )
 
 
-def _always(answer: Any) -> Any:
+def _function_that_always_returns(answer: Any) -> Any:
     return lambda *_args, **_kwargs: answer
 
 
-def _waiting(watch: Watch, op: str, fix: str = fixes.SYNCHRONIZE) -> Any:
+def _function_that_reports_wait(
+    reporter: WaitReporter, op: str, fix: str = fixes.FIX_FOR_SYNCHRONIZE
+) -> Any:
     def wait(*_args: Any, **_kwargs: Any) -> None:
-        watch.report(op, "sync", fix)
+        reporter.report_wait(op, "sync", fix)
 
     return wait
 
 
-class _Zeros(dict[str, int]):
-    """Statistics of an allocator that holds nothing."""
+class _EmptyMemoryStatistics(dict[str, int]):
+    """Memory statistics of the simulated device; every value is 0."""
 
     def __missing__(self, _key: str) -> int:
         return 0
 
 
-class _Context(contextlib.ContextDecorator):
-    """A block on a device or stream, of which there is one."""
+class _NullContext(contextlib.ContextDecorator):
+    """A context manager that changes nothing, in place of `torch.cuda.device` and `stream`."""
 
     def __init__(self, *args: Any, **_kwargs: Any) -> None:
         self.idx = 0
@@ -203,19 +220,19 @@ class _Context(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Nothing was changed."""
+        """Does nothing, since entering the context changed nothing."""
 
 
-class _Stream:
-    """Work in order: there is nothing to order here."""
+class _SimulatedStream:
+    """Replaces `torch.cuda.Stream`; orders nothing, since operators run on the CPU."""
 
-    _watch: Watch
+    _reporter: WaitReporter
     _event: Any
     cuda_stream: Final = 0
     stream_id: Final = 0
     device_index: Final = 0
     priority: Final = 0
-    device: Final = DEVICE
+    device: Final = SIMULATED_DEVICE
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         self._entered: list[Any] = []
@@ -224,10 +241,12 @@ class _Stream:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Nothing was changed."""
+        """Does nothing, since entering the context changed nothing."""
 
     def synchronize(self) -> None:
-        self._watch.report("torch.cuda.Stream.synchronize", "sync", fixes.SYNCHRONIZE)
+        self._reporter.report_wait(
+            "torch.cuda.Stream.synchronize", "sync", fixes.FIX_FOR_SYNCHRONIZE
+        )
 
     def query(self) -> bool:
         return True
@@ -236,10 +255,10 @@ class _Stream:
         return False
 
     def wait_event(self, _event: Any) -> None:
-        """The device waits, the host does not."""
+        """Does nothing: on a GPU the device waits here, not the host."""
 
     def wait_stream(self, _stream: Any) -> None:
-        """The device waits, the host does not."""
+        """Does nothing: on a GPU the device waits here, not the host."""
 
     def record_event(self, event: Any = None) -> Any:
         event = self._event() if event is None else event
@@ -247,45 +266,47 @@ class _Stream:
         return event
 
 
-class _Event:
-    """A mark in the work; it knows the host's time at which it was set."""
+class _SimulatedEvent:
+    """Replaces `torch.cuda.Event`; stores the host's time when the event is recorded."""
 
-    _watch: Watch
+    _reporter: WaitReporter
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        self._at = 0.0
+        self._recorded_s = 0.0
 
     def record(self, _stream: Any = None) -> None:
-        self._at = time.perf_counter()
+        self._recorded_s = time.perf_counter()
 
     def wait(self, _stream: Any = None) -> None:
-        """The device waits, the host does not."""
+        """Does nothing: on a GPU the device waits here, not the host."""
 
     def query(self) -> bool:
         return True
 
     def synchronize(self) -> None:
-        self._watch.report("torch.cuda.Event.synchronize", "sync", fixes.SYNCHRONIZE)
+        self._reporter.report_wait(
+            "torch.cuda.Event.synchronize", "sync", fixes.FIX_FOR_SYNCHRONIZE
+        )
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds between two marks, by the host's clock."""
-        return float(end._at - self._at) * 1e3
+        """Returns the time between two recorded events by the host's clock, in ms."""
+        return float(end._recorded_s - self._recorded_s) * 1e3
 
 
-class _Graph:
-    """Work that would be recorded and replayed."""
+class _SimulatedGraph:
+    """Replaces `torch.cuda.CUDAGraph`; captures nothing, so that the graph's code runs once."""
 
     def capture_begin(self, *_args: Any, **_kwargs: Any) -> None:
-        """The body runs as it is."""
+        """Does nothing: the operators of the graph run eagerly."""
 
     def capture_end(self) -> None:
-        """The body ran as it is."""
+        """Does nothing: the operators of the graph have run eagerly."""
 
     def replay(self) -> None:
-        """Its results are those of the one run."""
+        """Does nothing: results of the single eager run stay in the tensors."""
 
     def reset(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing: no graph was allocated."""
 
     def pool(self) -> tuple[int, int]:
         return (0, 0)

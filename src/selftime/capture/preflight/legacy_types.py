@@ -1,15 +1,15 @@
-"""The tensor types of old, `torch.cuda.FloatTensor` and its kin, on the pretended device."""
+"""Replaces old tensor types such as `torch.cuda.FloatTensor` for the simulated device."""
 
 from typing import Any, Final
 
 import torch
 
-from selftime.capture.patches import Patches
+from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.preflight import fixes
-from selftime.capture.preflight.marks import At, mark, on_device
-from selftime.capture.preflight.watch import Watch
+from selftime.capture.preflight.locations import TensorLocation, is_on_device, set_location
+from selftime.capture.preflight.reporter import WaitReporter
 
-_NAMES: Final = (
+_LEGACY_TENSOR_TYPE_NAMES: Final = (
     "BFloat16Tensor",
     "BoolTensor",
     "ByteTensor",
@@ -23,33 +23,38 @@ _NAMES: Final = (
 )
 
 
-class _Kind(type):
-    """Makes tensors, not instances; a tensor is one if it is on the device and of the dtype."""
+class _LegacyTensorType(type):
+    """Metaclass of an old tensor type: a call creates a tensor on the simulated device.
 
-    plain: Any
-    pretended_name: str
-    watch: Watch
+    A tensor is an instance if it is on the device and an instance of `cpu_type`.
+    """
+
+    cpu_type: Any
+    cuda_name: str
+    reporter: WaitReporter
 
     def __call__(cls, *args: Any, **_kwargs: Any) -> torch.Tensor:
         sized = all(isinstance(size, int) for size in args) or isinstance(args[0], torch.Size)
         if not sized:
-            cls.watch.report(cls.pretended_name, "copy_to_device", fixes.CONSTANT)
-        with cls.watch.plainly():
-            return mark(cls.plain(*args), At.DEVICE)
+            cls.reporter.report_wait(cls.cuda_name, "copy_to_device", fixes.FIX_FOR_CONSTANT)
+        with cls.reporter.pass_through():
+            return set_location(cls.cpu_type(*args), TensorLocation.DEVICE)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls.plain) and on_device(instance)
+        return isinstance(instance, cls.cpu_type) and is_on_device(instance)
 
 
-def install(patches: Patches, watch: Watch) -> None:
-    """Let the types construct tensors, and `set_default_tensor_type` take them."""
-    for name in _NAMES:
-        words = {"plain": getattr(torch, name), "pretended_name": f"torch.cuda.{name}"}
-        patches.put(torch.cuda, name, _Kind(name, (), {**words, "watch": watch}))
+def replace_legacy_types(patches: AttributePatches, reporter: WaitReporter) -> None:
+    """Makes `torch.cuda.FloatTensor` and similar types create tensors on the simulated device."""
+    for name in _LEGACY_TENSOR_TYPE_NAMES:
+        attributes = {"cpu_type": getattr(torch, name), "cuda_name": f"torch.cuda.{name}"}
+        patches.replace_attribute(
+            torch.cuda, name, _LegacyTensorType(name, (), {**attributes, "reporter": reporter})
+        )
 
-    def around(original: Any) -> Any:
+    def make_wrapper(original: Any) -> Any:
         def set_default_tensor_type(kind: Any) -> None:
-            name = getattr(kind, "pretended_name", kind)
+            name = getattr(kind, "cuda_name", kind)
             if not isinstance(name, str) or not name.startswith("torch.cuda."):
                 original(kind)
                 return
@@ -58,4 +63,4 @@ def install(patches: Patches, watch: Watch) -> None:
 
         return set_default_tensor_type
 
-    patches.wrap(torch, "set_default_tensor_type", around)
+    patches.wrap_attribute(torch, "set_default_tensor_type", make_wrapper)

@@ -1,12 +1,12 @@
-"""Which operators make the host wait on a CUDA device.
+"""Finds out from an operator's arguments whether its call makes the host wait for a CUDA device.
 
-Read from ATen's CUDA kernels of torch 2.13 (`aten/src/ATen/native/cuda` and the composite kernels
-beside it). An operator waits if its kernel copies a value to the host: because the size of the
-result depends on it, because it checks its input, or because a library reports to the host.
-Operators that are made of others need no rule: the others are seen themselves.
+They are taken from ATen's CUDA kernels of torch 2.13 (`aten/src/ATen/native/cuda` and the composite
+kernels beside it). The host waits if a kernel copies a value to it: because the size of the result
+depends on it, because the kernel checks its input, or because a library returns a status. Composite
+operators need no rule: the modes see the operators that they call.
 """
 
-# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+# ruff: noqa: SLF001 - torch has no public name for operator schemas and autograd nodes
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,61 +15,66 @@ from typing import Any, Final
 import torch
 
 from selftime.capture.preflight import fixes
-from selftime.capture.preflight.found import Kind
-from selftime.capture.preflight.marks import At, at, on_device, tensors_in
+from selftime.capture.preflight.locations import (
+    TensorLocation,
+    is_on_device,
+    location_of,
+    nested_tensors_in,
+)
+from selftime.capture.preflight.results import WaitKind
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One wait of an operator."""
+class OperatorWait:
+    """A wait of the host for the device during an operator's call, or a copy without a wait."""
 
-    kind: Kind | None
-    """None for a copy that the host does not wait for."""
+    kind: WaitKind | None
+    """The kind of wait; None for a copy for which the host does not wait."""
     fix: str
 
 
-_NO_WAIT: Final = Verdict(None, "")
+_COPY_WITHOUT_WAIT: Final = OperatorWait(None, "")
 
-_ALWAYS: Final[dict[str, str]] = {
-    "_local_scalar_dense": fixes.ITEM,
-    "item": fixes.ITEM,
-    "is_nonzero": fixes.ITEM,
-    "equal": fixes.COMPARISON,
-    "allclose": fixes.COMPARISON,
-    "nonzero": fixes.NONZERO,
-    "nonzero_numpy": fixes.NONZERO,
-    "argwhere": fixes.NONZERO,
-    "masked_select": fixes.MASK,
-    "masked_scatter_backward": fixes.MASK,
-    "_unique": fixes.UNIQUE,
-    "_unique2": fixes.UNIQUE,
-    "unique_dim": fixes.UNIQUE,
-    "unique_consecutive": fixes.UNIQUE,
-    "unique_dim_consecutive": fixes.UNIQUE,
-    "bincount": fixes.COUNTS,
-    "_linalg_check_errors": fixes.INFO,
-    "cholesky": fixes.INFO,
-    "cholesky_inverse": fixes.INFO,
-    "_linalg_eigh": fixes.LINALG,
-    "linalg_eig": fixes.LINALG,
-    "linalg_eigvals": fixes.LINALG,
-    "_linalg_eigvals": fixes.LINALG,
-    "_linalg_svd": fixes.LINALG,
-    "linalg_lstsq": fixes.LINALG,
-    "linalg_matrix_exp": fixes.LINALG,
-    "linalg_pinv": fixes.LINALG,
-    "_coalesce": fixes.SPARSE,
-    "_to_sparse": fixes.SPARSE,
-    "_to_sparse_csr": fixes.SPARSE,
-    "_to_sparse_csc": fixes.SPARSE,
-    "_to_sparse_bsr": fixes.SPARSE,
-    "_to_sparse_bsc": fixes.SPARSE,
-    "_nested_tensor_from_mask": fixes.MASK,
-    "_nested_tensor_from_mask_left_aligned": fixes.MASK,
+_FIX_BY_SYNCHRONIZING_OPERATOR: Final[dict[str, str]] = {
+    "_local_scalar_dense": fixes.FIX_FOR_ITEM,
+    "item": fixes.FIX_FOR_ITEM,
+    "is_nonzero": fixes.FIX_FOR_ITEM,
+    "equal": fixes.FIX_FOR_EQUAL,
+    "allclose": fixes.FIX_FOR_EQUAL,
+    "nonzero": fixes.FIX_FOR_NONZERO,
+    "nonzero_numpy": fixes.FIX_FOR_NONZERO,
+    "argwhere": fixes.FIX_FOR_NONZERO,
+    "masked_select": fixes.FIX_FOR_BOOLEAN_MASK,
+    "masked_scatter_backward": fixes.FIX_FOR_BOOLEAN_MASK,
+    "_unique": fixes.FIX_FOR_UNIQUE,
+    "_unique2": fixes.FIX_FOR_UNIQUE,
+    "unique_dim": fixes.FIX_FOR_UNIQUE,
+    "unique_consecutive": fixes.FIX_FOR_UNIQUE,
+    "unique_dim_consecutive": fixes.FIX_FOR_UNIQUE,
+    "bincount": fixes.FIX_FOR_BINCOUNT,
+    "_linalg_check_errors": fixes.FIX_FOR_LINALG_ERROR_CHECK,
+    "cholesky": fixes.FIX_FOR_LINALG_ERROR_CHECK,
+    "cholesky_inverse": fixes.FIX_FOR_LINALG_ERROR_CHECK,
+    "_linalg_eigh": fixes.FIX_FOR_LINALG_SOLVER,
+    "linalg_eig": fixes.FIX_FOR_LINALG_SOLVER,
+    "linalg_eigvals": fixes.FIX_FOR_LINALG_SOLVER,
+    "_linalg_eigvals": fixes.FIX_FOR_LINALG_SOLVER,
+    "_linalg_svd": fixes.FIX_FOR_LINALG_SOLVER,
+    "linalg_lstsq": fixes.FIX_FOR_LINALG_SOLVER,
+    "linalg_matrix_exp": fixes.FIX_FOR_LINALG_SOLVER,
+    "linalg_pinv": fixes.FIX_FOR_LINALG_SOLVER,
+    "_coalesce": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_to_sparse": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_to_sparse_csr": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_to_sparse_csc": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_to_sparse_bsr": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_to_sparse_bsc": fixes.FIX_FOR_SPARSE_TENSOR,
+    "_nested_tensor_from_mask": fixes.FIX_FOR_BOOLEAN_MASK,
+    "_nested_tensor_from_mask_left_aligned": fixes.FIX_FOR_BOOLEAN_MASK,
 }
-"""Operators that always read on the host."""
+"""Maps each operator that always copies a value to the host to the advice for the user."""
 
-_CHECKED_BY_FLAG: Final = frozenset(
+_OPERATORS_WITH_OPTIONAL_ERROR_CHECK: Final = frozenset(
     {
         "linalg_inv_ex",
         "linalg_cholesky_ex",
@@ -78,30 +83,32 @@ _CHECKED_BY_FLAG: Final = frozenset(
         "linalg_ldl_factor_ex",
     }
 )
-"""Linear algebra that reads its error code only where `check_errors` says so."""
+"""Linear algebra operators that copy an error code to the host if `check_errors` is True."""
 
 
-def verdicts(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Verdict]:
-    """What the host would wait for in this call, which has an argument on the device."""
+def operator_waits(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[OperatorWait]:
+    """Yields the waits of the host that a call of an operator on a CUDA device would cause."""
     name = func._schema.name.partition("::")[2]
-    fix = _ALWAYS.get(name)
+    fix = _FIX_BY_SYNCHRONIZING_OPERATOR.get(name)
     if fix is not None:
-        yield Verdict("sync", fix)
+        yield OperatorWait("sync", fix)
         return
-    rule = _RULES.get(name)
+    rule = _WAIT_RULE_BY_OPERATOR.get(name)
     if rule is not None:
-        yield from rule(_Given(func, args, kwargs))
+        yield from rule(_CallArguments(func, args, kwargs))
 
 
-class _Given:
-    """The arguments of a call by their names in the operator's schema, defaults filled in."""
+class _CallArguments:
+    """The arguments of an operator's call by name, including default values."""
 
     def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.overload = func._overloadname
         self._values = dict(kwargs)
-        for number, argument in enumerate(func._schema.arguments):
-            if number < len(args):
-                self._values[argument.name] = args[number]
+        for position, argument in enumerate(func._schema.arguments):
+            if position < len(args):
+                self._values[argument.name] = args[position]
             elif argument.name not in kwargs and argument.has_default_value():
                 self._values[argument.name] = argument.default_value
 
@@ -109,166 +116,175 @@ class _Given:
         return self._values.get(name)
 
 
-def _is_mask(index: torch.Tensor) -> bool:
+def _is_boolean_mask_index(index: torch.Tensor) -> bool:
     return index.dtype in (torch.bool, torch.uint8)
 
 
-def _indices(given: _Given) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Masks and whole numbers among the indices."""
-    indices = [index for index in given["indices"] if index is not None]
-    masks = [index for index in indices if _is_mask(index)]
-    return masks, [index for index in indices if not _is_mask(index)]
+def _mask_and_integer_indices(
+    arguments: _CallArguments,
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Returns (boolean masks, integer tensors) among the index tensors of a call."""
+    indices = [index for index in arguments["indices"] if index is not None]
+    masks = [index for index in indices if _is_boolean_mask_index(index)]
+    return masks, [index for index in indices if not _is_boolean_mask_index(index)]
 
 
-def _is_small_on_host(value: torch.Tensor) -> bool:
-    return value.numel() == 1 and not on_device(value)
+def _is_one_element_host_tensor(value: torch.Tensor) -> bool:
+    return value.numel() == 1 and not is_on_device(value)
 
 
-def _index(given: _Given) -> Iterator[Verdict]:
-    masks, numbers = _indices(given)
-    if any(on_device(mask) for mask in masks):
-        yield Verdict("sync", fixes.MASK)
-    if any(map(_is_uploaded, numbers)):
-        yield Verdict("copy_to_device", fixes.CPU_INDEX)
+def _waits_of_index(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    masks, integers = _mask_and_integer_indices(arguments)
+    if any(is_on_device(mask) for mask in masks):
+        yield OperatorWait("sync", fixes.FIX_FOR_BOOLEAN_MASK)
+    if any(map(_is_copied_to_device, integers)):
+        yield OperatorWait("copy_to_device", fixes.FIX_FOR_HOST_INDEX)
 
 
-def _is_uploaded(tensor: torch.Tensor) -> bool:
-    """Whether it is copied to the device where it is used there; nothing is, of no elements."""
-    return at(tensor) in (At.HOST, At.PINNED) and tensor.numel() > 0
+def _is_copied_to_device(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor is on the host and not empty, so that the operator copies it."""
+    return (
+        location_of(tensor) in (TensorLocation.HOST, TensorLocation.PINNED) and tensor.numel() > 0
+    )
 
 
-def _index_put(given: _Given) -> Iterator[Verdict]:
-    masks, numbers = _indices(given)
-    value = given["values"]
-    fills = _is_small_on_host(value) and not given["accumulate"]
-    if fills and len(masks) == 1 and not numbers and on_device(masks[0]):
+def _waits_of_index_put(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    masks, integers = _mask_and_integer_indices(arguments)
+    value = arguments["values"]
+    fills = _is_one_element_host_tensor(value) and not arguments["accumulate"]
+    if fills and len(masks) == 1 and not integers and is_on_device(masks[0]):
         return  # ATen turns it into masked_fill_
-    if any(on_device(mask) for mask in masks):
-        # In the backward pass it is the gradient of `x[mask]`.
+    if any(is_on_device(mask) for mask in masks):
+        # In the backward pass this is the gradient of `x[mask]`.
         is_gradient = torch._C._current_autograd_node() is not None
-        yield Verdict("sync", fixes.MASK if is_gradient else fixes.MASKED_VALUE)
-    if any(map(_is_uploaded, numbers)):
-        yield Verdict("copy_to_device", fixes.CPU_INDEX)
-    elif value.dim() == 0 and at(value) is At.HOST:
-        yield Verdict("copy_to_device", fixes.SCALAR)
+        yield OperatorWait(
+            "sync", fixes.FIX_FOR_BOOLEAN_MASK if is_gradient else fixes.FIX_FOR_MASKED_ASSIGNMENT
+        )
+    if any(map(_is_copied_to_device, integers)):
+        yield OperatorWait("copy_to_device", fixes.FIX_FOR_HOST_INDEX)
+    elif value.dim() == 0 and location_of(value) is TensorLocation.HOST:
+        yield OperatorWait("copy_to_device", fixes.FIX_FOR_ASSIGNED_SCALAR)
 
 
-def _repeat_interleave(given: _Given) -> Iterator[Verdict]:
-    if given["output_size"] is None:
-        yield Verdict("sync", fixes.REPEATS)
+def _waits_of_repeat_interleave(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if arguments["output_size"] is None:
+        yield OperatorWait("sync", fixes.FIX_FOR_REPEAT_INTERLEAVE)
 
 
-def _normal(given: _Given) -> Iterator[Verdict]:
-    if isinstance(given["std"], torch.Tensor):
-        yield Verdict("sync", fixes.NORMAL)
+def _waits_of_normal(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if isinstance(arguments["std"], torch.Tensor):
+        yield OperatorWait("sync", fixes.FIX_FOR_NORMAL)
 
 
-def _masked_fill(given: _Given) -> Iterator[Verdict]:
-    if isinstance(given["value"], torch.Tensor) and on_device(given["value"]):
-        yield Verdict("sync", fixes.DEVICE_VALUE)
+def _waits_of_masked_fill(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if isinstance(arguments["value"], torch.Tensor) and is_on_device(arguments["value"]):
+        yield OperatorWait("sync", fixes.FIX_FOR_DEVICE_SCALAR)
 
 
-def _where(given: _Given) -> Iterator[Verdict]:
-    values = tensors_in([given["self"], given["other"]])
-    if any(at(value) in (At.HOST, At.PINNED) and value.dim() == 0 for value in values):
-        yield Verdict("copy_to_device", fixes.HOST_SCALAR)
+def _waits_of_where(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    values = nested_tensors_in([arguments["self"], arguments["other"]])
+    if any(
+        location_of(value) in (TensorLocation.HOST, TensorLocation.PINNED) and value.dim() == 0
+        for value in values
+    ):
+        yield OperatorWait("copy_to_device", fixes.FIX_FOR_HOST_SCALAR)
 
 
-def _range(given: _Given) -> Iterator[Verdict]:
-    if any(on_device(end) for end in tensors_in([given["start"], given["end"]])):
-        yield Verdict("sync", fixes.DEVICE_VALUE)
+def _waits_of_linspace(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if any(is_on_device(end) for end in nested_tensors_in([arguments["start"], arguments["end"]])):
+        yield OperatorWait("sync", fixes.FIX_FOR_DEVICE_SCALAR)
 
 
-def _ctc(given: _Given) -> Iterator[Verdict]:
-    lengths = tensors_in([given["input_lengths"], given["target_lengths"]])
-    if any(on_device(length) for length in lengths):
-        yield Verdict("copy_to_host", fixes.CTC)
-    yield Verdict("copy_to_device", fixes.CTC)
+def _waits_of_ctc(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    lengths = nested_tensors_in([arguments["input_lengths"], arguments["target_lengths"]])
+    if any(is_on_device(length) for length in lengths):
+        yield OperatorWait("copy_to_host", fixes.FIX_FOR_CTC_LOSS)
+    yield OperatorWait("copy_to_device", fixes.FIX_FOR_CTC_LOSS)
 
 
-def _isin(given: _Given) -> Iterator[Verdict]:
-    elements, tests = given["elements"], given["test_elements"]
+def _waits_of_isin(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    elements, tests = arguments["elements"], arguments["test_elements"]
     both = isinstance(elements, torch.Tensor) and isinstance(tests, torch.Tensor)
-    # ATen compares each with each where that is cheaper, and sorts and counts otherwise.
-    if both and not given["assume_unique"] and tests.numel() >= 10 * elements.numel() ** 0.145:
-        yield Verdict("sync", fixes.ISIN)
+    # ATen compares all pairs where that is cheaper, and sorts otherwise.
+    if both and not arguments["assume_unique"] and tests.numel() >= 10 * elements.numel() ** 0.145:
+        yield OperatorWait("sync", fixes.FIX_FOR_ISIN)
 
 
-def _histc(given: _Given) -> Iterator[Verdict]:
-    if given["min"] == given["max"]:
-        yield Verdict("sync", fixes.RANGE)
+def _waits_of_histc(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if arguments["min"] == arguments["max"]:
+        yield OperatorWait("sync", fixes.FIX_FOR_HISTC)
 
 
-def _mode(given: _Given) -> Iterator[Verdict]:
-    tensor = given["self"]
-    if tensor.dim() and tensor.size(given["dim"]) > 2048:
-        yield Verdict("sync", fixes.MODE)
+def _waits_of_mode(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    tensor = arguments["self"]
+    if tensor.dim() and tensor.size(arguments["dim"]) > 2048:
+        yield OperatorWait("sync", fixes.FIX_FOR_MODE)
 
 
-def _searchsorted(given: _Given) -> Iterator[Verdict]:
-    if given["sorter"] is not None and given["sorter"].numel():
-        yield Verdict("sync", fixes.SORTER)
+def _waits_of_searchsorted(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if arguments["sorter"] is not None and arguments["sorter"].numel():
+        yield OperatorWait("sync", fixes.FIX_FOR_SEARCHSORTED)
 
 
-def _segments(given: _Given) -> Iterator[Verdict]:
-    if given["lengths"] is not None and not given["unsafe"]:
-        yield Verdict("sync", fixes.SEGMENTS)
+def _waits_of_segment_reduce(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if arguments["lengths"] is not None and not arguments["unsafe"]:
+        yield OperatorWait("sync", fixes.FIX_FOR_SEGMENT_REDUCE)
 
 
-def _checked(given: _Given) -> Iterator[Verdict]:
-    if given["check_errors"]:
-        yield Verdict("sync", fixes.INFO)
+def _waits_of_optional_error_check(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    if arguments["check_errors"]:
+        yield OperatorWait("sync", fixes.FIX_FOR_LINALG_ERROR_CHECK)
 
 
-def _copy(given: _Given) -> Iterator[Verdict]:
-    to, source = given["self"], given["src"]
-    if At.ANYWHERE in (at(to), at(source)):
+def _waits_of_copy(arguments: _CallArguments) -> Iterator[OperatorWait]:
+    destination, source = arguments["self"], arguments["src"]
+    if TensorLocation.UNDECIDED in (location_of(destination), location_of(source)):
         return
-    if to.numel() == 0:
+    if destination.numel() == 0:
         return
-    waits = not given["non_blocking"]
-    if on_device(to) and not on_device(source):
-        pinned = at(source) is At.PINNED
+    waits = not arguments["non_blocking"]
+    if is_on_device(destination) and not is_on_device(source):
+        pinned = location_of(source) is TensorLocation.PINNED
         if not pinned:
-            yield Verdict("copy_to_device", fixes.PAGEABLE)
+            yield OperatorWait("copy_to_device", fixes.FIX_FOR_PAGEABLE_COPY)
         elif waits:
-            yield Verdict("copy_to_device", fixes.PIN)
+            yield OperatorWait("copy_to_device", fixes.FIX_FOR_BLOCKING_PINNED_COPY)
         else:
-            yield _NO_WAIT
-    elif on_device(source) and not on_device(to):
+            yield _COPY_WITHOUT_WAIT
+    elif is_on_device(source) and not is_on_device(destination):
         if waits:
-            yield Verdict("copy_to_host", fixes.TO_HOST)
-        elif at(to) is not At.PINNED:
-            yield Verdict("copy_to_host", fixes.TO_HOST_PAGEABLE)
+            yield OperatorWait("copy_to_host", fixes.FIX_FOR_COPY_TO_HOST)
+        elif location_of(destination) is not TensorLocation.PINNED:
+            yield OperatorWait("copy_to_host", fixes.FIX_FOR_COPY_TO_PAGEABLE_HOST)
         else:
-            yield _NO_WAIT
+            yield _COPY_WITHOUT_WAIT
 
 
-_RULES: Final[dict[str, Callable[[_Given], Iterator[Verdict]]]] = {
-    "index": _index,
-    "_unsafe_index": _index,
-    "index_put": _index_put,
-    "index_put_": _index_put,
-    "_index_put_impl": _index_put,
-    "_index_put_impl_": _index_put,
-    "_unsafe_index_put": _index_put,
-    "repeat_interleave": _repeat_interleave,
-    "normal": _normal,
-    "normal_": _normal,
-    "masked_fill": _masked_fill,
-    "masked_fill_": _masked_fill,
-    "index_fill": _masked_fill,
-    "index_fill_": _masked_fill,
-    "where": _where,
-    "linspace": _range,
-    "logspace": _range,
-    "_ctc_loss": _ctc,
-    "_ctc_loss_backward": _ctc,
-    "isin": _isin,
-    "histc": _histc,
-    "mode": _mode,
-    "searchsorted": _searchsorted,
-    "segment_reduce": _segments,
-    "copy_": _copy,
-    **dict.fromkeys(_CHECKED_BY_FLAG, _checked),
+_WAIT_RULE_BY_OPERATOR: Final[dict[str, Callable[[_CallArguments], Iterator[OperatorWait]]]] = {
+    "index": _waits_of_index,
+    "_unsafe_index": _waits_of_index,
+    "index_put": _waits_of_index_put,
+    "index_put_": _waits_of_index_put,
+    "_index_put_impl": _waits_of_index_put,
+    "_index_put_impl_": _waits_of_index_put,
+    "_unsafe_index_put": _waits_of_index_put,
+    "repeat_interleave": _waits_of_repeat_interleave,
+    "normal": _waits_of_normal,
+    "normal_": _waits_of_normal,
+    "masked_fill": _waits_of_masked_fill,
+    "masked_fill_": _waits_of_masked_fill,
+    "index_fill": _waits_of_masked_fill,
+    "index_fill_": _waits_of_masked_fill,
+    "where": _waits_of_where,
+    "linspace": _waits_of_linspace,
+    "logspace": _waits_of_linspace,
+    "_ctc_loss": _waits_of_ctc,
+    "_ctc_loss_backward": _waits_of_ctc,
+    "isin": _waits_of_isin,
+    "histc": _waits_of_histc,
+    "mode": _waits_of_mode,
+    "searchsorted": _waits_of_searchsorted,
+    "segment_reduce": _waits_of_segment_reduce,
+    "copy_": _waits_of_copy,
+    **dict.fromkeys(_OPERATORS_WITH_OPTIONAL_ERROR_CHECK, _waits_of_optional_error_check),
 }

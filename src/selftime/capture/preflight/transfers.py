@@ -1,28 +1,30 @@
-"""Copies between the host and the device that pretends: the data are copied, the mark is set.
+"""Copies tensors between the host and the simulated device, and reports waits for the copies.
 
-Every copy is judged by what CUDA does: from pageable memory the host waits until the data are
-staged, from pinned memory only if it does not say `non_blocking`; to the host it waits, unless
-the copy is `non_blocking`, for then PyTorch copies into pinned memory.
+Copies are reported as CUDA behaves. From pageable memory the host waits until the data are staged;
+from pinned memory it waits unless the copy is `non_blocking`. To the host it waits unless the copy
+is `non_blocking`, because PyTorch then copies into pinned memory.
 """
 
-# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+# ruff: noqa: SLF001 - torch has no public name for `DisableTorchFunction`
 
 from typing import Any
 
 import torch
 
 from selftime.capture.preflight import fixes
-from selftime.capture.preflight.marks import At, at, mark
-from selftime.capture.preflight.watch import Watch
+from selftime.capture.preflight.locations import TensorLocation, location_of, set_location
+from selftime.capture.preflight.reporter import WaitReporter
 
 
-class _Transfer(torch.autograd.Function):
-    """The copy for a tensor that carries gradients: they go the other way, and the host waits."""
+class _DifferentiableTransfer(torch.autograd.Function):
+    """Autograd function that copies a tensor between devices, and its gradient back."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, watch: Watch, to: At) -> torch.Tensor:
-        ctx.watch, ctx.back = watch, at(tensor)
-        return _copied(tensor, watch, to)
+    def forward(
+        ctx: Any, tensor: torch.Tensor, reporter: WaitReporter, destination: TensorLocation
+    ) -> torch.Tensor:
+        ctx.reporter, ctx.source_location = reporter, location_of(tensor)
+        return _copy_tensor_data_to(tensor, reporter, destination)
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, None, None]:
@@ -30,43 +32,59 @@ class _Transfer(torch.autograd.Function):
         if grad is None:
             return None, None, None
         with torch._C.DisableTorchFunction():
-            judge_copy(ctx.watch, grad, ctx.back, "aten::_to_copy", non_blocking=False)
-            return _copied(grad, ctx.watch, ctx.back), None, None
+            report_copy(
+                ctx.reporter, grad, ctx.source_location, "aten::_to_copy", non_blocking=False
+            )
+            return _copy_tensor_data_to(grad, ctx.reporter, ctx.source_location), None, None
 
 
-def transferred(
-    watch: Watch, tensor: torch.Tensor, to: At, op: str, *, non_blocking: bool
+def transfer_tensor(
+    reporter: WaitReporter,
+    tensor: torch.Tensor,
+    destination: TensorLocation,
+    op: str,
+    *,
+    non_blocking: bool,
 ) -> torch.Tensor:
-    """A copy on the other side; to the host without blocking, it is in pinned memory."""
-    judge_copy(watch, tensor, to, op, non_blocking=non_blocking)
-    if to is At.HOST and non_blocking:
-        to = At.PINNED
+    """Copies a tensor to the host or the simulated device, and reports the copy."""
+    report_copy(reporter, tensor, destination, op, non_blocking=non_blocking)
+    if destination is TensorLocation.HOST and non_blocking:
+        destination = TensorLocation.PINNED
     if tensor.requires_grad and torch.is_grad_enabled():
-        result: torch.Tensor = _Transfer.apply(tensor, watch, to)  # type: ignore[no-untyped-call]  # torch's own
-        watch.where.stamp([result])
+        result: torch.Tensor = _DifferentiableTransfer.apply(tensor, reporter, destination)  # type: ignore[no-untyped-call]  # torch's own
+        reporter.user_frames.record_origin_of_results([result])
         return result
-    return _copied(tensor, watch, to)
+    return _copy_tensor_data_to(tensor, reporter, destination)
 
 
-def judge_copy(watch: Watch, tensor: torch.Tensor, to: At, op: str, *, non_blocking: bool) -> None:
-    """Report a copy of the whole tensor to the other side."""
-    source = at(tensor)
-    if tensor.numel() == 0 or source is At.ANYWHERE:
+def report_copy(
+    reporter: WaitReporter,
+    tensor: torch.Tensor,
+    destination: TensorLocation,
+    op: str,
+    *,
+    non_blocking: bool,
+) -> None:
+    """Reports a copy of a tensor between host and device, if it is not empty."""
+    source = location_of(tensor)
+    if tensor.numel() == 0 or source is TensorLocation.UNDECIDED:
         return
-    if to is At.DEVICE:
-        if source is not At.PINNED:
-            watch.report(op, "copy_to_device", fixes.PAGEABLE)
+    if destination is TensorLocation.DEVICE:
+        if source is not TensorLocation.PINNED:
+            reporter.report_wait(op, "copy_to_device", fixes.FIX_FOR_PAGEABLE_COPY)
         elif not non_blocking:
-            watch.report(op, "copy_to_device", fixes.PIN)
+            reporter.report_wait(op, "copy_to_device", fixes.FIX_FOR_BLOCKING_PINNED_COPY)
         else:
-            watch.harmless(op)
-    elif source is At.DEVICE:
+            reporter.report_harmless_copy(op)
+    elif source is TensorLocation.DEVICE:
         if non_blocking:
-            watch.harmless(op)
+            reporter.report_harmless_copy(op)
         else:
-            watch.report(op, "copy_to_host", fixes.TO_HOST)
+            reporter.report_wait(op, "copy_to_host", fixes.FIX_FOR_COPY_TO_HOST)
 
 
-def _copied(tensor: torch.Tensor, watch: Watch, to: At) -> torch.Tensor:
-    with watch.plainly():
-        return mark(tensor.detach().clone(), to)
+def _copy_tensor_data_to(
+    tensor: torch.Tensor, reporter: WaitReporter, destination: TensorLocation
+) -> torch.Tensor:
+    with reporter.pass_through():
+        return set_location(tensor.detach().clone(), destination)

@@ -1,1 +1,1 @@
-"""An unmodified program and the processes that belong to it, from start to end."""
+"""Runs an unmodified program and records its processes."""

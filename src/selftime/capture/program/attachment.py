@@ -1,50 +1,51 @@
-"""What a Python process of a recorded program does when it comes to import torch."""
+"""Starts to record or time a Python process that a program run by selftime has started."""
 
 import atexit
 import os
 import sys
 
-from selftime.capture.program.job import Job
-from selftime.capture.program.outcome import RunResult
-from selftime.capture.program.recorded_process import RecordedProcess, how_it_ended
-from selftime.capture.timing.order import folder_of_order
+from selftime.capture.program.process_end import exit_reason
+from selftime.capture.program.recorded_process import RecordedProcess
+from selftime.capture.program.run_channel import RunChannel
+from selftime.capture.program.run_result import RunResult
+from selftime.capture.timing.step_times import requested_step_times_folder
 from selftime.capture.timing.timed_process import TimedProcess
 
 
-def attach() -> None:
-    """Record this process, or time it, if it makes steps."""
-    times = folder_of_order()
+def record_or_time_this_process() -> None:
+    """Starts to record or time this process if the environment says that selftime runs it."""
+    times = requested_step_times_folder()
     if times is not None:
         TimedProcess(times).watch()
         return
-    job = Job.of_environment()
-    if job is None:
+    channel = RunChannel.from_environment()
+    if channel is None:
         return
-    process = RecordedProcess(job.options, job, _package_of_main)
-    if os.getpid() == job.root:  # the program has replaced the process that ran it
-        atexit.register(_answer, process, job)
+    process = RecordedProcess(channel.options, channel, _package_folders_of_main)
+    if os.getpid() == channel.root_pid:  # the program replaced the root process by `exec`
+        atexit.register(_print_run_result, process, channel)
     process.watch()
 
 
-def _answer(process: RecordedProcess, job: Job) -> None:
-    """Say what the root would have said of the whole run."""
-    if os.getpid() != job.root:
+def _print_run_result(process: RecordedProcess, channel: RunChannel) -> None:
+    """Prints the result if the first process of the run was replaced by this one with `exec`."""
+    if os.getpid() != channel.root_pid:
         return
-    process.finish(how_it_ended(getattr(sys, "last_value", None)))
-    result = RunResult.of(0, 0.0, None, job.reports())
-    job.close()
-    if not job.talks or os.environ.get("RANK", "0") != "0":
+    process.finish(exit_reason(getattr(sys, "last_value", None)))
+    result = RunResult.from_reports(0, 0.0, None, channel.read_reports())
+    channel.remove_folder()
+    if not channel.shows_results or os.environ.get("RANK", "0") != "0":
         return
-    told = result.sentences(str)
+    messages = result.sentences(str)
     if result.answer is not None:
-        told.append(f"for the answer: selftime advise {result.answer}")
-    for sentence in told:
+        messages.append(f"for the answer: selftime advise {result.answer}")
+    for sentence in messages:
         sys.stderr.write(f"selftime: {sentence}\n")
     sys.stderr.flush()
 
 
-def _package_of_main() -> tuple[str, ...]:
-    """The folders of the installed package that the program is part of, if it is a module."""
+def _package_folders_of_main() -> tuple[str, ...]:
+    """Returns the folders of the installed package to which the program's main module belongs."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     package = None if spec is None else sys.modules.get(spec.name.partition(".")[0])
     around = getattr(package, "__spec__", None)

@@ -1,6 +1,6 @@
-"""A program that is not run in this process: a launcher, a shell script, any command.
+"""Runs a program as a child process: a launcher, a shell script or another executable.
 
-It runs as the shell would run it. The Python processes that it starts are recorded.
+It is run as the shell would run it. The Python processes that it starts are recorded.
 """
 
 import os
@@ -16,40 +16,50 @@ from typing import Any, Final
 
 from selftime.errors import UsageError
 
-_PASSED_ON: Final = (
+_SIGNALS_FORWARDED_TO_PROGRAM: Final = (
     (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 )
-"""Signals that are sent to a process alone, and are meant for the program."""
+"""Signals to selftime's process that it sends on to the program."""
 
-_ELF: Final = b"\x7fELF"
-_SHEBANG: Final = b"#!"
+_ELF_MAGIC: Final = b"\x7fELF"
+_SHEBANG_PREFIX: Final = b"#!"
 
 
-class Command:
-    """Words that the system runs; `own_code` is empty, for nothing of it runs here."""
+class ProgramCommand:
+    """A command to be run as a child process (Python programs run in this process instead)."""
 
-    own_code: tuple[str, ...] = ()
+    user_packages: tuple[str, ...] = ()
 
     def __init__(self, target: str, args: Sequence[str]) -> None:
-        # A file in the working folder is run by a path: a bare name is looked for elsewhere.
-        self.words = [os.path.join(os.curdir, target) if Path(target).is_file() else target, *args]  # noqa: PTH118 - `pathlib` drops the leading dot
+        # Add `./` to a file in the working folder, since bare names are searched for on PATH.
+        first = os.path.join(os.curdir, target) if Path(target).is_file() else target  # noqa: PTH118 - `pathlib` drops `./`
+        self.command_line = [first, *args]
 
-    def run(self, ending: Callable[[BaseException | None], None]) -> int:
-        """Run to the end and return the status; where a signal ended it, by the shells' rule."""
+    def run(self, on_end: Callable[[BaseException | None], None]) -> int:
+        """Runs the command to its end; returns its exit status.
+
+        Returns the exit status, for a signal 128 plus its number as in shells.
+
+        Raises:
+            UsageError: The command cannot be run.
+        """
         try:
-            process = subprocess.Popen(self.words)  # noqa: S603 - running the user's program is the purpose
+            process = subprocess.Popen(self.command_line)  # noqa: S603 - runs the user's program
         except OSError as error:
-            raise UsageError(
-                f"`{self.words[0]}` cannot be run: {error.strerror or error}; check what it is"
-            ) from None
-        with _passing_signals_on(process):
+            name, why = self.command_line[0], error.strerror or error
+            raise UsageError(f"`{name}` cannot be run: {why}; check what it is") from None
+        with _forward_signals(process):
             status = process.wait()
-        ending(None)
+        on_end(None)
         return status if status >= 0 else 128 - status
 
 
 def is_command(target: str) -> bool:
-    """Whether the system runs it, rather than Python; a UsageError if neither can."""
+    """Returns whether the operating system can execute the file directly, without Python.
+
+    Raises:
+        UsageError: Neither can.
+    """
     path = Path(target)
     if path.is_dir() and (path / "__main__.py").exists():
         return False
@@ -59,11 +69,11 @@ def is_command(target: str) -> bool:
         return False
     with path.open("rb") as file:
         line = file.readline(200)
-    if not line.startswith((_ELF, _SHEBANG)):
+    if not line.startswith((_ELF_MAGIC, _SHEBANG_PREFIX)):
         return False
     if os.access(path, os.X_OK):
         return True
-    if line.startswith(_SHEBANG) and b"python" not in line:
+    if line.startswith(_SHEBANG_PREFIX) and b"python" not in line:
         interpreter = line[2:].split()[-1].decode(errors="replace") if line[2:].split() else "sh"
         raise UsageError(
             f"`{target}` is no Python program and may not be executed; "
@@ -73,22 +83,24 @@ def is_command(target: str) -> bool:
 
 
 @contextmanager
-def _passing_signals_on(process: "subprocess.Popen[Any]") -> Iterator[None]:
-    """Let the program decide what ends it: Ctrl-C reaches it anyway, and the rest is sent on."""
+def _forward_signals(process: "subprocess.Popen[Any]") -> Iterator[None]:
+    """Sends signals on to the program; ignores Ctrl-C, which the terminal sends to it as well."""
 
-    def send(number: int, _frame: FrameType | None) -> None:
+    def send_to_program(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    def wait(_number: int, _frame: FrameType | None) -> None:
+    def ignore_interrupt(_number: int, _frame: FrameType | None) -> None:
         pass
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, send) for number in _PASSED_ON}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, wait)
+    previous = {
+        number: signal.signal(number, send_to_program) for number in _SIGNALS_FORWARDED_TO_PROGRAM
+    }
+    previous[signal.SIGINT] = signal.signal(signal.SIGINT, ignore_interrupt)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)

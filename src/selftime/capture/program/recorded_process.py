@@ -1,247 +1,324 @@
-"""One process of a recorded program, from its import of torch to its end.
+"""Records one process of a program, from its import of torch to its end.
 
-The process that `selftime run` runs the program in is told of the program's end. In any other one,
-which was started by the program or forked from it, the end is seen by what Python runs last.
+The root process, in which `selftime run` runs the program, calls `finish` itself. Any other
+process, started by the program or forked from it, uses an exit handler.
 """
 
-import atexit
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from selftime.capture.program.after_import import after_import, forget
-from selftime.capture.program.forks import end_without_destructors
-from selftime.capture.program.job import Job, Report
-from selftime.capture.program.termination import Termination
-from selftime.capture.program.triggers import FileTrigger, SignalTrigger, Trigger, made
+from selftime.capture.ledger.run_ledger import RunLedger
+from selftime.capture.program.after_import import after_import, cancel_after_import
+from selftime.capture.program.process_end import (
+    SigtermHandler,
+    exit_reason,
+    run_at_process_end,
+    skip_destructors_at_exit,
+)
+from selftime.capture.program.run_channel import ProcessReport, RunChannel
+from selftime.capture.program.triggers import (
+    FileTrigger,
+    RecordingTrigger,
+    SignalTrigger,
+    parse_trigger,
+)
 from selftime.capture.recorder.run_options import RunOptions
 
 if TYPE_CHECKING:
+    from selftime.capture.recorder.other_profilers import OtherProfilers
     from selftime.capture.recorder.recorder import Recorder
-    from selftime.capture.steps import Source, Steps
-
-FIRST: Final = 100
-"""The priority of our end among those of `multiprocessing`, whose own are at most 15."""
+    from selftime.capture.steps import StepDetector, StepSource
 
 
 class RecordedProcess:
-    """What watches a process once it has imported torch; a fork makes it watch the child too."""
+    """Records this process, and its forked children, from their import of torch on."""
 
     def __init__(
         self,
         options: RunOptions,
-        job: Job | None = None,
-        own_code: Callable[[], tuple[str, ...]] = tuple,
+        channel: RunChannel | None = None,
+        user_packages: Callable[[], tuple[str, ...]] = tuple,
         *,
-        told: bool = False,
+        is_root: bool = False,
+        ledger: RunLedger | None = None,
     ) -> None:
         self.options = options
-        self.job = job
-        """The run to report to; without one, children are not recorded."""
-        self.own_code = own_code
+        self.channel = channel
+        """The channel for reports to `selftime run`; None outside of it, in which case child
+        processes are not recorded."""
+        self.user_packages = user_packages
+        self.ledger = ledger
+        """The wall-time ledger of the program's first process; other processes create theirs
+        when they import torch."""
         self.recorder: Recorder | None = None
-        self.steps: Steps | None = None
-        self.trigger: Trigger | None = None
+        self.steps: StepDetector | None = None
+        self.trigger: RecordingTrigger | None = None
         self.failure: str | None = None
-        """Why the process could not be watched."""
-        self.said: list[str] = []
-        """Sentences for the user, where they are passed on to the root."""
-        self._told = os.getpid() if told else None
-        """The process that calls `finish` by itself."""
-        self._prepared: int | None = None
-        """The process that was prepared to end."""
+        """Why the process cannot be recorded; None if it can."""
+        self.messages: list[str] = []
+        """Messages for the user that the program's first process prints."""
+        self._root_pid = os.getpid() if is_root else None
+        """Id of the program's first process, which calls `finish` itself; None if this object
+        was made in another one."""
+        self._exit_hook_pid: int | None = None
+        """Id of the process in which the exit handler was registered; None before."""
         self._rank: int | None = None
+        self._other_profilers: OtherProfilers | None = None
         self._has_recorded = False
-        """Whether a recording was begun here, or where this process was forked."""
+        """Whether a recording was started in this process, or in its parent before the fork."""
 
     def watch(self) -> None:
-        after_import("torch", self._attach)
+        after_import("torch", self._on_torch_import)
 
     @property
     def abandoned(self) -> bool:
-        """Whether this is a child that was forked within a recording, and is not recorded."""
+        """Returns whether this process was forked during a recording, and so is not recorded."""
         return self.recorder is not None and self.recorder.abandoned
 
     def finish(self, reason: str | None) -> None:
-        """Write what there is; `reason` tells why if the process did not simply end."""
-        forget("torch")
-        if self.recorder is not None:
-            self.recorder.finish(reason)
-        if self.steps is not None:
-            self.steps.detach()
-        if self.trigger is not None:
-            self.trigger.end()
+        """Ends the recording and writes it; `reason` says why the process ended early, or None."""
+        with self._kept_from_program():
+            cancel_after_import("torch")
+            if self.recorder is not None:
+                self.recorder.finish(reason)
+        with self._kept_from_program():
+            if self.steps is not None:
+                self.steps.detach()
+            if self.trigger is not None:
+                self.trigger.end()
+        with self._kept_from_program():
+            if self.ledger is not None:
+                self.ledger.finish(reason)
+                self._report_unwritten_ledger(self.ledger)
 
-    def report(self) -> Report | None:
-        """What was recorded here; None if torch was never imported."""
+    @contextmanager
+    def _kept_from_program(self) -> Iterator[None]:
+        """Keeps an exception of selftime's own code from the program, which goes on."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - as above
+            if self.recorder is None:
+                self.failure = f"selftime failed: {type(error).__name__}: {error}"
+            else:
+                self.recorder.fail(error)
+
+    def _report_unwritten_ledger(self, ledger: RunLedger) -> None:
+        """Tells the user why the ledger was not written, unless the recorder said the same."""
+        failure = ledger.ledger.file.failure
+        if failure is None or self.options.notify is None:
+            return
+        if self.recorder is None or self.recorder.reason != failure:
+            self.options.notify(f"the ledger of the run could not be written: {failure}")
+
+    def show_messages(self) -> None:
+        """Shows the user what there is to say of the recordings."""
+        if self.recorder is not None:
+            self.recorder.messages.show()
+
+    def process_report(self) -> ProcessReport | None:
+        """Returns what was recorded of this process; None if torch was never imported."""
         recorder = self.recorder
         if recorder is None:
-            return Report(os.getpid(), reason=self.failure) if self.failure else None
-        return Report(
+            return ProcessReport(os.getpid(), reason=self.failure) if self.failure else None
+        return ProcessReport(
             process=os.getpid(),
             rank=self._rank,
             traces=tuple(recorder.traces),
-            source=None if recorder.source is None else recorder.source.label,
-            steps_seen=recorder.seen,
-            steps_recorded=recorder.recorded,
+            source=_source_label(recorder),
+            steps_seen=recorder.steps_seen,
+            steps_recorded=recorder.steps_recorded,
             partial=recorder.partial,
             reason=recorder.reason,
-            said=tuple(self.said),
+            messages=tuple(self.messages),
+            ledger=None if self.ledger is None else self.ledger.path,
         )
 
     @property
-    def _is_told(self) -> bool:
-        return os.getpid() == self._told
+    def _is_root(self) -> bool:
+        return os.getpid() == self._root_pid
 
-    def _attach(self) -> None:
-        if not self._is_told:
-            self._pass_on()
+    def _on_torch_import(self) -> None:
+        if not self._is_root:
+            self._collect_user_messages()
         try:
-            from selftime.capture.recorder.other_profilers import watch_rivals  # noqa: PLC0415 - imports torch
-
-            self._begin()
-            watch_rivals(self._leave_to)
-            if self.job is not None and hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=self._begin_in_child)
-        except Exception as error:  # noqa: BLE001 - the program's `import torch` goes on
+            self._start_watching_steps()
+            if self.channel is not None and hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=self._start_in_forked_child)
+        except Exception as error:  # noqa: BLE001 - the program's `import torch` must go on
             self.failure = f"this torch cannot be watched: {type(error).__name__}: {error}"
-        if self.job is not None and not self._is_told:
-            self.job.report(Report(os.getpid(), reason=self.failure))
+        if self.channel is not None and not self._is_root:
+            self.channel.write_report(ProcessReport(os.getpid(), reason=self.failure))
 
-    def _begin(self) -> None:
+    def _start_watching_steps(self) -> None:
         from selftime.capture.recorder.recorder import Recorder  # noqa: PLC0415 - imports torch
-        from selftime.capture.recorder.watching import follow  # noqa: PLC0415 - likewise
-        from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
+        from selftime.capture.recorder.step_watch import send_steps_to  # noqa: PLC0415 - likewise
+        from selftime.capture.steps import StepDetector  # noqa: PLC0415 - likewise
 
-        self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
-        recorder = Recorder(self.options, self.own_code)
-        recorder.on_start, recorder.on_done = self._started, self._done
-        steps = Steps(
-            recorder.boundary if self._is_told else self._boundary,
-            recorder.pulse,
-            unlike=recorder.unlike,
-            recording=lambda: recorder.recording,
+        self.sigterm_handler = SigtermHandler(lambda: self.finish("ended by SIGTERM"))
+        recorder = Recorder(self.options, self.user_packages)
+        recorder.on_recording_start = self._on_recording_start
+        recorder.on_done = self._on_recorder_done
+        run = self._start_ledger()
+        recorder.ledger = run.ledger
+        steps = StepDetector(
+            recorder.on_step_boundary if self._is_root else self._on_step_boundary,
+            recorder.check_limits,
+            on_unusual_step=recorder.note_unusual_step,
+            is_recording=lambda: recorder.recording,
+            recorder_work=recorder.recorder_work,
+            ledger=run.ledger,
         )
         steps.attach()
+        run.pass_stacks_to(steps.observe_stack)
         self.recorder, self.steps = recorder, steps
-        follow(recorder)
-        self._listen(recorder)
+        recorder.program.has_torch_worked = steps.has_torch_worked
+        recorder.program.on_failure = steps.detach
+        recorder.program.may_interrupt = steps.may_interrupt
+        if not self.options.is_light:
+            steps.call_after_long_work_without_steps(recorder.record_window)
+            self._make_way_for_other_profilers(recorder)
+        send_steps_to(recorder)
+        self._start_trigger(recorder)
 
-    def _listen(self, recorder: "Recorder") -> None:
-        """Record when somebody asks, if that is wanted."""
+    def _start_ledger(self) -> RunLedger:
+        if not self._is_root or self.ledger is None:
+            self.ledger = RunLedger(self.options.folder, self.user_packages)
+        if self.ledger.is_started:
+            self.ledger.write()
+        else:  # most processes of a program make no step
+            self.ledger.start_at_first_step()
+        return self.ledger
+
+    def _start_trigger(self, recorder: "Recorder") -> None:
+        """Starts to listen for requests to record, if the user chose the option `--trigger`."""
         if self.options.trigger is None:
             return
-        self.trigger = made(self.options.trigger, self.options.folder)
-        recorder.asked = self.trigger.pulled
-        if self._is_told:
-            self._say_now(self.trigger.begin(recorder.state))
+        self.trigger = parse_trigger(self.options.trigger, self.options.folder)
+        recorder.wants_recording = self.trigger.take_request
+        if self._is_root:
+            self._notify_user_now(self.trigger.begin(recorder.state_as_json))
         else:
-            recorder.asked = self._asked_first
+            recorder.wants_recording = self._start_trigger_at_first_step
 
-    def _asked_first(self) -> bool:
-        """Begin to listen with the first step: few of a program's processes come to one."""
+    def _start_trigger_at_first_step(self) -> bool:
+        """Starts to listen for requests at the first step; returns whether one has come."""
         if self.recorder is None or self.trigger is None:
             return False
-        self.recorder.asked = self.trigger.pulled
-        told = self.trigger.begin(self.recorder.state)
+        self.recorder.wants_recording = self.trigger.take_request
+        instructions = self.trigger.begin(self.recorder.state_as_json)
         if not isinstance(self.trigger, FileTrigger) or os.environ.get("RANK", "0") == "0":
-            self._say_now(told)
-        return self.trigger.pulled()
+            self._notify_user_now(instructions)
+        return self.trigger.take_request()
 
-    def _say_now(self, sentence: str) -> None:
-        """Tell the user at once: at the end it helps nobody."""
-        if self._is_told and self.options.notify is not None:
+    def _notify_user_now(self, sentence: str) -> None:
+        """Prints a message to the user now, not at the end of the program."""
+        if self._is_root and self.options.notify is not None:
             self.options.notify(sentence)
-        elif self.job is not None and self.job.talks:
+        else:  # `--quiet` as well: nobody else says how to ask
             sys.stderr.write(f"selftime: {sentence}\n")
             sys.stderr.flush()
 
-    def _begin_in_child(self) -> None:
-        """A forked child is a process of its own, if its parent was not recording just then."""
+    def _start_in_forked_child(self) -> None:
+        """Starts a new recording in a forked child, unless its parent was recording."""
+        with self._kept_from_program():
+            self._watch_forked_child()
+
+    def _watch_forked_child(self) -> None:
         recorder, steps = self.recorder, self.steps
+        if self.ledger is not None:
+            self.ledger.abandon()
         if recorder is None or steps is None:
             return
         if isinstance(self.trigger, SignalTrigger):
             self.trigger.end()
-        self.trigger = None  # the threads that listen did not come along
+        self.trigger = None  # its threads do not exist in the child
         if self._has_recorded:
-            end_without_destructors()
+            skip_destructors_at_exit()
         if recorder.recording or recorder.abandoned:
-            steps.idle = True
-            recorder.abandon()
+            steps.is_off = True
+            recorder.abandon_in_forked_child()
             return
         steps.detach()
-        self._pass_on()
-        self._begin()
+        self._collect_user_messages()
+        self._start_watching_steps()
 
-    def _pass_on(self) -> None:
-        """Say nothing on the program's streams: the root says it."""
-        self.said = []
-        self.options = replace(self.options, notify=self.said.append)
+    def _collect_user_messages(self) -> None:
+        """Stores messages of this process, which the program's first process will print."""
+        self.messages = []
+        self.options = replace(self.options, notify=self.messages.append)
 
-    def _boundary(self, source: "Source") -> None:
-        from torch.utils.data import get_worker_info  # noqa: PLC0415 - torch is there by now
+    def _on_step_boundary(self, source: "StepSource") -> None:
+        from torch.utils.data import get_worker_info  # noqa: PLC0415 - torch is imported by now
 
         if self.recorder is None or self.steps is None:
             return
         if get_worker_info() is None:
-            self.recorder.boundary(source)
-        else:  # it prepares the batches of steps that are made elsewhere
+            self.recorder.on_step_boundary(source)
+        else:  # a DataLoader worker makes no steps
             self.steps.detach()
 
-    def _leave_to(self, rival: str) -> None:
-        if self.recorder is not None:
-            self.recorder.leave_to(rival)
+    def _make_way_for_other_profilers(self, recorder: "Recorder") -> None:
+        from selftime.capture.recorder.other_profilers import OtherProfilers  # noqa: PLC0415 - imports torch
 
-    def _started(self) -> None:
+        if self._other_profilers is not None:  # of the process that this one was forked from
+            self._other_profilers.detach()
+        self._other_profilers = OtherProfilers(self._yield_to_profiler, lambda: recorder.recording)
+        recorder.program.other_profilers = self._other_profilers
+        self._other_profilers.attach()
+
+    def _yield_to_profiler(self, profiler: str) -> bool:
+        is_paused = False
+        with self._kept_from_program():
+            if self.recorder is not None and self.recorder.pause_for_profiler(profiler):
+                is_paused = True
+                if self.steps is not None:
+                    self.steps.stop_loop_search()
+        return is_paused
+
+    def _on_recording_start(self) -> None:
         from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
 
         self._rank, _ = rank_and_world()
         self._has_recorded = True
-        self.termination.install()
-        if not self._is_told and self._prepared != os.getpid():
-            self._prepared = os.getpid()
-            at_the_end(self._end)
+        self.sigterm_handler.install()
+        if not self._is_root and self._exit_hook_pid != os.getpid():
+            self._exit_hook_pid = os.getpid()
+            run_at_process_end(self._on_process_end)
 
-    def _done(self) -> None:
-        self.termination.remove()
+    def _on_recorder_done(self) -> None:
+        self.sigterm_handler.remove()
         if self.steps is None or self.recorder is None:
             return
-        if self.recorder.final:
-            self.steps.detach()
-        elif self.recorder.past_modules:
-            self.steps.stop_watching_modules()
-        self._leave_word()
+        if self.recorder.wants_recording is None:
+            self.steps.call_after_recording(self.recorder.step_after_recording)
+            self.steps.expect_no_recording()
+        if self.recorder.needs_no_modules:  # the ledger goes on, so the other wrappers stay
+            self.steps.unwrap_modules()
+        self._send_process_report()
 
-    def _end(self) -> None:
-        if self._prepared == os.getpid():  # a forked child inherits the call
-            self.finish(how_it_ended(sys.exc_info()[1] or getattr(sys, "last_value", None)))
-            self._leave_word()
+    def _on_process_end(self) -> None:
+        if self._exit_hook_pid == os.getpid():  # not in a forked child, which inherits the handler
+            self.finish(exit_reason(sys.exc_info()[1] or getattr(sys, "last_value", None)))
+            with self._kept_from_program():
+                self._send_process_report()
 
-    def _leave_word(self) -> None:
-        """Tell the root what there is, now: the process may be killed later."""
-        report = self.report()
-        if self.job is None or self._is_told or report is None or report.source is None:
+    def _send_process_report(self) -> None:
+        """Sends this process's report to `selftime run` now, since it may be killed later."""
+        if not self._is_root:
+            self.show_messages()
+        report = self.process_report()
+        if self.channel is None or self._is_root or report is None or report.source is None:
             return
         if report.traces or report.reason:
-            self.job.report(report)
+            self.channel.write_report(report)
 
 
-def how_it_ended(error: BaseException | None) -> str | None:
-    """What ended a program before its time; None if it simply ended."""
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
-        return None
-    return f"ended by {type(error).__name__}"
-
-
-def at_the_end(act: Callable[[], None]) -> None:
-    """Call `act` when this process ends; one of `multiprocessing` may end without `atexit`."""
-    processes = sys.modules.get("multiprocessing.process")
-    if processes is not None and processes.parent_process() is not None:
-        from multiprocessing.util import Finalize  # noqa: PLC0415 - it is loaded there
-
-        Finalize(None, act, exitpriority=FIRST)
-    else:
-        atexit.register(act)
+def _source_label(recorder: "Recorder") -> str | None:
+    """Returns what the steps of a process were found from; None if no step was found."""
+    if recorder.is_adopted:
+        return "the program's own profiler"
+    return None if recorder.source is None else recorder.source.label

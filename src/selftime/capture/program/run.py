@@ -1,4 +1,4 @@
-"""`selftime run`: an unmodified program, a few of its steady steps recorded, its own end."""
+"""Runs an unchanged program and records a few of its steady steps."""
 
 import atexit
 import os
@@ -9,56 +9,82 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from selftime.capture.program.after_import import forget
-from selftime.capture.program.command import Command, is_command
-from selftime.capture.program.job import Job
-from selftime.capture.program.outcome import RunResult
-from selftime.capture.program.program import Program
-from selftime.capture.program.recorded_process import RecordedProcess, how_it_ended
+from selftime.capture.ledger.run_ledger import RunLedger
+from selftime.capture.program.after_import import cancel_after_import
+from selftime.capture.program.command import ProgramCommand, is_command
+from selftime.capture.program.process_end import exit_reason
+from selftime.capture.program.python_program import PythonProgram
+from selftime.capture.program.recorded_process import RecordedProcess
+from selftime.capture.program.run_channel import RunChannel
+from selftime.capture.program.run_result import RunResult
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.temporary_folders import delete_folders_of_killed_processes
 
 __all__ = ["RunOptions", "RunResult", "run_program"]
 
 
 def run_program(
-    target: str, args: Sequence[str], *, module: bool, options: RunOptions | None = None
+    target: str,
+    args: Sequence[str],
+    *,
+    module: bool,
+    options: RunOptions | None = None,
+    command_start_ns: int | None = None,
 ) -> RunResult:
-    """Run a script, a module as `python -m` does, or a command, and record a few of its steps.
+    """Runs a script, module or command to its end, and records a few of its steps.
 
-    What is recorded is this process and every Python process that the program starts, if it makes
-    steps. The program's output and exit status are its own. Its arguments must be all that follow
-    it on the command line. What is wrong with `target` itself is a UsageError.
+    Records this process and every Python process that the program starts, if it makes steps. Output
+    and exit status are the program's own. The command line of this process must end with `args`.
+    `command_start_ns` is the instant, of `time.perf_counter_ns`, at which selftime began to load.
+
+    Raises:
+        UsageError: `target` cannot be run.
     """
     options = options or RunOptions()
-    # The program may change the folder that it works in.
+    # The program may change the working folder.
     options = replace(options, folder=options.folder.absolute())
-    program = _program(target, args, module=module)
-    outer, job = _leave_outer_run(), _begun(options)
-    root, began = os.getpid(), time.monotonic()
-    process = RecordedProcess(options, job, lambda: program.own_code, told=True)
+    program = _create_program(target, args, module=module)
+    delete_folders_of_killed_processes()
+    outer_channel, channel = _leave_outer_run(), _create_channel(options)
+    root_pid, start_s = os.getpid(), time.monotonic()
+    run = RunLedger(
+        options.folder,
+        lambda: program.user_packages,
+        ["-m", target, *args] if module else [target, *args],
+        command_start_ns,
+    )
+    process = RecordedProcess(
+        options, channel, lambda: program.user_packages, is_root=True, ledger=run
+    )
+    if isinstance(program, PythonProgram):
+        run.start()
     process.watch()
-    with job or nullcontext():
-        status = program.run(lambda error: process.finish(how_it_ended(error)))
-        if os.getpid() != root:
-            _end_child(process, status)
-        _wait_for_children()
-        own, others = process.report(), [] if job is None else job.reports()
-    if outer is not None:
-        for report in others if own is None else [own, *others]:
+    with channel or nullcontext():
+        status = program.run(lambda error: process.finish(exit_reason(error)))
+        if os.getpid() != root_pid:
+            _end_forked_child(process, status)
+        process.show_messages()
+        _wait_for_child_processes()
+        own_report = process.process_report()
+        other_reports = [] if channel is None else channel.read_reports()
+    if outer_channel is not None:
+        for report in other_reports if own_report is None else [own_report, *other_reports]:
             if report.source is not None:
-                outer.report(report)
-    return RunResult.of(status, time.monotonic() - began, own, others)
+                outer_channel.write_report(report)
+    return RunResult.from_reports(status, time.monotonic() - start_s, own_report, other_reports)
 
 
-def _program(target: str, args: Sequence[str], *, module: bool) -> Program | Command:
+def _create_program(
+    target: str, args: Sequence[str], *, module: bool
+) -> PythonProgram | ProgramCommand:
     if not module and is_command(target):
-        return Command(target, args)
-    return Program(target, args, module=module)
+        return ProgramCommand(target, args)
+    return PythonProgram(target, args, module=module)
 
 
-def _begun(options: RunOptions) -> Job | None:
+def _create_channel(options: RunOptions) -> RunChannel | None:
     try:
-        return Job.begun(options)
+        return RunChannel.create(options)
     except OSError as error:
         if options.notify is not None:
             options.notify(
@@ -68,28 +94,28 @@ def _begun(options: RunOptions) -> Job | None:
         return None
 
 
-def _leave_outer_run() -> Job | None:
-    """The run that this one is part of, which from now on records nothing in this process."""
-    forget("torch")
+def _leave_outer_run() -> RunChannel | None:
+    """Keeps an outer `selftime run` from recording this process; returns its channel, or None."""
+    cancel_after_import("torch")
     startup: Any = sys.modules.get("selftime_startup")
     if startup is not None:
-        startup.leave()
-    return Job.of_environment()
+        startup.stop_import_watch()
+    return RunChannel.from_environment()
 
 
-def _end_child(process: RecordedProcess, status: int) -> NoReturn:
-    """End a child that the program forked; the answer is its parent's."""
+def _end_forked_child(process: RecordedProcess, status: int) -> NoReturn:
+    """Ends a forked child that reached the program's end, so that only the parent continues."""
     if not process.abandoned:
         raise SystemExit(status)
-    # The recorder's threads did not come along, and its last act would be to wait for them.
-    atexit._run_exitfuncs()  # noqa: SLF001 - they would not run otherwise
+    # The profiler's destructors would wait for threads that do not exist in the child.
+    atexit._run_exitfuncs()  # noqa: SLF001 - `os._exit` skips them
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
 
-def _wait_for_children() -> None:
-    """Wait for what Python would wait for at its end: their traces belong to the answer."""
+def _wait_for_child_processes() -> None:
+    """Waits for child processes to end, since their traces are part of the result."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None:
         with suppress(KeyboardInterrupt):

@@ -1,7 +1,7 @@
-"""Ways to ask a running program for a recording: a file, a signal, a word on a port.
+"""Listens for requests to record a running program: a touched file, a signal or HTTP.
 
-Each of them can be used as often as wanted; what is asked while a recording is under way counts for
-that one. Nothing listens but on this machine, and no way carries anything but the wish.
+Each can be used any number of times; a request during a recording counts for that one. Servers
+listen on the local machine only.
 """
 
 import json
@@ -18,35 +18,38 @@ from typing import Any, Final, Protocol
 
 from selftime.errors import UsageError
 
-EVERY_SECONDS: Final = 0.1
-"""How often a file is looked at: soon for whoever waits, and no load."""
+TRIGGER_FILE_POLL_SECONDS: Final = 0.1
+"""Seconds between two checks whether the trigger file was created or touched."""
 
-_PATIENCE_S: Final = 10.0
-"""How long a thread of the program's waits for somebody who has begun to ask."""
+_HTTP_REQUEST_TIMEOUT_S: Final = 10.0
+"""Longest wait for the rest of an HTTP request, in seconds."""
 
-LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
+LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Trigger(Protocol):
-    """Begins to listen, and tells once for each time that it was pulled."""
+class RecordingTrigger(Protocol):
+    """Interface of triggers: they receive the user's requests to record the running program."""
 
     def begin(self, state: Callable[[], dict[str, Any]]) -> str:
-        """Listen from now on; a sentence says what to do. `state` is asked where one can ask."""
+        """Starts to listen for requests, and returns instructions for the user."""
 
-    def pulled(self) -> bool:
-        """Whether somebody has asked since the last time that this was asked."""
+    def take_request(self) -> bool:
+        """Returns whether a recording was requested since the last call of this method."""
 
     def end(self) -> None:
-        """Listen no more."""
+        """Stops listening for requests."""
 
 
-def made(words: str, folder: Path) -> Trigger:
-    """The trigger that `file`, `file:PATH`, `signal`, `signal:NAME`, `http` or `http:PORT` names.
+def parse_trigger(text: str, folder: Path) -> RecordingTrigger:
+    """Returns the trigger that a text names: `file`, `signal` or `http`, or with `:` and a value.
 
-    A UsageError says which there are. The default file is `record` in the folder of the traces,
-    the default signal SIGUSR2, the default port one that is free.
+    The default file is `record` in the folder of the traces, the default signal SIGUSR2, the
+    default port a free one.
+
+    Raises:
+        UsageError: There is no such trigger.
     """
-    kind, _, value = words.partition(":")
+    kind, _, value = text.partition(":")
     if kind == "file":
         return FileTrigger(Path(value).absolute() if value else folder / "record")
     if kind == "signal":
@@ -54,107 +57,112 @@ def made(words: str, folder: Path) -> Trigger:
     if kind == "http" and (not value or value.isdecimal()):
         return HttpTrigger(int(value or 0))
     raise UsageError(
-        f"`{words}` is no trigger; choose file, file:PATH, signal, signal:NAME, http or http:PORT"
+        f"`{text}` is no trigger; choose file, file:PATH, signal, signal:NAME, http or http:PORT"
     )
 
 
 class FileTrigger:
-    """Pulled by `touch`: the file is new, or newer than it was. It is left where it is."""
+    """Requests a recording when the user creates or touches a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known: int | None = None
-        self._pull = threading.Event()
-        self._over = threading.Event()
+        self._last_change: int | None = None
+        self._request = threading.Event()
+        self._is_stopped = threading.Event()
 
     def begin(self, _state: Callable[[], dict[str, Any]]) -> str:
-        with suppress(OSError):  # it may appear later
+        with suppress(OSError):  # it may be created later
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._known = self._changed()
-        threading.Thread(target=self._watch, name="selftime trigger", daemon=True).start()
+        self._last_change = self._modification_time()
+        threading.Thread(target=self._watch_file, name="selftime trigger", daemon=True).start()
         return f"to record, run: touch {self.path}"
 
-    def pulled(self) -> bool:
-        return _taken(self._pull)
+    def take_request(self) -> bool:
+        return _clear_event_if_set(self._request)
 
     def end(self) -> None:
-        self._over.set()
+        self._is_stopped.set()
 
-    def _watch(self) -> None:
-        while not self._over.wait(EVERY_SECONDS):
-            changed = self._changed()
-            if changed is not None and changed != self._known:
-                self._pull.set()
-            self._known = changed
+    def _watch_file(self) -> None:
+        while not self._is_stopped.wait(TRIGGER_FILE_POLL_SECONDS):
+            changed = self._modification_time()
+            if changed is not None and changed != self._last_change:
+                self._request.set()
+            self._last_change = changed
 
-    def _changed(self) -> int | None:
+    def _modification_time(self) -> int | None:
         try:
             return self.path.stat().st_mtime_ns
-        except OSError:  # it is not there, or not yet
+        except OSError:  # it does not exist
             return None
 
 
 class SignalTrigger:
-    """Pulled by a signal that the program does not handle itself."""
+    """Requests a recording when the process receives a signal that the program does not handle."""
 
     def __init__(self, name: str) -> None:
         full = name if name.startswith("SIG") else f"SIG{name}"
-        found = getattr(signal, full, None)
-        if not isinstance(found, signal.Signals) or found in _NOT_OURS:
+        number = getattr(signal, full, None)
+        if not isinstance(number, signal.Signals) or number in _SIGNALS_REFUSED_AS_TRIGGER:
             raise UsageError(f"`{name}` is no signal to record on; choose SIGUSR1 or SIGUSR2")
-        self.number = found
-        self._pull = threading.Event()
-        self._before: Any = None
+        self.number = number
+        self._request = threading.Event()
+        self._previous_handler: Any = None
 
     def begin(self, _state: Callable[[], dict[str, Any]]) -> str:
         if threading.current_thread() is not threading.main_thread():
             return f"{self.number.name} cannot be waited for: torch was imported in a thread"
-        self._before = signal.getsignal(self.number)
-        if self._before not in (signal.SIG_DFL, signal.SIG_IGN):
+        self._previous_handler = signal.getsignal(self.number)
+        if self._previous_handler not in (signal.SIG_DFL, signal.SIG_IGN):
             return f"the program handles {self.number.name} itself; choose another signal"
-        signal.signal(self.number, self._asked)
+        signal.signal(self.number, self._on_signal)
         return f"to record, run: kill -{self.number.name.removeprefix('SIG')} {os.getpid()}"
 
-    def pulled(self) -> bool:
-        return _taken(self._pull)
+    def take_request(self) -> bool:
+        return _clear_event_if_set(self._request)
 
     def end(self) -> None:
         main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(self.number) == self._asked:
-            signal.signal(self.number, self._before)
+        if main and signal.getsignal(self.number) == self._on_signal:
+            signal.signal(self.number, self._previous_handler)
 
-    def _asked(self, _number: int, _frame: FrameType | None) -> None:
-        self._pull.set()
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._request.set()
 
 
-_NOT_OURS: Final = frozenset(
+_SIGNALS_REFUSED_AS_TRIGGER: Final = frozenset(
     getattr(signal, name)
     for name in ("SIGKILL", "SIGSTOP", "SIGTERM", "SIGINT", "SIGCHLD", "SIGSEGV", "SIGABRT")
     if hasattr(signal, name)
 )
-"""Signals that mean something else, or cannot be handled."""
+"""Signals that cannot request a recording, because they mean something else or cannot be
+handled."""
 
 
 class HttpTrigger:
-    """Pulled by `POST /record` on this machine; `GET /` tells how it stands, as JSON."""
+    """Requests a recording on `POST /record` from this machine; `GET /` returns its state."""
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._pull = threading.Event()
+        self._request = threading.Event()
         self._server: ThreadingHTTPServer | None = None
 
     def begin(self, state: Callable[[], dict[str, Any]]) -> str:
-        handler = type("Handler", (_Handler,), {"pull": self._pull, "state": staticmethod(state)})
+        handler = type(
+            "Handler",
+            (_TriggerRequestHandler,),
+            {"requested": self._request, "state": staticmethod(state)},
+        )
         try:
-            self._server = _Server(("127.0.0.1", self._port), handler)
+            self._server = _TriggerHttpServer(("127.0.0.1", self._port), handler)
         except (OSError, OverflowError) as error:
             return f"port {self._port} cannot be used: {error}; choose another with http:PORT"
         serve = self._server.serve_forever
         threading.Thread(target=serve, name="selftime trigger", daemon=True).start()
         return f"to record, run: curl -X POST http://127.0.0.1:{self._server.server_port}/record"
 
-    def pulled(self) -> bool:
-        return _taken(self._pull)
+    def take_request(self) -> bool:
+        return _clear_event_if_set(self._request)
 
     def end(self) -> None:
         if self._server is not None:
@@ -163,47 +171,49 @@ class HttpTrigger:
             self._server = None
 
 
-class _Server(ThreadingHTTPServer):
+class _TriggerHttpServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Nothing: stderr is the program's, and who asked has gone."""
+        """Ignores errors of requests, since stderr belongs to the program."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    pull: threading.Event
+class _TriggerRequestHandler(BaseHTTPRequestHandler):
+    requested: threading.Event
     state: Callable[[], dict[str, Any]]
-    timeout = _PATIENCE_S
+    timeout = _HTTP_REQUEST_TIMEOUT_S
 
     def version_string(self) -> str:
-        """Nothing of what runs here."""
+        """Returns the server's name for HTTP headers, without version numbers."""
         return "selftime"
 
     def do_GET(self) -> None:
-        if self._may() and self.path == "/":
-            self._answer(HTTPStatus.OK, self.state())
-        elif self._may():
-            self._answer(HTTPStatus.NOT_FOUND, {"error": "ask for / or post to /record"})
+        if self._is_request_allowed() and self.path == "/":
+            self._send_json_answer(HTTPStatus.OK, self.state())
+        elif self._is_request_allowed():
+            self._send_json_answer(HTTPStatus.NOT_FOUND, {"error": "ask for / or post to /record"})
 
     def do_POST(self) -> None:
-        if not self._may():
+        if not self._is_request_allowed():
             return
         if self.path != "/record":
-            self._answer(HTTPStatus.NOT_FOUND, {"error": "post to /record"})
+            self._send_json_answer(HTTPStatus.NOT_FOUND, {"error": "post to /record"})
             return
-        self.pull.set()
-        self._answer(HTTPStatus.ACCEPTED, {"asked": True, **self.state()})
+        self.requested.set()
+        self._send_json_answer(HTTPStatus.ACCEPTED, {"asked": True, **self.state()})
 
-    def _may(self) -> bool:
-        """A page that somebody looks at in a browser may not ask: it names where it comes from."""
+    def _is_request_allowed(self) -> bool:
+        """Returns whether a request comes from this machine and not from a web page."""
         host = self.headers.get("Host", "").rpartition(":")[0]
-        if host in LOCAL and "Origin" not in self.headers:
+        if host in LOCAL_HOSTS and "Origin" not in self.headers:
             return True
-        self._answer(HTTPStatus.FORBIDDEN, {"error": "ask from this machine, not from a page"})
+        self._send_json_answer(
+            HTTPStatus.FORBIDDEN, {"error": "ask from this machine, not from a page"}
+        )
         return False
 
-    def _answer(self, status: HTTPStatus, told: dict[str, Any]) -> None:
-        body = json.dumps(told).encode() + b"\n"
+    def _send_json_answer(self, status: HTTPStatus, values: dict[str, Any]) -> None:
+        body = json.dumps(values).encode() + b"\n"
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -211,10 +221,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: stderr is the program's."""
+        """Does not log requests, since stderr belongs to the program."""
 
 
-def _taken(event: threading.Event) -> bool:
+def _clear_event_if_set(event: threading.Event) -> bool:
     if not event.is_set():
         return False
     event.clear()

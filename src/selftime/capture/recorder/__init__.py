@@ -1,1 +1,1 @@
-"""Records a few steady steps of a program, and writes them beside it."""
+"""Records a few steps of a program into a trace file, once step durations are steady."""

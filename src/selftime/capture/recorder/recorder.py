@@ -1,283 +1,400 @@
-"""Records a few steady steps of a program whose steps are told from outside.
+"""Records a few steps of a program once their durations are steady, told when each step ends.
 
-One recording after another is made where a trigger asks for them, else one. Boundaries between
-steps come from several sources, and a better source begins anew.
+With a trigger it makes a recording for each request, otherwise one. Boundaries come from several
+sources; when a better source appears, recording starts anew.
 """
 
 import os
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch._C._autograd import _enable_record_function
 
-from selftime.capture.facts.allocator import page_faults
-from selftime.capture.recorder.cycle import Cycle, steps
+from selftime.capture.facts.allocator import page_fault_count
+from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name
+from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
+from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
+from selftime.capture.recorder.recording_cycle import RecordingCycle
+from selftime.capture.recorder.recording_plan import recorded_text
 from selftime.capture.recorder.run_options import RunOptions
-from selftime.capture.recorder.writer import Writer
-from selftime.capture.steps import Source
+from selftime.capture.recorder.trace_writer import TraceWriter
+from selftime.capture.recorder.user_messages import UserMessages
+from selftime.capture.steps import RecorderWork, StepSource
+from selftime.capture.trace_files import check_trace_folder
 from selftime.capture.workers.record import WorkerRecord
 from selftime.errors import RecordingError
 
-_MARK: Final = (
-    "to mark steps yourself, put its loop in `with selftime.profile(schedule="
-    "selftime.schedule(wait=1, warmup=1, active=5, repeat=1)) as prof:`, end each round with "
-    "`prof.step()`, `print(prof.advise())` after the loop, and run it with `python`"
-)
-"""What to do where nothing tells the steps of a program."""
+if TYPE_CHECKING:
+    from selftime.capture.ledger.ledger import Ledger
 
 
 class Recorder:
-    """Hands each boundary between steps to the recording under way, and writes what comes of it.
+    """Records a program's steps, one recording at a time, and writes each recording to a file.
 
-    Nothing is recorded while something is written: the frames of the writing would be in it.
+    Nothing is recorded while a trace is being written, since its Python frames would be included.
     """
 
     def __init__(
-        self, options: RunOptions, own_code: Callable[[], tuple[str, ...]] = tuple
+        self, options: RunOptions, user_packages: Callable[[], tuple[str, ...]] = tuple
     ) -> None:
         self.options = options
-        self._own_code = own_code
-        self.source: Source | None = None
-        self.seen = 0
-        """Boundaries of the recording that was made last, or is under way."""
-        self.recorded = 0
-        """Whole steps in the trace that was written last."""
+        self._user_packages = user_packages
+        self.source: StepSource | None = None
+        self.steps_seen = 0
+        """Number of steps that have ended since the current or last recording was set up."""
+        self.steps_recorded = 0
+        """Number of complete steps in the last written trace."""
         self.traces: list[Path] = []
+        self.is_adopted = False
+        """Whether the trace was recorded by a profiler of the program itself."""
         self.partial: str | None = None
-        """Why the trace holds less than was asked for."""
+        """Why the last trace has fewer steps than requested; None if it has all."""
         self.reason: str | None = None
-        """Why there is no trace."""
+        """Why no trace was written; None if one was written or may still be."""
         self.abandoned = False
-        """Whether this is a child that was forked while something was recorded or written."""
-        self._cycle: Cycle | None = None
-        self._writer = Writer(options.folder)
-        self._lesser: list[Path] = []
-        """Traces that a better source of steps may replace."""
-        self._spare: Cycle | None = None
-        """A whole recording by a lesser source, for the case that the better one leaves none."""
-        self._written: tuple[Source, int, int, str | None] | None = None
-        self._busy = False
-        self._closed = False
-        self._ended = False
-        self._told_done = False
-        self._is_unlike = False
-        self._step_began = 0
+        """Whether this process was forked during a recording or while a trace was being written."""
+        self._cycle: RecordingCycle | None = None
+        self._writer = TraceWriter(options.folder)
+        self._replaceable_traces: list[Path] = []
+        """Traces to delete when one with steps from a more reliable kind of event is written."""
+        self._fallback_cycle: RecordingCycle | None = None
+        """A complete recording from a less reliable kind of event, written if none follows."""
+        self._last_written: tuple[StepSource, int, int, str | None] | None = None
+        self._is_busy = self._is_closed = self._is_unusual_step = False
+        self._has_ended, self._has_called_on_done = options.is_light, False
+        self.recorder_work = RecorderWork(self.fail)
+        """Marks all work in the program's thread, and keeps its failures from the program."""
         self._step_faults: int | None = None
         self._process = os.getpid()
-        self._workers = WorkerRecord(own_code)
+        self._workers = WorkerRecord(user_packages)
         if options.workers:
             self._workers.start()
-        self.on_start: Callable[[], None] = _nothing
-        """Called when a recording starts."""
-        self.on_done: Callable[[], None] = _nothing
-        """Called when nothing more will be recorded, and everything is written."""
-        self.asked: Callable[[], bool] | None = None
-        """Asked at each boundary whether to record now; None records once, from the beginning."""
+        self.on_recording_start: Callable[[], None] = do_nothing
+        """Function called when a recording starts."""
+        self.on_done: Callable[[], None] = do_nothing
+        """Function called when nothing more will be recorded and all traces are written."""
+        self.ledger: Ledger | None = None
+        """The wall-time ledger to which each step of the run is added; None without a ledger."""
+        self.program = RecordedProgram()
+        self.messages = UserMessages(options.notify)
+        self.wants_recording: Callable[[], bool] | None = None
+        """Function that returns, after a step, whether to record now; None to record once."""
 
     @property
     def recording(self) -> bool:
         return self._cycle is not None and self._cycle.recording
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing more will be recorded; it may still be being written."""
-        return self._ended
+    def has_ended(self) -> bool:
+        """Returns whether no more steps will be recorded; a trace may still be being written."""
+        return self._has_ended
 
     @property
-    def final(self) -> bool:
-        """Whether no better source of steps can come."""
-        return self._closed or (self.source is not None and self.source.is_final)
+    def needs_no_modules(self) -> bool:
+        """Returns whether a more reliable kind of event than module calls marks the steps."""
+        return self.source is not None and self.source > StepSource.MODULE
 
-    @property
-    def past_modules(self) -> bool:
-        """Whether module calls can tell nothing better."""
-        return self.source is not None and self.source >= Source.MODULE
+    def on_step_boundary(self, source: StepSource) -> None:
+        """Starts, continues or ends a recording when a step has ended and the next begins."""
+        with self.recorder_work:
+            if os.getpid() != self._process:
+                return
+            ledger = self.ledger
+            if ledger is None or self._is_busy or source < (self.source or source):
+                self._handle_boundary(source)
+                return
+            start, is_unusual = self.recorder_work.start_ns, self._is_unusual_step
+            end_ledger_step(ledger, source, start, is_unusual, is_recorded=self.recording)
+            ledger.enter("recording")
+            try:
+                self._handle_boundary(source)
+            finally:
+                ledger.leave()
 
-    def boundary(self, source: Source) -> None:
-        """A step has ended and another begins."""
-        if self._busy or self._closed or os.getpid() != self._process:
+    def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
+        """Adds a step to the account of the run's wall time, after the recording has ended."""
+        if self.ledger is not None and os.getpid() == self._process:
+            end_ledger_step(self.ledger, source, self.recorder_work.start_ns, is_unusual)
+
+    def _handle_boundary(self, source: StepSource) -> None:
+        if self._is_busy or self._is_closed:
             return
-        now = time.perf_counter_ns()
-        self._busy = True
+        self._is_busy = True
         try:
             if self.source is None or source > self.source:
-                self._believe(source)
+                self._switch_to_source(source)
             if source == self.source:
-                self._advance(now - self._step_began)
+                self._advance_cycle(self.recorder_work.end_step())
+                self._step_faults = page_fault_count()
         finally:
-            self._busy = self._is_unlike = False
-            self._step_faults = page_faults()
-            self._step_began = time.perf_counter_ns()
+            self._is_busy = self._is_unusual_step = False
+            self._resume_readings()
 
-    def unlike(self) -> None:
-        """In the step that is about to end something happened that happens in few."""
-        self._is_unlike = True
+    def fail(self, error: Exception) -> None:
+        """Ends recording for good after a failure of selftime's own code; the program goes on."""
+        cycle, self._cycle = self._cycle, None
+        self._is_closed = self._has_ended = True
+        self.reason = f"selftime failed: {type(error).__name__}: {error}; please report it"
+        self._notify_user(f"the recording ended, and the program went on: {self.reason}")
+        with suppress(Exception):  # what failed may fail again
+            if cycle is not None:
+                cycle.abort()
+        with suppress(Exception):
+            self.program.on_failure()
 
-    def abandon(self) -> None:
-        """In a forked child: what the fork left running records for nobody."""
-        self.abandoned = self.recording or not self._writer.idle
+    def note_unusual_step(self) -> None:
+        """Marks the current step as unusual, such as one with an evaluation."""
+        self._is_unusual_step = True
+
+    def abandon_in_forked_child(self) -> None:
+        """Stops the parent's recording in a forked child, and its profiler hooks."""
+        self.abandoned = self.recording or not self._writer.is_idle
         if self.recording:
             _enable_record_function(False)
             sys.setprofile(None)
 
-    def pulse(self) -> None:
-        """Time passes within a step: a recording that takes too long is ended here."""
+    def check_limits(self) -> None:
+        """Ends a recording in the middle of a step if it has reached a limit of time or events."""
         cycle = self._cycle
-        if self._busy or cycle is None or not cycle.overdue or os.getpid() != self._process:
+        if self._is_busy or cycle is None or os.getpid() != self._process:
             return
-        self._busy = True
-        try:
-            cycle.finish(f"the limit of {self.options.seconds:g} s was reached within a step")
-            self._hand_over(cycle, at_once=False)
-        finally:
-            self._busy = False
+        if not cycle.is_over_limit or not self.program.may_interrupt():
+            return
+        with self._own_work():
+            cycle.interrupt()
+            if cycle.done:
+                self._write_recording(cycle, at_once=False)
 
-    def leave_to(self, rival: str) -> None:
-        """Something else records from now on: end for good."""
-        if not self._busy and os.getpid() == self._process:
-            self.finish(f"{rival} began to record")
-            self._closed = True
-            if not self.traces:
-                self.reason = f"{rival} began to record, and only one recorder can run at a time"
+    @contextmanager
+    def _own_work(self) -> Iterator[None]:
+        """Keeps other events out of a block, which is work of the recorder."""
+        self._is_busy = True
+        try:
+            with self.recorder_work:
+                yield
+        finally:
+            self._is_busy = False
+            self._resume_readings()
+
+    def record_window(self) -> None:
+        """Begins to record a part of a program in which no step was found; it stands for one."""
+        is_needed = self.source is None and self._cycle is None and self.wants_recording is None
+        is_off = self._is_busy or self._is_closed or self._has_ended
+        if not is_needed or is_off or os.getpid() != self._process:
+            return
+        if self.program.is_profiling_itself or not self.program.may_interrupt():
+            return
+        with self._own_work():
+            self.source = StepSource.WINDOW
+            self._cycle = cycle = self._create_cycle()
+            cycle.begin_window()
+            if cycle.recording:
+                self.on_recording_start()
+
+    def pause_for_profiler(self, _profiler: str) -> bool:
+        """Ends a recording before another profiler starts; False if that is selftime's own.
+
+        Another one begins once that profiler has stopped, unless all steps were recorded by then.
+        """
+        if self._is_busy or os.getpid() != self._process:
+            return False
+        with self._own_work():
+            self._writer.wait()
+            cycle, self._cycle = self._cycle, None
+            if cycle is not None and cycle.has_all_steps:
+                cycle.finish(None)
+                self._write_recording(cycle, at_once=True)
+            elif cycle is not None:
+                cycle.discard()
+        return True
+
+    def yield_to_profiler(self, profiler: str) -> bool:
+        """Ends recording before another profiler starts; returns False for selftime's own."""
+        if self._is_busy or os.getpid() != self._process:
+            return False
+        self.finish(f"{profiler} began to record")
+        self._is_closed = True
+        if not self.traces:
+            self.reason = f"{profiler} began to record, and only one recorder can run at a time"
+        return True
 
     def finish(self, reason: str | None) -> None:
-        """End now: write what there is; `reason` tells why if the program did not simply end."""
-        if self._busy or os.getpid() != self._process:
+        """Ends the recording and writes its trace; `reason` says why early, None if at the end."""
+        if self._is_busy or os.getpid() != self._process:
             return
-        self._busy = True
-        try:
+        with self._own_work():
             self._writer.wait()
             if self._cycle is not None:
                 self._cycle.finish(reason)
-                self._hand_over(self._cycle, at_once=True)
-            if not self._ended and self.asked is None:
-                self._give_up(self._why_nothing())
+                self._write_recording(self._cycle, at_once=True)
+            if not self.traces:
+                self._adopt_results_of_program()
+            if not self._has_ended and self.wants_recording is None:
+                self._give_up_recording(self._no_recording_reason(reason))
             elif not self.traces and self.reason is None:
-                self.reason = "nothing asked for a recording while steps were made"
-            self._end()
+                self.reason = LIGHT if self.options.is_light else NOT_ASKED
+            self._call_on_done_once()
             self._workers.stop()
-        finally:
-            self._busy = False
 
-    def state(self) -> dict[str, Any]:
-        """How it stands, for whoever asks from outside."""
+    def _adopt_results_of_program(self) -> None:
+        path, message = self.program.keep_own_results(self.options.folder, ledger_name(self.ledger))
+        if message is not None:
+            self._notify_user(message)
+        if path is not None:
+            self._has_ended = self.is_adopted = True
+            self.traces.append(path)
+
+    def _resume_readings(self) -> None:
+        if self.ledger is not None and not self.recording:
+            self.ledger.resume_readings()
+
+    def state_as_json(self) -> dict[str, Any]:
+        """Returns the recorder's state as JSON values, for the HTTP trigger."""
         return {
             "process": os.getpid(),
             "steps_from": None if self.source is None else self.source.label,
             "recording": self._cycle is not None,
-            "writing": not self._writer.idle,
+            "writing": not self._writer.is_idle,
             "traces": [str(path) for path in self.traces],
         }
 
-    def _believe(self, source: Source) -> None:
-        """Begin anew with a better source of steps: what was recorded by a lesser one goes."""
-        self._writer.wait()  # rarely: only if the lesser source was done a moment ago
+    def _switch_to_source(self, source: StepSource) -> None:
+        """Restarts recording with steps from a more reliable kind of event."""
+        self._writer.wait()  # rare: the worse source has just finished
         cycle, self.source = self._cycle, source
-        if cycle is not None and cycle.whole:  # and nobody knows whether better comes
+        self.messages.clear()  # on what the better recording replaces
+        if cycle is not None and cycle.has_all_steps:
+            # Kept, since the better source may not yield a recording.
             cycle.finish(None)
-            self._keep(cycle)
+            self._keep_fallback_cycle(cycle)
         elif cycle is not None:
-            cycle.drop()
+            cycle.discard()
         self._cycle = None
-        self._ended = self._told_done = False
+        self._has_ended = self.options.is_light
+        self._has_called_on_done = False
 
-    def _advance(self, elapsed: int) -> None:
-        """`elapsed` is the duration of the step that has just ended."""
-        if self._ended:
-            if self._writer.idle:
-                self._end()
+    def _advance_cycle(self, elapsed_ns: int) -> None:
+        """Advances the recording by a step that took `elapsed_ns`, or starts a recording."""
+        if self._has_ended:
+            if self._writer.is_idle:
+                self._call_on_done_once()
             return
-        if self._cycle is None and self._writer.idle and (self.asked is None or self.asked()):
-            self._cycle = self._new_cycle()
+        if self.program.is_profiling_itself:
+            return
+        if (
+            self._cycle is None
+            and self._writer.is_idle
+            and (self.wants_recording is None or self.wants_recording())
+        ):
+            try:
+                check_trace_folder(self.options.folder)
+            except RecordingError as error:  # no step is disturbed in vain
+                self._give_up_recording(str(error))
+                return
+            self._cycle = self._create_cycle()
         cycle = self._cycle
         if cycle is None:
             return
-        was = cycle.recording
-        cycle.advance(elapsed, self._step_faults, usual=not self._is_unlike)
-        self.seen = cycle.seen
-        if cycle.recording and not was:
-            self.on_start()
-        while cycle.told:
-            self._say(cycle.told.pop(0))
+        was_recording = cycle.recording
+        cycle.advance_step(elapsed_ns, self._step_faults, is_usual=not self._is_unusual_step)
+        self.steps_seen = cycle.steps_seen
+        if cycle.recording and not was_recording:
+            self.on_recording_start()
+        while cycle.messages:
+            self._notify_user(cycle.messages.pop(0))
         if cycle.done:
-            self._hand_over(cycle, at_once=False)
+            self._write_recording(cycle, at_once=False)
 
-    def _new_cycle(self) -> Cycle:
-        assert self.source is not None  # noqa: S101 - a boundary has just come from it
-        return Cycle(self.options, self.source, self._own_code)
+    def _create_cycle(self) -> RecordingCycle:
+        assert self.source is not None  # noqa: S101 - set by `boundary`
+        cycle = RecordingCycle(
+            self.options, self.source, self.recorder_work, self._user_packages, self.check_limits
+        )
+        if self.ledger is not None:
+            cycle.before_recording = self.ledger.pause_readings
+        return cycle
 
-    def _hand_over(self, cycle: Cycle, *, at_once: bool) -> None:
-        """Let what was recorded be written; another recording comes if somebody asks for it."""
+    def _write_recording(self, cycle: RecordingCycle, *, at_once: bool) -> None:
+        """Writes a finished recording, in a background thread unless `at_once`."""
         self._cycle = None
-        self.seen = cycle.seen
+        self.steps_seen = cycle.steps_seen
         if cycle.profile is None:
-            self._give_up(cycle.reason or self._why_nothing())
+            self._give_up_recording(cycle.reason or self._no_recording_reason())
             return
-        self._ended = self.asked is None
+        cycle.profile.ledger_name = ledger_name(self.ledger)
+        self._has_ended = self.wants_recording is None
         if at_once:
-            self._wrote(cycle, self._writer.now(cycle.profile, cycle.read_marks))
+            self._on_trace_written(
+                cycle, self._writer.write_now(cycle.profile, cycle.attach_line_marks)
+            )
         else:
-            self._writer.later(
-                cycle.profile, cycle.read_marks, lambda result: self._wrote(cycle, result)
+            self._writer.write_in_background(
+                cycle.profile,
+                partial(self._prepare_in_background, cycle),
+                lambda result: self._on_trace_written(cycle, result),
             )
 
-    def _wrote(self, cycle: Cycle, result: Path | RecordingError) -> None:
+    def _prepare_in_background(self, cycle: RecordingCycle) -> None:
+        if self.ledger is not None:
+            self.ledger.begin_own_thread()
+        cycle.attach_line_marks()
+
+    def _on_trace_written(self, cycle: RecordingCycle, result: Path | RecordingError) -> None:
         if isinstance(result, RecordingError):
-            self._give_up(str(result))
+            self._give_up_recording(str(result))
             return
-        self._keep(None)
-        for lesser in self._lesser:
-            lesser.unlink(missing_ok=True)
-            self.traces.remove(lesser)
-        self._lesser = [result] if self.asked is None else []
+        self._keep_fallback_cycle(None)
+        self.program.forget_own_results()
+        for replaceable in self._replaceable_traces:
+            replaceable.unlink(missing_ok=True)
+            self.traces.remove(replaceable)
+        self._replaceable_traces = [result] if self.wants_recording is None else []
         self.traces.append(result)
-        self._say(f"recorded {steps(cycle.recorded)} in {result}")
-        self._written = cycle.source, cycle.seen, cycle.recorded, cycle.partial
-        self.recorded, self.partial = cycle.recorded, cycle.partial
+        self._notify_user(f"recorded {recorded_text(cycle.steps_recorded)} in {result}")
+        self._last_written = cycle.source, cycle.steps_seen, cycle.steps_recorded, cycle.partial
+        self.steps_recorded, self.partial = cycle.steps_recorded, cycle.partial
 
-    def _give_up(self, reason: str) -> None:
-        if self.asked is not None:  # somebody waits for it, and may ask again
-            self._say(f"nothing was recorded: {reason}")
+    def _give_up_recording(self, reason: str) -> None:
+        if self.wants_recording is not None:  # requested, and may be requested again
+            self._notify_user(f"nothing was recorded: {reason}")
             self.reason = reason
             return
-        self._ended = True
-        spare, self._spare = self._spare, None
-        if spare is not None and spare.profile is not None:
-            self.source, self.seen = spare.source, spare.seen
-            self._wrote(spare, self._writer.now(spare.profile, spare.read_marks))
-        elif self._written is not None:  # by a lesser source of steps; better than nothing
-            self.source, self.seen, self.recorded, self.partial = self._written
+        self._has_ended = True
+        fallback, self._fallback_cycle = self._fallback_cycle, None
+        if fallback is not None and fallback.profile is not None:
+            self.source, self.steps_seen = fallback.source, fallback.steps_seen
+            self._on_trace_written(
+                fallback, self._writer.write_now(fallback.profile, fallback.attach_line_marks)
+            )
+        elif self._last_written is not None:  # from a worse source of steps
+            self.source, self.steps_seen, self.steps_recorded, self.partial = self._last_written
         else:
             self.reason = reason
 
-    def _keep(self, cycle: Cycle | None) -> None:
-        """Keep this recording in place of the one that was kept."""
-        if self._spare is not None and self._spare.profile is not None:
-            self._spare.profile.forget()
-        self._spare = cycle
+    def _keep_fallback_cycle(self, cycle: RecordingCycle | None) -> None:
+        """Keeps a recording in case no better one follows; deletes the recording kept before."""
+        if self._fallback_cycle is not None and self._fallback_cycle.profile is not None:
+            self._fallback_cycle.profile.forget()
+        self._fallback_cycle = cycle
 
-    def _why_nothing(self) -> str:
-        if self.source is None:
-            return (
-                "no step was found: this process made no optimizer step, no backward pass, no "
-                f"repeated module call and no DataLoader loop; {_MARK}"
-            )
-        return f"the program made {steps(self.seen)}, and one of them sets it up; make at least 2"
+    def _no_recording_reason(self, end_reason: str | None = None) -> str:
+        """Returns why there is no recording; `end_reason` says why the program ended, if early."""
+        has_torch_worked = self.program.has_torch_worked()
+        return no_recording_reason(self.source, self.steps_seen, end_reason, has_torch_worked)
 
-    def _end(self) -> None:
-        if not self._told_done:
-            self._told_done = True
+    def _call_on_done_once(self) -> None:
+        if not self._has_called_on_done:
+            self._has_called_on_done = True
             self.on_done()
-            if self.final and self.asked is None:
+            is_final = self._is_closed or (self.source is not None and self.source.is_final)
+            if is_final and self.wants_recording is None:
                 self._workers.stop()
 
-    def _say(self, sentence: str) -> None:
-        if self.options.notify is not None:
-            self.options.notify(sentence)
-
-
-def _nothing() -> None:
-    pass
+    def _notify_user(self, sentence: str) -> None:
+        self.messages.add(sentence)
+        if self.wants_recording is not None:  # the user asked for it right now
+            self.messages.show()

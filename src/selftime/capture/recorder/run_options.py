@@ -1,4 +1,4 @@
-"""What `selftime run` records, how much of it, and where it puts it."""
+"""Defines what is recorded of a program, within which limits, and where it is written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,26 +7,31 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The limits of a recording; steps are counted from the program's first."""
+    """Options of a recording: what is recorded, the limits, and the output folder."""
 
     warmup: int | None = None
-    """Steps before the recorder is prepared; None lets them pass until they are steady."""
+    """Number of the program's first steps to skip before recording; None waits until step
+    durations are steady."""
     active: int = 5
-    """Steps that are recorded."""
+    """Number of steps to record."""
     seconds: float = 60.0
-    """Longest time for which anything is recorded."""
+    """Longest time to record, in seconds."""
     max_bytes: int = 512 << 20
-    """Largest trace, in bytes before compression, as far as it can be foreseen."""
+    """Largest size of a trace before compression, in bytes; the size is estimated before
+    recording."""
     hold: float = 1.0
-    """Longest time, in seconds, for which the end of a recording may hold the program, as far as it
-    can be foreseen and a few steps are recorded all the same."""
+    """Longest time in seconds that the program may stop while the profiler ends a recording
+    (estimated); at least one step is recorded in any case."""
     with_stack: bool = True
     record_shapes: bool = True
     profile_memory: bool = False
     folder: Path = Path("selftime-runs")
     notify: Callable[[str], None] | None = None
-    """Told what happens, a sentence at a time."""
+    """Function that is called with each message to the user, one sentence at a time."""
     workers: bool = False
-    """Whether workers of DataLoaders record what they do."""
+    """Whether to measure what DataLoader worker processes do."""
+    is_light: bool = False
+    """Whether to keep only the wall-time ledger of the run, without recording steps."""
     trigger: str | None = None
-    """What asks for a recording, as often as wanted (see `triggers`); None records once, soon."""
+    """Text that names what requests recordings, such as `file` or `signal`; None records once,
+    without requests."""

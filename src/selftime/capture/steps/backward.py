@@ -1,92 +1,116 @@
-"""Backward passes: what tells the steps of a program that updates its parameters itself.
+"""Finds steps from backward passes, in a program that updates parameters without an optimizer.
 
-A step does not end with the pass, for the update comes after it. It ends with whatever the program
-does next that is seen: a batch that is asked for, a module that is called. Where nothing is seen
-between two passes, their ends are all there is.
+The update follows the pass, so the step ends at the next event: a batch request or a module call.
+If there is no event between two passes, the step ends with the pass.
 """
 
 import functools
+from threading import get_ident
 from typing import Any
 
 import torch
 from torch._guards import TracingContext
 
-from selftime.capture.patches import Patches
-from selftime.capture.steps.call_sites import call_path
-from selftime.capture.steps.compiler import passing_over, uncompiled
-from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.rhythm import Participant, Rounds
-from selftime.capture.steps.source import Source
+from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.optimizers import OptimizerStepFinder
+from selftime.capture.steps.repetition import EventRounds, RoundMember, call_path_hash
+from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
 
-class BackwardSteps:
-    """Wraps what `backward` and `torch.autograd.grad` both call."""
+class BackwardStepFinder:
+    """Wraps the torch function that runs backward passes, to find where steps end."""
 
-    def __init__(self, hub: Hub, patches: Patches, optimizers: OptimizerSteps) -> None:
-        self.hub = hub
+    def __init__(
+        self, state: StepDetectionState, patches: AttributePatches, optimizers: OptimizerStepFinder
+    ) -> None:
+        self.state = state
         self.patches = patches
         self.optimizers = optimizers
-        self._places: dict[int, Participant] = {}
-        self._rounds = Rounds()
-        self._batches = Participant(built=0)
-        """The batches that are asked for."""
-        self._ended = False
-        """Whether a step ends with whatever comes next."""
-        self._others = False
-        """Whether anything else was seen in this round of passes."""
+        self._pass_by_call_path: dict[int, RoundMember] = {}
+        self._rounds = EventRounds()
+        self._batch_requests = RoundMember(count_when_added=0)
+        """Occurrences of requests for a DataLoader's batches."""
+        self._ends_at_next_event = False
+        """Whether the step ends at the next batch request or module call."""
+        self._saw_other_event = False
+        """Whether a batch was requested or a module was called since the last step was found."""
 
     def attach(self) -> None:
-        self.patches.wrap(torch.autograd, "_engine_run_backward", passing_over(self._run))
+        self.patches.wrap_attribute(
+            torch.autograd,
+            "_engine_run_backward",
+            skip_wrapper_frames_in_compile(self._wrap_run_backward),
+        )
 
-    @uncompiled
-    def something_else(self, *, batch: bool = False) -> None:
-        """The program does something that is neither a pass nor an update.
+    @never_torch_compile
+    def on_batch_request_or_module_call(self, *, is_batch_request: bool = False) -> None:
+        """Ends a step at the first batch request or module call after a backward pass.
 
-        As long as it asks for batches, only that ends a step: several passes may be made on one.
+        While the program requests batches, only a request ends a step: several passes may use one
+        batch.
         """
-        self._others = True
-        if batch:
-            self._rounds.count_in(self._batches)
-        elif self._rounds.expects(self._batches):
+        self._saw_other_event = True
+        if is_batch_request:
+            self._rounds.count_occurrence(self._batch_requests)
+        elif self._rounds.expects_member_soon(self._batch_requests):
             return
-        if self._ended:
-            self._ended = False
-            self.hub.between_steps(Source.BACKWARD)
+        if self._ends_at_next_event:
+            self._ends_at_next_event = False
+            self.state.end_step(StepSource.BACKWARD)
 
-    def _run(self, original: Any) -> Any:
-        hub = self.hub
+    def _wrap_run_backward(self, original: Any) -> Any:
+        state = self.state
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
-            within = hub.in_backward or hub.in_optimizer or hub.in_module
-            if within or hub.elsewhere(Source.BACKWARD) or TracingContext.try_get() is not None:
+            if state.in_backward or state.in_optimizer or state.in_module:
                 return original(*args, **kwargs)
-            self._ended = False
-            hub.stepped_in_backward = False
-            hub.enter("in_backward")
+            if state.is_off or (
+                state.thread != get_ident() and state.ignores_this_thread(StepSource.BACKWARD)
+            ):
+                return original(*args, **kwargs)
+            if TracingContext.try_get() is not None:
+                return original(*args, **kwargs)
+            if state.ledger is not None and not state.ledger.has_begun:
+                with state.recorder_work:
+                    state.begin_first_step()
+            self._ends_at_next_event = False
+            state.stepped_in_backward = False
+            state.backward_passes += 1
+            pass_through = state.module_calls.pass_through
+            state.module_calls.pass_through = state.in_backward = True
             try:
                 result = original(*args, **kwargs)
             finally:
-                hub.enter("in_backward", False)
-            self._end()
+                state.in_backward = False
+                state.module_calls.pass_through = pass_through or state.module_calls.is_released
+            best_source = state.best_source
+            if (
+                state.stepped_in_backward
+                or best_source is None
+                or best_source <= StepSource.BACKWARD
+            ):
+                with state.recorder_work:
+                    self._count_backward_pass()
             return result
 
         return run_backward
 
-    @uncompiled
-    def _end(self) -> None:
-        if self.hub.stepped_in_backward:
-            self.optimizers.end_of_backward()
+    @never_torch_compile
+    def _count_backward_pass(self) -> None:
+        if self.state.stepped_in_backward:
+            self.optimizers.on_backward_pass_end()
             return
-        if not self.hub.believes(Source.BACKWARD):
+        self.state.batches_without_better = 0
+        self.state.torch_events += 1
+        this_pass = self._pass_by_call_path.setdefault(
+            call_path_hash(frames_above=2), RoundMember(self._rounds.count)
+        )
+        # The number of passes per step is unknown until one of them repeats.
+        is_round_complete = self._rounds.completes_round(this_pass, more_expected=True)
+        if not is_round_complete or self.optimizers.may_step_soon():
             return
-        self.hub.quiet_batches = 0
-        place = self._places.setdefault(call_path(above=2), Participant(self._rounds.count))
-        # Nobody knows how many passes make a step until one of them comes again.
-        whole = self._rounds.came(place, more_expected=True)
-        if not whole or self.optimizers.waited_for():
-            return
-        self._ended, self._others = self._others, False
-        if not self._ended:
-            self.hub.between_steps(Source.BACKWARD)
+        self._ends_at_next_event, self._saw_other_event = self._saw_other_event, False
+        if not self._ends_at_next_event:
+            self.state.end_step(StepSource.BACKWARD)

@@ -1,71 +1,137 @@
-"""Batches of a DataLoader: the steps of a program that calls no module on them."""
+"""Finds steps from requests for a DataLoader's batches, in a program without module calls."""
 
 import functools
+import sys
 import weakref
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, Final
 
 from torch.utils.data import dataloader
 
-from selftime.capture.patches import Patches
-from selftime.capture.steps.backward import BackwardSteps
-from selftime.capture.steps.compiler import passing_over, uncompiled
-from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.source import Source
+from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.steps.backward import BackwardStepFinder
+from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.optimizers import OptimizerStepFinder
+from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
-QUIET_BATCHES: Final = 3
-"""Batches without anything better after which the batches themselves are the steps."""
+MIN_BATCHES_BEFORE_STEPS: Final = 3
+"""Number of batches after which each further batch counts as a step, if no optimizer step,
+backward pass or module call has occurred."""
 
-QUIET_BATCHES_WITH_OPTIMIZER: Final = 20
-"""The same where an optimizer exists, which may step late: it has to have no gradients either."""
+MIN_BATCHES_BEFORE_STEPS_WITH_OPTIMIZER: Final = 20
+"""Used instead of `MIN_BATCHES_BEFORE_STEPS` while the program has an optimizer, which may make
+its first step late."""
 
 
-class BatchSteps:
-    """Wraps the asking for a batch."""
+class BatchStepFinder:
+    """Wraps the request for a DataLoader's next batch, to find where steps end."""
 
     def __init__(
-        self, hub: Hub, patches: Patches, optimizers: OptimizerSteps, backward: BackwardSteps
+        self,
+        state: StepDetectionState,
+        patches: AttributePatches,
+        optimizers: OptimizerStepFinder,
+        backward: BackwardStepFinder,
     ) -> None:
-        self.hub = hub
+        self.state = state
         self.patches = patches
         self.optimizers = optimizers
         self.backward = backward
-        self._loader: weakref.ref[Any] | None = None
+        self._iterator_ref: weakref.ref[Any] | None = None
 
     def attach(self) -> None:
-        # No hook tells when a batch is asked for.
-        self.patches.wrap(
+        # torch has no hook for the request of a batch.
+        self.patches.wrap_attribute(
             dataloader._BaseDataLoaderIter,  # noqa: SLF001 - as above
             "__next__",
-            passing_over(self._next_batch),
+            skip_wrapper_frames_in_compile(self._wrap_next_batch),
         )
+        if self.state.ledger is not None:
+            self.patches.wrap_attribute(
+                dataloader.DataLoader, "__iter__", skip_wrapper_frames_in_compile(self._wrap_iter)
+            )
 
-    def _next_batch(self, original: Any) -> Any:
-        hub = self.hub
+    def _wrap_next_batch(self, original: Any) -> Any:
+        state = self.state
 
         @functools.wraps(original)
         def next_batch(iterator: Any) -> Any:
-            if hub.idle or not hub.steps_here:
+            if state.is_off or (state.thread != get_ident() and not state.is_step_thread):
                 return original(iterator)
-            self._asked_for(iterator)
-            before = hub.in_fetch
-            hub.enter("in_fetch")  # what transforms a sample may be a module: it makes no step
+            ledger = state.ledger
+            is_first = False
+            with state.recorder_work:
+                is_first = self._on_batch_request(iterator)
+                if ledger is not None:
+                    ledger.enter("epoch_boundary" if is_first else "data_wait")
+            # A transform may be a module; its calls are no steps.
+            pass_through, state.module_calls.pass_through = state.module_calls.pass_through, True
             try:
                 return original(iterator)
             finally:
-                hub.enter("in_fetch", before)
+                state.module_calls.pass_through = pass_through or state.module_calls.is_released
+                if ledger is not None:
+                    with state.recorder_work:
+                        ledger.leave()
 
         return next_batch
 
-    @uncompiled
-    def _asked_for(self, iterator: Any) -> None:
-        hub = self.hub
-        hub.pulse()
-        self.backward.something_else(batch=True)
-        if self._loader is None or self._loader() is not iterator:
-            self._loader = weakref.ref(iterator)
-            hub.kinds.note("a new pass over a DataLoader")
-        hub.quiet_batches += 1
-        quiet = QUIET_BATCHES_WITH_OPTIMIZER if self.optimizers.known() else QUIET_BATCHES
-        if hub.quiet_batches > quiet and not self.optimizers.gathering():
-            hub.between_steps(Source.DATALOADER)
+    def _wrap_iter(self, original: Any) -> Any:
+        state = self.state
+
+        @functools.wraps(original)
+        def start_iterator(loader: Any) -> Any:
+            ledger = state.ledger
+            if ledger is None or state.is_off or not state.is_step_thread:
+                return original(loader)
+            start, workers, starts_workers = perf_counter_ns(), 0, False
+            with state.recorder_work:
+                state.begin_first_step()
+                ledger.enter("epoch_boundary")
+                workers = _worker_count(loader)
+                starts_workers = workers > 0 and getattr(loader, "_iterator", None) is None
+            try:
+                return original(loader)
+            finally:
+                with state.recorder_work:
+                    ledger.leave()
+                    ledger.add_iterator(
+                        start,
+                        workers,
+                        starts_workers=starts_workers,
+                        frame=sys._getframe().f_back,  # noqa: SLF001 - the only way to the line
+                    )
+
+        return start_iterator
+
+    @never_torch_compile
+    def _on_batch_request(self, iterator: Any) -> bool:
+        """Counts a batch request, which may end a step; returns whether its iterator is new."""
+        state = self.state
+        state.begin_first_step()
+        state.torch_events += 1
+        state.on_progress()
+        is_accepted = state.accepts_source(StepSource.BACKWARD)
+        if is_accepted:
+            self.backward.on_batch_request_or_module_call(is_batch_request=True)
+        is_first = self._iterator_ref is None or self._iterator_ref() is not iterator
+        if is_first:
+            self._iterator_ref = weakref.ref(iterator)
+            state.step_kinds.add_event("a new pass over a DataLoader")
+        if not is_accepted:  # a better source is known
+            return is_first
+        state.batches_without_better += 1
+        required = (
+            MIN_BATCHES_BEFORE_STEPS_WITH_OPTIMIZER
+            if self.optimizers.has_live_optimizer()
+            else MIN_BATCHES_BEFORE_STEPS
+        )
+        if state.batches_without_better > required and not self.optimizers.has_gradients():
+            state.end_step(StepSource.DATALOADER)
+        return is_first
+
+
+def _worker_count(loader: Any) -> int:
+    count = getattr(loader, "num_workers", 0)
+    return count if isinstance(count, int) else 0

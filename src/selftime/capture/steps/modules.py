@@ -1,94 +1,208 @@
-"""Outermost calls of modules: a step begins where one is called again from the same place."""
+"""Finds steps from repeated calls of `torch.nn.Module` objects.
 
+A step begins where a module is called again from the same position, outside of any other module. If
+the outermost call happens only a few times but calls a module repeatedly within itself, as in
+decoding within `forward`, the steps are the repeated nested calls.
+"""
+
+import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from itertools import chain
+from threading import get_ident
 from typing import Any, Final
 
 import torch
 
-from selftime.capture.steps.backward import BackwardSteps
-from selftime.capture.steps.call_sites import call_path
-from selftime.capture.steps.compiler import passed_over, uncompiled
-from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.nested_calls import InnerCalls
-from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.rhythm import Marker
-from selftime.capture.steps.source import Source
+from selftime.capture.steps.backward import BackwardStepFinder
+from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.optimizers import OptimizerStepFinder
+from selftime.capture.steps.repetition import RepetitionStepMarker, call_path_hash
+from selftime.capture.steps.torch_compile import never_torch_compile, skip_frame_in_compile
 
-MANY_MODULES: Final = 1000
-"""Modules that are remembered; a program that builds one for each call goes on for ever."""
+MAX_REMEMBERED_MODULES: Final = 1000
+"""Largest number of modules that are remembered, since a program may create a new one for each
+call."""
+
+MIN_NESTED_LOOP_ROUNDS: Final = 10
+"""Number of repetitions after which nested calls count as a loop of steps; after more outermost
+calls than this, these count as steps instead.
+
+As many as a recording contains. A block that is applied a few times per batch repeats less often.
+"""
 
 
-class ModuleSteps:
-    """Watches the calls of modules until something better speaks."""
+class ModuleStepFinder:
+    """Ends a step at repeated module calls, until a more reliable kind of event marks steps."""
 
-    def __init__(self, hub: Hub, optimizers: OptimizerSteps, backward: BackwardSteps) -> None:
-        self.hub = hub
+    def __init__(
+        self,
+        state: StepDetectionState,
+        optimizers: OptimizerStepFinder,
+        backward: BackwardStepFinder,
+    ) -> None:
+        self.state = state
         self.optimizers = optimizers
         self.backward = backward
-        self.within = InnerCalls(hub)
-        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._next = 0
-        self._here = Marker()
-        self._anywhere = Marker()
+        self.nested = NestedLoopFinder(state)
+        self._module_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._last_number = 0
+        self._by_caller = RepetitionStepMarker()
+        self._by_module = RepetitionStepMarker()
 
     def attach(self) -> None:
-        self.hub.modules.handle = self._call
-        self.hub.modules.wrap()
+        self.state.module_calls.handle = self._call_module
+        self.state.module_calls.install_wrapper()
 
-    @passed_over
-    def _call(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
-        if self.hub.elsewhere(Source.MODULE):
+    @skip_frame_in_compile
+    def _call_module(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        state = self.state
+        if state.is_off or (
+            state.thread != get_ident() and state.ignores_this_thread(StepSource.MODULE)
+        ):
             return original(module, *args, **kwargs)
-        if self.within.watching:
-            return self.within.call(original, module, args, kwargs)
-        self._came(module, call_path(above=2), chain(args, kwargs.values()))
-        if not torch.is_grad_enabled() and self.within.wanted():
-            return self._look_into(original, module, args, kwargs)
-        self.hub.enter("in_module")
+        if self.nested.calls_so_far:
+            return self.nested.call_nested_module(original, module, args, kwargs)
+        watches_nested = False
+        with state.recorder_work:
+            self._on_call(module, call_path_hash(frames_above=2), chain(args, kwargs.values()))
+            watches_nested = not torch.is_grad_enabled() and self.nested.should_watch_nested_calls()
+        if watches_nested:
+            return self._call_watching_nested(original, module, args, kwargs)
+        pass_through = state.module_calls.pass_through
+        state.module_calls.pass_through = state.in_module = True
         try:
             return original(module, *args, **kwargs)
         finally:
-            self.hub.enter("in_module", False)
+            state.in_module = False
+            state.module_calls.pass_through = pass_through or state.module_calls.is_released
 
-    @passed_over
-    def _look_into(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
-        self.within.begin()
+    @skip_frame_in_compile
+    def _call_watching_nested(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        self.nested.begin_outermost_call()
         try:
             return original(module, *args, **kwargs)
         finally:
-            self.within.end()
+            self.nested.end_outermost_call()
 
-    @uncompiled
-    def _came(self, module: Any, path: int, given: Iterable[Any]) -> None:
-        number = self._number(module)
-        self.hub.quiet_batches = 0
-        self.backward.something_else()
-        here = self._here.came((number, path))
-        anywhere = self._anywhere.came(number)
-        if self.within.needs() or (torch.is_grad_enabled() and self.optimizers.waited_for()):
+    @never_torch_compile
+    def _on_call(self, module: Any, path: int, arguments: Iterable[Any]) -> None:
+        self.state.begin_first_step()
+        self.state.torch_events += 1
+        number = self._module_number(module)
+        self.state.batches_without_better = 0
+        self.backward.on_batch_request_or_module_call()
+        is_same_caller = self._by_caller.is_step_mark((number, path))
+        is_same_module = self._by_module.is_step_mark(number)
+        if self.nested.suppresses_outer_calls() or (
+            torch.is_grad_enabled() and self.optimizers.may_step_soon()
+        ):
             return
-        if here:
-            self.hub.between_steps(Source.MODULE)
-        elif anywhere:
-            self.hub.between_steps(Source.MODULE_ANYWHERE)
-        if self.hub.believes(Source.MODULE):
-            state = (module.training, torch.is_grad_enabled(), _shape(given))
-            self.hub.kinds.note((number, path, state))
+        if is_same_caller:
+            self.state.end_step(StepSource.MODULE)
+        elif is_same_module:
+            self.state.end_step(StepSource.MODULE_OTHER_CALLER)
+        if self.state.accepts_source(StepSource.MODULE):
+            mode = (module.training, torch.is_grad_enabled(), _first_tensor_shape(arguments))
+            self.state.step_kinds.add_event((number, path, mode))
 
-    def _number(self, module: Any) -> int:
-        """A number of its own: another module may get the address of one that is gone."""
-        known = self._numbers.get(id(module))
+    def _module_number(self, module: Any) -> int:
+        """Returns a module's number, which unlike `id` no later module gets again."""
+        known = self._module_numbers.get(id(module))
         if known is not None and known[0]() is module:
             return known[1]
-        if len(self._numbers) >= MANY_MODULES:
-            self._numbers.clear()
-        self._next += 1
-        self._numbers[id(module)] = weakref.ref(module), self._next
-        return self._next
+        if len(self._module_numbers) >= MAX_REMEMBERED_MODULES:
+            self._module_numbers.clear()
+        self._last_number += 1
+        self._module_numbers[id(module)] = weakref.ref(module), self._last_number
+        return self._last_number
 
 
-def _shape(given: Iterable[Any]) -> tuple[int, ...] | None:
-    """The sizes of the first tensor: those of a prompt differ from those of a token."""
-    return next((tuple(one.shape) for one in given if isinstance(one, torch.Tensor)), None)
+def _first_tensor_shape(arguments: Iterable[Any]) -> tuple[int, ...] | None:
+    """Returns the shape of the first tensor among a call's arguments; None without a tensor."""
+    return next(
+        (tuple(value.shape) for value in arguments if isinstance(value, torch.Tensor)), None
+    )
+
+
+class NestedLoopFinder:
+    """Finds a loop of module calls inside a single outermost module call, as in decoding."""
+
+    def __init__(self, state: StepDetectionState) -> None:
+        self.state = state
+        self.calls_so_far: list[set[Hashable]] = []
+        """For each running module call, the outermost first: the set of calls that it has made
+        so far."""
+        self._loop: tuple[int, Hashable] | None = None
+        """Nesting depth of the loop, and the call that repeats in it; None if no call has
+        repeated."""
+        self._loop_rounds = 0
+        self._outer_calls = 0
+
+    def suppresses_outer_calls(self) -> bool:
+        """Returns whether steps are iterations inside the outermost module call."""
+        return (
+            self._loop_rounds >= MIN_NESTED_LOOP_ROUNDS
+            and self._outer_calls <= MIN_NESTED_LOOP_ROUNDS
+        )
+
+    @never_torch_compile
+    def should_watch_nested_calls(self) -> bool:
+        """Returns whether nested module calls may be steps: nothing more reliable is known."""
+        return self.state.accepts_source(StepSource.NESTED_MODULE)
+
+    @never_torch_compile
+    def begin_outermost_call(self) -> None:
+        """Begins to search an outermost module call for repeated nested calls."""
+        self.calls_so_far = [set()]
+        self._loop, self._loop_rounds = None, 0
+        self._outer_calls += 1
+
+    @never_torch_compile
+    def end_outermost_call(self) -> None:
+        self.calls_so_far = []
+
+    @skip_frame_in_compile
+    def call_nested_module(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        """Runs a nested module call, and checks whether the same call was made before."""
+        is_repeated = True
+        with self.state.recorder_work:
+            is_repeated = self._is_repeated(module)
+        if not is_repeated:
+            return self._call_watching_nested(original, module, args, kwargs)
+        state = self.state
+        pass_through = state.module_calls.pass_through
+        state.module_calls.pass_through = state.in_module = True
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            state.in_module = False
+            state.module_calls.pass_through = pass_through or state.module_calls.is_released
+
+    @skip_frame_in_compile
+    def _call_watching_nested(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        calls_so_far = self.calls_so_far
+        calls_so_far.append(set())
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            calls_so_far.pop()
+
+    @never_torch_compile
+    def _is_repeated(self, module: Any) -> bool:
+        frame = sys._getframe(4)  # noqa: SLF001 - the caller of the module
+        call_key = (id(module), id(frame), frame.f_lasti)
+        is_repeated = call_key in self.calls_so_far[-1]
+        self.calls_so_far[-1].add(call_key)
+        if is_repeated:
+            self._count_loop_round(call_key)
+        return is_repeated
+
+    def _count_loop_round(self, call_key: Hashable) -> None:
+        loop = len(self.calls_so_far), call_key
+        if self._loop is None or loop[0] < self._loop[0]:
+            self._loop, self._loop_rounds = loop, 0
+        if loop == self._loop:
+            self._loop_rounds += 1
+            if self._loop_rounds >= MIN_NESTED_LOOP_ROUNDS:
+                self.state.end_step(StepSource.NESTED_MODULE)

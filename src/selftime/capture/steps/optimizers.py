@@ -1,201 +1,267 @@
-"""Steps of `torch.optim` optimizers: a step of the program ends when all of them have stepped."""
+"""Finds steps from `torch.optim` optimizers: a step ends when all optimizers have stepped."""
 
 import functools
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, Final
 
 import torch
 
-from selftime.capture.patches import Patches
-from selftime.capture.steps.call_sites import call_site
-from selftime.capture.steps.compiler import passing_over, uncompiled
-from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.rhythm import Participant, Rounds
-from selftime.capture.steps.source import Source
+from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
+from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
-MOST_WAITS: Final = 40
-"""Calls and backward passes that wait for an optimizer that was built: 20 of each, as many as are
-gathered for one step, and more only by who trains something large on something small."""
+MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER: Final = 40
+"""Number of module calls and backward passes to wait for an optimizer's first step before these
+themselves count as steps: gradients of 20 batches may be accumulated."""
 
 
 @dataclass(slots=True, eq=False)
-class _Known:
-    """An optimizer that was built or has stepped."""
+class _SeenOptimizer:
+    """An optimizer that the program has created or whose `step` it has called."""
 
-    ref: "weakref.ref[Any]"
-    participant: Participant
+    optimizer_ref: "weakref.ref[Any]"
+    member: RoundMember
     site: int | None = None
-    """Where the program has it step."""
-    within: bool = False
-    """Whether it was seen to step within another one, or within a backward pass."""
+    """Hash of the source position from which the program calls the optimizer's `step`; None
+    before the first call."""
+    steps_inside_other: bool = False
+    """Whether the optimizer steps within another optimizer's step, or within a backward pass."""
+    backward_passes: int = -1
+    """Number of backward passes that had begun when the optimizer last stepped; -1 before its
+    first step."""
+    is_replaced: bool = False
+    """Whether a newer optimizer called at the same source position counts as its replacement."""
 
 
-class OptimizerSteps:
-    """Wraps the `step` of every class of optimizers."""
+class OptimizerStepFinder:
+    """Wraps the `step` method of all optimizer classes, to find where steps end."""
 
-    def __init__(self, hub: Hub, patches: Patches) -> None:
-        self.hub = hub
+    def __init__(self, state: StepDetectionState, patches: AttributePatches) -> None:
+        self.state = state
         self.patches = patches
-        self._all: list[_Known] = []
-        self._by_id: dict[int, _Known] = {}
-        self._rounds = Rounds()
-        self._in_backward = Participant(built=0)
-        """All that step within a backward pass, as one layer after the other may, are one."""
-        self._said: Source | None = None
-        self._waits = 0
+        self._entries: list[_SeenOptimizer] = []
+        self._entry_by_id: dict[int, _SeenOptimizer] = {}
+        self._rounds = EventRounds()
+        self._backward_optimizers = RoundMember(count_when_added=0)
+        """Stands for all optimizers that step within a backward pass (such as one per layer):
+        they count as one."""
+        self._reported_source: StepSource | None = None
+        self._wait_count = 0
 
     def attach(self) -> None:
-        """Optimizers that were built before are seen when they step."""
-        # torch calls it whenever an optimizer is built or unpickled, and wraps `step` there.
-        self.patches.wrap(torch.optim.Optimizer, "_patch_step_function", passing_over(self._built))
-        for kind in _kinds(torch.optim.Optimizer):
+        """Wraps the `step` method of all existing optimizer classes."""
+        # torch calls it when an optimizer is created or unpickled, and wraps `step` in it.
+        self.patches.wrap_attribute(
+            torch.optim.Optimizer,
+            "_patch_step_function",
+            skip_wrapper_frames_in_compile(self._wrap_patch_step),
+        )
+        for kind in _all_subclasses(torch.optim.Optimizer):
             if getattr(kind.__dict__.get("step"), "hooked", False):
-                self._wrap_step(kind)
+                self._wrap_step_of_class(kind)
 
-    def known(self) -> bool:
-        """Whether there is any optimizer."""
-        return next(self._alive(), None) is not None
+    def has_live_optimizer(self) -> bool:
+        """Returns whether an optimizer of the program still exists."""
+        return next(self._live_optimizers(), None) is not None
 
-    def gathering(self) -> bool:
-        """Whether a step is being gathered: some optimizer's first parameters have gradients."""
-        return any(p.grad is not None for one in self._alive() for p in _parameters(one))
+    def has_gradients(self) -> bool:
+        """Returns whether the first parameter of any optimizer's parameter group has a gradient."""
+        return any(
+            parameter.grad is not None
+            for optimizer in self._live_optimizers()
+            for parameter in _first_parameter_of_each_group(optimizer)
+        )
 
-    def waited_for(self) -> bool:
-        """Whether an optimizer may still step soon, so that lesser sources are silent."""
-        if not any(p.requires_grad for one in self._alive() for p in _parameters(one)):
+    def may_step_soon(self) -> bool:
+        """Returns whether to wait for an optimizer's step before other events count as steps."""
+        if not any(
+            parameter.requires_grad
+            for optimizer in self._live_optimizers()
+            for parameter in _first_parameter_of_each_group(optimizer)
+        ):
             return False
-        self._waits += 1
-        return self._waits <= MOST_WAITS
+        self._wait_count += 1
+        return self._wait_count <= MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
 
-    def _alive(self) -> Iterator[Any]:
-        for known in self._all:
-            optimizer = known.ref()
+    def _live_optimizers(self) -> Iterator[Any]:
+        for entry in self._entries:
+            optimizer = entry.optimizer_ref()
             if optimizer is not None:
                 yield optimizer
 
-    def _built(self, original: Any) -> Any:
+    def _wrap_patch_step(self, original: Any) -> Any:
         @functools.wraps(original)
         def patch_step(optimizer: Any) -> None:
             original(optimizer)
-            if self.hub.idle:
+            if self.state.is_off:
                 return
-            self._remember(optimizer)
-            kind = next(base for base in type(optimizer).__mro__ if "step" in base.__dict__)
-            self._wrap_step(kind)
+            with self.state.recorder_work:
+                self._remember_new_optimizer(optimizer)
 
         return patch_step
 
-    def _wrap_step(self, kind: Any) -> None:
-        if (kind, "step") not in self.patches:
-            self.patches.wrap(kind, "step", passing_over(self._step))
+    def _remember_new_optimizer(self, optimizer: Any) -> None:
+        self._remember_optimizer(optimizer)
+        kind = next(base for base in type(optimizer).__mro__ if "step" in base.__dict__)
+        self._wrap_step_of_class(kind)
 
-    def _step(self, original: Any) -> Any:
-        hub = self.hub
+    def _wrap_step_of_class(self, kind: Any) -> None:
+        if (kind, "step") not in self.patches:
+            self.patches.wrap_attribute(
+                kind, "step", skip_wrapper_frames_in_compile(self._wrap_optimizer_step)
+            )
+
+    def _wrap_optimizer_step(self, original: Any) -> Any:
+        state = self.state
 
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or hub.idle or not args:
+            if torch.compiler.is_compiling() or state.is_off or not args:
                 return original(*args, **kwargs)
-            if hub.in_optimizer or hub.in_backward:
-                self._remember(args[0]).within = True
-                hub.stepped_in_backward = hub.in_backward
+            if state.in_optimizer or state.in_backward:
+                with state.recorder_work:
+                    self._remember_optimizer(args[0]).steps_inside_other = True
+                state.stepped_in_backward = state.in_backward
                 return original(*args, **kwargs)
-            if hub.elsewhere(Source.OPTIMIZER):
+            if state.thread != get_ident() and state.ignores_this_thread(StepSource.OPTIMIZER):
                 return original(*args, **kwargs)
-            hub.enter("in_optimizer")
+            if state.ledger is not None and not state.ledger.has_begun:
+                with state.recorder_work:
+                    state.begin_first_step()
+            pass_through = state.module_calls.pass_through
+            state.module_calls.pass_through = state.in_optimizer = True
             try:
                 result = original(*args, **kwargs)
             finally:
-                hub.enter("in_optimizer", False)
-            self._end(args[0])
+                state.in_optimizer = False
+                state.module_calls.pass_through = pass_through or state.module_calls.is_released
+            with state.recorder_work:
+                self._on_optimizer_step_return(args[0])
             return result
 
         return step
 
-    @uncompiled
-    def _remember(self, optimizer: Any) -> _Known:
-        known = self._by_id.get(id(optimizer))
-        if known is None or known.ref() is not optimizer:
-            self._all = [one for one in self._all if one.site is not None or one.ref() is not None]
-            known = _Known(weakref.ref(optimizer), Participant(built=self._rounds.count))
-            self._by_id[id(optimizer)] = known
-            self._all.append(known)
-        return known
+    @never_torch_compile
+    def _remember_optimizer(self, optimizer: Any) -> _SeenOptimizer:
+        entry = self._entry_by_id.get(id(optimizer))
+        if entry is None or entry.optimizer_ref() is not optimizer:
+            self._entries = [
+                known
+                for known in self._entries
+                if known.site is not None or known.optimizer_ref() is not None
+            ]
+            entry = _SeenOptimizer(
+                weakref.ref(optimizer), RoundMember(count_when_added=self._rounds.count)
+            )
+            self._entry_by_id[id(optimizer)] = entry
+            self._entries.append(entry)
+        return entry
 
-    @uncompiled
-    def _end(self, optimizer: Any) -> None:
-        known = self._remember(optimizer)
-        if known.site is None:
-            known.site = call_site(above=2)
-            self._succeed(known)
-        self._came(known.participant)
+    @never_torch_compile
+    def _on_optimizer_step_return(self, optimizer: Any) -> None:
+        entry = self._remember_optimizer(optimizer)
+        if entry.site is None:
+            entry.site = call_site_hash(frames_above=2)
+            self._take_over_from_predecessor(entry)
+        elif entry.is_replaced:  # but it steps again: one for each parameter, not each task
+            self._restore_replaced_optimizers(entry.site)
+        entry.backward_passes = self.state.backward_passes
+        self._count_step_of_member(entry.member)
 
-    @uncompiled
-    def end_of_backward(self) -> None:
-        """A backward pass ended in which optimizers stepped."""
-        self._came(self._in_backward)
+    def _restore_replaced_optimizers(self, site: int) -> None:
+        """Marks optimizers as in use again if they step after they counted as replaced."""
+        for entry in self._entry_by_id.values():
+            if entry.is_replaced and entry.site == site and entry.optimizer_ref() is not None:
+                entry.is_replaced = False
+                entry.member = RoundMember(count_when_added=self._rounds.count)
+                self._entries.append(entry)
 
-    def _came(self, participant: Participant) -> None:
-        self._waits = 0
-        self.hub.quiet_batches = 0
-        self.hub.modules.release()  # an optimizer tells more than they do
-        for known in self._all:
-            if known.ref() is None:
-                self._rounds.leave(known.participant)
-        first = participant.last is None
-        expected = (first or self._said is None) and self._expected(participant)
-        whole = self._rounds.came(participant, more_expected=expected)
-        if expected:
-            self._said = Source.SOME_OPTIMIZERS
-        elif first or self._said is None:
-            self._said = Source.OPTIMIZER
-        if whole:
-            self.hub.between_steps(self._said)
+    @never_torch_compile
+    def on_backward_pass_end(self) -> None:
+        """Counts all optimizer steps made during a backward pass as a single one."""
+        self._count_step_of_member(self._backward_optimizers)
 
-    def _expected(self, coming: Participant) -> bool:
-        """Whether another one was built, may train what no other one does, and never stepped."""
+    def _count_step_of_member(self, member: RoundMember) -> None:
+        self._wait_count = 0
+        self.state.batches_without_better = 0
+        self.state.torch_events += 1
+        self.state.module_calls.remove_wrapper()  # a better source than module calls
+        for entry in self._entries:
+            if entry.optimizer_ref() is None:
+                self._rounds.remove_member(entry.member)
+        is_first = member.last_occurrence is None
+        expects_unseen = (
+            is_first or self._reported_source is None
+        ) and self._expects_unseen_optimizer(member)
+        is_round_complete = self._rounds.completes_round(member, more_expected=expects_unseen)
+        if expects_unseen:
+            self._reported_source = StepSource.SOME_OPTIMIZERS
+        elif is_first or self._reported_source is None:
+            self._reported_source = StepSource.OPTIMIZER
+        if is_round_complete:
+            self.state.end_step(self._reported_source)
+
+    def _expects_unseen_optimizer(self, stepping: RoundMember) -> bool:
+        """Returns whether an optimizer that has not stepped yet trains parameters of its own."""
         used: set[int] = set()
         waiting: list[set[int]] = []
-        for known in self._all:
-            optimizer = known.ref()
+        for entry in self._entries:
+            optimizer = entry.optimizer_ref()
             if optimizer is None:
                 continue
-            trained = {id(p) for p in _parameters(optimizer) if p.requires_grad}
-            if known.within or known.participant is coming or known.participant.last is not None:
+            trained = {
+                id(parameter)
+                for parameter in _first_parameter_of_each_group(optimizer)
+                if parameter.requires_grad
+            }
+            if (
+                entry.steps_inside_other
+                or entry.member is stepping
+                or entry.member.last_occurrence is not None
+            ):
                 used |= trained
             elif trained:
                 waiting.append(trained)
         return any(not trained & used for trained in waiting)
 
-    def _succeed(self, new: _Known) -> None:
-        """Take the part of one that stepped in the same place until this one was built.
+    def _take_over_from_predecessor(self, newcomer: _SeenOptimizer) -> None:
+        """Lets a new optimizer replace an earlier one that stepped at the same call site.
 
-        A program that makes an optimizer for each task or model has one in turn, not many at once.
+        A program that creates an optimizer for each task or model uses one after the other.
         """
-        before = [
-            known
-            for known in self._all
-            if known is not new
-            and known.site == new.site
-            and (known.ref() is None or (known.participant.last or 0) <= new.participant.built)
+        predecessors = [
+            entry
+            for entry in self._entries
+            if entry is not newcomer
+            and entry.site == newcomer.site
+            and (  # else both are of this step
+                not self.state.backward_passes or entry.backward_passes < self.state.backward_passes
+            )
+            and (
+                entry.optimizer_ref() is None
+                or (entry.member.last_occurrence or 0) <= newcomer.member.count_when_added
+            )
         ]
-        if before:
-            before.sort(key=lambda known: known.participant.last or 0)
-            for known in before:
-                self._all.remove(known)
-                self._rounds.leave(known.participant)
-            new.participant = before[-1].participant
+        if predecessors:
+            predecessors.sort(key=lambda entry: entry.member.last_occurrence or 0)
+            for entry in predecessors:
+                entry.is_replaced = True
+                self._entries.remove(entry)
+                self._rounds.remove_member(entry.member)
+            newcomer.member = predecessors[-1].member
 
 
-def _parameters(optimizer: Any) -> Iterator[Any]:
-    """The first parameter of each group: they tell whom it trains, and whether it is about to."""
+def _first_parameter_of_each_group(optimizer: Any) -> Iterator[Any]:
+    """Yields the first parameter of each parameter group of an optimizer."""
     for group in optimizer.param_groups:
         yield from group["params"][:1]
 
 
-def _kinds(kind: Any) -> Iterator[Any]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _kinds(below)
+def _all_subclasses(kind: Any) -> Iterator[Any]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _all_subclasses(subclass)

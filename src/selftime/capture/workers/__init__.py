@@ -1,6 +1,7 @@
-"""What happens inside the worker processes of DataLoaders: an opt-in record beside the trace.
+"""Measures what DataLoader worker processes do; the option is off by default.
 
-While it is on, workers that start note of each batch how long they waited for it, made its samples,
-joined them and put it into the queue, and a thread of theirs samples which line runs. They write
-that into a folder of the main process, which adds when the loop took each batch (`WorkerRecord`).
+While a `WorkerRecord` is on, workers that start measure for each batch how long they waited for it,
+made its samples, collated them and put the batch into the queue. A thread in each worker samples
+the running line. Workers write this into a folder of the main process, which adds when the loop
+took each batch.
 """

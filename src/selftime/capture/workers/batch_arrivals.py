@@ -1,7 +1,7 @@
-"""The main process's side of loaders with workers: when it took a batch, how many were ready.
+"""Records when the main process receives each batch from DataLoader workers.
 
-An attribute that PyTorch's iterator counts taken batches with tells it, so that nothing of ours is
-on the stack. The attribute's value stays where it is: without us the iterator finds it there.
+The attribute in which PyTorch's iterator counts batches is observed, so that no frame of selftime
+is on the stack. Its value stays in the iterator, which works as before once observation ends.
 """
 
 import multiprocessing
@@ -17,125 +17,134 @@ from typing import Any, Final, NamedTuple
 from torch.utils.data import dataloader
 from torch.utils.data._utils import pin_memory
 
-from selftime.capture.patches import Patches
+from selftime.capture.attribute_patches import AttributePatches
 
-RECENT: Final = 4096
-"""Batches taken of which the time is kept, the latest."""
+MAX_KEPT_ARRIVALS: Final = 4096
+"""Largest number of batch arrivals that are kept; the oldest are dropped."""
 
-MOST_ITERATORS: Final = 64
-"""Iterators that are kept, the latest: a program may make one each epoch."""
+MAX_KEPT_ITERATORS: Final = 64
+"""Largest number of DataLoader iterators that are kept; the oldest are dropped."""
 
-_COUNTER: Final = "_rcvd_idx"
-"""The number of the batch that the iterator hands out next."""
+_ITERATOR_ATTRIBUTE_WITH_BATCH_COUNT: Final = "_rcvd_idx"
+"""Name of the attribute of a DataLoader's iterator that holds the number of its next batch."""
 
 
-class Taken(NamedTuple):
-    """A batch that the loop took."""
+class BatchArrival(NamedTuple):
+    """When the main process took a batch from a DataLoader, and how many others were ready."""
 
     iterator: int
     epoch: int
     number: int
     time: int
-    """In ns of the counter that all processes share."""
+    """When the batch was taken, in ns of `time.perf_counter_ns`, a clock that all processes
+    share."""
     ready: int | None
-    """Batches that were ready besides; None where the system does not tell."""
+    """Number of other batches that were ready at that time; None if unknown."""
 
 
 @dataclass(slots=True)
-class Iterator:
-    """An iterator over a loader that has workers."""
+class LoaderIterator:
+    """An iterator over a DataLoader with worker processes, and its settings."""
 
     number: int
     loader: tuple[Any, ...]
-    """What is equal for all iterators of a loader."""
+    """Identifies the DataLoader; equal for all iterators over the same DataLoader."""
     workers: int
     prefetch: int | None
     batch_size: int | None
-    pinned: bool
-    persistent: bool
-    start: str
+    pin_memory: bool
+    persistent_workers: bool
+    start_method: str
     dataset: str
     epoch: int = -1
     pids: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
-class Pinning:
-    """What the threads did that copy batches to pinned memory."""
+class PinningTimes:
+    """How many batches threads copied to pinned memory, and the time that it took in ns."""
 
     batches: int = 0
     time: int = 0
-    """In ns."""
+    """Total time of the copies, in ns."""
 
 
-class Takes:
-    """Wraps what tells it; `release` leaves everything as torch made it."""
+class BatchArrivals:
+    """Records batch arrivals from DataLoaders between `begin_observing` and `stop_observing`."""
 
     def __init__(self, before_start: Callable[[], None]) -> None:
         self.before_start = before_start
-        """Called before worker processes are started."""
-        self.recent: deque[Taken] = deque(maxlen=RECENT)
-        self.iterators: deque[Iterator] = deque(maxlen=MOST_ITERATORS)
-        self.pinning = Pinning()
-        self._known: weakref.WeakKeyDictionary[Any, Iterator] = weakref.WeakKeyDictionary()
-        self._made = 0
+        """Function called before worker processes are started."""
+        self.recent: deque[BatchArrival] = deque(maxlen=MAX_KEPT_ARRIVALS)
+        self.iterators: deque[LoaderIterator] = deque(maxlen=MAX_KEPT_ITERATORS)
+        self.pinning = PinningTimes()
+        self._description_by_iterator: weakref.WeakKeyDictionary[Any, LoaderIterator] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._iterator_count = 0
         self._process = os.getpid()
-        self._patches = Patches()
+        self._patches = AttributePatches()
 
-    def watch(self) -> None:
-        kind = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001 - no hook tells when a batch is taken
-        self._listen(kind, _COUNTER, self._counts)
-        self._listen(kind, "_workers", lambda *_: self.before_start())
-        self._patches.wrap(
+    def begin_observing(self) -> None:
+        kind = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001 - torch has no hook for it
+        self._observe_attribute(
+            kind, _ITERATOR_ATTRIBUTE_WITH_BATCH_COUNT, self._on_batch_counter_set
+        )
+        self._observe_attribute(kind, "_workers", lambda *_: self.before_start())
+        self._patches.wrap_attribute(
             pin_memory, "_pin_memory_loop", lambda loop: _PinningLoop(loop, self.pinning)
         )
 
-    def release(self) -> None:
-        self._patches.undo()
+    def stop_observing(self) -> None:
+        self._patches.restore_all()
 
-    def _listen(self, kind: type, name: str, told: Callable[[Any, Any], None]) -> None:
+    def _observe_attribute(self, kind: type, name: str, on_set: Callable[[Any, Any], None]) -> None:
         if name not in vars(kind):
-            self._patches.put(kind, name, _Attribute(name, told))
+            self._patches.replace_attribute(kind, name, _ObservedAttribute(name, on_set))
 
-    def _counts(self, iterator: Any, number: int) -> None:
+    def _on_batch_counter_set(self, iterator: Any, number: int) -> None:
         if os.getpid() != self._process:
             return
         now = time.perf_counter_ns()
-        known = self._known.get(iterator)
-        if known is None:
-            known = self._known[iterator] = self._described(iterator)
-            self.iterators.append(known)
-        if number == 0:  # torch resets it as an epoch begins
-            known.epoch += 1
-            known.pids = tuple(worker.pid for worker in iterator._workers)  # noqa: SLF001 - likewise
+        description = self._description_by_iterator.get(iterator)
+        if description is None:
+            description = self._description_by_iterator[iterator] = self._describe_iterator(
+                iterator
+            )
+            self.iterators.append(description)
+        if number == 0:  # torch resets it at the begin of an epoch
+            description.epoch += 1
+            description.pids = tuple(worker.pid for worker in iterator._workers)  # noqa: SLF001 - likewise
         elif getattr(iterator, "_in_order", True):
-            ready = _ready(iterator)
-            self.recent.append(Taken(known.number, known.epoch, number - 1, now, ready))
+            ready = _number_of_ready_batches(iterator)
+            self.recent.append(
+                BatchArrival(description.number, description.epoch, number - 1, now, ready)
+            )
 
-    def _described(self, iterator: Any) -> Iterator:
-        told = vars(iterator).get
-        dataset, sampler = told("_dataset"), told("_index_sampler")
-        workers = told("_workers") or []
-        self._made += 1
-        return Iterator(
-            number=self._made,
+    def _describe_iterator(self, iterator: Any) -> LoaderIterator:
+        attribute = vars(iterator).get
+        dataset, sampler = attribute("_dataset"), attribute("_index_sampler")
+        workers = attribute("_workers") or []
+        self._iterator_count += 1
+        return LoaderIterator(
+            number=self._iterator_count,
             loader=(id(dataset), id(sampler), len(workers)),
             workers=len(workers),
-            prefetch=told("_prefetch_factor"),
+            prefetch=attribute("_prefetch_factor"),
             batch_size=getattr(sampler, "batch_size", None),
-            pinned=bool(told("_pin_memory")),
-            persistent=bool(told("_persistent_workers")),
-            start=_start_method(workers),
+            pin_memory=bool(attribute("_pin_memory")),
+            persistent_workers=bool(attribute("_persistent_workers")),
+            start_method=_worker_start_method(workers),
             dataset=type(dataset).__name__,
         )
 
 
-class _Attribute:
-    """An attribute whose value lies in the object itself; that it was set is told on."""
+class _ObservedAttribute:
+    """Descriptor that calls a function whenever the program sets the attribute of an instance."""
 
-    def __init__(self, name: str, told: Callable[[Any, Any], None]) -> None:
+    def __init__(self, name: str, on_set: Callable[[Any, Any], None]) -> None:
         self._name = name
-        self._told = told
+        self._on_set = on_set
 
     def __get__(self, iterator: Any, _owner: Any) -> Any:
         if iterator is None:
@@ -147,7 +156,7 @@ class _Attribute:
 
     def __set__(self, iterator: Any, value: Any) -> None:
         vars(iterator)[self._name] = value
-        self._told(iterator, value)
+        self._on_set(iterator, value)
 
     def __delete__(self, iterator: Any) -> None:
         try:
@@ -157,65 +166,70 @@ class _Attribute:
 
 
 class _PinningLoop:
-    """Stands in for the loop of the thread that pins batches."""
+    """Replaces the loop of the thread that pins batches by a loop that measures its time."""
 
-    def __init__(self, original: Any, pinning: Pinning) -> None:
+    def __init__(self, original: Any, pinning: PinningTimes) -> None:
         self._original = original
         self._pinning = pinning
 
     def __call__(self, in_queue: Any, out_queue: Any, *args: Any, **kwargs: Any) -> Any:
-        times = _PinningTimes(self._pinning)
-        return self._original(_In(in_queue, times), _Out(out_queue, times), *args, **kwargs)
+        timer = _TimerOfPinnedBatch(self._pinning)
+        return self._original(
+            _TimedPinningInputQueue(in_queue, timer),
+            _TimedPinningOutputQueue(out_queue, timer),
+            *args,
+            **kwargs,
+        )
 
 
-class _PinningTimes:
-    def __init__(self, pinning: Pinning) -> None:
-        self.pinning = pinning
-        self.began: int | None = None
+class _TimerOfPinnedBatch:
+    def __init__(self, times: PinningTimes) -> None:
+        self.times = times
+        self.start_ns: int | None = None
         self.lock = threading.Lock()
 
 
-class _In:
-    def __init__(self, queue: Any, times: _PinningTimes) -> None:
+class _TimedPinningInputQueue:
+    def __init__(self, queue: Any, timer: _TimerOfPinnedBatch) -> None:
         self._queue = queue
-        self._times = times
+        self._timer = timer
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         task = self._queue.get(*args, **kwargs)
-        self._times.began = time.perf_counter_ns()
+        self._timer.start_ns = time.perf_counter_ns()
         return task
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
 
 
-class _Out:
-    def __init__(self, queue: Any, times: _PinningTimes) -> None:
+class _TimedPinningOutputQueue:
+    def __init__(self, queue: Any, timer: _TimerOfPinnedBatch) -> None:
         self._queue = queue
-        self._times = times
+        self._timer = timer
 
     def put(self, *args: Any, **kwargs: Any) -> None:
-        times = self._times
-        if times.began is not None:
-            with times.lock:
-                times.pinning.batches += 1
-                times.pinning.time += time.perf_counter_ns() - times.began
-            times.began = None
+        timer = self._timer
+        if timer.start_ns is not None:
+            with timer.lock:
+                timer.times.batches += 1
+                timer.times.time += time.perf_counter_ns() - timer.start_ns
+            timer.start_ns = None
         self._queue.put(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
 
 
-def _start_method(workers: Sequence[Any]) -> str:
-    told = getattr(workers[0], "_start_method", None) if workers else None
-    return str(told or multiprocessing.get_start_method(allow_none=True))
+def _worker_start_method(workers: Sequence[Any]) -> str:
+    method = getattr(workers[0], "_start_method", None) if workers else None
+    return str(method or multiprocessing.get_start_method(allow_none=True))
 
 
-def _ready(iterator: Any) -> int | None:
+def _number_of_ready_batches(iterator: Any) -> int | None:
     try:
         waiting = iterator._data_queue.qsize()  # noqa: SLF001 - likewise
     except NotImplementedError:  # macOS
         return None
-    stored = sum(len(info) == 2 for info in iterator._task_info.values())  # noqa: SLF001 - as torch tells a batch that is there
+    stored = sum(len(info) == 2 for info in iterator._task_info.values())  # noqa: SLF001 - a batch that has arrived has 2 entries
     return int(waiting + stored)

@@ -1,4 +1,4 @@
-"""The record of a program's workers: switched on, read as facts, switched off."""
+"""Starts and stops measuring DataLoader workers, and returns the measurements."""
 
 import json
 import multiprocessing
@@ -13,127 +13,132 @@ from typing import Any, Final
 
 from torch.utils.data._utils import worker
 
+from selftime.capture import temporary_folders
+from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.patches import Patches
-from selftime.capture.workers.batch_arrivals import Takes
-from selftime.capture.workers.clock import Reading, between
-from selftime.capture.workers.columns import told_as_columns
-from selftime.capture.workers.loop import RecordedLoop
-from selftime.capture.workers.sampler import LONGEST_PERIOD, WRITTEN_EVERY_NS
+from selftime.capture.workers.batch_arrivals import BatchArrivals
+from selftime.capture.workers.clock_offset import ClockReading, combine_clock_readings
+from selftime.capture.workers.sampler import MAX_SAMPLING_PERIOD_S, MEASUREMENT_WRITE_INTERVAL_NS
+from selftime.capture.workers.worker_fact_columns import worker_facts
+from selftime.capture.workers.worker_loop import RecordedWorkerLoop
 
-MOST_FILES: Final = 256
-"""Workers whose files are kept, the latest: a program may start new ones each epoch."""
+MAX_WORKER_FILES: Final = 256
+"""Largest number of workers whose measurement files are read; the latest workers are preferred."""
 
-LONGEST_WAIT_NS: Final = WRITTEN_EVERY_NS + int(LONGEST_PERIOD * 1e9)
-"""A worker that is not held up has written what it counted after so long."""
+MAX_WRITE_DELAY_NS: Final = MEASUREMENT_WRITE_INTERVAL_NS + int(MAX_SAMPLING_PERIOD_S * 1e9)
+"""Longest time in ns until a running worker has written its measurements to its file."""
 
-POLL: Final = 0.02
-"""Seconds between two looks for that."""
+WORKER_FILE_POLL_SECONDS: Final = 0.02
+"""Seconds between two checks whether workers have written their measurement files."""
 
-_on: list["WorkerRecord"] = []
-"""The record that is on, if one is."""
-
-
-def current() -> "WorkerRecord | None":
-    """The record that is on in this process."""
-    return _on[0] if _on and _on[0].process == os.getpid() else None
+_active: list["WorkerRecord"] = []
+"""Contains the object that now measures DataLoader workers; empty if there is none."""
 
 
-def begin() -> None:
-    """A recording begins in this process."""
-    record = current()
+def current_worker_record() -> "WorkerRecord | None":
+    """Returns the object that now measures DataLoader workers in this process; None without one."""
+    return _active[0] if _active and _active[0].process == os.getpid() else None
+
+
+def on_recording_begin() -> None:
+    """Tells the object that measures DataLoader workers that a profiler recording starts."""
+    record = current_worker_record()
     if record is not None:
         record.begin()
 
 
-def end() -> None:
-    """A recording ends in this process."""
-    record = current()
+def on_recording_end() -> None:
+    """Tells the object that measures DataLoader workers that a profiler recording ends."""
+    record = current_worker_record()
     if record is not None:
         record.end()
 
 
-def facts() -> dict[str, Any] | None:
-    """What workers of this process told; None if no record is on, or no loader started any."""
-    record = current()
+def current_worker_facts() -> dict[str, Any] | None:
+    """Returns the measurements of DataLoader workers as JSON columns; None if there are none."""
+    record = current_worker_record()
     return None if record is None else record.facts()
 
 
 class WorkerRecord:
-    """While it is on, workers of DataLoaders that start tell what they do.
+    """Measures the DataLoader workers that start between `start` and `stop`.
 
-    Those that run already do not; those that were started while it was on stop when it ends.
+    Workers that run already are not recorded; recorded ones stop measuring after `stop`.
     """
 
-    def __init__(self, own_code: Callable[[], tuple[str, ...]] = tuple) -> None:
+    def __init__(self, user_packages: Callable[[], tuple[str, ...]] = tuple) -> None:
         self.process = os.getpid()
-        self._loop = RecordedLoop(None, own_code)
-        self._takes = Takes(self._make_folder)
-        self._patches = Patches()
-        self._begun = Reading.now()
-        self._ended: int | None = None
+        self._loop = RecordedWorkerLoop(None, user_packages)
+        self._arrivals = BatchArrivals(self._make_folder)
+        self._patches = AttributePatches()
+        self._start_reading = ClockReading.now()
+        self._end_ns: int | None = None
         self._failure: str | None = None
 
     def start(self) -> None:
-        """Begin, unless one is on; one that came along with a fork is that of the parent."""
-        if current() is not None:
+        """Begins to measure new DataLoader workers, unless this process already does."""
+        if current_worker_record() is not None:
             return
-        while _on:
-            _on.pop().release()
-        self._loop.original = worker._worker_loop  # noqa: SLF001 - what a DataLoader starts
-        self._patches.put(worker, "_worker_loop", self._loop)
-        self._takes.watch()
-        _on.append(self)
+        while _active:
+            _active.pop().release()
+        self._loop.original = worker._worker_loop  # noqa: SLF001 - what workers run
+        self._patches.replace_attribute(worker, "_worker_loop", self._loop)
+        self._arrivals.begin_observing()
+        _active.append(self)
 
     def stop(self) -> None:
-        """End; what was told goes, and workers that see it gone look no more."""
-        if current() is self:
-            _on.remove(self)
+        """Stops measuring and deletes the workers' files, which makes running workers stop, too."""
+        if current_worker_record() is self:
+            _active.remove(self)
             self.release()
             if self._loop.folder is not None:
                 shutil.rmtree(self._loop.folder, ignore_errors=True)
 
     def release(self) -> None:
-        """Leave torch as it was; a wrapper that others wrapped since does nothing more."""
-        self._patches.undo()
-        self._takes.release()
+        """Removes the wrappers from torch; those that cannot be removed do nothing more."""
+        self._patches.restore_all()
+        self._arrivals.stop_observing()
 
     def begin(self) -> None:
-        """A recording begins."""
-        self._begun, self._ended = Reading.now(), None
+        """Stores the start of a profiler recording; measurements before it are not needed."""
+        self._start_reading, self._end_ns = ClockReading.now(), None
 
     def end(self) -> None:
-        """A recording ends."""
-        self._ended = time.perf_counter_ns()
+        """Stores the end of a profiler recording; measurements after it are not needed."""
+        self._end_ns = time.perf_counter_ns()
 
     def facts(self) -> dict[str, Any] | None:
-        """What the workers told until now; None if no loader started any.
+        """Returns the workers' times as JSON columns; None if no DataLoader started workers.
 
-        Workers that live are given the time to write what they counted before `end`.
+        Waits until running workers have written what they measured before `end`.
         """
-        if not self._takes.iterators:
+        if not self._arrivals.iterators:
             return None
-        files = self._files()
-        late = time.perf_counter_ns() + LONGEST_WAIT_NS
-        while self._lacks_the_end(files) and time.perf_counter_ns() < late:
-            time.sleep(POLL)
-            files = self._files()
-        clock = between(self._begun, Reading.now())
-        found = told_as_columns(files, self._takes, self._begun.counter, clock)
+        worker_files = self._read_worker_files()
+        deadline = time.perf_counter_ns() + MAX_WRITE_DELAY_NS
+        while (
+            self._lacks_measurements_until_end(worker_files) and time.perf_counter_ns() < deadline
+        ):
+            time.sleep(WORKER_FILE_POLL_SECONDS)
+            worker_files = self._read_worker_files()
+        clock = combine_clock_readings(self._start_reading, ClockReading.now())
+        found = worker_facts(worker_files, self._arrivals, self._start_reading.counter_ns, clock)
         return {**found, "failure": self._failure}
 
-    def _lacks_the_end(self, files: list[dict[str, Any]]) -> bool:
-        """Whether a worker lives that has not told yet what was before `end`."""
-        told = {one["pid"]: one["told"] for one in files}
-        ours = {pid for iterator in self._takes.iterators for pid in iterator.pids}
-        live = ours & {child.pid for child in multiprocessing.active_children()}
-        return self._ended is not None and any(told.get(pid, 0) < self._ended for pid in live)
+    def _lacks_measurements_until_end(self, worker_files: list[dict[str, Any]]) -> bool:
+        """Returns whether a running worker has yet to write times up to the recording's end."""
+        written = {worker_file["pid"]: worker_file["written"] for worker_file in worker_files}
+        own_pids = {pid for iterator in self._arrivals.iterators for pid in iterator.pids}
+        live_pids = own_pids & {child.pid for child in multiprocessing.active_children()}
+        return self._end_ns is not None and any(
+            written.get(pid, 0) < self._end_ns for pid in live_pids
+        )
 
     def _make_folder(self) -> None:
         if self._loop.folder is not None or os.getpid() != self.process:
             return
         try:
-            folder = tempfile.mkdtemp(prefix="selftime-workers-")
+            folder = str(temporary_folders.make_temporary_folder())
         except OSError as error:
             self._failure = (
                 f"workers could not be recorded: no folder can be made in "
@@ -141,18 +146,20 @@ class WorkerRecord:
             )
             return
         self._loop.folder = folder
-        self._loop.sources = SourceFiles(self._loop.own_code())
-        weakref.finalize(self, _remove, folder, self.process)
+        self._loop.sources = SourceFiles(self._loop.user_packages())
+        weakref.finalize(self, _remove_folder_if_same_process, folder, self.process)
 
-    def _files(self) -> list[dict[str, Any]]:
-        """What each worker wrote, those that began first first."""
+    def _read_worker_files(self) -> list[dict[str, Any]]:
+        """Returns the contents of the workers' measurement files, in order of worker start."""
         if self._loop.folder is None:
             return []
         names = sorted(Path(self._loop.folder).glob("*.json"), key=lambda path: path.name)
-        told = [json.loads(path.read_text()) for path in names]
-        return sorted(told, key=lambda one: int(one["began"]))[-MOST_FILES:]
+        written = [json.loads(path.read_text()) for path in names]
+        return sorted(written, key=lambda worker_file: int(worker_file["began"]))[
+            -MAX_WORKER_FILES:
+        ]
 
 
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a child that was forked ends without its parent's folders
+def _remove_folder_if_same_process(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a forked child must not delete the parent's folder
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""A thread in a worker process that looks, about twenty times a second, which line runs there.
+"""Samples the source line that a DataLoader worker runs, about 20 times a second.
 
-Samples are weighed by the time since the one before: a call that holds the interpreter for long
-delays the thread, and counts for as long. The line seen then is that of the call, which the
-interpreter has not left. The thread also writes what was counted, twice a second.
+Each sample counts for the time since the one before: a call that holds the interpreter lock for
+long delays the thread, and counts for that time; its line is still the current one then. The thread
+also writes the measurements, twice a second.
 """
 
 import json
@@ -18,167 +18,200 @@ from typing import Any, Final
 from torch.utils.data._utils import fetch, worker
 
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.workers import phase_marks as marks_module
-from selftime.capture.workers.phase_marks import Marks
-from selftime.capture.workers.tally import Line, Phase, Tally
+from selftime.capture.workers import phases
+from selftime.capture.workers.phases import PhaseTimer
+from selftime.capture.workers.worker_times import WorkerLine, WorkerPhase, WorkerTimes
 
-PERIOD: Final = 0.045
-"""Seconds between two looks, without the nap before each, unless they cost too much."""
+SAMPLING_PERIOD_S: Final = 0.045
+"""Seconds between two stack samples (longer if sampling costs too much), plus a random delay."""
 
-LONGEST_PERIOD: Final = 0.25
+MAX_SAMPLING_PERIOD_S: Final = 0.25
 
-LONGEST_NAP: Final = 0.005
-"""Seconds, as after which the interpreter gives a waiting thread its turn."""
+MAX_RANDOM_DELAY_S: Final = 0.005
+"""Longest random delay of a stack sample in seconds; equal to Python's thread switch interval."""
 
-SHARE: Final = 0.01
-"""Looks may cost so much of the main thread's time: beyond, they become fewer."""
+MAX_SAMPLING_COST_SHARE: Final = 0.01
+"""Largest fraction of the main thread's time that sampling may cost; above it, samples become
+rarer."""
 
-LOOKS: Final = 20
-"""Looks after which their cost is judged."""
+SAMPLES_PER_ADJUSTMENT: Final = 20
+"""Number of stack samples after which the sampling period is adapted to their cost."""
 
-PROMPT: Final = 1e-4
-"""Seconds after which the interpreter gives this thread its turn, for a look."""
+SHORT_THREAD_SWITCH_INTERVAL_S: Final = 1e-4
+"""Python's thread switch interval in seconds while a stack sample is due."""
 
-USUAL_THREADS: Final = 3
-"""A worker's main thread, that of its queue, and this one: where the program has more, these take
-their turns as it expects."""
+EXPECTED_WORKER_THREADS: Final = 3
+"""Usual number of threads of a worker; with more, the thread switch interval stays unchanged."""
 
-WRITTEN_EVERY_NS: Final = 500_000_000
+MEASUREMENT_WRITE_INTERVAL_NS: Final = 500_000_000
 
-MOST_KNOWN: Final = 10_000
-"""Lines that are kept as they were told."""
+MAX_CACHED_SOURCE_LINES: Final = 10_000
+"""Largest number of source lines that are cached."""
 
-_LOOP: Final = frozenset({fetch.__file__, worker.__file__, marks_module.__file__})
-"""Files of frames that are around what the loop calls."""
+_SOURCE_FILES_OF_DATALOADER: Final = frozenset({fetch.__file__, worker.__file__, phases.__file__})
+"""Source files of PyTorch's DataLoader and of selftime's wrappers, whose frames call the user's
+code."""
 
-_LOOKED_AT: Final = (Phase.SAMPLES, Phase.COLLATE)
-"""Phases in which the program's own code may run."""
+_SAMPLED_PHASES: Final = (WorkerPhase.SAMPLES, WorkerPhase.COLLATE)
+"""Phases of a worker in which the user's code may run."""
 
-_SERIALISES: Final = frozenset({"dumps", "_send", "_send_bytes", "send_bytes"})
-"""Functions of multiprocessing that the queue's thread is in while it has something to do."""
+_NAMES_OF_BATCH_SENDING_FUNCTIONS: Final = frozenset(
+    {"dumps", "_send", "_send_bytes", "send_bytes"}
+)
+"""Functions of multiprocessing that the output queue's thread runs while it sends a batch."""
 
 
-class Pace:
-    """How often to look, so that what it costs the main thread stays below a share of its time."""
+class AdaptiveSamplingRate:
+    """Adapts the sampling period so that samples cost at most 1 % of the main thread's time."""
 
     def __init__(self) -> None:
-        self.period = PERIOD
-        self._count = self._cost = 0
-        self._since: int | None = None
-        self._random = random.Random()  # noqa: S311 - no secret; the program's own stays as it is
+        self.period = SAMPLING_PERIOD_S
+        self._count = self._cost_ns = 0
+        self._counted_since: int | None = None
+        self._random = random.Random()  # noqa: S311 - not for security
 
-    def nap(self) -> float:
-        """Seconds from waking to the look, by chance.
+    def random_delay_s(self) -> float:
+        """Returns a random time in seconds to wait before the next stack sample.
 
-        A thread wakes when another gives the interpreter away, so always at the same lines.
+        A thread wakes when another releases the interpreter lock, so without a delay it would see
+        the same lines.
         """
-        return self._random.uniform(0.0, LONGEST_NAP)
+        return self._random.uniform(0.0, MAX_RANDOM_DELAY_S)
 
-    def add(self, due: int, done: int, ran: float) -> None:
-        """One look, from the instant in ns that it was due to its end.
+    def add_sample_cost(self, due_ns: int, done_ns: int, running_share: float) -> None:
+        """Adds the cost of one stack sample, and adapts the sampling period.
 
-        What it took counts as far as the main thread ran: to give the thread its turn
-        the interpreter stops the other, and on a machine whose cores are taken it stays stopped
-        until the thread gets one.
+        The cost counts in proportion to the main thread's running share: it is stopped for the
+        sample, and on a machine with no free core until the sampling thread gets one.
+
+        Args:
+            due_ns: When the sample was due, in ns.
+            done_ns: When it was complete, in ns.
+            running_share: Share of the time in which the main thread ran.
         """
-        if self._since is None:
-            self._since = due
+        if self._counted_since is None:
+            self._counted_since = due_ns
         self._count += 1
-        self._cost += int(ran * max(0, done - due - int(PROMPT * 1e9)))
-        if self._count >= LOOKS:
-            share = self._cost / max(done - self._since, 1)
-            self.period = min(max(PERIOD, self.period * share / SHARE), LONGEST_PERIOD)
-            self._count = self._cost = 0
-            self._since = None
+        self._cost_ns += int(
+            running_share * max(0, done_ns - due_ns - int(SHORT_THREAD_SWITCH_INTERVAL_S * 1e9))
+        )
+        if self._count >= SAMPLES_PER_ADJUSTMENT:
+            share = self._cost_ns / max(done_ns - self._counted_since, 1)
+            self.period = min(
+                max(SAMPLING_PERIOD_S, self.period * share / MAX_SAMPLING_COST_SHARE),
+                MAX_SAMPLING_PERIOD_S,
+            )
+            self._count = self._cost_ns = 0
+            self._counted_since = None
 
 
-class Sampler:
-    """Samples the thread that makes it, from `begin` to `end`."""
+class WorkerSampler:
+    """Thread that samples the stack of the thread that created it, a worker's main thread.
 
-    def __init__(self, path: Path, tally: Tally, marks: Marks, sources: SourceFiles) -> None:
+    It does so from `begin_sampling` to `end_sampling`.
+    """
+
+    def __init__(
+        self, path: Path, worker_times: WorkerTimes, phase_timer: PhaseTimer, sources: SourceFiles
+    ) -> None:
         self._path = path
-        self._tally = tally
-        self._marks = marks
+        self._worker_times = worker_times
+        self._phase_timer = phase_timer
         self._sources = sources
-        self._lines: dict[tuple[Any, ...], Line] = {}
-        self._thread = threading.Thread(target=self._run, name="selftime-worker", daemon=True)
-        self._sampled = threading.get_ident()
-        self._cpu_clock = _cpu_clock(self._sampled)
+        self._lines: dict[tuple[Any, ...], WorkerLine] = {}
+        self._thread = threading.Thread(
+            target=self._sample_until_end, name="selftime-worker", daemon=True
+        )
+        self._main_thread = threading.get_ident()
+        self._cpu_clock = _thread_cpu_clock(self._main_thread)
         self._cpu = 0
-        self._root: CodeType | None = None
+        self._root_code: CodeType | None = None
         self._queue: Any = None
         self._ended = False
-        self._interval = self._set = self._asked = sys.getswitchinterval()
-        """What the program has; what was set last, as it is told, and as it was asked for."""
-        self.about: Callable[[], dict[str, Any]] = dict
-        """What to write beside what was counted."""
+        self._program_interval = self._interval_set = self._interval_requested = (
+            sys.getswitchinterval()
+        )
+        """Python's thread switch interval in seconds: the program's value, the value read back
+        after the last change, and the value of that change."""
+        self.metadata: Callable[[], dict[str, Any]] = dict
+        """Function that returns further values to write to the measurement file."""
 
-    def begin(self, root: CodeType, queue: Any) -> None:
-        """Look at frames within that of `root`, and at the thread of `queue`."""
-        self._root, self._queue = root, queue
+    def begin_sampling(self, root_code: CodeType, output_queue: Any) -> None:
+        """Begins to sample the frames called by `root_code`, and the output queue's thread."""
+        self._root_code, self._queue = root_code, output_queue
         self._thread.start()
 
-    def end(self) -> None:
+    def end_sampling(self) -> None:
         self._ended = True
-        self._wait_for_turn(at_most=self._interval)
-        self._thread.join(LONGEST_PERIOD)
-        self._write()
+        self._set_switch_interval(seconds=self._program_interval)
+        self._thread.join(MAX_SAMPLING_PERIOD_S)
+        self._write_measurements()
 
-    def _run(self) -> None:
-        pace, last, written = Pace(), time.perf_counter_ns(), 0
+    def _sample_until_end(self) -> None:
+        rate, last, last_write = AdaptiveSamplingRate(), time.perf_counter_ns(), 0
         while not self._ended:
-            time.sleep(pace.period)
-            alone = threading.active_count() <= USUAL_THREADS
-            self._wait_for_turn(at_most=PROMPT if alone else self._interval)
-            asked, nap = time.perf_counter_ns(), pace.nap()
-            time.sleep(nap)
+            time.sleep(rate.period)
+            has_few_threads = threading.active_count() <= EXPECTED_WORKER_THREADS
+            self._set_switch_interval(
+                seconds=SHORT_THREAD_SWITCH_INTERVAL_S
+                if has_few_threads
+                else self._program_interval
+            )
+            woken, delay = time.perf_counter_ns(), rate.random_delay_s()
+            time.sleep(delay)
             now = time.perf_counter_ns()
-            self._wait_for_turn(at_most=self._interval)
-            ran = self._ran(now - last)
-            self._look(now - last)
+            self._set_switch_interval(seconds=self._program_interval)
+            running_share = self._cpu_time_share_of_main_thread(now - last)
+            self._take_sample(now - last)
             last = now
-            if now - written > WRITTEN_EVERY_NS and self._tally.first.batches + self._tally.failed:
-                if not self._write():
+            if (
+                now - last_write > MEASUREMENT_WRITE_INTERVAL_NS
+                and self._worker_times.first.batches + self._worker_times.failed
+            ):
+                if not self._write_measurements():
                     return
-                written = now
-            pace.add(asked + int(nap * 1e9), time.perf_counter_ns(), ran)
+                last_write = now
+            rate.add_sample_cost(woken + int(delay * 1e9), time.perf_counter_ns(), running_share)
 
-    def _ran(self, passed: int) -> float:
-        """The share of the time since the last look in which the main thread ran."""
+    def _cpu_time_share_of_main_thread(self, elapsed_ns: int) -> float:
+        """Returns which fraction (0 to 1) of the last `elapsed_ns` the main thread ran on a CPU."""
         if self._cpu_clock is None:
-            return float(self._marks.phase is not Phase.WAITING)
+            return float(self._phase_timer.phase is not WorkerPhase.WAITING)
         before, self._cpu = self._cpu, time.clock_gettime_ns(self._cpu_clock)
-        return min(1.0, (self._cpu - before) / max(passed, 1))
+        return min(1.0, (self._cpu - before) / max(elapsed_ns, 1))
 
-    def _wait_for_turn(self, *, at_most: float) -> None:
-        """How long the interpreter may keep this thread waiting, in seconds.
+    def _set_switch_interval(self, *, seconds: float) -> None:
+        """Sets Python's thread switch interval, unless the program has changed it.
 
-        It gives a thread its turn when another waits itself, or after this time. The usual 5 ms are
-        so long that lines which wait would be seen, and those that only compute would not. Less
-        makes threads take turns more often, which costs them: it is set for a nap at a time.
+        Python switches threads when one waits, or after this interval. With the default of 5 ms,
+        mostly lines that wait would be sampled. A shorter interval costs time, so it is set only
+        around a sample.
         """
-        if sys.getswitchinterval() == self._set and at_most != self._asked:
-            sys.setswitchinterval(at_most)
-            self._set, self._asked = sys.getswitchinterval(), at_most
+        if sys.getswitchinterval() == self._interval_set and seconds != self._interval_requested:
+            sys.setswitchinterval(seconds)
+            self._interval_set, self._interval_requested = sys.getswitchinterval(), seconds
 
-    def _look(self, passed: int) -> None:
-        frames = sys._current_frames()  # noqa: SLF001 - the only way to another thread's frame
-        phase, times = self._marks.phase, self._tally.times
-        frame = frames.get(self._sampled)
-        if frame is not None and phase in _LOOKED_AT:
-            times.lines.add(self._stack(frame, phase), passed)
-        sends = frames.get(getattr(getattr(self._queue, "_thread", None), "ident", None) or 0)
-        doing = _doing(sends)
-        if doing == "dumps":
-            times.serialising += passed
-        elif doing is not None:
-            times.sending += passed
+    def _take_sample(self, elapsed_ns: int) -> None:
+        frames = sys._current_frames()  # noqa: SLF001 - to see other threads
+        phase, times = self._phase_timer.phase, self._worker_times.current_sums
+        frame = frames.get(self._main_thread)
+        if frame is not None and phase in _SAMPLED_PHASES:
+            times.lines.add_sample(self._user_lines_on_stack(frame, phase), elapsed_ns)
+        queue_frame = frames.get(getattr(getattr(self._queue, "_thread", None), "ident", None) or 0)
+        activity = _activity_of_queue_thread(queue_frame)
+        if activity == "dumps":
+            times.serialising += elapsed_ns
+        elif activity is not None:
+            times.sending += elapsed_ns
 
-    def _stack(self, frame: FrameType | None, phase: Phase) -> list[Line]:
-        """The user's lines of the stack, innermost first; else the library's outermost line."""
-        found: list[Line] = []
+    def _user_lines_on_stack(self, frame: FrameType | None, phase: WorkerPhase) -> list[WorkerLine]:
+        """Returns the source lines of user code on a stack, the innermost first.
+
+        If there are none, returns the library's outermost line.
+        """
+        user_lines: list[WorkerLine] = []
         outermost = None
-        lines, root = self._lines, self._root
+        lines, root = self._lines, self._root_code
         while frame is not None:
             code = frame.f_code
             if code is root:
@@ -186,46 +219,46 @@ class Sampler:
             key = code.co_filename, frame.f_lineno, code.co_name, phase
             line = lines.get(key)
             if line is None:
-                line = lines[key] = self._line(frame, phase)
+                line = lines[key] = self._source_line(frame, phase)
             if line.own:
-                found.append(line)
-            elif line.file not in _LOOP:
+                user_lines.append(line)
+            elif line.file not in _SOURCE_FILES_OF_DATALOADER:
                 outermost = line
             frame = frame.f_back
-        return found if found or outermost is None else [outermost]
+        return user_lines if user_lines or outermost is None else [outermost]
 
-    def _line(self, frame: FrameType, phase: Phase) -> Line:
+    def _source_line(self, frame: FrameType, phase: WorkerPhase) -> WorkerLine:
         code = frame.f_code
-        if len(self._lines) > MOST_KNOWN:  # a program that compiles code all the time
+        if len(self._lines) > MAX_CACHED_SOURCE_LINES:  # a program that keeps compiling code
             self._lines.clear()
         file = self._sources.user_file(code.co_filename)
         line = frame.f_lineno or code.co_firstlineno
-        return Line(phase, file or code.co_filename, line, code.co_name, file is not None)
+        return WorkerLine(phase, file or code.co_filename, line, code.co_name, file is not None)
 
-    def _write(self) -> bool:
-        """Write what was counted; False if nobody wants it any more."""
-        told = {**self.about(), **self._tally.told()}
+    def _write_measurements(self) -> bool:
+        """Writes the measurements to the worker's file; returns False if its folder is gone."""
+        content = {**self.metadata(), **self._worker_times.as_json()}
         temporary = self._path.with_suffix(".tmp")
         try:
-            temporary.write_text(json.dumps(told))
+            temporary.write_text(json.dumps(content))
             temporary.replace(self._path)
-        except OSError:  # the folder went: the main process has its answer, or has ended
+        except OSError:  # the main process has deleted the folder, or has ended
             return False
         return True
 
 
-def _cpu_clock(thread: int) -> int | None:
-    """The clock of a thread's CPU time, where the system has one."""
+def _thread_cpu_clock(thread_id: int) -> int | None:
+    """Returns the id of a thread's CPU-time clock; None if the system has no such clock."""
     try:
-        return time.pthread_getcpuclockid(thread)
+        return time.pthread_getcpuclockid(thread_id)
     except (AttributeError, OSError):
         return None
 
 
-def _doing(frame: FrameType | None) -> str | None:
-    """What the queue's thread does of what it is there for; None while it waits."""
+def _activity_of_queue_thread(frame: FrameType | None) -> str | None:
+    """Returns `dumps` if the queue's thread pickles a batch, `send` if it sends one, else None."""
     while frame is not None:
-        if frame.f_code.co_name in _SERIALISES:
+        if frame.f_code.co_name in _NAMES_OF_BATCH_SENDING_FUNCTIONS:
             return "dumps" if frame.f_code.co_name == "dumps" else "send"
         frame = frame.f_back
     return None

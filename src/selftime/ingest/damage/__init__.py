@@ -1,1 +1,1 @@
-"""Damaged files: detecting faults, repairing what is unambiguous, and counting the rest."""
+"""Detects the faults of damaged trace files, repairs unambiguous ones, and counts the rest."""

@@ -1,1 +1,1 @@
-"""Events of the text as columns: decoded, typed, and merged for the whole file."""
+"""Parses the events of a trace file into typed columns, chunk by chunk, and merges the chunks."""

@@ -1,4 +1,4 @@
-"""Read the arguments of events into columns, with sentinels for absent values.
+"""Parses the `args` of trace events into columns; special values stand for absent arguments.
 
 A group of arguments is the set that events of one kind have; each becomes a table of the trace.
 """
@@ -12,84 +12,97 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from selftime.ingest.events.event import NO_INT, NO_TEXT, Args
+from selftime.ingest.events.event_types import NO_INT, NO_TEXT, EventArguments
 
-NO_CODE: Final = 0xFFFF_FFFF
-"""The code of an absent string."""
+NO_STRING_CODE: Final = 0xFFFF_FFFF
+"""The value in a column of string codes that stands for an absent string."""
 
 Array: TypeAlias = NDArray[Any]
 Columns: TypeAlias = dict[str, Array]
-Kind = Literal["int", "unsigned", "float", "text", "triple"]
+ArgumentColumnKind = Literal["int", "unsigned", "float", "text", "triple"]
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSpec:
-    """One column of a group: its name, its kind, and the argument it is read from."""
+class ArgumentColumnSpec:
+    """Declares one column read from events' `args`: its name, its type, and the key in `args`."""
 
     name: str
-    kind: Kind
+    kind: ArgumentColumnKind
     attribute: str
     alternatives: tuple[str, ...] = ()
-    """Alternative names of the argument, tried in order where the earlier ones are absent."""
+    """Other keys of the argument in `args`, tried in order if earlier ones are absent."""
 
 
-def _ints(*pairs: str) -> tuple[ColumnSpec, ...]:
-    return tuple(ColumnSpec(name, "int", name) for name in pairs)
+def _specs_of_int_columns(*names: str) -> tuple[ArgumentColumnSpec, ...]:
+    return tuple(ArgumentColumnSpec(name, "int", name) for name in names)
 
 
-def _texts(*pairs: str) -> tuple[ColumnSpec, ...]:
-    return tuple(ColumnSpec(name, "text", name) for name in pairs)
+def _specs_of_text_columns(*names: str) -> tuple[ArgumentColumnSpec, ...]:
+    return tuple(ArgumentColumnSpec(name, "text", name) for name in names)
 
 
-_EXTERNAL: Final = ColumnSpec(
+_EXTERNAL_ID_COLUMN: Final = ArgumentColumnSpec(
     "external_id", "int", "external_id", ("external_id_2021", "external_id_titled")
 )
-_COLLECTIVE: Final = (
-    *_texts("collective", "dtype", "group", "group_description", "group_ranks"),
-    *_ints("in_elements", "out_elements", "group_size", "rank", "source", "destination"),
-    ColumnSpec("group_sequence", "int", "group_sequence"),
+_COLLECTIVE_COLUMNS: Final = (
+    *_specs_of_text_columns("collective", "dtype", "group", "group_description", "group_ranks"),
+    *_specs_of_int_columns(
+        "in_elements", "out_elements", "group_size", "rank", "source", "destination"
+    ),
+    ArgumentColumnSpec("group_sequence", "int", "group_sequence"),
 )
 
-GROUPS: Final[dict[str, tuple[ColumnSpec, ...]]] = {
+ARGUMENT_COLUMNS_BY_GROUP: Final[dict[str, tuple[ArgumentColumnSpec, ...]]] = {
     "op": (
-        _EXTERNAL,
-        *_ints("sequence", "forward_thread"),
-        ColumnSpec("input_shapes", "text", "input_shapes", ("input_shapes_2021",)),
-        *_texts("input_types", "input_strides", "concrete_inputs", "call_stack"),
+        _EXTERNAL_ID_COLUMN,
+        *_specs_of_int_columns("sequence", "forward_thread"),
+        ArgumentColumnSpec("input_shapes", "text", "input_shapes", ("input_shapes_2021",)),
+        *_specs_of_text_columns("input_types", "input_strides", "concrete_inputs", "call_stack"),
     ),
     "compiled": (
-        *_texts("backend", "kernel_file", "kernel_hash", "kernel_arguments", "grid"),
-        *_ints("warps", "stages"),
+        *_specs_of_text_columns(
+            "backend", "kernel_file", "kernel_hash", "kernel_arguments", "grid"
+        ),
+        *_specs_of_int_columns("warps", "stages"),
     ),
-    "call": (_EXTERNAL, *_ints("correlation"), ColumnSpec("bytes", "int", "bytes", ("size",))),
-    "frame": _ints("python_id", "python_parent", "module_id"),
+    "call": (
+        _EXTERNAL_ID_COLUMN,
+        *_specs_of_int_columns("correlation"),
+        ArgumentColumnSpec("bytes", "int", "bytes", ("size",)),
+    ),
+    "frame": _specs_of_int_columns("python_id", "python_parent", "module_id"),
     "device": (
-        _EXTERNAL,
-        *_ints("correlation", "device", "stream", "registers", "shared_memory", "bytes"),
-        *_ints("graph", "graph_node"),
-        *(ColumnSpec(n, "triple", n) for n in ("grid", "block")),
-        *(ColumnSpec(n, "float", n) for n in ("blocks_per_sm", "warps_per_sm", "occupancy")),
-        ColumnSpec("bandwidth", "float", "bandwidth"),
-        *_texts("kind"),
+        _EXTERNAL_ID_COLUMN,
+        *_specs_of_int_columns(
+            "correlation", "device", "stream", "registers", "shared_memory", "bytes"
+        ),
+        *_specs_of_int_columns("graph", "graph_node"),
+        *(ArgumentColumnSpec(n, "triple", n) for n in ("grid", "block")),
+        *(
+            ArgumentColumnSpec(n, "float", n)
+            for n in ("blocks_per_sm", "warps_per_sm", "occupancy")
+        ),
+        ArgumentColumnSpec("bandwidth", "float", "bandwidth"),
+        *_specs_of_text_columns("kind"),
     ),
-    "collective": _COLLECTIVE,
+    "collective": _COLLECTIVE_COLUMNS,
     "sync": (
-        *_texts("sync_kind"),
-        *_ints("device", "stream", "correlation", "waits_on_stream", "recorded_by"),
-        ColumnSpec("event", "int", "event", ("event_id",)),
+        *_specs_of_text_columns("sync_kind"),
+        *_specs_of_int_columns("device", "stream", "correlation", "waits_on_stream", "recorded_by"),
+        ArgumentColumnSpec("event", "int", "event", ("event_id",)),
     ),
     "memory": (
-        ColumnSpec("bytes", "int", "memory_bytes"),
-        ColumnSpec("address", "unsigned", "address"),
-        *_ints("allocated", "reserved", "device_type"),
-        ColumnSpec("device", "int", "device_id"),
+        ArgumentColumnSpec("bytes", "int", "memory_bytes"),
+        ArgumentColumnSpec("address", "unsigned", "address"),
+        *_specs_of_int_columns("allocated", "reserved", "device_type"),
+        ArgumentColumnSpec("device", "int", "device_id"),
     ),
 }
-"""The columns of each group of arguments, by group."""
+"""The columns that are read from the `args` of each kind of event, such as operators."""
 
 
-class Codes:
-    """Assigns each distinct value a number, in order of first appearance."""
+class DistinctValueCodes:
+    """Assigns an integer code to each distinct value, in order of first appearance."""
 
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
@@ -101,73 +114,90 @@ class Codes:
         return np.fromiter(map(of.__getitem__, listed), np.uint32, len(listed))
 
 
-_EXTRA_ARGUMENTS: Final = {
+_ARGUMENTS_WITHOUT_COLUMN_BY_GROUP: Final = {
     "op": ("finished", "backend", "collective"),
     "device": ("finished", "collective"),
     **dict.fromkeys(("call", "frame", "sync", ""), ("finished",)),
     "label": ("labels", "name"),
 }
-"""Arguments read besides the columns of a group; the key `""` is for events without a group."""
+"""Arguments of each kind of event that are read but do not become a column; `""` is for events of
+no kind.
+"""
 
 
-def _reader(group: str) -> msgspec.json.Decoder[list[Any]]:
-    """Returns a decoder of arguments into objects with the attributes that the group has."""
-    declared = {known.name: known for known in msgspec.structs.fields(Args)}
-    wanted = [a for spec in GROUPS.get(group, ()) for a in (spec.attribute, *spec.alternatives)]
+def _arguments_decoder(group: str) -> msgspec.json.Decoder[list[Any]]:
+    """Returns a JSON decoder that reads the arguments of one kind of event, such as operators."""
+    declared = {known.name: known for known in msgspec.structs.fields(EventArguments)}
+    wanted = [
+        a
+        for spec in ARGUMENT_COLUMNS_BY_GROUP.get(group, ())
+        for a in (spec.attribute, *spec.alternatives)
+    ]
     fields = [
         (
             name,
             declared[name].type,
             msgspec.field(name=declared[name].encode_name, default=declared[name].default),
         )
-        for name in dict.fromkeys((*wanted, *_EXTRA_ARGUMENTS.get(group, ())))
+        for name in dict.fromkeys((*wanted, *_ARGUMENTS_WITHOUT_COLUMN_BY_GROUP.get(group, ())))
     ]
     some = msgspec.defstruct(f"ArgsOf{group.title()}", fields, gc=False)
     return msgspec.json.Decoder(list[some | None])  # type: ignore[valid-type]  # made just now
 
 
-_READERS: Final = {group: _reader(group) for group in (*GROUPS, *_EXTRA_ARGUMENTS)}
-_EMPTY_ARGS: Final = {group: reader.decode(b"[{}]")[0] for group, reader in _READERS.items()}
+_ARGUMENTS_DECODER_BY_GROUP: Final = {
+    group: _arguments_decoder(group)
+    for group in (*ARGUMENT_COLUMNS_BY_GROUP, *_ARGUMENTS_WITHOUT_COLUMN_BY_GROUP)
+}
+_EMPTY_ARGUMENTS_BY_GROUP: Final = {
+    group: reader.decode(b"[{}]")[0] for group, reader in _ARGUMENTS_DECODER_BY_GROUP.items()
+}
 
 
-def read_args(group: str, texts: Sequence[msgspec.Raw]) -> tuple[list[Any], int]:
-    """Returns the parsed arguments of a group's events, and how many of them were null.
+def parse_arguments(group: str, argument_texts: Sequence[msgspec.Raw]) -> tuple[list[Any], int]:
+    """Returns the parsed `args` of events of one kind, and how many of those `args` were null.
 
     Raises:
         msgspec.ValidationError: An entry is not an object, or a value has the wrong type.
     """
-    args = _READERS[group].decode(b"[%b]" % b",".join(texts))
+    args = _ARGUMENTS_DECODER_BY_GROUP[group].decode(b"[%b]" % b",".join(argument_texts))
     nulls = args.count(None)
     if nulls:
-        args = [_EMPTY_ARGS[group] if found is None else found for found in args]
+        args = [_EMPTY_ARGUMENTS_BY_GROUP[group] if found is None else found for found in args]
     return args, nulls
 
 
-def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> Columns:
-    """Returns the columns of a group from its events' arguments and their slice rows."""
+def argument_columns(
+    group: str, args: list[Any], rows: Array, string_codes: DistinctValueCodes
+) -> Columns:
+    """Returns the columns declared for one kind of event, from the events' parsed arguments."""
     columns: Columns = {"row": rows}
-    for spec in GROUPS[group]:
-        column = _column(spec.kind, list(map(attrgetter(spec.attribute), args)), strings)
+    for spec in ARGUMENT_COLUMNS_BY_GROUP[group]:
+        column = _argument_column(
+            spec.kind, list(map(attrgetter(spec.attribute), args)), string_codes
+        )
         for other in spec.alternatives:
-            lacking = np.flatnonzero(column == _ABSENT[spec.kind])
+            lacking = np.flatnonzero(column == _ABSENT_VALUE_BY_COLUMN_KIND[spec.kind])
             if not lacking.size:
                 break
             name = attrgetter(other)
-            column[lacking] = _column(
-                spec.kind, [name(args[at]) for at in lacking.tolist()], strings
+            column[lacking] = _argument_column(
+                spec.kind, [name(args[at]) for at in lacking.tolist()], string_codes
             )
         columns[spec.name] = column
     return columns
 
 
-_ABSENT: Final[dict[str, int]] = {"int": NO_INT, "text": NO_CODE}
-"""The sentinel of each kind for an absent value, where alternative names are then tried."""
+_ABSENT_VALUE_BY_COLUMN_KIND: Final[dict[str, int]] = {"int": NO_INT, "text": NO_STRING_CODE}
+"""Maps a column type to the value that stands for an absent argument."""
 
 
-def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
+def _argument_column(
+    kind: ArgumentColumnKind, values: list[Any], string_codes: DistinctValueCodes
+) -> Array:
     match kind:
         case "int":
-            return _int_column(values)
+            return _int_argument_column(values)
         case "unsigned":
             return np.array(
                 [v if isinstance(v, int) and 0 <= v < 2**64 else 0 for v in values], "u8"
@@ -175,37 +205,39 @@ def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
         case "float":
             return np.array(values, np.float64)
         case "text":
-            return _text_column(values, strings)
+            return _string_code_column(values, string_codes)
         case "triple":
-            texts = Codes()
+            texts = DistinctValueCodes()
             codes = texts(map(bytes, values))
-            return np.array([_triple(text) for text in texts.of], np.int32).reshape(-1, 3)[codes]
+            return np.array(
+                [_parse_json_list_of_three_ints(text) for text in texts.of], np.int32
+            ).reshape(-1, 3)[codes]
 
 
-def indices_of_present(values: list[Any]) -> list[int]:
-    """Returns the indices of the arguments that are present."""
+def indices_of_present_values(values: list[Any]) -> list[int]:
+    """Returns the indices of the elements in a list of argument values that are not absent."""
     if values.count(NO_TEXT) == len(values):  # compared by identity: no text is compared
         return []
     return [at for at, value in enumerate(values) if value is not NO_TEXT]
 
 
-def _text_column(values: list[Any], strings: Codes) -> Array:
-    codes = np.full(len(values), NO_CODE, np.uint32)
-    present = indices_of_present(values)
+def _string_code_column(values: list[Any], string_codes: DistinctValueCodes) -> Array:
+    codes = np.full(len(values), NO_STRING_CODE, np.uint32)
+    present = indices_of_present_values(values)
     if present:
-        codes[present] = strings([bytes(values[at]) for at in present])
+        codes[present] = string_codes([bytes(values[at]) for at in present])
     return codes
 
 
-def _int_column(values: list[Any]) -> Array:
+def _int_argument_column(values: list[Any]) -> Array:
     try:
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(_int, values), np.int64, len(values))
+        return np.fromiter(map(_int_or_sentinel, values), np.int64, len(values))
 
 
-def _int(value: object) -> int:
-    """Returns an integer written as text (also `stream 7 (sync)`) or unsigned; else `NO_INT`."""
+def _int_or_sentinel(value: object) -> int:
+    """Returns a value as an integer, also from text such as `stream 7 (sync)`; else `NO_INT`."""
     if isinstance(value, str):
         try:
             value = int(value.removeprefix("stream ").removesuffix(" (sync)"))
@@ -216,11 +248,11 @@ def _int(value: object) -> int:
     return value if value < 2**63 else value - 2**64
 
 
-def _triple(text: bytes) -> tuple[int, int, int]:
+def _parse_json_list_of_three_ints(json_text: bytes) -> tuple[int, int, int]:
     try:
-        return _TRIPLE.decode(text)
+        return _THREE_INTS_DECODER.decode(json_text)
     except msgspec.DecodeError:
         return (-1, -1, -1)
 
 
-_TRIPLE: Final = msgspec.json.Decoder(tuple[int, int, int])
+_THREE_INTS_DECODER: Final = msgspec.json.Decoder(tuple[int, int, int])

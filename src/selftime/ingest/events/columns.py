@@ -1,7 +1,7 @@
-"""Turn the events of one chunk into columns: the work of each reading process.
+"""Converts the events of one chunk of a trace file to columns.
 
-A chunk's columns refer to its own strings and threads by number; `assemble` merges the chunks of a
-file and renumbers them. Columns hold `NO_INT`, NaN or `NO_CODE` where the trace has no value.
+A chunk's columns refer to its own strings and threads by number; `chunk_merging` merges the
+chunks of a file and renumbers them. Absent values are `NO_INT`, NaN or `NO_STRING_CODE`.
 """
 
 from collections import Counter
@@ -16,170 +16,195 @@ import numpy as np
 from selftime import names
 from selftime.ingest.damage.repair_json import repair_json
 from selftime.ingest.events.arguments import (
-    GROUPS,
+    ARGUMENT_COLUMNS_BY_GROUP,
     Array,
-    Codes,
     Columns,
-    group_columns,
-    indices_of_present,
-    read_args,
+    DistinctValueCodes,
+    argument_columns,
+    indices_of_present_values,
+    parse_arguments,
 )
-from selftime.ingest.events.event import EMPTY_ARGS, NO_INT, Event, value_decoder
-from selftime.ingest.times.nanoseconds import nanoseconds, nanoseconds_and_unit
+from selftime.ingest.events.event_types import EMPTY_ARGS, NO_INT, Event, value_decoder
+from selftime.ingest.times.nanosecond_conversion import nanoseconds, nanoseconds_and_unit
 
 __all__ = [
-    "GROUPS",
-    "NO_END",
+    "ARGUMENT_COLUMNS_BY_GROUP",
+    "NO_END_FAULT",
     "NO_NAME",
-    "ChunkColumns",
+    "ChunkEventColumns",
     "Columns",
     "chunk_columns",
     "thread_key",
 ]
 
-NO_END: Final = "no end: left out of totals"
+NO_END_FAULT: Final = "events without an end: left out of totals"
 NO_NAME: Final = "(no name)"
-"""The name given to an event without a name."""
+"""The name given to an event that has no name."""
 
-_LONGEST: Final = 1 << 20
-"""The longest text of an argument in bytes (the sizes of 50,000 tensors); longer ones are cut."""
-_SHORTENED: Final = 80
+_MAX_ARGUMENT_TEXT_BYTES: Final = 1 << 20
+"""Largest text of an argument that is kept, in bytes; longer texts are cut."""
+_KEPT_BYTES_OF_TOO_LONG_ARGUMENT: Final = 80
 
-_GROUP_OF_KIND: Final = {
+_ARGUMENT_GROUP_BY_TRACK_KIND: Final = {
     "python": "frame",
     "device": "device",
     "device sync": "sync",
 }
-_COLLECTIVE_RECORD: Final = "record_param_comms"
+_COLLECTIVE_RECORD_EVENT_NAME: Final = "record_param_comms"
 
 
 @dataclass(slots=True)
-class ChunkColumns:
-    """The columns of one chunk, with its labels, counters, phases and faults."""
+class ChunkEventColumns:
+    """The events of one chunk of trace text as columns, with labels, counters and faults."""
 
     strings: list[str] = field(default_factory=list)
     threads: list[tuple[str, str]] = field(default_factory=list)
     slices: Columns = field(default_factory=dict)
     groups: dict[str, Columns] = field(default_factory=dict)
     halves: list[tuple[str, int, int, int, int]] = field(default_factory=list)
-    """Separate begin and end events: phase, time, name, category, thread."""
+    """Begin and end events of slices: phase, time in ns, and codes of name, category and thread."""
     spans: list[tuple[str, int, int, int, int, str]] = field(default_factory=list)
-    """Events of asynchronous spans: phase, time, name, category, thread, the span's id."""
+    """Events of asynchronous spans: phase, time in ns, codes of name, category and thread, and the
+    span's id.
+    """
     labels: list[tuple[str, str, str, str]] = field(default_factory=list)
-    """Metadata: kind, process, thread, text."""
+    """Names from metadata events: what is named (process or thread), process, thread, name."""
     counters: list[tuple[int, int, str, str, float]] = field(default_factory=list)
-    """Samples: time, thread, counter, series, value."""
+    """Counter samples: time in ns, thread code, counter, series, value."""
     phases: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
-    """Counts of events that lack something, by what is missing."""
+    """Number of events with a fault, by the message that describes it."""
     in_nanoseconds: list[int] = field(default_factory=list)
-    """Rows of `slices` whose times were written in integer nanoseconds."""
+    """Row numbers in `slices` whose times were written in integer nanoseconds, not microseconds."""
 
 
-_MEMORY_NAMES: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
-_INSTANTS: Final = frozenset("iIR")
-_RARE: Final = frozenset("BEMbneSTpF")
-_ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"), "e": "e", "F": "e"}
-"""Current and legacy phases of asynchronous spans, mapped to begin (b), instant (n) and end (e)."""
-_LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
+_MEMORY_EVENT_NAMES: Final = frozenset({names.ALLOCATION_EVENT, names.OUT_OF_MEMORY_EVENT})
+_INSTANT_EVENT_PHASES: Final = frozenset("iIR")
+_PHASES_READ_ONE_BY_ONE: Final = frozenset("BEMbneSTpF")
+_CURRENT_PHASE_OF_ASYNC_PHASE: Final = {
+    **dict.fromkeys("bS", "b"),
+    **dict.fromkeys("nTp", "n"),
+    "e": "e",
+    "F": "e",
+}
+"""Maps the phases of asynchronous spans, legacy ones too, to begin (b), instant (n) and end (e)."""
+_LABEL_EVENT_NAMES: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
-def chunk_columns(events: Sequence[Event]) -> ChunkColumns:
-    """Returns the columns of a chunk's events, in the file's order.
+def chunk_columns(events: Sequence[Event]) -> ChunkEventColumns:
+    """Returns the events of a chunk as columns, in the order of the file.
 
     Raises:
         msgspec.ValidationError: An argument of an event has the wrong type.
     """
-    chunk = ChunkColumns()
-    strings, threads = Codes(), Codes()
+    chunk = ChunkEventColumns()
+    string_codes, thread_codes = DistinctValueCodes(), DistinctValueCodes()
     complete: list[Any] = [e for e in events if e.phase == "X"]
     others: list[Any] = [e for e in events if e.phase != "X"]
-    phases = {phase for phase, _ in _count(chunk, others)}
-    marks = [] if phases.isdisjoint(_INSTANTS) else [e for e in others if e.phase in _INSTANTS]
-    memory = [e for e in marks if e.name in _MEMORY_NAMES]
-    marks = [e for e in marks if e.name not in _MEMORY_NAMES]
-    if not _MEMORY_NAMES.isdisjoint(map(attrgetter("name"), complete)):
-        before = [e for e in complete if e.name in _MEMORY_NAMES]  # as PyTorch 1.8 wrote them
-        complete = [e for e in complete if e.name not in _MEMORY_NAMES]
-        _count(chunk, before)
+    phases = {phase for phase, _ in _count_events_by_phase(chunk, others)}
+    marks = (
+        []
+        if phases.isdisjoint(_INSTANT_EVENT_PHASES)
+        else [e for e in others if e.phase in _INSTANT_EVENT_PHASES]
+    )
+    memory = [e for e in marks if e.name in _MEMORY_EVENT_NAMES]
+    marks = [e for e in marks if e.name not in _MEMORY_EVENT_NAMES]
+    if not _MEMORY_EVENT_NAMES.isdisjoint(map(attrgetter("name"), complete)):
+        before = [e for e in complete if e.name in _MEMORY_EVENT_NAMES]  # as PyTorch 1.8 wrote them
+        complete = [e for e in complete if e.name not in _MEMORY_EVENT_NAMES]
+        _count_events_by_phase(chunk, before)
         memory += before
-    _add_slices(chunk, complete, strings, threads)
-    chunk.groups["memory"] = _memory_columns(chunk, memory, strings, threads)
-    chunk.groups["instants"] = _mark_columns(marks, strings, threads)
-    if not phases.isdisjoint(_RARE):
+    _add_complete_events(chunk, complete, string_codes, thread_codes)
+    chunk.groups["memory"] = _memory_event_columns(chunk, memory, string_codes, thread_codes)
+    chunk.groups["instants"] = _instant_event_columns(marks, string_codes, thread_codes)
+    if not phases.isdisjoint(_PHASES_READ_ONE_BY_ONE):
         for e in others:
-            if e.phase in _RARE:
-                _read_rare(chunk, e, strings, threads)
-    chunk.strings = [_as_text(value) for value in strings.of]
-    chunk.threads = list(threads.of)
+            if e.phase in _PHASES_READ_ONE_BY_ONE:
+                _add_event_of_rare_phase(chunk, e, string_codes, thread_codes)
+    chunk.strings = [_string_of_json_value(value) for value in string_codes.of]
+    chunk.threads = list(thread_codes.of)
     return chunk
 
 
-def _count(chunk: ChunkColumns, events: list[Any]) -> Counter[tuple[str, str | None]]:
-    """Count events by phase and category."""
-    counted = Counter(map(attrgetter("phase", "cat"), events))
-    for (phase, cat), count in counted.items():
+def _count_events_by_phase(
+    chunk: ChunkEventColumns, events: list[Any]
+) -> Counter[tuple[str, str | None]]:
+    """Counts a chunk's events by (phase, category); adds the counts to `chunk` and returns them."""
+    counts = Counter(map(attrgetter("phase", "cat"), events))
+    for (phase, cat), count in counts.items():
         chunk.phases[phase, cat or ""] += count
-    return counted
+    return counts
 
 
-def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes) -> None:
+def _add_complete_events(
+    chunk: ChunkEventColumns,
+    events: list[Any],
+    string_codes: DistinctValueCodes,
+    thread_codes: DistinctValueCodes,
+) -> None:
     start, written = nanoseconds_and_unit(list(map(attrgetter("ts"), events)))
     duration = nanoseconds(list(map(attrgetter("dur"), events)))
     if written is not None:
-        _correct_nanosecond_durations(chunk, written, duration)
-    event_names, cats = Codes(), Codes()
+        _divide_durations_written_in_ns(chunk, written, duration)
+    event_names, cats = DistinctValueCodes(), DistinctValueCodes()
     named = event_names(map(attrgetter("name"), events))
     of_cat = cats(map(attrgetter("cat"), events))
     for cat, count in zip(cats.of, np.bincount(of_cat).tolist(), strict=True):
         chunk.phases["X", cat or ""] += count
     nameless = [at for at, name in enumerate(event_names.of) if not name]
-    categories = [_category(cat) for cat in cats.of]
+    categories = [_category_in_current_spelling(cat) for cat in cats.of]
     chunk.slices = {
-        "name": strings(name or NO_NAME for name in event_names.of)[named],
-        "category": strings(categories)[of_cat],
-        "thread": _threads(chunk, events, threads),
+        "name": string_codes(name or NO_NAME for name in event_names.of)[named],
+        "category": string_codes(categories)[of_cat],
+        "thread": _thread_code_of_each_event(chunk, events, thread_codes),
         "start": start,
         "duration": duration,
     }
-    records = named == event_names.of.get(_COLLECTIVE_RECORD, -1)
-    read = _read_groups(events, [_group_of(category) for category in categories], of_cat, records)
+    records = named == event_names.of.get(_COLLECTIVE_RECORD_EVENT_NAME, -1)
+    read = _parse_arguments_by_group(
+        events, [_argument_group_of_category(category) for category in categories], of_cat, records
+    )
     for group, (args, rows) in read.found.items():
-        chunk.groups[group] = group_columns(group, args, rows, strings)
+        chunk.groups[group] = argument_columns(group, args, rows, string_codes)
     unknown = (duration < 0) | read.unfinished
     duration[unknown] = NO_INT
-    chunk.faults[NO_END] += int((unknown & (start != NO_INT)).sum())
+    chunk.faults[NO_END_FAULT] += int((unknown & (start != NO_INT)).sum())
     if nameless:
-        chunk.faults["no name: shown as (no name)"] += int(np.isin(named, nameless).sum())
-    chunk.faults["arguments that are no object: read as none"] += read.nulls
+        chunk.faults["events without a name: shown as (no name)"] += int(
+            np.isin(named, nameless).sum()
+        )
+    chunk.faults["arguments that are not an object: read as none"] += read.nulls
 
 
 @dataclass(slots=True)
-class _Groups:
-    """The arguments of complete events by group, with the rows of their events."""
+class _ParsedArgumentsByGroup:
+    """The parsed arguments of complete events by kind of event, with the row of each event."""
 
     unfinished: Array
-    """Whether each event is marked as unfinished."""
+    """Whether each event is marked as unfinished, shape (n,)."""
     found: dict[str, tuple[list[Any], Array]] = field(default_factory=dict)
+    """Maps each kind of event to its events' parsed arguments and row numbers."""
     nulls: int = 0
 
 
-def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: Array) -> _Groups:
-    """Read the arguments of complete events, for each event those of its group.
+def _parse_arguments_by_group(
+    events: list[Any], groups: list[str], category_codes: Array, is_collective_record: Array
+) -> _ParsedArgumentsByGroup:
+    """Parses the arguments of complete events; an event's kind determines which are read.
 
     Args:
         events: The complete events of a chunk.
         groups: The group of each category.
-        of_cat: The category of each event, as its index in `groups`, shape (n,).
-        records: Which events are records of collectives, shape (n,).
+        category_codes: The category of each event, as its index in `groups`, shape (n,).
+        is_collective_record: Which events are records of collectives, shape (n,).
     """
     texts = list(map(attrgetter("args"), events))
-    read = _Groups(np.zeros(len(events), bool))
+    read = _ParsedArgumentsByGroup(np.zeros(len(events), bool))
     collective: list[int] = []
     for group in dict.fromkeys(groups):
         among = np.array([candidate == group for candidate in groups], bool)
-        rows = np.flatnonzero(among[of_cat])
-        args, nulls = read_args(group, [texts[row] for row in rows.tolist()])
+        rows = np.flatnonzero(among[category_codes])
+        args, nulls = parse_arguments(group, [texts[row] for row in rows.tolist()])
         read.nulls += nulls
         finished = list(map(attrgetter("finished"), args))
         if False in finished:
@@ -187,129 +212,157 @@ def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: A
         if group:
             read.found[group] = args, rows
         if group in {"op", "device"}:
-            with_collective = rows[indices_of_present(list(map(attrgetter("collective"), args)))]
+            with_collective = rows[
+                indices_of_present_values(list(map(attrgetter("collective"), args)))
+            ]
             with_parameters = (
-                with_collective if group == "device" else with_collective[records[with_collective]]
+                with_collective
+                if group == "device"
+                else with_collective[is_collective_record[with_collective]]
             )
             collective += with_parameters.tolist()
         if group == "op":
-            read.found["compiled"] = _read_as_group(
-                "compiled", texts, rows[indices_of_present(list(map(attrgetter("backend"), args)))]
+            read.found["compiled"] = _parse_arguments_of_rows(
+                "compiled",
+                texts,
+                rows[indices_of_present_values(list(map(attrgetter("backend"), args)))],
             )
-    read.found["collective"] = _read_as_group(
+    read.found["collective"] = _parse_arguments_of_rows(
         "collective", texts, np.sort(np.array(collective, np.int64))
     )
     return read
 
 
-def _read_as_group(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
-    """Returns the arguments of these events, read as those of another group."""
-    return read_args(group, [texts[row] for row in rows.tolist()])[0], rows
+def _parse_arguments_of_rows(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
+    """Returns the parsed arguments of the events in `rows`, all of one kind, and `rows`."""
+    return parse_arguments(group, [texts[row] for row in rows.tolist()])[0], rows
 
 
-def _correct_nanosecond_durations(chunk: ChunkColumns, written: Array, duration: Array) -> None:
-    """Correct the durations of events whose times were written in integer nanoseconds."""
-    chunk.in_nanoseconds = np.flatnonzero(written).tolist()
-    shorter = written & (duration > 0)
+def _divide_durations_written_in_ns(
+    chunk: ChunkEventColumns, is_in_nanoseconds: Array, duration: Array
+) -> None:
+    """Divides by 1,000 the durations that were written in ns but read as microseconds."""
+    chunk.in_nanoseconds = np.flatnonzero(is_in_nanoseconds).tolist()
+    shorter = is_in_nanoseconds & (duration > 0)
     duration[shorter] //= 1000
 
 
-def _category(text: str | None) -> str:
-    """Returns the current name of a category; of a list such as `cpu_op,user` the first known."""
+def _category_in_current_spelling(text: str | None) -> str:
+    """Returns a category's current name; for a comma-separated list, of its first known member."""
     lower = (text or "").lower()
-    if lower in names.TRACK_KIND:
+    if lower in names.TRACK_KIND_BY_CATEGORY:
         return lower
     for part in (lower, *lower.split(",")):
-        today = names.CURRENT_CATEGORY.get(part.strip(), part.strip())
-        if today in names.TRACK_KIND:
+        today = names.CURRENT_CATEGORY_BY_OLD_NAME.get(part.strip(), part.strip())
+        if today in names.TRACK_KIND_BY_CATEGORY:
             return today
     return lower
 
 
 def thread_key(event: Any) -> tuple[str, str]:
-    """Returns an event's process and thread as texts; an absent one differs from any other."""
-    return _key_text(event.pid), _key_text(event.tid)
+    """Returns an event's process and thread ids as texts; an absent id becomes `?`."""
+    return _process_or_thread_id_text(event.pid), _process_or_thread_id_text(event.tid)
 
 
-def _key_text(key: int | str | None) -> str:
-    if key is None:
-        return _ABSENT
-    return f"'{key}'" if key == _ABSENT else str(key)
+def _process_or_thread_id_text(process_or_thread_id: int | str | None) -> str:
+    if process_or_thread_id is None:
+        return _ABSENT_PROCESS_OR_THREAD_ID_TEXT
+    return (
+        f"'{process_or_thread_id}'"
+        if process_or_thread_id == _ABSENT_PROCESS_OR_THREAD_ID_TEXT
+        else str(process_or_thread_id)
+    )
 
 
-_ABSENT: Final = "?"
+_ABSENT_PROCESS_OR_THREAD_ID_TEXT: Final = "?"
 
 
-def _threads(chunk: ChunkColumns, events: Sequence[Any], threads: Codes) -> Array:
-    """Returns the number of each event's thread; each distinct pair is converted once."""
-    keys = Codes()
+def _thread_code_of_each_event(
+    chunk: ChunkEventColumns, events: Sequence[Any], thread_codes: DistinctValueCodes
+) -> Array:
+    """Returns the integer code of each event's thread, shape (n,)."""
+    keys = DistinctValueCodes()
     codes = keys(zip(map(attrgetter("pid"), events), map(attrgetter("tid"), events), strict=True))
     absent = [at for at, (pid, tid) in enumerate(keys.of) if pid is None or tid is None]
     if absent:
         lacking = int(np.isin(codes, absent).sum())
-        chunk.faults["no process or thread: on a track of its own"] += lacking
-    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in keys.of)
+        chunk.faults["events without a process or thread: shown on a track of their own"] += lacking
+    numbers = thread_codes(
+        (_process_or_thread_id_text(pid), _process_or_thread_id_text(tid)) for pid, tid in keys.of
+    )
     return numbers[codes] if codes.size else codes
 
 
-def _group_of(category: str) -> str:
-    kind = names.TRACK_KIND.get(category, "other")
+def _argument_group_of_category(category: str) -> str:
+    kind = names.TRACK_KIND_BY_CATEGORY.get(category, "other")
     if kind == "host":
-        return "call" if category in names.CALLS else "op"
-    return _GROUP_OF_KIND.get(kind, "")
+        return "call" if category in names.RUNTIME_CALL_CATEGORIES else "op"
+    return _ARGUMENT_GROUP_BY_TRACK_KIND.get(kind, "")
 
 
-def _memory_columns(
-    chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes
+def _memory_event_columns(
+    chunk: ChunkEventColumns,
+    events: list[Any],
+    string_codes: DistinctValueCodes,
+    thread_codes: DistinctValueCodes,
 ) -> Columns:
-    args, _ = read_args("memory", [e.args for e in events])
-    columns = group_columns("memory", args, np.arange(len(events)), strings)
-    columns["time"] = _instants(events)
-    columns["thread"] = _threads(chunk, events, threads)
-    columns["failed"] = np.array([e.name == names.OUT_OF_MEMORY for e in events], bool)
+    args, _ = parse_arguments("memory", [e.args for e in events])
+    columns = argument_columns("memory", args, np.arange(len(events)), string_codes)
+    columns["time"] = _event_times(events)
+    columns["thread"] = _thread_code_of_each_event(chunk, events, thread_codes)
+    columns["failed"] = np.array([e.name == names.OUT_OF_MEMORY_EVENT for e in events], bool)
     return columns
 
 
-def _instants(events: Sequence[Any]) -> Array:
+def _event_times(events: Sequence[Any]) -> Array:
     return nanoseconds_and_unit([e.ts for e in events])[0]
 
 
-def _mark_columns(events: list[Any], strings: Codes, threads: Codes) -> Columns:
+def _instant_event_columns(
+    events: list[Any], string_codes: DistinctValueCodes, thread_codes: DistinctValueCodes
+) -> Columns:
     return {
-        "time": _instants(events),
-        "thread": threads(map(thread_key, events)),
-        "category": strings((e.cat or "").lower() for e in events),
-        "name": strings(e.name or NO_NAME for e in events),
+        "time": _event_times(events),
+        "thread": thread_codes(map(thread_key, events)),
+        "category": string_codes((e.cat or "").lower() for e in events),
+        "name": string_codes(e.name or NO_NAME for e in events),
     }
 
 
-def _read_rare(chunk: ChunkColumns, event: Any, strings: Codes, threads: Codes) -> None:
+def _add_event_of_rare_phase(
+    chunk: ChunkEventColumns,
+    event: Any,
+    string_codes: DistinctValueCodes,
+    thread_codes: DistinctValueCodes,
+) -> None:
     thread = thread_key(event)
     if event.phase == "M":
-        if event.name in _LABELS and event.args is not EMPTY_ARGS:
-            [args], nulls = read_args("label", [event.args])
+        if event.name in _LABEL_EVENT_NAMES and event.args is not EMPTY_ARGS:
+            [args], nulls = parse_arguments("label", [event.args])
             if nulls:
                 return
             text = args.labels if event.name == "process_labels" else args.name
             chunk.labels.append((str(event.name), *thread, str(text).strip()))
         return
-    [time] = _instants([event]).tolist()
-    [name, category] = strings((event.name or NO_NAME, _category(event.cat))).tolist()
-    [number] = threads((thread,)).tolist()
-    if event.phase in _ASYNCHRONOUS:
+    [time] = _event_times([event]).tolist()
+    [name, category] = string_codes(
+        (event.name or NO_NAME, _category_in_current_spelling(event.cat))
+    ).tolist()
+    [number] = thread_codes((thread,)).tolist()
+    if event.phase in _CURRENT_PHASE_OF_ASYNC_PHASE:
         span = bytes(event.id).decode("utf-8", "replace").strip('"')
-        phase = _ASYNCHRONOUS[event.phase]
+        phase = _CURRENT_PHASE_OF_ASYNC_PHASE[event.phase]
         chunk.spans.append((phase, time, name, category, number, span))
         return
     chunk.halves.append((event.phase, time, name, category, number))
 
 
-def _as_text(value: str | bytes) -> str:
-    """Returns a chunk's string as text: JSON without white space, a JSON string unquoted."""
+def _string_of_json_value(value: str | bytes) -> str:
+    """Returns JSON bytes as compact text, without the quotes of a string; a str is unchanged."""
     if isinstance(value, str):
         return value
-    if len(value) > _LONGEST:
-        return value[:_SHORTENED].decode("utf-8", "replace") + "…"
+    if len(value) > _MAX_ARGUMENT_TEXT_BYTES:
+        return value[:_KEPT_BYTES_OF_TOO_LONG_ARGUMENT].decode("utf-8", "replace") + "…"
     if value.startswith(b'"'):
         return str(value_decoder.decode(repair_json(value)[0]))
     return msgspec.json.format(value, indent=-1).decode("utf-8", "replace")

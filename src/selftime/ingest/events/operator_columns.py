@@ -1,4 +1,4 @@
-"""Check operators' shapes, and split operators' names from their overloads.
+"""Splits the names of operators into name and overload, and removes invalid input shapes.
 
 `Input Dims` holds the sizes of each input: `[]` for a scalar, `[2, 3]`, lists of those for a list
 of tensors; `Input type` has one word for each input. Shapes that are cut off, are not a list, or do
@@ -12,20 +12,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.ingest.events.arguments import NO_CODE, Columns
-from selftime.ingest.events.assemble import FileColumns
-from selftime.names import OPERATORS, operator_and_overload
+from selftime.ingest.events.arguments import NO_STRING_CODE, Columns
+from selftime.ingest.events.chunk_merging import FileEventColumns
+from selftime.names import OPERATOR_CATEGORIES, operator_and_overload
 
-Codes = NDArray[np.uint32]
-_INVALID: Final = -1
-_ABSENT: Final = -2
-_lists = msgspec.json.Decoder(list[Any])
+StringCodes = NDArray[np.uint32]
+_LENGTH_OF_INVALID_LIST: Final = -1
+_LENGTH_OF_ABSENT_LIST: Final = -2
+_JSON_LIST_DECODER = msgspec.json.Decoder(list[Any])
 
 
-def split_overloads(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Returns the slices with operator names only, and the arguments with overloads."""
+def split_overloads_from_names(
+    slices: pl.DataFrame, ops: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Moves the overload out of each operator's name into a column of the table of arguments."""
     category = slices["category"].gather(ops["id"])
-    operator = category.is_in(pl.Series(OPERATORS, dtype=category.dtype).implode())
+    operator = category.is_in(pl.Series(OPERATOR_CATEGORIES, dtype=category.dtype).implode())
     named = slices["name"].gather(ops["id"])
     distinct = named.filter(operator).unique()
     split = [(text, *operator_and_overload(text)) for text in distinct.cast(pl.String).to_list()]
@@ -46,47 +48,51 @@ def split_overloads(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFra
     return slices.with_columns(name), ops.with_columns(overload)
 
 
-def erase_invalid_shapes(columns: FileColumns) -> None:
-    """Set shapes to null that cannot be parsed, or differ in number from the types."""
+def erase_invalid_shapes(columns: FileEventColumns) -> None:
+    """Sets input shapes to null that are invalid, or that are not as many as the input types."""
     ops = columns.groups.get("op")
     if ops is None or not ops["row"].size:
         return
-    sizes = _counts(columns, ops["input_shapes"], _is_sizes)
-    types = _counts(columns, ops["input_types"], lambda word: isinstance(word, str))
-    odd = (sizes == _INVALID) | ((sizes >= 0) & (types >= 0) & (sizes != types))
+    sizes = _json_list_length_of_each_text(columns, ops["input_shapes"], _is_size_list_or_no_tensor)
+    types = _json_list_length_of_each_text(
+        columns, ops["input_types"], lambda word: isinstance(word, str)
+    )
+    odd = (sizes == _LENGTH_OF_INVALID_LIST) | ((sizes >= 0) & (types >= 0) & (sizes != types))
     if odd.any():
-        _erase_shapes(ops, odd)
-        columns.faults["shapes that are cut off, no sizes, or fewer or more than types"] += int(
+        _set_shapes_and_strides_to_null(ops, odd)
+        columns.faults["input shapes that are cut off, invalid, or not as many as types"] += int(
             odd.sum()
         )
 
 
-def _erase_shapes(ops: Columns, odd: NDArray[np.bool_]) -> None:
+def _set_shapes_and_strides_to_null(ops: Columns, is_invalid: NDArray[np.bool_]) -> None:
     for name in ("input_shapes", "input_strides"):
-        ops[name] = np.where(odd, NO_CODE, ops[name]).astype(np.uint32)
+        ops[name] = np.where(is_invalid, NO_STRING_CODE, ops[name]).astype(np.uint32)
 
 
-def _counts(columns: FileColumns, codes: Codes, is_sound: Any) -> NDArray[np.int64]:
-    """Returns the number of elements in each text's list; each distinct text is parsed once."""
-    known = np.unique(codes[codes != NO_CODE])
+def _json_list_length_of_each_text(
+    columns: FileEventColumns, string_codes: StringCodes, is_valid_element: Any
+) -> NDArray[np.int64]:
+    """Returns the length of the JSON list in each text; negative if it is invalid or absent."""
+    known = np.unique(string_codes[string_codes != NO_STRING_CODE])
     if not known.size:
-        return np.full(codes.size, _ABSENT, np.int64)
-    texts = columns.text(known).cast(str).to_list()
-    counts = np.array([_count(text, is_sound) for text in texts], np.int64)
-    place = np.minimum(np.searchsorted(known, codes), known.size - 1)
-    return np.where(codes == NO_CODE, _ABSENT, counts[place])
+        return np.full(string_codes.size, _LENGTH_OF_ABSENT_LIST, np.int64)
+    texts = columns.decode_strings(known).cast(str).to_list()
+    counts = np.array([_json_list_length(text, is_valid_element) for text in texts], np.int64)
+    place = np.minimum(np.searchsorted(known, string_codes), known.size - 1)
+    return np.where(string_codes == NO_STRING_CODE, _LENGTH_OF_ABSENT_LIST, counts[place])
 
 
-def _count(text: str, is_sound: Any) -> int:
+def _json_list_length(json_text: str, is_valid_element: Any) -> int:
     try:
-        found = _lists.decode(text)
+        found = _JSON_LIST_DECODER.decode(json_text)
     except (msgspec.DecodeError, RecursionError):
-        return _INVALID
-    return len(found) if all(map(is_sound, found)) else _INVALID
+        return _LENGTH_OF_INVALID_LIST
+    return len(found) if all(map(is_valid_element, found)) else _LENGTH_OF_INVALID_LIST
 
 
-def _is_sizes(value: object) -> bool:
-    """Returns whether a value is sizes of a tensor, of a list of tensors, or `""` for no tensor."""
+def _is_size_list_or_no_tensor(value: object) -> bool:
+    """Returns whether a value is the shape of a tensor or tensor list, or `""` for no tensor."""
     if isinstance(value, list):
-        return all(type(inner) is int or _is_sizes(inner) for inner in value)
+        return all(type(inner) is int or _is_size_list_or_no_tensor(inner) for inner in value)
     return value == ""

@@ -1,1 +1,1 @@
-"""Links between rows: device work to launches, frames to callers, backward to forward, lines."""
+"""Links slices: kernels to launches, frames to callers, backward operators to forward ones."""

@@ -1,4 +1,4 @@
-"""Read traces in Perfetto's own format, which PyTorch after 2.13 can write, as Kineto events.
+"""Converts traces in Perfetto's binary format, which PyTorch after 2.13 can write, to JSON.
 
 messages    decoding protocol buffers
 tracks      the thread or counter of each track

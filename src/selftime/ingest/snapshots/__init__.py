@@ -1,1 +1,1 @@
-"""Reading snapshots of PyTorch's CUDA allocator from pickles, without running their code."""
+"""Reads memory snapshots, which PyTorch pickles, without running code in the pickle."""

@@ -1,1 +1,1 @@
-"""Reading a trace file as text: format detection, decompression, top-level keys, event chunks."""
+"""Reads the text of trace files: detects formats, decompresses, splits events into chunks."""

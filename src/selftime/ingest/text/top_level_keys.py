@@ -1,4 +1,4 @@
-"""Read the top-level keys of a trace's text, and find its events wherever they stand.
+"""Reads the top-level keys of a JSON trace, and finds its events even if they are nested.
 
 Kineto's events are the value of a top-level key. Other writers nest the whole trace in another
 object, and damage can hide a key or its end: reading then resumes where events are found.
@@ -10,194 +10,216 @@ from typing import Final, Protocol
 
 import msgspec
 
-from selftime.ingest.damage.recover import EVENT_KEYS
+from selftime.ingest.damage.event_recovery import EVENT_KEY_PATTERN
 from selftime.ingest.damage.repair_json import repair_json
-from selftime.ingest.events.event import MALFORMED
-from selftime.ingest.text.window import EVENTS_KEY, TextWindow
+from selftime.ingest.events.event_types import MALFORMED_JSON_ERRORS
+from selftime.ingest.text.text_window import EVENTS_KEY, TextWindow
 
-_EVENTS: Final = "traceEvents"
-_EXAMPLE: Final = 80
-_DEEPEST: Final = 16
-"""The most levels of nesting that are searched for events."""
-_CHANGED: Final = 2
-"""The most bytes in which a damaged key may differ from `traceEvents`."""
-_MOST_BETWEEN: Final = 256
-"""The most bytes between the key of the events and the first event: a bracket and indentation."""
-_OVERLAP: Final = 64
-"""Bytes at a window's end that are searched again with the next block: a match may span both."""
+_EVENT_LIST_KEY: Final = "traceEvents"
+_MAX_SHOWN_KEY_CHARACTERS: Final = 80
+_MAX_SEARCHED_NESTING_DEPTH: Final = 16
+"""Largest depth of nested lists and objects that is searched for events."""
+_MAX_CHANGED_BYTES_OF_EVENT_LIST_KEY: Final = 2
+"""Largest number of bytes in which a damaged key may differ from `traceEvents`."""
+_MAX_BYTES_BEFORE_FIRST_EVENT: Final = 256
+"""Largest number of bytes between the key `traceEvents` and its first event (bracket and
+indentation).
+"""
+_BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK: Final = 64
+"""Number of bytes at the end of a block of text that are searched again together with the next
+block, for matches that span both.
+"""
 
 EVENT_START: Final = re.compile(
     rb'\{\s*(?:"[^"\\]{1,32}"\s*:\s*(?:"[^"\\]*"|[-\d.]+)\s*,\s*){0,8}"ph"\s*:\s*"'
 )
-"""The start of an event: an object with a phase among its first fields."""
+"""Matches the start of an event: an object whose first keys include the phase `ph`."""
 
-_DAMAGED_BEGIN: Final = re.compile(rb'[^,:]{0,%d}?(?=\{\s*"%b"\s*:)' % (_MOST_BETWEEN, EVENT_KEYS))
-"""Damaged text between the key of the events and the first event."""
+_DAMAGED_TEXT_BEFORE_FIRST_EVENT: Final = re.compile(
+    rb'[^,:]{0,%d}?(?=\{\s*"%b"\s*:)' % (_MAX_BYTES_BEFORE_FIRST_EVENT, EVENT_KEY_PATTERN)
+)
+"""Matches damaged text between the key `traceEvents` and the first event."""
 
-_EVENT_OR_KEY: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\[')
-"""Where reading can resume after damaged text."""
+_START_OF_EVENT_OR_EVENT_LIST: Final = re.compile(
+    rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\['
+)
+"""Matches the start of an event, or the key `traceEvents`; reading resumes there after damaged
+text.
+"""
 
 
-class KeyReceiver(Protocol):
-    """Receives the keys' values and faults, and reads the events."""
+class TopLevelKeyReceiver(Protocol):
+    """Receives the top-level keys of a trace and their faults, and reads its events."""
 
-    def fault(self, what: str, *, lost: int = 0) -> None: ...
+    def add_fault(self, message: str, *, lost_events: int = 0) -> None: ...
 
-    def keep_key(self, name: str, value: bytes) -> None:
-        """Receive a key and its value; raises one of `MALFORMED` if the value is not JSON."""
+    def add_key(self, name: str, value: bytes) -> None:
+        """Receives a key and its value; raises a JSON error if the value is not JSON."""
 
     def read_events(self) -> None: ...
 
 
-class Keys:
-    """Reads an object's keys from a text, and passes them to a receiver."""
+class TopLevelKeyReader:
+    """Reads the keys of a JSON object from a text, and passes keys and values to a receiver."""
 
     def __init__(
-        self, text: TextWindow, taker: KeyReceiver, found_events: Callable[[], bool]
+        self, text: TextWindow, receiver: TopLevelKeyReceiver, has_found_events: Callable[[], bool]
     ) -> None:
-        self.text, self.taker, self.found_events = text, taker, found_events
+        self.text, self.receiver, self.has_found_events = text, receiver, has_found_events
         self.path: list[str] = []
 
-    def read(self) -> None:
-        """Read the keys of the object whose `{` was just read, and its events when they come."""
+    def read_keys(self) -> None:
+        """Reads the keys of the JSON object whose `{` was just read, and the events among them."""
         while True:
-            mark = self.text.peek()
+            mark = self.text.peek_byte()
             if mark in (b"}", b""):
                 if not mark:
-                    self.taker.fault("the file ends without `}`")
-                self.text.drop(1)
+                    self.receiver.add_fault("the file ends without `}`")
+                self.text.skip_bytes(1)
                 return
             if mark == b",":
-                self.text.drop(1)
+                self.text.skip_bytes(1)
                 continue
             key = self.text.take_value() if mark == b'"' else None
-            if not key or self.text.peek() != b":":
-                if self.found_events() or not self._find_events():
-                    self.taker.fault("the rest of the file is not JSON")
+            if not key or self.text.peek_byte() != b":":
+                if self.has_found_events() or not self._skip_to_events():
+                    self.receiver.add_fault("the rest of the file is not JSON")
                     return
                 continue
-            self.text.drop(1)
+            self.text.skip_bytes(1)
             self._read_value(key)
 
-    def _find_events(self) -> bool:
-        """Skip damaged text; returns whether events or the key of the events follow.
+    def _skip_to_events(self) -> bool:
+        """Skips damaged text; returns whether events or the key `traceEvents` follow.
 
-        If the key of the events is damaged too, the events are read from here.
+        If that key is damaged too, the events are read by this method.
         """
         while True:
-            found = _EVENT_OR_KEY.search(self.text.window)
+            found = _START_OF_EVENT_OR_EVENT_LIST.search(self.text.window)
             if found is not None:
-                self.taker.fault("text among the keys that is not JSON: left out")
-                self.text.drop(found.start())
+                self.receiver.add_fault("text among the top-level keys that is not JSON: left out")
+                self.text.skip_bytes(found.start())
                 if found[0].startswith(b"{"):
-                    self.taker.read_events()
+                    self.receiver.read_events()
                 return True
-            self.text.drop(max(len(self.text.window) - _OVERLAP, 0))
-            if not self.text.more():
+            self.text.skip_bytes(
+                max(len(self.text.window) - _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK, 0)
+            )
+            if not self.text.wait_for_more():
                 return False
 
-    def _read_value(self, key: bytes) -> None:
-        name, mark = _name(key), self.text.peek()
-        if name == _EVENTS and mark == b"[":
+    def _read_value(self, key_json: bytes) -> None:
+        name, mark = _decode_key(key_json), self.text.peek_byte()
+        if name == _EVENT_LIST_KEY and mark == b"[":
             self._read_events(name, 1)
             return
-        if _resembles_events_key(key):
-            while len(self.text.window) < _OVERLAP * _EXAMPLE and self.text.more():
+        if _resembles_event_list_key(key_json):
+            while (
+                len(self.text.window)
+                < _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK * _MAX_SHOWN_KEY_CHARACTERS
+                and self.text.wait_for_more()
+            ):
                 pass
-            begin = _DAMAGED_BEGIN.match(self.text.window)
+            begin = _DAMAGED_TEXT_BEFORE_FIRST_EVENT.match(self.text.window)
             if begin is not None:
-                if name == _EVENTS:
-                    self.taker.fault("the begin of the list of events is damaged: read")
+                if name == _EVENT_LIST_KEY:
+                    self.receiver.add_fault(
+                        "the start of the list of events is damaged: its events are read"
+                    )
                 self._read_events(name, begin.end())
                 return
         value = self.text.take_value()
         if value == b"":
-            self._descend(name)
+            self._read_nested_value(name)
         elif value is None:
-            self._read_unended(name)
+            self._recover_from_value_without_end(name)
         else:
-            self._keep(name, value)
+            self._pass_on_key(name, value)
 
-    def _read_events(self, name: str, behind: int) -> None:
-        """Read the events that begin after `behind` bytes."""
-        if name != _EVENTS:
-            self.taker.fault(f"events under the key `{printable(name)}`: read")
+    def _read_events(self, key: str, bytes_before_events: int) -> None:
+        """Skips `bytes_before_events` bytes, and reads the list of events that follows."""
+        if key != _EVENT_LIST_KEY:
+            self.receiver.add_fault(f"events under the key `{printable_json_key(key)}`: read")
         if self.path:
-            path = ".".join(map(printable, self.path))
-            self.taker.fault(f"`traceEvents` stands inside `{path}`: read from there")
-        self.text.drop(behind)
-        self.taker.read_events()
+            path = ".".join(map(printable_json_key, self.path))
+            self.receiver.add_fault(f"`traceEvents` is nested inside `{path}`: read from there")
+        self.text.skip_bytes(bytes_before_events)
+        self.receiver.read_events()
 
-    def _descend(self, name: str) -> None:
-        """Read the events nested somewhere inside a value, and the keys beside them."""
-        if len(self.path) == _DEEPEST:
+    def _read_nested_value(self, key: str) -> None:
+        """Reads a value that has a list of events somewhere inside: these events and other keys."""
+        if len(self.path) == _MAX_SEARCHED_NESTING_DEPTH:
             found = EVENTS_KEY.search(self.text.window)
-            self.text.drop(found.start() if found else 0)
+            self.text.skip_bytes(found.start() if found else 0)
             return
-        self.path.append(name)
-        opening = self.text.peek()
-        self.text.drop(1)
+        self.path.append(key)
+        opening = self.text.peek_byte()
+        self.text.skip_bytes(1)
         if opening == b"{":
-            self.read()
+            self.read_keys()
         else:
-            self._descend_list()
+            self._read_nested_list()
         self.path.pop()
 
-    def _descend_list(self) -> None:
+    def _read_nested_list(self) -> None:
         while True:
-            mark = self.text.peek()
+            mark = self.text.peek_byte()
             if mark == b"{":
-                self.text.drop(1)
-                self.read()
+                self.text.skip_bytes(1)
+                self.read_keys()
             elif mark == b",":
-                self.text.drop(1)
-            elif mark in (b"]", b"") or not self._skip_member():
-                self.text.drop(1)
+                self.text.skip_bytes(1)
+            elif mark in (b"]", b"") or not self._skip_list_member():
+                self.text.skip_bytes(1)
                 return
 
-    def _skip_member(self) -> bool:
-        """Skip a list's member; or read the value of a key, if the list's end is missing."""
+    def _skip_list_member(self) -> bool:
+        """Skips one list item; if a colon follows, the item is a key, and its value is read too."""
         member = self.text.take_value()
-        if member and member.startswith(b'"') and self.text.peek() == b":":
-            self.text.drop(1)
+        if member and member.startswith(b'"') and self.text.peek_byte() == b":":
+            self.text.skip_bytes(1)
             self._read_value(member)
         return bool(member)
 
-    def _read_unended(self, name: str) -> None:
-        if not self.found_events() and _EVENT_OR_KEY.search(self.text.window):
-            self._find_events()
+    def _recover_from_value_without_end(self, key: str) -> None:
+        if not self.has_found_events() and _START_OF_EVENT_OR_EVENT_LIST.search(self.text.window):
+            self._skip_to_events()
             return
-        self.taker.fault(f"the file ends inside `{printable(name)}`")
-        self.text.drop(len(self.text.window))
+        self.receiver.add_fault(f"the file ends inside `{printable_json_key(key)}`")
+        self.text.skip_bytes(len(self.text.window))
 
-    def _keep(self, name: str, value: bytes) -> None:
+    def _pass_on_key(self, key: str, value: bytes) -> None:
         try:
-            self.taker.keep_key(name, value)
-        except MALFORMED:
+            self.receiver.add_key(key, value)
+        except MALFORMED_JSON_ERRORS:
             mended, faults = repair_json(value)
             try:
-                self.taker.keep_key(name, mended)
-            except MALFORMED:
-                self.taker.fault(f"the key `{printable(name)}` is not JSON: left out")
+                self.receiver.add_key(key, mended)
+            except MALFORMED_JSON_ERRORS:
+                self.receiver.add_fault(
+                    f"the key `{printable_json_key(key)}` is not JSON: left out"
+                )
             else:
                 for fault in faults:
-                    self.taker.fault(f"the key `{printable(name)}`: {fault}")
+                    self.receiver.add_fault(f"the key `{printable_json_key(key)}`: {fault}")
 
 
-def _resembles_events_key(key: bytes) -> bool:
-    """Returns whether a key may be `traceEvents` with a byte or two changed."""
-    wanted = b'"%b"' % _EVENTS.encode()
-    same = sum(a == b for a, b in zip(key, wanted, strict=False))
-    return len(key) == len(wanted) and same >= len(wanted) - _CHANGED
+def _resembles_event_list_key(key_json: bytes) -> bool:
+    """Returns whether a key differs from `traceEvents` in at most two bytes."""
+    wanted = b'"%b"' % _EVENT_LIST_KEY.encode()
+    same = sum(a == b for a, b in zip(key_json, wanted, strict=False))
+    return (
+        len(key_json) == len(wanted) and same >= len(wanted) - _MAX_CHANGED_BYTES_OF_EVENT_LIST_KEY
+    )
 
 
-def printable(name: str) -> str:
-    """Returns a key for messages: shortened, with escapes for unprintable characters."""
-    return repr(name[:_EXAMPLE])[1:-1]
+def printable_json_key(key: str) -> str:
+    """Returns a key as shown in messages: shortened, with unprintable characters escaped."""
+    return repr(key[:_MAX_SHOWN_KEY_CHARACTERS])[1:-1]
 
 
-def _name(key: bytes) -> str:
+def _decode_key(key_json: bytes) -> str:
     try:
-        return str(msgspec.json.decode(repair_json(key)[0]))
-    except MALFORMED:
-        return key.decode("utf-8", "backslashreplace")
+        return str(msgspec.json.decode(repair_json(key_json)[0]))
+    except MALFORMED_JSON_ERRORS:
+        return key_json.decode("utf-8", "backslashreplace")

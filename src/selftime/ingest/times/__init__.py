@@ -1,1 +1,1 @@
-"""Conversion of all times of a file to integer nanoseconds on one clock."""
+"""Converts a trace file's times to integer ns, and removes backward jumps of the clock."""

@@ -1,1 +1,1 @@
-"""The advice as text, Markdown and SARIF."""
+"""Writes advice as text, Markdown and SARIF."""

@@ -1,62 +1,73 @@
-"""Sentences and names as Markdown: every name quoted, none of them markup."""
+"""Escapes sentences and names from a trace for Markdown; names become code spans."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.reports.plain import cut_middle, plain
+from selftime.reports.plain import cut_text_middle, plain
 
-_LONGEST: Final = 120
-"""Columns of a quoted name; a template's full C++ name tells no more than its two ends."""
-_APART: Final = "&#8203;"
-"""A blank of no width. Code hosts look for people, issues and addresses in what Markdown has made,
-where no escape is left."""
-_CALLS: Final = {"@": f"@{_APART}", "#": rf"\#{_APART}"}
-_ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$"} | _CALLS)
-"""Whatever Markdown, its tables, mentions or embedded HTML would act on within a line."""
-_ADDRESSES: Final = (("://", f":{_APART}//"), ("www.", f"www{_APART}."))
-ACTIVE_FIRST: Final = ("-", "+", "=")
-"""What Markdown would act on at the start of a line only."""
+_MAX_QUOTED_NAME_CHARACTERS: Final = 120
+"""Largest width of a quoted name in characters; longer ones lose their middle."""
+_ZERO_WIDTH_SPACE: Final = "&#8203;"
+"""HTML entity of a zero-width space; inserted, it keeps code hosts from making links of a text."""
+_MENTION_ESCAPE_BY_CHARACTER: Final = {"@": f"@{_ZERO_WIDTH_SPACE}", "#": rf"\#{_ZERO_WIDTH_SPACE}"}
+"""Replacements of `@` and `#`, so that code hosts see no mention of a person or an issue."""
+_MARKDOWN_ESCAPE_BY_CHARACTER: Final = str.maketrans(
+    {c: f"\\{c}" for c in r"\*_[]<>|~&$"} | _MENTION_ESCAPE_BY_CHARACTER
+)
+"""Replacements of characters that are markup within a line of Markdown or HTML."""
+_LINK_START_REPLACEMENTS: Final = (
+    ("://", f":{_ZERO_WIDTH_SPACE}//"),
+    ("www.", f"www{_ZERO_WIDTH_SPACE}."),
+)
+"""Pairs of a link's start and its replacement, which code hosts do not turn into a link."""
+LINE_START_MARKUP_CHARACTERS: Final = ("-", "+", "=")
+"""Characters that are markup only at the start of a line."""
 
 
-def quoted(name: str) -> str:
-    """A name as a code span, capped, whatever backticks it holds."""
-    shown = cut_middle(plain(name), _LONGEST)
+def code_span(name: str) -> str:
+    """Returns a name, shortened, as a Markdown code span, even if it contains backticks."""
+    shortened = cut_text_middle(plain(name), _MAX_QUOTED_NAME_CHARACTERS)
     fence = "`"
-    while fence in shown:
+    while fence in shortened:
         fence += "`"
-    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
+    padding = (
+        " " if shortened.startswith("`") or shortened.endswith("`") or not shortened.strip() else ""
+    )
+    return f"{fence}{padding}{shortened}{padding}{fence}"
 
 
-def inert(text: str) -> str:
-    r"""A sentence in which nothing acts as markup but its own quoted names.
+def escape_markdown(text: str) -> str:
+    r"""Returns a sentence with its markup escaped, except for names in backticks (code spans).
 
-    >>> print(inert("`a|b` calls <b>"))
+    >>> print(escape_markdown("`a|b` calls <b>"))
     `a|b` calls \<b\>
     """
-    sentence = "".join(pieces(text))
-    return f"\\{sentence}" if sentence.startswith(ACTIVE_FIRST) else sentence
+    sentence = "".join(escaped_markdown_pieces(text))
+    return f"\\{sentence}" if sentence.startswith(LINE_START_MARKUP_CHARACTERS) else sentence
 
 
-def pieces(text: str) -> Iterator[str]:
-    """A sentence in its parts, each inert: words, and quoted names between them."""
-    *pairs, last = _pairs(plain(text).split("`"))
-    for said, name in pairs:
-        yield _words(said)
-        yield quoted(name)
-    yield _words(last[0])
+def escaped_markdown_pieces(text: str) -> Iterator[str]:
+    """Yields a sentence in order: each escaped run of words, and each name in backticks."""
+    *pairs, last = _pairs_of_words_and_quoted_name(plain(text).split("`"))
+    for words, name in pairs:
+        yield _escape_text_outside_code_spans(words)
+        yield code_span(name)
+    yield _escape_text_outside_code_spans(last[0])
 
 
-def _words(said: str) -> str:
-    """What stands beside quoted names, in which nothing is markup, a mention or an address."""
-    said = said.translate(_ACTIVE)
-    for found, apart in _ADDRESSES:
-        said = said.replace(found, apart)
-    return said
+def _escape_text_outside_code_spans(words: str) -> str:
+    """Returns text outside of code spans with markup, mentions and links escaped."""
+    words = words.translate(_MARKDOWN_ESCAPE_BY_CHARACTER)
+    for link_start, broken_start in _LINK_START_REPLACEMENTS:
+        words = words.replace(link_start, broken_start)
+    return words
 
 
-def _pairs(parts: list[str]) -> list[tuple[str, str]]:
-    """What is said before each quoted name, and the name; the rest comes last, without one."""
-    paired = (len(parts) - 1) // 2 * 2
-    rest = "'".join(parts[paired:])  # a backtick without its partner quotes nothing
-    return [*zip(parts[:paired:2], parts[1:paired:2], strict=True), (rest, "")]
+def _pairs_of_words_and_quoted_name(sentence_pieces: list[str]) -> list[tuple[str, str]]:
+    """Splits a sentence into pairs (words, quoted name after them); the last is (words, "")."""
+    paired_count = (len(sentence_pieces) - 1) // 2 * 2
+    rest = "'".join(sentence_pieces[paired_count:])  # a backtick without its partner quotes nothing
+    return [
+        *zip(sentence_pieces[:paired_count:2], sentence_pieces[1:paired_count:2], strict=True),
+        (rest, ""),
+    ]

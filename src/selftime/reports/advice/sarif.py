@@ -1,8 +1,8 @@
-"""Findings with a line as SARIF 2.1.0, which code hosts show beside the code.
+"""Writes findings as SARIF 2.1.0, which code hosts show beside the code.
 
 See https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. Only findings whose file and
-line are known are results; the others are counted in the run's properties. A trace may name any
-text as a file: what would lead to another machine or above the sources is none.
+line are known become results; the others are counted in the run's properties. File names come from
+the trace: paths on other machines and paths above the source folder are dropped.
 """
 
 import json
@@ -14,43 +14,58 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from selftime._version import __version__
-from selftime.advice.answer import Advice
-from selftime.advice.base import Finding, Rule, Where
+from selftime.advice.advice_result import Advice
+from selftime.advice.rule_definition import Finding, Rule, Where
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
 
-_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_SCHEMA_URL: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+"""URL of the JSON schema of SARIF 2.1.0."""
 
 
 def as_sarif(advice: Advice, rules: Mapping[str, Rule], *, root: str | None = None) -> str:
-    """The findings; `rules` gives their pages, and files below `root` are relative to it."""
-    found = [(finding, _artifact(finding.where, root)) for finding in advice.findings]
-    placed = [(finding, artifact) for finding, artifact in found if artifact is not None]
-    used = sorted({finding.rule for finding, _ in placed})
+    """Returns the findings as SARIF; `rules` has the texts of the rules."""
+    findings = [
+        (finding, _sarif_location_of_finding(finding.where, root)) for finding in advice.findings
+    ]
+    located = [(finding, artifact) for finding, artifact in findings if artifact is not None]
+    rule_names = sorted({finding.rule for finding, _ in located})
     run = {
         "tool": {
             "driver": {
                 "name": "selftime",
                 "version": __version__,
-                "rules": [_rule(name, rules.get(name)) for name in used],
+                "rules": [_sarif_rule(name, rules.get(name)) for name in rule_names],
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, used.index(one.rule), artifact) for one, artifact in placed],
+        "results": [
+            _sarif_result(finding, rule_names.index(finding.rule), artifact)
+            for finding, artifact in located
+        ],
         "properties": {
             "health": advice.health.verdict,
-            "findingsWithoutLine": len(advice.findings) - len(placed),
+            "findingsWithoutLine": len(advice.findings) - len(located),
+            **_sarif_properties_of_run(advice),
         },
     }
-    report = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    report = {"$schema": _SARIF_SCHEMA_URL, "version": "2.1.0", "runs": [run]}
     return json.dumps(report, indent=1, allow_nan=False) + "\n"
 
 
-def _rule(name: str, rule: Rule | None) -> dict[str, Any]:
+def _sarif_properties_of_run(advice: Advice) -> dict[str, Any]:
+    """Returns the wall time of the run and the time that was recorded of it; {} without a run."""
+    if advice.run is None:
+        return {}
+    return {"runWallSeconds": advice.run.wall_s, "runCoveredSeconds": advice.run.covered_s}
+
+
+def _sarif_rule(rule_name: str, rule: Rule | None) -> dict[str, Any]:
+    """Returns an advice rule as a SARIF `reportingDescriptor`: name, title and texts."""
     if rule is None:
-        return {"id": name}
+        return {"id": rule_name}
     return {
-        "id": name,
+        "id": rule_name,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.sections.get("What it means", rule.title).strip()},
         "help": {"text": rule.sections.get("What to do", rule.title).strip()},
@@ -58,12 +73,16 @@ def _rule(name: str, rule: Rule | None) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, index: int, artifact: dict[str, str]) -> dict[str, Any]:
+def _sarif_result(
+    finding: Finding, rule_index: int, source_artifact: dict[str, str]
+) -> dict[str, Any]:
+    """Returns a finding as a SARIF result."""
     saving = wording.saving_text(finding.saving)
-    message = f"{_said(finding.title)}: {saving}. {_said(finding.fix.text)}"
+    title, fix = map(_escape_sarif_link_brackets, (finding.title, finding.fix.text))
+    message = f"{title}: {saving}. {fix}"
     location: dict[str, Any] = {
         "physicalLocation": {
-            "artifactLocation": artifact,
+            "artifactLocation": source_artifact,
             "region": {"startLine": max(1, finding.where.line or 1)},
         }
     }
@@ -71,39 +90,47 @@ def _result(finding: Finding, index: int, artifact: dict[str, str]) -> dict[str,
         location["logicalLocations"] = [{"name": plain(finding.where.function)}]
     return {
         "ruleId": finding.rule,
-        "ruleIndex": index,
+        "ruleIndex": rule_index,
         "level": "note" if finding.confidence == "low" else "warning",
         "message": {"text": message},
         "locations": [location],
         "properties": {
             "estimateMs": finding.saving.estimate_ms,
+            "runSeconds": finding.saving.run_s,
             "confidence": finding.confidence,
             "semantics": finding.semantics,
         },
     }
 
 
-def _said(text: str) -> str:
-    """A sentence without a link: in a message `[text](address)` is one (SARIF 2.1.0, 3.11.6)."""
+def _escape_sarif_link_brackets(text: str) -> str:
+    """Returns the text with `](` written as `] (`, so that SARIF viewers show no link."""
     return plain(text).replace("](", "] (")
 
 
-def _artifact(where: Where, root: str | None) -> dict[str, str] | None:
-    return artifact_of(where.file, where.line, root)
+def _sarif_location_of_finding(source_location: Where, root: str | None) -> dict[str, str] | None:
+    """Returns the source file of a finding as a SARIF `artifactLocation`; None if it is unknown."""
+    return artifact_location(source_location.file, source_location.line, root)
 
 
-def artifact_of(name: str | None, line: int | None, root: str | None) -> dict[str, str] | None:
-    """The file's address; None if it is unknown, on another machine, or above the sources."""
-    if name is None or line is None:
+def artifact_location(
+    file_name: str | None, line: int | None, root: str | None
+) -> dict[str, str] | None:
+    """Returns a file as a SARIF `artifactLocation`; None if unknown, remote or outside `root`."""
+    if file_name is None or line is None:
         return None
-    file = wording.file_below(name, root)
+    file = wording.relative_file(file_name, root)
     if file.startswith("/"):
         return {"uri": PurePosixPath(posixpath.normpath(f"/{file.lstrip('/')}")).as_uri()}
-    windows = PureWindowsPath(ntpath.normpath(file))
-    if windows.drive.startswith("\\"):
+    windows_path = PureWindowsPath(ntpath.normpath(file))
+    if windows_path.drive.startswith("\\"):
         return None
-    if windows.drive:
-        return {"uri": windows.as_uri() if windows.is_absolute() else quote(windows.as_posix())}
-    if windows.parts[:1] == ("..",):
+    if windows_path.drive:
+        return {
+            "uri": windows_path.as_uri()
+            if windows_path.is_absolute()
+            else quote(windows_path.as_posix())
+        }
+    if windows_path.parts[:1] == ("..",):
         return None
     return {"uri": quote(posixpath.normpath(file)), "uriBaseId": "%SRCROOT%"}

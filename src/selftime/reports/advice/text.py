@@ -1,6 +1,7 @@
-"""Advice as a terminal shows it: health first, then three sections, legible without colour."""
+"""Writes advice as terminal text: trace quality, findings, ruled-out causes, missing data."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from rich.console import RenderableType
@@ -8,19 +9,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from selftime.advice.answer import Advice, Verdict
-from selftime.advice.base import Evidence, Finding
+from selftime.advice.advice_result import Advice, HealthVerdict
+from selftime.advice.rule_definition import Evidence, Finding, Unknown
 from selftime.reports.advice import wording
-from selftime.reports.advice.events import events_of, more_text
+from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.wording import evidence_events, unlisted_events_text
 from selftime.reports.plain import plain
-from selftime.reports.terminal import sheet
+from selftime.reports.run_summary import coverage_sentence, run_table
+from selftime.reports.terminal import render_as_text
 from selftime.trace import Trace
 
-_VERDICT_STYLE: Final[dict[Verdict, str]] = {
+_HEALTH_VERDICT_STYLES: Final[dict[HealthVerdict, str]] = {
     "good": "green",
     "degraded": "yellow",
     "unusable": "bold red",
 }
+"""Terminal colour of each verdict on the quality of the trace."""
 
 
 def as_text(
@@ -29,100 +33,152 @@ def as_text(
     width: int = 80,
     colour: bool = False,
     root: str | None = None,
-    events: bool = False,
+    with_events: bool = False,
 ) -> str:
-    """The whole answer; files below `root` are named as seen from there.
+    """Returns the complete advice as text; paths of files below `root` are relative to `root`.
 
-    With `events` each number has those that it was measured on, by id.
+    With `with_events`, the events behind each number are listed with their ids.
     """
-    parts = _parts(advice, root, advice.trace if events else None)
-    return sheet(*parts, width=width, colour=colour)
+    events = advice.trace if with_events else None
+    parts = [*_run_text_blocks(advice, root), *_advice_text_blocks(advice, root, events)]
+    return render_as_text(*parts, width=width, colour=colour)
 
 
-def _parts(advice: Advice, root: str | None, trace: Trace | None) -> Iterator[RenderableType]:
-    yield _facts(advice)
-    if advice.health.verdict != "unusable":
-        yield from _section(wording.DO_THIS)
-        if not advice.findings:
-            yield Padding(Text(wording.NOTHING_TO_DO), (0, 0, 0, 2))
-        for number, finding in enumerate(advice.findings, start=1):
-            alone = [one.rule for one in advice.findings].count(finding.rule) == 1
-            word = finding.rule if alone and trace is None else finding.id or finding.rule
-            yield _finding(number, finding, word, root, trace)
-        joint = wording.joint_text(advice)
-        if joint is not None:
-            yield Padding(Text(joint), (1, 0, 0, 2))
+def _run_text_blocks(advice: Advice, root: str | None) -> Iterator[RenderableType]:
+    """Yields the account of the whole run: a sentence, a line for each part, what was recorded."""
+    if advice.run is None or advice.trace is None:
+        return
+    yield run_table(advice.trace.run, root, coverage_sentence(advice.run))
+
+
+def _advice_text_blocks(
+    advice: Advice, root: str | None, trace: Trace | None
+) -> Iterator[RenderableType]:
+    """Yields blocks of text: trace quality, step time, findings, ruled-out causes, missing data."""
+    has_steps = advice.trace is None or advice.trace.slices.height > 0 or advice.run is None
+    if has_steps:
+        yield _trace_health_and_step_time_table(advice, root)
+    if advice.health.verdict != "unusable" or advice.findings or not has_steps:
+        yield from _finding_text_blocks(advice, root, trace)
     if advice.checked:
-        yield from _section(wording.CHECKED)
-        weighed = wording.weighed(advice)
-        if weighed:
-            yield _list((c.rule, wording.checked_text(c, root)) for c in weighed)
-        absent = wording.absent_text(advice)
-        if absent is not None:
-            yield Padding(Text(absent, "dim"), (0, 0, 0, 2))
-    if advice.unknown:
-        yield from _section(wording.CANNOT_TELL)
-        for needs, rules in wording.by_need(advice, root).items():
-            yield Padding(Text(f"needs {plain(needs)}", overflow="fold"), (0, 0, 0, 2))
-            yield Padding(Text(", ".join(rules), "dim", overflow="fold"), (0, 0, 0, 4))
+        yield from _section_title_lines(wording.CHECKED_CAUSES_TITLE)
+        checked_causes = wording.causes_not_worth_changing(advice)
+        if checked_causes:
+            yield _two_column_table_of_rules(
+                (checked.rule, wording.checked_cause_text(checked, root))
+                for checked in checked_causes
+            )
+        absent_causes = wording.absent_causes_text(advice)
+        if absent_causes is not None:
+            yield Padding(Text(absent_causes, "dim"), (0, 0, 0, 2))
+    if _missing_data_of_recording_or_run(advice):
+        yield from _section_title_lines(wording.MISSING_DATA_TITLE)
+        yield from _missing_data_text_blocks(advice, root)
 
 
-def _facts(advice: Advice) -> Table:
-    facts = Table.grid(padding=(0, 2, 0, 0))
+def _finding_text_blocks(
+    advice: Advice, root: str | None, trace: Trace | None
+) -> Iterator[RenderableType]:
+    """Yields the findings in their order, and what they save together."""
+    yield from _section_title_lines(wording.FINDINGS_TITLE)
+    if not advice.findings:
+        yield Padding(Text(wording.no_findings_text(advice), overflow="fold"), (0, 0, 0, 2))
+    for number, finding in enumerate(advice.findings, start=1):
+        is_only_one_of_rule = [other.rule for other in advice.findings].count(finding.rule) == 1
+        selector = (
+            finding.rule if is_only_one_of_rule and trace is None else finding.id or finding.rule
+        )
+        yield _numbered_finding_text_block(number, finding, selector, root, trace)
+    joint_sentence = wording.joint_saving_text(advice)
+    if joint_sentence is not None:
+        yield Padding(Text(joint_sentence), (1, 0, 0, 2))
+
+
+def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
+    """Returns what is missing; of a run without a recorded step what its ledger lacks alone."""
+    if advice.run is None or advice.trace is None or advice.trace.slices.height:
+        return advice.unknown
+    of_recording = "; ".join(note.text for note in advice.health.notes)
+    return tuple(unknown for unknown in advice.unknown if unknown.needs != of_recording)
+
+
+def _missing_data_text_blocks(advice: Advice, root: str | None) -> Iterator[Padding]:
+    """Yields the data that the recording lacks, with the rules that need them."""
+    gpu_sentence = wording.rules_needing_gpu_text(advice)
+    if gpu_sentence is not None:
+        yield Padding(Text(gpu_sentence), (0, 0, 0, 2))
+    known = _missing_data_of_recording_or_run(advice)
+    told = wording.rules_by_missing_data(replace(advice, unknown=known), root, omit_gpu_rules=True)
+    for need, rules in told.items():
+        yield Padding(Text(f"needs {plain(need)}", overflow="fold"), (0, 0, 0, 2))
+        yield Padding(Text(", ".join(rules), "dim", overflow="fold"), (0, 0, 0, 4))
+
+
+def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table:
+    """Returns a table of the trace's quality, its defects, the step time and what it is of."""
+    table = Table.grid(padding=(0, 2, 0, 0))
     verdict = advice.health.verdict
-    facts.add_row(Text("Health", "bold"), Text(wording.HEALTH[verdict], _VERDICT_STYLE[verdict]))
+    table.add_row(
+        Text("Health", "bold"),
+        Text(wording.HEALTH_VERDICT_SENTENCES[verdict], _HEALTH_VERDICT_STYLES[verdict]),
+    )
     for note in advice.health.notes:
-        facts.add_row("", Text(f"· {plain(note.text)}", overflow="fold"))
+        table.add_row("", Text(f"· {plain(note.text)}", overflow="fold"))
     if verdict != "unusable":
-        facts.add_row(Text("Step", "bold"), Text(wording.step_text(advice.step)))
-    return facts
+        table.add_row(Text("Step", "bold"), Text(wording.typical_step_text(advice.step)))
+        if (spent := account_sentence(advice, root)) is not None:
+            table.add_row("", Text(spent, overflow="fold"))
+    return table
 
 
-def _section(title: str) -> Iterator[Text]:
+def _section_title_lines(title: str) -> Iterator[Text]:
+    """Yields an empty line and the title of a section."""
     yield Text()
     yield Text(title.upper(), "bold")
 
 
-def _finding(
-    number: int, finding: Finding, word: str, root: str | None, trace: Trace | None
+def _numbered_finding_text_block(
+    number: int, finding: Finding, id_or_rule: str, root: str | None, trace: Trace | None
 ) -> Padding:
-    """A finding, and the word that it is asked for by."""
+    """Returns a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
     body = Table.grid()
     body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
-    body.add_row(Text(wording.place_text(finding.where, root), "cyan", overflow="fold"))
+    body.add_row(Text(wording.source_location_text(finding.where, root), "cyan", overflow="fold"))
     body.add_row(Text(wording.saving_text(finding.saving), "green"))
-    for line in (plain(finding.fix.text), *_code(finding)):
+    for line in (plain(finding.fix.text), *_fix_code_lines(finding)):
         body.add_row(Text(line, overflow="fold"))
     for evidence in finding.evidence:
         body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
-        for line in _events(trace, evidence):
+        for line in _evidence_event_lines(trace, evidence):
             body.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
-    body.add_row(Text(f"{wording.sureness_text(finding)} [{word}]", "dim"))
+    body.add_row(Text(f"{wording.finding_confidence_text(finding)} [{id_or_rule}]", "dim"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
     numbered.add_row(Text(str(number), "bold"), body)
     return Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
 
 
-def _events(trace: Trace | None, evidence: Evidence) -> Iterator[str]:
-    """What it was measured on; `selftime view slice PATH --id N` tells all of one."""
+def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[str]:
+    """Yields a line for each slice that a number was measured from: id, name, duration, start."""
     if trace is None:
         return
-    for event in events_of(trace, evidence):
+    for event in evidence_events(trace, evidence):
         yield f"slice {event.id}: {plain(event.name)}, {event.times}"
-    more = more_text(evidence)
-    if more is not None:
-        yield more
+    more_events = unlisted_events_text(evidence)
+    if more_events is not None:
+        yield more_events
 
 
-def _code(finding: Finding) -> Iterator[str]:
+def _fix_code_lines(finding: Finding) -> Iterator[str]:
+    """Yields the lines of a finding's code, indented."""
     for line in (finding.fix.code or "").splitlines():
         yield f"    {plain(line)}"
 
 
-def _list(entries: Iterator[tuple[str, str]]) -> Padding:
-    listed = Table.grid(padding=(0, 2, 0, 0))
-    listed.add_column(no_wrap=True)
-    for rule, text in entries:
-        listed.add_row(Text(rule), Text(text, overflow="fold"))
-    return Padding(listed, (0, 0, 0, 2))
+def _two_column_table_of_rules(rules_and_texts: Iterator[tuple[str, str]]) -> Padding:
+    """Returns a table of two columns: rule names, and a sentence about each rule."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for rule, text in rules_and_texts:
+        table.add_row(Text(rule), Text(text, overflow="fold"))
+    return Padding(table, (0, 0, 0, 2))

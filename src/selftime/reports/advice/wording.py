@@ -1,77 +1,106 @@
-"""The words that every report of advice uses, so that text, Markdown and SARIF say the same."""
+"""Writes the sentences about advice that the text, Markdown and SARIF reports have in common."""
 
+from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Final
 
 from selftime import units
-from selftime.advice.answer import Advice, Step, Verdict
-from selftime.advice.base import Checked, Confidence, Evidence, Finding, Saving, Semantics, Where
-from selftime.analysis.steps.bound_by import PHRASE
+from selftime.advice.advice_result import Advice, HealthVerdict, Step
+from selftime.advice.rule_definition import (
+    Checked,
+    Confidence,
+    Evidence,
+    Finding,
+    FixSemantics,
+    Saving,
+    Unknown,
+    Where,
+)
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
+from selftime.analysis.steps.bound_by import STEP_REGIME_PHRASES
 from selftime.reports.plain import plain
+from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
 
-DO_THIS: Final = "Do this"
-CHECKED: Final = "Checked, not worth it"
-CANNOT_TELL: Final = "Cannot tell"
-NOTHING_TO_DO: Final = "Nothing was found that is worth a change."
+FINDINGS_TITLE: Final = "Do this"
+"""Title of the section of findings."""
+CHECKED_CAUSES_TITLE: Final = "Checked, not worth it"
+"""Title of the section of possible causes of lost time that are not worth a fix."""
+MISSING_DATA_TITLE: Final = "Cannot tell"
+"""Title of the section of rules that could not be checked, as the recording lacks data."""
+NO_FINDINGS_SENTENCE: Final = "Nothing was found that is worth a change."
+"""Sentence for advice without findings."""
 
-HEALTH: Final[dict[Verdict, str]] = {
+HEALTH_VERDICT_SENTENCES: Final[dict[HealthVerdict, str]] = {
     "good": "good: the trace is fit for advice",
     "degraded": "degraded: read the numbers with the notes below",
     "unusable": "unusable: no advice is given on this trace",
 }
-_SEMANTICS: Final[dict[Semantics, str]] = {
+"""Sentence for each verdict on the quality of the trace."""
+_FIX_EFFECT_TEXT: Final[dict[FixSemantics, str]] = {
     "neutral": "results stay the same",
     "numerics": "results change by rounding",
     "training": "training may converge differently",
 }
-_CONFIDENCE: Final[dict[Confidence, str]] = {
+"""Text for what a fix does to the program's results."""
+_CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
     "high": "high confidence",
     "medium": "medium confidence",
     "low": "low confidence",
 }
+"""Text for each degree of confidence in a finding."""
 
 
-def file_below(file: str, root: str | None) -> str:
-    """The file as seen from `root`, if it lies below it."""
+def relative_file(file: str, root: str | None) -> str:
+    """Returns the file's path relative to the folder `root`; unchanged if outside `root`."""
     if root is None:
         return file
-    below = PurePath(file)
-    if not below.is_relative_to(root):
+    path = PurePath(file)
+    if not path.is_relative_to(root):
         return file
-    return str(PurePosixPath(below.relative_to(root)))
+    return str(PurePosixPath(path.relative_to(root)))
 
 
-def below(text: str, root: str | None) -> str:
-    """A text in which files below `root` are named as seen from there."""
+def with_relative_files(text: str, root: str | None) -> str:
+    """Returns the text with each path below the folder `root` made relative to `root`."""
     return text if root is None else text.replace(f"{root.rstrip('/')}/", "")
 
 
-def place_text(where: Where, root: str | None = None) -> str:
-    """The line as an editor opens it, and the function around it."""
-    if where.file is None:
-        return "line unknown" if where.function is None else f"in {plain(where.function)}"
-    inside = "" if where.function is None else f" in {plain(where.function)}"
-    nearby = " (where it is defined)" if where.how == "definition" else ""
-    return f"{line_text(where, root)}{inside}{nearby}"
+def source_location_text(location: Where, root: str | None = None) -> str:
+    """Returns a source location as `file:line in function`; editors can open `file:line`."""
+    if location.file is None:
+        return "line unknown" if location.function is None else f"in {plain(location.function)}"
+    function = "" if location.function is None else f" in {plain(location.function)}"
+    note = " (where it is defined)" if location.how == "definition" else ""
+    return f"{source_line_text(location, root)}{function}{note}"
 
 
-def line_text(where: Where, root: str | None = None) -> str:
-    """File and line alone; nothing where the file is unknown."""
-    line = "" if where.line is None else f":{where.line}"
-    return "" if where.file is None else f"{plain(file_below(where.file, root))}{line}"
+def source_line_text(location: Where, root: str | None = None) -> str:
+    """Returns a source location as `file:line`; an empty text if the file is unknown."""
+    line = "" if location.line is None else f":{location.line}"
+    return "" if location.file is None else f"{plain(relative_file(location.file, root))}{line}"
 
 
 def saving_text(saving: Saving) -> str:
-    """The estimate with its interval; a saving that nobody can know has no number."""
-    return " ".join(saving_parts(saving))
+    """Returns the estimated saving with its interval; `saving unknown` if there is no estimate."""
+    return " ".join(saving_text_parts(saving))
 
 
-def saving_parts(saving: Saving) -> tuple[str, ...]:
-    """The estimate, its interval and the speed-up; joined by blanks they are one sentence."""
+def saving_text_parts(saving: Saving) -> tuple[str, ...]:
+    """Returns a saving as texts, to be joined by spaces: of a step, its speed-up, of the run."""
+    of_step, of_run = _saving_of_step_parts(saving), _saving_of_run_parts(saving)
+    if not of_run:
+        return of_step or ("saving unknown",)
+    if not of_step:
+        return of_run
+    return (*of_step[:-1], f"{of_step[-1]};", *of_run)
+
+
+def _saving_of_step_parts(saving: Saving) -> tuple[str, ...]:
+    """Returns estimate, interval and speed-up of a step as texts; an empty tuple if unknown."""
     if saving.estimate_ms is None:
         if saving.upper_ms is None:
-            return ("saving unknown",)
+            return ()
         return (f"saves at most {milliseconds(saving.upper_ms)} a step",)
     parts = [f"saves {milliseconds(saving.estimate_ms)} a step"]
     if saving.low_ms is not None and saving.high_ms is not None:
@@ -82,79 +111,189 @@ def saving_parts(saving: Saving) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def _saving_of_run_parts(saving: Saving) -> tuple[str, ...]:
+    """Returns estimate and interval of the whole run as texts; an empty tuple if unknown."""
+    is_alone = saving.estimate_ms is None and saving.upper_ms is None
+    verb = "saves " if is_alone else ""
+    if saving.run_s is None:
+        if saving.run_upper_s is None:
+            return ()
+        return (f"{verb}at most {_seconds(saving.run_upper_s)} of the run",)
+    parts = [f"{verb}{_seconds(saving.run_s)} of the run"]
+    if saving.run_low_s is not None and saving.run_high_s is not None:
+        parts.append(f"({_seconds(saving.run_low_s)} to {_seconds(saving.run_high_s)})")
+    return tuple(parts)
+
+
+def _seconds(seconds: float) -> str:
+    return units.seconds_text(seconds * 1e9)
+
+
 def speedup_text(speedup: float) -> str:
+    """Returns a speed-up as text, such as `1.25 times as fast`."""
     return f"{speedup:.2f} times as fast"
 
 
-def sureness_text(finding: Finding) -> str:
-    return f"{_CONFIDENCE[finding.confidence]}, {_SEMANTICS[finding.semantics]}"
+def finding_confidence_text(finding: Finding) -> str:
+    """Returns as text how sure a finding is, and whether its fix changes the program's results."""
+    return f"{_CONFIDENCE_TEXT[finding.confidence]}, {_FIX_EFFECT_TEXT[finding.semantics]}"
 
 
 def evidence_text(evidence: Evidence, root: str | None = None) -> str:
-    return f"{metric_text(evidence, root)}: {value_text(evidence)}"
+    """Returns a measured quantity with its name, value and unit as text."""
+    return f"{evidence_metric_text(evidence, root)}: {evidence_value_text(evidence)}"
 
 
-def metric_text(evidence: Evidence, root: str | None = None) -> str:
-    """What was measured."""
-    return plain(below(evidence.metric, root))
+def evidence_metric_text(evidence: Evidence, root: str | None = None) -> str:
+    """Returns the name of a measured quantity, with paths below `root` made relative."""
+    return plain(with_relative_files(evidence.metric, root))
 
 
-def value_text(evidence: Evidence) -> str:
-    """What was measured, with its unit."""
+def evidence_value_text(evidence: Evidence) -> str:
+    """Returns a measured value as text with its unit."""
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
-        return units.text(None, "ns") if value is None else milliseconds(value)
-    return units.text(value, unit)
+        return units.value_text(None, "ns") if value is None else milliseconds(value)
+    return units.value_text(value, unit)
 
 
-def checked_text(checked: Checked, root: str | None = None) -> str:
-    reason = below(checked.reason, root)
+def checked_cause_text(checked: Checked, root: str | None = None) -> str:
+    """Returns why a cause of lost time was ruled out, and the most that its fix could save."""
+    reason = with_relative_files(checked.reason, root)
     if checked.upper_ms is None:
         return plain(reason)
     return f"{plain(reason)} (at most {milliseconds(checked.upper_ms)} a step)"
 
 
-def weighed(advice: Advice) -> tuple[Checked, ...]:
-    """What was checked and found, and is not worth a change."""
-    return tuple(checked for checked in advice.checked if not checked.is_absent)
+def no_findings_text(advice: Advice) -> str:
+    """Returns the sentence for advice without findings, of all rules or of one chosen rule."""
+    if advice.chosen is None:
+        return NO_FINDINGS_SENTENCE
+    nothing = f"The rule `{advice.chosen}` found nothing here"
+    if advice.checked or not advice.unknown:
+        return f"{nothing} that is worth a change."
+    return f"{nothing}: the recording lacks what it needs."
 
 
-def absent_text(advice: Advice) -> str | None:
-    """How many more causes were looked for and not found; JSON lists them."""
+def causes_not_worth_changing(advice: Advice) -> tuple[Checked, ...]:
+    """Returns causes of lost time that are present but not worth a fix; all if a rule is chosen."""
+    return tuple(
+        checked for checked in advice.checked if advice.chosen is not None or not checked.is_absent
+    )
+
+
+def absent_causes_text(advice: Advice) -> str | None:
+    """Returns how many causes of lost time the trace does not show, as a sentence, or None."""
     count = len({checked.rule for checked in advice.checked if checked.is_absent})
-    if not count:
+    if not count or advice.chosen is not None:
         return None
-    more = f"and {count} other" if weighed(advice) else f"{count}"
-    causes = "cause was" if count == 1 else "causes were"
-    return f"{more} {causes} checked and not found in this trace"
+    count_text = f"and {count} other" if causes_not_worth_changing(advice) else f"{count}"
+    verb_phrase = "cause was" if count == 1 else "causes were"
+    return f"{count_text} {verb_phrase} checked and not found in this trace"
 
 
-def step_text(step: Step) -> str:
-    """The typical step in one line; what is unknown is left out."""
+def typical_step_text(step: Step) -> str:
+    """Returns the typical step's host time, device time and limiting factor as text, if known."""
     parts = []
     if step.host_ms is not None:
         parts.append(f"host {milliseconds(step.host_ms)}")
     if step.device_ms is not None:
         parts.append(f"device {milliseconds(step.device_ms)}")
     if step.regime is not None:
-        parts.append(f"bound by {PHRASE[step.regime]}")
+        parts.append(f"bound by {STEP_REGIME_PHRASES[step.regime]}")
     if not step.count:
         return ", ".join(["no steps marked", *parts])
     return ", ".join([*parts, f"median of {step.count}" if step.count > 1 else "one step"])
 
 
-def joint_text(advice: Advice) -> str | None:
-    """What all fixes save together, where there are several."""
+def joint_saving_text(advice: Advice) -> str | None:
+    """Returns a sentence on the time that all fixes save together; None for fewer than two."""
     if len(advice.findings) < 2:
         return None
-    if advice.joint.estimate_ms is None:
+    per_step, of_run = advice.joint.estimate_ms, advice.joint.run_s
+    if per_step is None and of_run is None:
         return "These savings overlap; they do not add up."
-    return f"Together they save {milliseconds(advice.joint.estimate_ms)} a step."
+    amounts = [] if per_step is None else [f"{milliseconds(per_step)} a step"]
+    amounts += [] if of_run is None else [f"{_seconds(of_run)} of the run"]
+    return f"Together they save {', '.join(amounts)}."
 
 
-def by_need(advice: Advice, root: str | None = None) -> dict[str, list[str]]:
-    """What the recording lacks, each with the rules that wait for it."""
+def rules_needing_gpu_text(advice: Advice) -> str | None:
+    """Returns how many rules need a recording from a GPU, as a sentence; None for one or none."""
+    count = len(
+        {unknown.rule for unknown in advice.unknown if _lacks_only_a_gpu_recording(unknown)}
+    )
+    return (
+        f"{count} rules need a recording from a GPU."
+        if _are_gpu_rules_in_one_sentence(advice)
+        else None
+    )
+
+
+def _are_gpu_rules_in_one_sentence(advice: Advice) -> bool:
+    """Returns whether a single sentence reports all rules that only lack a recording on a GPU."""
+    return advice.chosen is None and sum(map(_lacks_only_a_gpu_recording, advice.unknown)) > 1
+
+
+def _lacks_only_a_gpu_recording(unknown: Unknown) -> bool:
+    """Returns whether recording the program on a GPU would let the rule be checked."""
+    remedies = {requirement.remedy for requirement in REQUIREMENT_BY_NEED.values()}
+    needed = set(unknown.needs.split("; "))
+    return REQUIREMENT_BY_NEED["device"].remedy in needed and needed <= remedies
+
+
+def rules_by_missing_data(
+    advice: Advice, root: str | None = None, *, omit_gpu_rules: bool = False
+) -> dict[str, list[str]]:
+    """Returns the names of rules that could not be checked, grouped by the data they lack.
+
+    With `omit_gpu_rules`, the rules that `rules_needing_gpu_text` counts are left out.
+    """
     needs: dict[str, list[str]] = {}
+    omits = omit_gpu_rules and _are_gpu_rules_in_one_sentence(advice)
     for unknown in advice.unknown:
-        needs.setdefault(below(unknown.needs, root), []).append(unknown.rule)
+        if omits and _lacks_only_a_gpu_recording(unknown):
+            continue
+        needs.setdefault(with_relative_files(unknown.needs, root), []).append(unknown.rule)
     return needs
+
+
+_MAX_LISTED_SLICES_PER_NUMBER: Final = 8
+"""Largest number of slices listed below one measured number; JSON output has all slice ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceEvent:
+    """A slice that a number was measured from: its id, name, and times as text."""
+
+    id: int
+    name: str
+    times: str
+    """Duration and start of the slice as text."""
+
+
+def evidence_events(trace: Trace | None, evidence: Evidence) -> list[EvidenceEvent]:
+    """Returns the first slices that a number was measured from; an empty list without a trace."""
+    if trace is None:
+        return []
+    slice_ids = [
+        slice_id
+        for slice_id in evidence.events[:_MAX_LISTED_SLICES_PER_NUMBER]
+        if slice_id < trace.slices.height
+    ]
+    rows = trace.slices.select("name", "start", "duration")[slice_ids].iter_rows()
+    return [
+        EvidenceEvent(slice_id, str(name), _slice_duration_and_start_text(start, duration))
+        for slice_id, (name, start, duration) in zip(slice_ids, rows, strict=True)
+    ]
+
+
+def unlisted_events_text(evidence: Evidence) -> str | None:
+    """Returns a sentence on how many measured slices are not listed; None if all are listed."""
+    unlisted = len(evidence.events) - _MAX_LISTED_SLICES_PER_NUMBER
+    return f"and {unlisted:,} more, by id in `--format json`" if unlisted > 0 else None
+
+
+def _slice_duration_and_start_text(start_ns: int, duration_ns: int | None) -> str:
+    """Returns a slice's duration and start time as text with units."""
+    return f"{units.value_text(duration_ns, 'ns')}, from {units.value_text(start_ns, 'instant')}"

@@ -1,8 +1,9 @@
-"""A trace in Perfetto's own format: nothing is dropped, and times are integer nanoseconds.
+"""Exports a trace to Perfetto's own format without loss; times are integers in nanoseconds.
 
 Format: perfetto.protos.Trace, as <https://perfetto.dev/docs/reference/trace-packet-proto> and
 <https://perfetto.dev/docs/reference/synthetic-track-event> describe it. Names and texts are
-interned; a sequence of packets holds one trace. Slices are begins and ends in order of time.
+written once and referred to by number. One sequence of packets holds one trace, with begin and end
+events in order of time.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,55 +14,64 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.arrays import Ints
-from selftime.reports.exports import wire as schema
-from selftime.reports.exports.arrows import Arrows
-from selftime.reports.exports.base import (
-    BATCH,
-    Asked,
+from selftime.array_types import Ints
+from selftime.reports.exports.chrome_args import SliceArguments
+from selftime.reports.exports.export_format import (
+    SLICES_PER_BATCH,
     Export,
-    Told,
-    ends_of,
-    event_order,
-    full_names,
+    ExportOptions,
+    ExportResult,
+    SliceArrows,
+    begin_and_end_event_order,
+    slice_end_times,
+    slice_names_with_overloads,
 )
-from selftime.reports.exports.chrome_args import Arguments
-from selftime.reports.exports.perfetto_tracks import Tracks
-from selftime.reports.exports.wire import (
-    FIXED,
-    VARINT,
-    Cells,
-    Rows,
-    doubles,
-    field,
-    fixed,
-    rows,
-    spliced,
-    tag,
-    varints,
-    wrapped,
+from selftime.reports.exports.perfetto_fields import (
+    TRACE_PACKET_FIELD,
+    ClockSnapshotField,
+    DebugAnnotationField,
+    InternedDataField,
+    SequenceFlags,
+    TracePacketField,
+    TrackEventField,
+    TrackEventType,
 )
-from selftime.reports.trace_file import new_file
+from selftime.reports.exports.perfetto_texts import InternedTexts
+from selftime.reports.exports.perfetto_tracks import PerfettoTracks, samples_by_counter
+from selftime.reports.exports.protobuf_encoding import (
+    WIRE_FIXED64,
+    WIRE_VARINT,
+    EncodedRows,
+    PaddedCells,
+    encode_doubles,
+    encode_field,
+    encode_fixed64,
+    encode_length_delimited,
+    encode_tag,
+    encode_varints,
+    join_row_parts,
+    merge_rows_by_message,
+)
+from selftime.reports.trace_file import open_file_writer
 from selftime.trace import Trace
 
-_NAMES: Final = 1000
-"""Names that are interned in one packet."""
-_ARROWS: Final = 40
-"""Bits for the numbers of a trace's arrows, which no two traces of a file share."""
+_BITS_OF_ARROW_NUMBER_IN_FLOW_ID: Final = 40
+"""Number of low bits of a 64-bit flow id that hold the arrow's number; the rest is the trace's
+number."""
 
 
-def write(trace: Trace, output: Path, asked: Asked) -> Told:
-    """Write the trace.
+def write(trace: Trace, output: Path, options: ExportOptions) -> ExportResult:
+    """Writes a trace to a file in Perfetto's format.
 
     Raises:
-        UsageError: `output` is what is read, or nothing that can be written to.
-        SelftimeError: It cannot be written.
+        UsageError: `output` is the trace's own file, a folder, or has an unsupported suffix.
+        SelftimeError: The file cannot be written.
     """
-    with new_file(output, trace.source) as put:
-        sequence = Sequence(trace, put)
-        sequence.write(asked)
-    sequence.told.size = put.size
-    return sequence.told
+    with open_file_writer(output, trace.source) as file:
+        sequence = PerfettoPacketSequence(trace, file)
+        sequence.write(options)
+    sequence.result.size = file.size
+    return sequence.result
 
 
 PERFETTO: Final = Export(
@@ -69,260 +79,285 @@ PERFETTO: Final = Export(
 )
 
 
-class Sequence:
-    """Writes the packets of one trace."""
+class PerfettoPacketSequence:
+    """Writes one trace as a Perfetto packet sequence, with its own tracks and interned texts."""
 
     def __init__(
         self,
         trace: Trace,
-        put: Callable[[bytes], None],
+        write_bytes: Callable[[bytes], None],
         *,
-        number: int = 1,
+        sequence_id: int = 1,
         first_track: int = 1,
-        prefix: str = "",
-        clock: Callable[[Ints], Ints] | None = None,
+        process_prefix: str = "",
+        to_file_times: Callable[[Ints], Ints] | None = None,
     ) -> None:
-        self._trace, self._put, self._number = trace, put, number
-        self._prefix = prefix
-        self.tracks = Tracks(trace, first=first_track, prefix=prefix)
-        zero = trace.origin or 0
+        self._trace, self._write_bytes, self._sequence_id = trace, write_bytes, sequence_id
+        self._process_prefix = process_prefix
+        self.tracks = PerfettoTracks(trace, first_number=first_track, process_prefix=process_prefix)
+        origin = trace.origin or 0
         firsts = [trace.slices["start"].min(), trace.memory["time"].min()]
-        first = min([0, *(one for one in firsts if isinstance(one, int))])
-        self._clock = clock or (lambda times: times - first)
-        self._zero = None if clock is not None or not zero else zero + first
-        self._interned = _Interned()
-        self.told = Told()
+        first = min([0, *(time for time in firsts if isinstance(time, int))])
+        self._to_file_times = to_file_times or (lambda times: times - first)
+        self._file_origin = None if to_file_times is not None or not origin else origin + first
+        self._texts = InternedTexts()
+        self.result = ExportResult()
 
-    def write(self, asked: Asked) -> None:
-        """Write all of it: what describes, then what happened."""
-        self._packets(self._opening())
-        self._packets(self.tracks.packets())
-        described = len(self.tracks.descriptors)
-        counters = list(self._counters())
-        instants = self._instants()
-        self._packets(field(schema.TRACK, one) for one in self.tracks.descriptors[described:])
-        for times, events in [*instants, *counters]:
-            self._events(times, events)
-        self._slices(asked)
-
-    def _opening(self) -> Iterator[bytes]:
-        yield field(schema.FLAGS, schema.CLEARED)
-        if self._zero is not None:
-            known = ((schema.BOOTTIME, 0), (schema.REALTIME, self._zero))
-            told = [field(schema.CLOCK_ID, one) + field(schema.CLOCK_TIME, at) for one, at in known]
-            yield field(schema.CLOCK_SNAPSHOT, b"".join(field(schema.CLOCK, one) for one in told))
-
-    def _packets(self, packets: Iterator[bytes]) -> None:
-        own = field(schema.SEQUENCE_ID, self._number)
-        self._put(b"".join(field(schema.PACKET, own + packet) for packet in packets))
-
-    def _events(self, times: Ints, events: Rows) -> None:
-        """Write events, each in a packet with its time; what they refer to is interned before."""
-        self._packets(self._interned.packets())
-        count = times.size
-        head = rows(
-            count,
-            tag(schema.TIMESTAMP, VARINT),
-            varints(times),
-            field(schema.SEQUENCE_ID, self._number) + field(schema.FLAGS, schema.NEEDS_STATE),
+    def write(self, options: ExportOptions) -> None:
+        """Writes the whole trace: first the descriptions of its tracks, then its events."""
+        self._write_packets(self._state_reset_and_clock_packets())
+        self._write_packets(self.tracks.track_packets())
+        described_count = len(self.tracks.descriptors)
+        counters = list(self._encode_counters())
+        instants = self._encode_instant_events()
+        self._write_packets(
+            encode_field(TracePacketField.TRACK, descriptor)
+            for descriptor in self.tracks.descriptors[described_count:]
         )
-        every = np.arange(count)
-        packet = spliced(count, [(every, head), (every, wrapped(schema.TRACK_EVENT, events))])
-        self._put(wrapped(schema.PACKET, packet).flat.tobytes())
+        for times, events in [*instants, *counters]:
+            self._write_events(times, events)
+        self._write_slices(options)
 
-    def _slices(self, asked: Asked) -> None:
+    def _state_reset_and_clock_packets(self) -> Iterator[bytes]:
+        """Yields packets that clear the interned texts and date timestamp 0 in Unix time."""
+        yield encode_field(TracePacketField.FLAGS, SequenceFlags.STATE_CLEARED)
+        if self._file_origin is not None:
+            clocks = (
+                (ClockSnapshotField.BOOTTIME, 0),
+                (ClockSnapshotField.REALTIME, self._file_origin),
+            )
+            readings = [
+                encode_field(ClockSnapshotField.CLOCK_ID, clock_id)
+                + encode_field(ClockSnapshotField.CLOCK_TIME, time)
+                for clock_id, time in clocks
+            ]
+            yield encode_field(
+                TracePacketField.CLOCK_SNAPSHOT,
+                b"".join(encode_field(ClockSnapshotField.CLOCK, reading) for reading in readings),
+            )
+
+    def _write_packets(self, packets: Iterator[bytes]) -> None:
+        """Writes encoded packets, each with the id of this sequence."""
+        sequence_field = encode_field(TracePacketField.SEQUENCE_ID, self._sequence_id)
+        self._write_bytes(
+            b"".join(
+                encode_field(TRACE_PACKET_FIELD, sequence_field + packet) for packet in packets
+            )
+        )
+
+    def _write_events(self, times: Ints, encoded_events: EncodedRows) -> None:
+        """Writes a packet per event, with its time in ns, after packets that define new texts."""
+        self._write_packets(self._texts.new_text_packets())
+        event_count = times.size
+        head = join_row_parts(
+            event_count,
+            encode_tag(TracePacketField.TIMESTAMP, WIRE_VARINT),
+            encode_varints(times),
+            encode_field(TracePacketField.SEQUENCE_ID, self._sequence_id)
+            + encode_field(TracePacketField.FLAGS, SequenceFlags.NEEDS_STATE),
+        )
+        all_events = np.arange(event_count)
+        packet = merge_rows_by_message(
+            event_count,
+            [
+                (all_events, head),
+                (all_events, encode_length_delimited(TracePacketField.TRACK_EVENT, encoded_events)),
+            ],
+        )
+        self._write_bytes(encode_length_delimited(TRACE_PACKET_FIELD, packet).flat.tobytes())
+
+    def _write_slices(self, options: ExportOptions) -> None:
         slices = self._trace.slices
-        times = self._clock(slices["start"].to_numpy()), self._clock(ends_of(slices))
-        order = event_order(self._trace)
-        arguments, arrows = Arguments(self._trace), Arrows(self._trace)
-        named = pl.DataFrame({"name": full_names(self._trace), "category": slices["category"]})
-        count = slices.height
-        for low in range(0, order.size, BATCH):
-            some = order[low : low + BATCH]
-            at = some % max(count, 1)
-            begins = np.flatnonzero(some < count)
-            is_end = some >= count
-            when = np.where(is_end, times[1][at], times[0][at])
-            kind = np.where(is_end, schema.END, schema.BEGIN)
-            parts = [(np.arange(some.size), self._heads(kind, self.tracks.of_slice[at]))]
-            parts.append((begins, self._named(named[at[begins].tolist()])))
-            parts += self._linked(at[begins], begins, arrows)
-            parts += self._annotated(at[begins], begins, arguments)
-            self._events(when, spliced(some.size, parts))
-            asked.progress(low + some.size, order.size)
-        self.told.written["slices"] = count
-        self.told.written["arrows"] = arrows.count
+        times = (
+            self._to_file_times(slices["start"].to_numpy()),
+            self._to_file_times(slice_end_times(slices)),
+        )
+        order = begin_and_end_event_order(self._trace)
+        arguments, arrows = SliceArguments(self._trace), SliceArrows(self._trace)
+        named_slices = pl.DataFrame(
+            {"name": slice_names_with_overloads(self._trace), "category": slices["category"]}
+        )
+        slice_count = slices.height
+        for first in range(0, order.size, SLICES_PER_BATCH):
+            batch = order[first : first + SLICES_PER_BATCH]
+            slice_ids = batch % max(slice_count, 1)
+            begins = np.flatnonzero(batch < slice_count)
+            is_end = batch >= slice_count
+            event_times = np.where(is_end, times[1][slice_ids], times[0][slice_ids])
+            event_types = np.where(is_end, TrackEventType.END, TrackEventType.BEGIN)
+            parts = [
+                (
+                    np.arange(batch.size),
+                    self._encode_types_and_tracks(event_types, self.tracks.of_slice[slice_ids]),
+                )
+            ]
+            parts.append((begins, self._encode_names(named_slices[slice_ids[begins].tolist()])))
+            parts += self._encode_flow_ids_of_arrow_ends(slice_ids[begins], begins, arrows)
+            parts += self._encode_arguments(slice_ids[begins], begins, arguments)
+            self._write_events(event_times, merge_rows_by_message(batch.size, parts))
+            options.progress(first + batch.size, order.size)
+        self.result.written["slices"] = slice_count
+        self.result.written["arrows"] = arrows.count
 
     @staticmethod
-    def _heads(kind: Ints, track: Ints) -> Rows:
-        return rows(
-            kind.size,
-            tag(schema.TYPE, VARINT),
-            varints(kind),
-            tag(schema.TRACK_UUID, VARINT),
-            varints(track),
+    def _encode_types_and_tracks(event_types: Ints, tracks: Ints) -> EncodedRows:
+        """Returns each event's encoded type (such as begin or end) and track number."""
+        return join_row_parts(
+            event_types.size,
+            encode_tag(TrackEventField.TYPE, WIRE_VARINT),
+            encode_varints(event_types),
+            encode_tag(TrackEventField.TRACK_UUID, WIRE_VARINT),
+            encode_varints(tracks),
         )
 
-    def _named(self, events: pl.DataFrame) -> Rows:
-        """Name and category of events."""
-        return rows(
+    def _encode_names(self, events: pl.DataFrame) -> EncodedRows:
+        """Returns each event's encoded name and category, as numbers of interned texts."""
+        return join_row_parts(
             events.height,
-            tag(schema.NAME_IID, VARINT),
-            varints(self._interned.codes(schema.INTERNED_NAME, events["name"])),
-            tag(schema.CATEGORY_IID, VARINT),
-            varints(self._interned.codes(schema.INTERNED_CATEGORY, events["category"])),
+            encode_tag(TrackEventField.NAME_IID, WIRE_VARINT),
+            encode_varints(self._texts.text_numbers(InternedDataField.NAME, events["name"])),
+            encode_tag(TrackEventField.CATEGORY_IID, WIRE_VARINT),
+            encode_varints(
+                self._texts.text_numbers(InternedDataField.CATEGORY, events["category"])
+            ),
         )
 
-    def _linked(self, slices: Ints, owner: Ints, arrows: Arrows) -> Iterator[tuple[Ints, Rows]]:
-        """The arrows that begin and end at some slices."""
-        place = _Places(slices, owner)
-        for points in arrows.points(place.low, place.high):
-            here, of = place.of(points["slice"].to_numpy())
-            if here.size:
-                number = schema.FLOW_END if points["is_end"][0] else schema.FLOW
-                told = points["arrow"].to_numpy()[here] + (self._number << _ARROWS)
-                yield of, rows(here.size, tag(number, FIXED), fixed(told))
+    def _encode_flow_ids_of_arrow_ends(
+        self, slice_ids: Ints, events: Ints, arrows: SliceArrows
+    ) -> Iterator[tuple[Ints, EncodedRows]]:
+        """Yields (event indices, encoded flow ids) of arrows that begin or end at the events."""
+        event_index = _EventIndexBySlice(slice_ids, events)
+        for ends in arrows.arrow_endpoints(event_index.low, event_index.high):
+            positions, owners = event_index.indices_of_events(ends["slice"].to_numpy())
+            if positions.size:
+                flow_field = TrackEventField.FLOW_END if ends["is_end"][0] else TrackEventField.FLOW
+                flow_ids = ends["arrow"].to_numpy()[positions] + (
+                    self._sequence_id << _BITS_OF_ARROW_NUMBER_IN_FLOW_ID
+                )
+                yield (
+                    owners,
+                    join_row_parts(
+                        positions.size,
+                        encode_tag(flow_field, WIRE_FIXED64),
+                        encode_fixed64(flow_ids),
+                    ),
+                )
 
-    def _annotated(
-        self, slices: Ints, owner: Ints, arguments: Arguments
-    ) -> Iterator[tuple[Ints, Rows]]:
-        """The arguments of some slices."""
-        place = _Places(slices, owner)
-        for key, values, ids in arguments.columns(place.low, place.high):
-            here, of = place.of(ids.to_numpy().astype(np.int64))
-            if here.size:
-                name = self._interned.code(schema.INTERNED_ANNOTATION, key)
-                told = values.gather(here)
-                head = field(schema.ANNOTATION_NAME, name)
-                if isinstance(told.dtype, pl.Array):
-                    content = _listed(head, told)
+    def _encode_arguments(
+        self, slice_ids: Ints, events: Ints, arguments: SliceArguments
+    ) -> Iterator[tuple[Ints, EncodedRows]]:
+        """Yields for each argument (indices of the events that have it, its encoded values)."""
+        event_index = _EventIndexBySlice(slice_ids, events)
+        for key, values, argument_slices in arguments.argument_values(
+            event_index.low, event_index.high
+        ):
+            positions, owners = event_index.indices_of_events(
+                argument_slices.to_numpy().astype(np.int64)
+            )
+            if positions.size:
+                key_id = self._texts.text_number(InternedDataField.ANNOTATION, key)
+                chosen_values = values.gather(positions)
+                encoded_key = encode_field(DebugAnnotationField.NAME, key_id)
+                if isinstance(chosen_values.dtype, pl.Array):
+                    content = _encode_integer_list_arguments(encoded_key, chosen_values)
                 else:
-                    content = rows(here.size, head, *self._value(told))
-                yield of, wrapped(schema.ANNOTATION, content)
+                    content = join_row_parts(
+                        positions.size, encoded_key, *self._encode_argument_values(chosen_values)
+                    )
+                yield owners, encode_length_delimited(TrackEventField.ANNOTATION, content)
 
-    def _value(self, values: pl.Series) -> "tuple[bytes, Cells]":
+    def _encode_argument_values(self, values: pl.Series) -> "tuple[bytes, PaddedCells]":
+        """Returns one argument's encoded field tag, and its encoded value for each slice."""
         if values.dtype.is_float():
-            return tag(schema.ANNOTATION_DOUBLE, FIXED), doubles(values.to_numpy())
+            encoded = encode_doubles(values.to_numpy())
+            return encode_tag(DebugAnnotationField.DOUBLE, WIRE_FIXED64), encoded
         if values.dtype.is_integer():
-            return tag(schema.ANNOTATION_INT, VARINT), varints(values.to_numpy())
-        codes = self._interned.codes(schema.INTERNED_TEXT, values)
-        return tag(schema.ANNOTATION_TEXT, VARINT), varints(codes)
+            encoded = encode_varints(values.to_numpy())
+            return encode_tag(DebugAnnotationField.INT, WIRE_VARINT), encoded
+        codes = self._texts.text_numbers(InternedDataField.TEXT, values)
+        return encode_tag(DebugAnnotationField.TEXT, WIRE_VARINT), encode_varints(codes)
 
-    def _instants(self) -> list[tuple[Ints, Rows]]:
+    def _encode_instant_events(self) -> list[tuple[Ints, EncodedRows]]:
+        """Returns (times in ns, encoded events) of instant events and of failed allocations."""
         marks = self._trace.instants.select("time", "track", "name", "category")
         failed = self._trace.memory.filter("failed").select("time", "track")
-        self.told.written["marks"] = marks.height + failed.height
-        told = []
-        for some in (
+        self.result.written["marks"] = marks.height + failed.height
+        encoded = []
+        for instants in (
             marks.with_columns(pl.col("name", "category").cast(pl.String)),
-            failed.with_columns(name=pl.lit(names.OUT_OF_MEMORY), category=pl.lit("memory")),
+            failed.with_columns(name=pl.lit(names.OUT_OF_MEMORY_EVENT), category=pl.lit("memory")),
         ):
-            if some.height:
-                track = self.tracks.of_track[some["track"].to_numpy()]
-                head = self._heads(np.full(some.height, schema.INSTANT), track)
-                every = np.arange(some.height)
-                events = spliced(some.height, [(every, head), (every, self._named(some))])
-                told.append((self._clock(some["time"].to_numpy()), events))
-        return told
+            if instants.height:
+                track = self.tracks.of_track[instants["track"].to_numpy()]
+                encoded_head = self._encode_types_and_tracks(
+                    np.full(instants.height, TrackEventType.INSTANT), track
+                )
+                all_instants = np.arange(instants.height)
+                events = merge_rows_by_message(
+                    instants.height,
+                    [(all_instants, encoded_head), (all_instants, self._encode_names(instants))],
+                )
+                encoded.append((self._to_file_times(instants["time"].to_numpy()), events))
+        return encoded
 
-    def _counters(self) -> Iterator[tuple[Ints, Rows]]:
-        """The samples of counters, and what is allocated on each device."""
-        count = 0
-        for process, name, unit, samples in _sampled(self._trace):
-            track = self.tracks.counter(process, self._prefix + name, unit)
-            known = samples.filter(pl.col("value").is_not_null())
-            kind = np.full(known.height, schema.COUNTER)
-            head = self._heads(kind, np.full(known.height, track))
-            value = known["value"].to_numpy()
-            told: tuple[bytes, Cells] = (
-                (tag(schema.COUNTER_VALUE, VARINT), varints(value))
-                if known["value"].dtype.is_integer()
-                else (tag(schema.DOUBLE_COUNTER_VALUE, FIXED), doubles(value))
+    def _encode_counters(self) -> Iterator[tuple[Ints, EncodedRows]]:
+        """Yields (times in ns, encoded values) of each counter, also of allocated memory."""
+        sample_count = 0
+        for process, name, unit, samples in samples_by_counter(self._trace):
+            track = self.tracks.add_counter_track(process, self._process_prefix + name, unit)
+            known_samples = samples.filter(pl.col("value").is_not_null())
+            event_types = np.full(known_samples.height, TrackEventType.COUNTER)
+            encoded_head = self._encode_types_and_tracks(
+                event_types, np.full(known_samples.height, track)
             )
-            every = np.arange(known.height)
-            both = [(every, head), (every, rows(known.height, *told))]
-            count += known.height
-            yield self._clock(known["time"].to_numpy()), spliced(known.height, both)
-            self.told.lacks("samples without a value", samples.height - known.height)
-        self.told.written["samples"] = count
-
-
-def _listed(head: bytes, values: pl.Series) -> Rows:
-    """Lists of integers behind what each begins with."""
-    every = np.arange(values.len())
-    parts = [(every, rows(values.len(), head))]
-    for column in np.atleast_2d(values.to_numpy()).T:
-        one = rows(values.len(), tag(schema.ANNOTATION_INT, VARINT), varints(column))
-        parts.append((every, wrapped(schema.ANNOTATION_LISTED, one)))
-    return spliced(values.len(), parts)
-
-
-_DEVICE_TYPES: Final = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 19: "MTIA"}
-"""As PyTorch numbers them."""
-
-
-def _sampled(trace: Trace) -> Iterator[tuple[str | None, str, str, pl.DataFrame]]:
-    """Process, name, unit and samples of each counter; these by time. Columns: time, value."""
-    key = ["track", "name", "series"]
-    for (track, name, series), samples in trace.counters.group_by(key, maintain_order=True):
-        told = str(name) if name == series else f"{name} {series}"
-        yield trace.tracks["process"][int(str(track))], told, "", samples.select("time", "value")
-    for (kind, device), found in trace.memory.group_by(
-        ["device_type", "device"], maintain_order=True
-    ):
-        place = _DEVICE_TYPES.get(kind, f"device type {kind}")
-        where = place if kind == 0 else f"{place} {device}"
-        process = trace.tracks["process"][found["track"][0]]
-        for column in ("allocated", "reserved"):
-            samples = found.select("time", value=column).drop_nulls()
-            if samples.height:
-                yield process, f"{where} memory {column}", "bytes", samples
-
-
-class _Places:
-    """Where slices are among the events that are written together."""
-
-    def __init__(self, slices: Ints, owner: Ints) -> None:
-        self.low = int(slices.min()) if slices.size else 0
-        self.high = int(slices.max()) + 1 if slices.size else 0
-        self._owner = np.full(self.high - self.low, -1, np.int64)
-        self._owner[slices - self.low] = owner
-
-    def of(self, asked: Ints) -> tuple[Ints, Ints]:
-        """Which of some slices are there, and the events that they are."""
-        owner = self._owner[asked - self.low]
-        here = np.flatnonzero(owner >= 0)
-        return here, owner[here]
-
-
-class _Interned:
-    """Texts that events refer to by number, of each kind from 1."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, dict[str, int]] = {}
-        self._new: list[tuple[int, int, str]] = []
-
-    def code(self, kind: int, text: str) -> int:
-        """The number of a text."""
-        known = self._known.setdefault(kind, {})
-        if text not in known:
-            known[text] = len(known) + 1
-            self._new.append((kind, known[text], text))
-        return known[text]
-
-    def codes(self, kind: int, texts: pl.Series) -> Ints:
-        """The numbers of texts, each different one looked up once."""
-        distinct = texts.cast(pl.String).unique(maintain_order=True)
-        told = [self.code(kind, text) for text in distinct.to_list()]
-        new = pl.Series(told, dtype=pl.Int64)
-        return texts.cast(pl.String).replace_strict(distinct, new).to_numpy()
-
-    def packets(self) -> Iterator[bytes]:
-        """What is new since the last time, as fields of packets."""
-        for low in range(0, len(self._new), _NAMES):
-            told = [
-                field(kind, field(1, number) + field(2, text))
-                for kind, number, text in self._new[low : low + _NAMES]
+            values = known_samples["value"].to_numpy()
+            value_field: tuple[bytes, PaddedCells] = (
+                (encode_tag(TrackEventField.COUNTER_VALUE, WIRE_VARINT), encode_varints(values))
+                if known_samples["value"].dtype.is_integer()
+                else (
+                    encode_tag(TrackEventField.DOUBLE_COUNTER_VALUE, WIRE_FIXED64),
+                    encode_doubles(values),
+                )
+            )
+            all_samples = np.arange(known_samples.height)
+            parts = [
+                (all_samples, encoded_head),
+                (all_samples, join_row_parts(known_samples.height, *value_field)),
             ]
-            yield field(schema.FLAGS, schema.NEEDS_STATE) + field(schema.INTERNED, b"".join(told))
-        self._new.clear()
+            sample_count += known_samples.height
+            yield (
+                self._to_file_times(known_samples["time"].to_numpy()),
+                merge_rows_by_message(known_samples.height, parts),
+            )
+            self.result.record_left_out(
+                "samples without a value", samples.height - known_samples.height
+            )
+        self.result.written["samples"] = sample_count
+
+
+def _encode_integer_list_arguments(encoded_key: bytes, lists: pl.Series) -> EncodedRows:
+    """Returns encoded arguments with lists of integers as values; `encoded_key` is their name."""
+    all_rows = np.arange(lists.len())
+    parts = [(all_rows, join_row_parts(lists.len(), encoded_key))]
+    for column in np.atleast_2d(lists.to_numpy()).T:
+        integers = join_row_parts(
+            lists.len(), encode_tag(DebugAnnotationField.INT, WIRE_VARINT), encode_varints(column)
+        )
+        parts.append((all_rows, encode_length_delimited(DebugAnnotationField.ARRAY, integers)))
+    return merge_rows_by_message(lists.len(), parts)
+
+
+class _EventIndexBySlice:
+    """Maps slice ids to the index of the slice's begin or end event in one batch of events."""
+
+    def __init__(self, slice_ids: Ints, events: Ints) -> None:
+        self.low = int(slice_ids.min()) if slice_ids.size else 0
+        self.high = int(slice_ids.max()) + 1 if slice_ids.size else 0
+        self._events = np.full(self.high - self.low, -1, np.int64)
+        self._events[slice_ids - self.low] = events
+
+    def indices_of_events(self, slice_ids: Ints) -> tuple[Ints, Ints]:
+        """Returns (positions in `slice_ids` of those in the batch, indices of their events)."""
+        events = self._events[slice_ids - self.low]
+        positions = np.flatnonzero(events >= 0)
+        return positions, events[positions]

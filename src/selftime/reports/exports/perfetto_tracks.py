@@ -1,7 +1,7 @@
-"""The tracks of a trace as Perfetto shows them: processes, threads and streams, counters.
+"""Describes a trace's processes, threads, streams and counters as Perfetto tracks.
 
-What crosses others of its thread lies on a further track beside it, so that nothing is dropped;
-slices whose end is not known lie on one of their own, for nothing could end before them.
+Slices that overlap others of their thread are on additional tracks, so that nothing is dropped.
+Slices with an unknown end are on a track of their own, since no slice inside them could end.
 """
 
 from collections.abc import Iterator
@@ -10,125 +10,197 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.arrays import Ints
-from selftime.reports.exports import wire as schema
-from selftime.reports.exports.base import ends_of
-from selftime.reports.exports.wire import field
-from selftime.rewrite.threads import AddedThreads
+from selftime.array_types import Ints
+from selftime.reports.exports.export_format import slice_end_times
+from selftime.reports.exports.perfetto_fields import (
+    CounterDescriptorField,
+    ProcessDescriptorField,
+    ThreadDescriptorField,
+    TracePacketField,
+    TrackDescriptorField,
+)
+from selftime.reports.exports.protobuf_encoding import encode_field
+from selftime.rewrite.added_threads import AddedThreads
 from selftime.trace import Trace
 
-_MOST: Final = 1 << 31
-"""Numbers of processes and threads from here on are no numbers to Perfetto."""
-_UNITS: Final = {"bytes": schema.SIZE_BYTES}
-_ON_DEVICE: Final = ("device", "device sync", "device annotation")
-_NO_END: Final = "no end"
+_MIN_REJECTED_PROCESS_OR_THREAD_ID: Final = 1 << 31
+"""Smallest process or thread id that Perfetto rejects."""
+_PERFETTO_NUMBER_BY_COUNTER_UNIT: Final = {"bytes": CounterDescriptorField.BYTES}
+"""Perfetto's numbers of the units of counters."""
+_KINDS_OF_TRACKS_ON_DEVICE: Final = ("device", "device sync", "device annotation")
+"""Kinds of tracks that show a stream of a device."""
+_LABEL_OF_TRACK_FOR_UNENDED_SLICES: Final = "no end"
+"""Name of the track, below a thread's own track, for slices whose end is unknown."""
 
 
-class Tracks:
-    """Numbers the tracks of a trace, from `first` on, and describes them.
+class PerfettoTracks:
+    """The Perfetto tracks that show a trace: their numbers and encoded descriptions.
 
-    `prefix` stands before the names of its processes, as where a file holds several ranks; numbers
-    of processes mean nothing then.
+    `process_prefix` is put before process names in a file with several ranks; such a file has no
+    process ids, since ranks may share them.
     """
 
-    def __init__(self, trace: Trace, *, first: int = 1, prefix: str = "") -> None:
-        self._next = first
-        self._prefix = prefix
+    def __init__(self, trace: Trace, *, first_number: int = 1, process_prefix: str = "") -> None:
+        self._next_number = first_number
+        self._process_prefix = process_prefix
         self.descriptors: list[bytes] = []
         self._processes: dict[str, int] = {}
         self._threads: dict[int, int] = {}
         self._names: dict[int, str] = {}
-        """Of threads: their tracks, and what they are called."""
-        self._of_track: list[int] = []
-        self._describe_threads(trace)
-        self.of_slice = self._of_slices(trace)
-        """The track of each slice."""
-        self.of_track = np.array(self._of_track, np.int64)
-        """The track of marks on each track of the trace."""
+        """Name of each thread, by its number in the trace."""
+        self._track_numbers: list[int] = []
+        self._add_thread_tracks(trace)
+        self.of_slice = self._track_numbers_of_slices(trace)
+        """Number of the Perfetto track that shows the slice, one value per slice."""
+        self.of_track = np.array(self._track_numbers, np.int64)
+        """Number of the Perfetto track for instant events, one value per track of the trace."""
 
     @property
-    def next(self) -> int:
-        """The first number that is not used."""
-        return self._next
+    def next_track_number(self) -> int:
+        """The first track number that is not in use."""
+        return self._next_number
 
-    def counter(self, process: str | None, name: str, unit: str = "") -> int:
-        """A new track for the samples of a counter."""
-        told = field(schema.COUNTER_UNIT, _UNITS[unit]) if unit in _UNITS else b""
+    def add_counter_track(self, process: str | None, name: str, unit: str = "") -> int:
+        """Adds a track for a counter of a process, and returns the track's number."""
+        unit_field = (
+            encode_field(CounterDescriptorField.UNIT, _PERFETTO_NUMBER_BY_COUNTER_UNIT[unit])
+            if unit in _PERFETTO_NUMBER_BY_COUNTER_UNIT
+            else b""
+        )
         parent = None if process is None else self._processes.get(process)
-        return self._add(name, parent, field(schema.COUNTERS, told))
+        return self._add_track(name, parent, encode_field(TrackDescriptorField.COUNTER, unit_field))
 
-    def _add(self, name: str, parent: int | None, more: bytes = b"") -> int:
-        number = self._next
-        self._next += 1
-        above = b"" if parent is None else field(schema.PARENT, parent)
-        named = field(schema.NAME, name) if name else b""
-        apart = field(schema.MERGING, schema.APART)
-        self.descriptors.append(field(schema.UUID, number) + named + above + apart + more)
+    def _add_track(
+        self, track_name: str, parent_track: int | None, extra_fields: bytes = b""
+    ) -> int:
+        """Adds a track below a parent track, and returns the new track's number."""
+        number = self._next_number
+        self._next_number += 1
+        parent_field = (
+            b"" if parent_track is None else encode_field(TrackDescriptorField.PARENT, parent_track)
+        )
+        name_field = encode_field(TrackDescriptorField.NAME, track_name) if track_name else b""
+        merge_field = encode_field(
+            TrackDescriptorField.SIBLING_MERGE_BEHAVIOR, TrackDescriptorField.NEVER_MERGE
+        )
+        self.descriptors.append(
+            encode_field(TrackDescriptorField.UUID, number)
+            + name_field
+            + parent_field
+            + merge_field
+            + extra_fields
+        )
         return number
 
-    def _describe_threads(self, trace: Trace) -> None:
-        device = trace.tracks.filter(pl.col("kind").cast(pl.String).is_in(_ON_DEVICE))
-        streams, devices = {*device["thread"]}, {*device["process"]}
+    def _add_thread_tracks(self, trace: Trace) -> None:
+        """Adds a track for each process, thread and stream of the trace."""
+        device_tracks = trace.tracks.filter(
+            pl.col("kind").cast(pl.String).is_in(_KINDS_OF_TRACKS_ON_DEVICE)
+        )
+        streams, devices = {*device_tracks["thread"]}, {*device_tracks["process"]}
         for row in trace.tracks.iter_rows(named=True):
-            thread, of_device = row["thread"], row["thread"] in streams
-            process = self._process(row, of_device=row["process"] in devices)
+            thread, is_stream = row["thread"], row["thread"] in streams
+            process = self._track_number_of_process(row, is_device=row["process"] in devices)
             if thread not in self._threads:
-                name = row["name"] or (f"stream {row['tid']}" if of_device else row["tid"])
+                name = row["name"] or (f"stream {row['tid']}" if is_stream else row["tid"])
                 self._names[thread] = name
-                pair = self._pair(row["process"], row["tid"])
-                more = b"" if of_device or pair is None else _thread(*pair, name)
-                self._threads[thread] = self._add(name, process, more)
-            self._of_track.append(self._threads[thread])
+                ids = self._process_and_thread_id(row["process"], row["tid"])
+                descriptor = (
+                    b"" if is_stream or ids is None else _encode_thread_descriptor(*ids, name)
+                )
+                self._threads[thread] = self._add_track(name, process, descriptor)
+            self._track_numbers.append(self._threads[thread])
 
-    def _process(self, row: dict[str, object], *, of_device: bool) -> int:
+    def _track_number_of_process(self, row: dict[str, object], *, is_device: bool) -> int:
+        """Returns the number of a process's Perfetto track; adds the track if it is missing."""
         key = str(row["process"])
         if key not in self._processes:
-            pid = _number(key)
-            called = f"GPU {key}" if of_device else key if pid is None else f"process {key}"
-            name, more = str(row["process_name"] or called), b""
-            if not of_device and not self._prefix and pid is not None:
-                told = field(schema.PROCESS_ID, pid) + field(schema.PROCESS_NAME, name)
-                more = field(schema.PROCESS, told)
-            self._processes[key] = self._add(self._prefix + name, None, more)
+            pid = _parse_process_or_thread_id(key)
+            default_name = f"GPU {key}" if is_device else key if pid is None else f"process {key}"
+            name, descriptor = str(row["process_name"] or default_name), b""
+            if not is_device and not self._process_prefix and pid is not None:
+                fields = encode_field(ProcessDescriptorField.ID, pid) + encode_field(
+                    ProcessDescriptorField.NAME, name
+                )
+                descriptor = encode_field(TrackDescriptorField.PROCESS, fields)
+            self._processes[key] = self._add_track(self._process_prefix + name, None, descriptor)
         return self._processes[key]
 
-    def _pair(self, process: str, tid: str) -> tuple[int, int] | None:
-        """Process and thread as numbers, if both are some and mean one thread."""
-        pid, number = _number(process), _number(tid)
-        return None if self._prefix or pid is None or number is None else (pid, number)
+    def _process_and_thread_id(self, process: str, tid: str) -> tuple[int, int] | None:
+        """Returns (process id, thread id) as numbers; None if Perfetto rejects one of them."""
+        pid, number = _parse_process_or_thread_id(process), _parse_process_or_thread_id(tid)
+        return None if self._process_prefix or pid is None or number is None else (pid, number)
 
-    def _of_slices(self, trace: Trace) -> Ints:
+    def _track_numbers_of_slices(self, trace: Trace) -> Ints:
+        """Returns each slice's track number; adds tracks for slices that overlap or have no end."""
         slices = trace.slices
         thread = trace.tracks["thread"].gather(slices["track"]).to_numpy().astype(np.int64)
-        ended = slices["duration"].is_not_null().to_numpy()
-        start, end = slices["start"].to_numpy(), ends_of(slices)
-        lane = AddedThreads(trace, ended, start, end).lane
-        lane[~ended] = -1
-        found = np.zeros(slices.height, np.int64)
+        has_end = slices["duration"].is_not_null().to_numpy()
+        start, end = slices["start"].to_numpy(), slice_end_times(slices)
+        lane = AddedThreads(trace, has_end, start, end).lane
+        lane[~has_end] = -1
+        track_numbers = np.zeros(slices.height, np.int64)
         for number, track in self._threads.items():
-            found[(thread == number) & (lane == 0)] = track
-        further = np.unique(np.stack([thread, lane], 1)[lane != 0], axis=0)
-        for number, at in further.tolist():
-            name = f"{self._names[number]} ({_NO_END if at < 0 else at + 1})"
-            found[(thread == number) & (lane == at)] = self._add(name, self._threads[number])
-        return found
+            track_numbers[(thread == number) & (lane == 0)] = track
+        extra_lanes = np.unique(np.stack([thread, lane], 1)[lane != 0], axis=0)
+        for number, lane_number in extra_lanes.tolist():
+            label = _LABEL_OF_TRACK_FOR_UNENDED_SLICES if lane_number < 0 else lane_number + 1
+            name = f"{self._names[number]} ({label})"
+            track_numbers[(thread == number) & (lane == lane_number)] = self._add_track(
+                name, self._threads[number]
+            )
+        return track_numbers
 
-    def packets(self) -> Iterator[bytes]:
-        """Each description as a field of a packet."""
-        for told in self.descriptors:
-            yield field(schema.TRACK, told)
-
-
-def _number(text: str) -> int | None:
-    """A process or thread that Perfetto can take for one; 0 is the idle one to it."""
-    is_one = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST))
-    return int(text) if is_one and 0 < int(text) < _MOST else None
+    def track_packets(self) -> Iterator[bytes]:
+        """Yields each track's description as an encoded packet."""
+        for descriptor in self.descriptors:
+            yield encode_field(TracePacketField.TRACK, descriptor)
 
 
-def _thread(pid: int, tid: int, name: str) -> bytes:
-    told = (
-        field(schema.THREAD_PROCESS, pid)
-        + field(schema.THREAD_ID, tid)
-        + field(schema.THREAD_NAME, name)
+def _parse_process_or_thread_id(text: str) -> int | None:
+    """Returns a process or thread id as a number; None if Perfetto rejects it, as 0."""
+    is_number = (
+        text.isascii()
+        and text.isdecimal()
+        and len(text) <= len(str(_MIN_REJECTED_PROCESS_OR_THREAD_ID))
     )
-    return field(schema.THREAD, told)
+    return int(text) if is_number and 0 < int(text) < _MIN_REJECTED_PROCESS_OR_THREAD_ID else None
+
+
+def _encode_thread_descriptor(pid: int, tid: int, name: str) -> bytes:
+    """Returns the encoded description of a thread: process id, thread id and name."""
+    fields = (
+        encode_field(ThreadDescriptorField.PROCESS_ID, pid)
+        + encode_field(ThreadDescriptorField.ID, tid)
+        + encode_field(ThreadDescriptorField.NAME, name)
+    )
+    return encode_field(TrackDescriptorField.THREAD, fields)
+
+
+_DEVICE_NAME_BY_TORCH_DEVICE_TYPE: Final = {
+    0: "CPU",
+    1: "GPU",
+    6: "GPU",
+    12: "XPU",
+    13: "MPS",
+    19: "MTIA",
+}
+"""Names of devices by PyTorch's number of the device type, which memory events have."""
+
+
+def samples_by_counter(trace: Trace) -> Iterator[tuple[str | None, str, str, pl.DataFrame]]:
+    """Yields (process, name, unit, table of times and values) of each counter."""
+    key = ["track", "name", "series"]
+    for (track, name, series), samples in trace.counters.group_by(key, maintain_order=True):
+        counter = str(name) if name == series else f"{name} {series}"
+        yield trace.tracks["process"][int(str(track))], counter, "", samples.select("time", "value")
+    for (kind, device), events in trace.memory.group_by(
+        ["device_type", "device"], maintain_order=True
+    ):
+        device_name = _DEVICE_NAME_BY_TORCH_DEVICE_TYPE.get(kind, f"device type {kind}")
+        memory_name = device_name if kind == 0 else f"{device_name} {device}"
+        process = trace.tracks["process"][events["track"][0]]
+        for column in ("allocated", "reserved"):
+            samples = events.select("time", value=column).drop_nulls()
+            if samples.height:
+                yield process, f"{memory_name} memory {column}", "bytes", samples

@@ -1,16 +1,12 @@
-"""One HTML file with all that a reader needs of some traces.
+"""Writes a report: one self-contained HTML file about one or more traces.
 
-From what there is to the file:
-
-    tables      which tables of a trace it may carry, and in which order they matter
-    tiles       the timeline among them
-    behind      the slices behind the heaviest rows
-    sources     the lines of the program
-    pair        two traces held against each other
-    packing     values as small text
-    budget      how the room is spent
-    contents    all of it, chosen to fit
-    document    the file
+tables      the tables of a trace that a report may contain, with the timeline
+sources     the source lines
+pair        the comparison of two traces
+packing     compression, and the choice of what fits in the size limit
+contents    all data of the report
+document    the HTML file
+summary     advice as HTML without style and script, for notebooks
 """
 
 from selftime.reports.html.contents import LIMIT, Frame, as_html

@@ -1,4 +1,4 @@
-"""What a report carries, chosen to fit: the most telling first, of all its traces."""
+"""Collects the data of an HTML report, and leaves out the least important to fit a size limit."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -10,97 +10,113 @@ from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
-from selftime.reports.html.document import document
-from selftime.reports.html.packing import Offer, chosen, inert, packed
-from selftime.reports.html.pair import Pair, comparisons
-from selftime.reports.html.sources import SourceFile, sources
-from selftime.reports.html.tables import Table, Wish, behind, table, wishes
-from selftime.reports.html.tiles import tiles
-from selftime.reports.page_data.advice import advised
-from selftime.reports.page_data.jobs import Job, jobs_of, told
-from selftime.reports.page_data.listing import Listed, identified
-from selftime.reports.page_data.view_description import described
+from selftime.reports.html.document import html_document
+from selftime.reports.html.packing import (
+    ReportItemSizes,
+    choose_fitting_versions,
+    compress_json,
+    html_safe_json,
+)
+from selftime.reports.html.pair import Pair, packed_comparison_tables
+from selftime.reports.html.sources import SourceFile, report_source_files
+from selftime.reports.html.tables import (
+    PackedTable,
+    TableRequest,
+    pack_table,
+    packed_timeline_tables,
+    slice_table_requests,
+    view_table_requests,
+)
+from selftime.reports.page_data.advice import advice_data
+from selftime.reports.page_data.jobs import PageJob, group_into_jobs, page_data_of_job
+from selftime.reports.page_data.listing import ListedTrace, listed_trace
+from selftime.reports.page_data.views import view_description_data
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.views.base import Subject
 from selftime.views.timeline import timeline
+from selftime.views.view_declaration import TraceJobOrRanks
 
 FORMAT: Final = "selftime.report/1"
+"""Name and version of the format of the JSON data in an HTML report."""
 LIMIT: Final = 5_000_000
-"""Bytes that a report stays below, whatever the traces."""
+"""Default size limit of an HTML report in bytes, for all traces together."""
 
-_OTHER_PARTS: Final = 4
-"""Advice, timeline, slices and source, besides the tables."""
+_PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES: Final = 4
+"""Number of progress steps per trace, in addition to one per table; advice, for example, is one."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 
-_Packed: TypeAlias = Table | SourceFile
+_ReportItem: TypeAlias = PackedTable | SourceFile
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What is carried of one trace whatever the room, and what may be."""
+class _TraceReportParts:
+    """What a report contains about one trace: list entry, advice, tables and source files."""
 
-    listed: Listed
+    listed: ListedTrace
     advice: Advice
-    offered: list[_Packed]
+    candidates: list[_ReportItem]
 
-    def place(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Where it stands in the data."""
-        found: dict[str, Any] = data["held"][self.listed.id]
-        return found
+    def data_of_items(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Returns the object, inside the report's data, that receives this trace's tables."""
+        owner: dict[str, Any] = data["held"][self.listed.id]
+        return owner
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
-    """What is carried of a job once for all of its traces."""
+class _JobReportParts:
+    """What a report contains about one job: its description, and tables if they fit the limit."""
 
     number: int
-    job: Job
-    offered: list[_Packed]
+    job: PageJob
+    candidates: list[_ReportItem]
 
-    def place(self, data: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = data["jobs"][self.number]
-        return found
+    def data_of_items(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Returns the object, inside the report's data, that receives this job's tables."""
+        owner: dict[str, Any] = data["jobs"][self.number]
+        return owner
 
 
 @dataclass(frozen=True, slots=True)
-class _Paired:
-    """What is carried of two traces held against each other."""
+class _ComparisonReportParts:
+    """Tables of a comparison of two traces, to be included if they fit the size limit."""
 
-    offered: list[_Packed]
+    candidates: list[_ReportItem]
 
-    def place(self, data: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = data["compared"]
-        return found
+    def data_of_items(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Returns the object, inside the report's data, that receives the comparison's tables."""
+        owner: dict[str, Any] = data["compared"]
+        return owner
 
 
-_Carrier: TypeAlias = _Held | _Shared | _Paired
+_ReportParts: TypeAlias = _TraceReportParts | _JobReportParts | _ComparisonReportParts
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The frame of a notebook that a report is drawn in, and the panel that it shows first."""
+    """What a report in a notebook cell opens with: a panel of the page, and its parameters."""
 
     panel: str
     params: Mapping[str, Any]
 
     @property
     def address(self) -> str:
-        """The panel's address in the page."""
-        words = urlencode({name: _word(value) for name, value in self.params.items()})
-        return f"#/{self.panel}?{words}" if words else f"#/{self.panel}"
+        """URL fragment that opens the panel, such as `#/operators?top=10`."""
+        query = urlencode(
+            {name: _as_url_parameter_text(value) for name, value in self.params.items()}
+        )
+        return f"#/{self.panel}?{query}" if query else f"#/{self.panel}"
 
-    def wishes(self) -> list[Wish]:
-        """The table that is shown first, which is there whatever else is."""
+    def first_table_requests(self) -> list[TableRequest]:
+        """Returns a request for the table that the panel shows; an empty list for no table."""
         view = VIEWS.get(self.params.get("name", "") if self.panel == "view" else self.panel)
         if view is None or view is timeline:
             return []
         options = {name: value for name, value in self.params.items() if name in view.options}
-        return [Wish(0, view, options)]
+        return [TableRequest(0, view, options)]
 
 
-def as_html(  # noqa: PLR0913 - what is asked for by name
+def as_html(  # noqa: PLR0913 - keyword arguments
     traces: Mapping[str, Trace],
     *,
     limit: int = LIMIT,
@@ -110,149 +126,189 @@ def as_html(  # noqa: PLR0913 - what is asked for by name
     pair: Pair | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """The report on some traces, in fewer bytes than `limit`.
+    """Returns a report about the traces as one HTML document, in fewer bytes than `limit`.
 
     Args:
-        traces: The traces, by the names that readers choose them by.
-        limit: Bytes.
-        shows_source: Whether lines of the program go with it, where its files are at hand.
-        advice: The advice on traces by name, where it is known already.
-        frame: What it is drawn in; a file if not told.
-        pair: Two of the traces that are held against each other, which is shown first.
-        progress: Called with the parts that were made and those to make.
+        traces: The traces by name, as the page lists them.
+        limit: The size limit in bytes.
+        shows_source: Whether to include source lines of files that exist here.
+        advice: The advice by the trace's name, if already computed.
+        frame: The notebook frame; None for a file.
+        pair: Two of the traces to compare; the comparison is shown first.
+        progress: Called with the number of finished parts and the total.
 
     Raises:
-        UsageError: There are more traces than fit.
+        UsageError: Too many traces for the limit.
     """
-    held = _all_held(traces, advice or {}, frame, pair, shows_source, progress)
-    data = _told(held, frame.address if frame else "", pair)
+    parts = _collect_report_parts(traces, advice or {}, frame, pair, shows_source, progress)
+    data = _report_data_without_tables(parts, frame.address if frame else "", pair)
     title = next(iter(traces)) if len(traces) == 1 else f"{len(traces)} traces"
-    made = partial(document, title=f"{title} · selftime", framed=frame is not None)
-    room = limit - len(made(data).encode()) - 1
-    if room < 0:
+    make_html = partial(html_document, title=f"{title} · selftime", is_framed=frame is not None)
+    remaining_bytes = limit - len(make_html(data).encode()) - 1
+    if remaining_bytes < 0:
         raise UsageError(
             f"a report of less than {limit:,} bytes has no room for {len(traces)} traces; "
             "choose some with `--trace NAME`, or open all with `selftime serve`"
         )
-    for one, item, version in _carried(held, room):
-        _put(one.place(data), item, version)
-    return made(data)
+    for part, item, version in _items_and_versions_that_fit(parts, remaining_bytes):
+        _add_item_version_to_report_data(part.data_of_items(data), item, version)
+    return make_html(data)
 
 
-def _all_held(
+def _collect_report_parts(
     traces: Mapping[str, Trace],
     advice: Mapping[str, Advice],
     frame: Frame | None,
     pair: Pair | None,
     shows_source: bool,
     progress: Progress | None,
-) -> list[_Carrier]:
-    """What may be carried of each trace, of their jobs, and of two that are compared."""
-    wanted = [*(frame.wishes() if frame else ()), *wishes()]
-    across = [wish for wish in wanted if wish.view.across]
-    own = [wish for wish in wanted if not wish.view.across]
-    named = {name: (_listed(name, trace), trace) for name, trace in traces.items()}
-    jobs = jobs_of(named)
-    parts = len(named) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across)
-    step = _counting(parts + (pair is not None), progress)
-    held: list[_Carrier] = []
-    for name, (listed, trace) in named.items():
-        answer = advice.get(name) or advise(trace)
-        step()
-        offered = list(_offered(trace, own, step))
-        offered.extend(sources(trace, answer) if shows_source else ())
-        step()
-        held.append(_Held(listed, answer, offered))
-    shared = (list(_tables(job.ranks, across, step)) for job in jobs)
-    held += map(_Shared, itertools.count(), jobs, shared)
+) -> list[_ReportParts]:
+    """Returns what the report contains about each trace, each job, and the compared traces."""
+    requests = [*(frame.first_table_requests() if frame else ()), *view_table_requests()]
+    job_requests = [request for request in requests if request.view.compares_ranks]
+    trace_requests = [request for request in requests if not request.view.compares_ranks]
+    listed_traces = {
+        name: (_list_entry_of_trace(name, trace), trace) for name, trace in traces.items()
+    }
+    jobs = group_into_jobs(listed_traces)
+    part_count = len(listed_traces) * (
+        len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
+    ) + len(jobs) * len(job_requests)
+    count_part = _progress_counting_function(part_count + (pair is not None), progress)
+    collected: list[_ReportParts] = []
+    for name, (listed, trace) in listed_traces.items():
+        trace_advice = advice.get(name) or advise(trace)
+        count_part()
+        candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
+        candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
+        count_part()
+        collected.append(_TraceReportParts(listed, trace_advice, candidates))
+    job_tables = (list(_pack_requested_tables(job.ranks, job_requests, count_part)) for job in jobs)
+    collected += map(_JobReportParts, itertools.count(), jobs, job_tables)
     if pair is not None:
-        sides = traces[pair.before], traces[pair.after]
-        held.append(_Paired(list(comparisons(*sides, pair.metric))))
-        step()
-    return held
+        pair_traces = traces[pair.before], traces[pair.after]
+        collected.append(
+            _ComparisonReportParts(list(packed_comparison_tables(*pair_traces, pair.metric)))
+        )
+        count_part()
+    return collected
 
 
-def _counting(total: int, progress: Progress | None) -> Callable[[], None]:
-    """What is called after each part."""
+def _progress_counting_function(part_count: int, progress: Progress | None) -> Callable[[], None]:
+    """Returns a function to call after each finished step; it reports (steps done, total)."""
     done = itertools.count(1)
-    return lambda: None if progress is None else progress(next(done), total)
+    return lambda: None if progress is None else progress(next(done), part_count)
 
 
-def _listed(name: str, trace: Trace) -> Listed:
-    return replace(identified(trace.source or name, run=PurePath(name).parent.name), id=name)
+def _list_entry_of_trace(name: str, trace: Trace) -> ListedTrace:
+    """Returns a trace's entry in the page's list of traces, with `name` as the entry's id."""
+    return replace(listed_trace(trace.source or name, run=PurePath(name).parent.name), id=name)
 
 
-def _offered(trace: Trace, wanted: list[Wish], step: Callable[[], None]) -> Iterator[_Packed]:
-    yield from _tables(trace, wanted, step)
-    yield from tiles(trace)
-    step()
-    yield from (table(trace, wish) for wish in behind(trace))
-    step()
+def _tables_and_timeline_of_trace(
+    trace: Trace, requests: list[TableRequest], count_part: Callable[[], None]
+) -> Iterator[_ReportItem]:
+    """Yields a trace's compressed tables: those of views, of the timeline, and of slices."""
+    yield from _pack_requested_tables(trace, requests, count_part)
+    yield from packed_timeline_tables(trace)
+    count_part()
+    yield from (pack_table(trace, request) for request in slice_table_requests(trace))
+    count_part()
 
 
-def _tables(subject: Subject, wanted: list[Wish], step: Callable[[], None]) -> Iterator[_Packed]:
-    for wish in wanted:
-        yield table(subject, wish)
-        step()
+def _pack_requested_tables(
+    subject: TraceJobOrRanks, requests: list[TableRequest], count_part: Callable[[], None]
+) -> Iterator[_ReportItem]:
+    """Yields the requested tables of a trace or job, compressed."""
+    for request in requests:
+        yield pack_table(subject, request)
+        count_part()
 
 
-def _told(held: list[_Carrier], start: str, pair: Pair | None) -> dict[str, Any]:
-    """The data without any table."""
-    traces = [one for one in held if isinstance(one, _Held)]
-    jobs = [one.job for one in held if isinstance(one, _Shared)]
-    spoken = {rule for one in traces for rule in _rules(one.advice)}
-    pages = {name: f"# {name}\n\n{find(name).doc}" for name in sorted(spoken)}
-    sides = pair and {"before": pair.before, "after": pair.after, "tables": []}
+def _report_data_without_tables(
+    parts: list[_ReportParts], first_panel: str, pair: Pair | None
+) -> dict[str, Any]:
+    """Returns the report's data, with empty objects to be filled with tables and source lines."""
+    traces = [part for part in parts if isinstance(part, _TraceReportParts)]
+    jobs = [part.job for part in parts if isinstance(part, _JobReportParts)]
+    rule_names = {rule for part in traces for rule in _rules_mentioned_in_advice(part.advice)}
+    rule_pages = {name: f"# {name}\n\n{find(name).doc}" for name in sorted(rule_names)}
+    compared = pair and {"before": pair.before, "after": pair.after, "tables": []}
     return {
         "format": FORMAT,
-        "start": start or ("#/compare" if pair else ""),
-        "compared": sides,
-        "traces": [one.listed.to_dict() for one in traces],
-        "views": packed([described(view) for view in VIEWS.values()]),
-        "rules": packed(pages),
+        "start": first_panel or ("#/compare" if pair else ""),
+        "compared": compared,
+        "traces": [part.listed.to_dict() for part in traces],
+        "views": compress_json([view_description_data(view) for view in VIEWS.values()]),
+        "rules": compress_json(rule_pages),
         "held": {
-            one.listed.id: {"advice": packed(advised(one.advice)), "tables": [], "sources": {}}
-            for one in traces
+            part.listed.id: {
+                "advice": compress_json(advice_data(part.advice, _trace_file_name(part.advice))),
+                "tables": [],
+                "sources": {},
+            }
+            for part in traces
         },
         "jobs": [
-            {"traces": sorted(job.ids.values()), "job": packed(told(job)), "tables": []}
+            {
+                "traces": sorted(job.ids.values()),
+                "job": compress_json(page_data_of_job(job)),
+                "tables": [],
+            }
             for job in jobs
         ],
     }
 
 
-def _rules(advice: Advice) -> set[str]:
-    """The rules that have something to say, whose pages a reader may open."""
-    weighed = {checked.rule for checked in advice.checked if not checked.is_absent}
-    return {finding.rule for finding in advice.findings} | weighed
+def _trace_file_name(advice: Advice) -> str | None:
+    """Returns the trace's file name without its folder, which is private; None if it is unknown."""
+    return None if advice.trace is None else PurePath(advice.trace.source).name or None
 
 
-def _carried(held: list[_Carrier], room: int) -> Iterator[tuple[_Carrier, _Packed, int]]:
-    """What there is room for, and in which version."""
-    items = [(one, item) for one in held for item in one.offered]
-    offers = [Offer(item.rank, tuple(map(_size, _versions(item)))) for _, item in items]
-    for (one, item), version in zip(items, chosen(offers, room), strict=True):
+def _rules_mentioned_in_advice(advice: Advice) -> set[str]:
+    """Returns the names of the rules that the advice mentions; the report contains their pages."""
+    checked_rules = {checked.rule for checked in advice.checked if not checked.is_absent}
+    return {finding.rule for finding in advice.findings} | checked_rules
+
+
+def _items_and_versions_that_fit(
+    parts: list[_ReportParts], max_bytes: int
+) -> Iterator[tuple[_ReportParts, _ReportItem, int]]:
+    """Yields (owner, table or source file, index of the chosen size version) of what fits."""
+    items = [(part, item) for part in parts for item in part.candidates]
+    sizes = [
+        ReportItemSizes(
+            item.rank, tuple(map(_html_json_bytes, _report_data_of_item_versions(item)))
+        )
+        for _, item in items
+    ]
+    for (part, item), version in zip(items, choose_fitting_versions(sizes, max_bytes), strict=True):
         if version is not None:
-            yield one, item, version
+            yield part, item, version
 
 
-def _versions(item: _Packed) -> list[Any]:
-    """What is added to the data for each version, with the comma after it."""
-    if isinstance(item, Table):
-        return [item.told(version) for version in range(len(item.versions))]
+def _report_data_of_item_versions(item: _ReportItem) -> list[Any]:
+    """Returns the report's data for a table or source file, in every size version."""
+    if isinstance(item, PackedTable):
+        return [item.to_dict(version) for version in range(len(item.versions))]
     return [{item.name: version} for version in item.versions]
 
 
-def _size(told: Any) -> int:
-    return len(inert(told)) + 1
+def _html_json_bytes(value: Any) -> int:
+    """Returns the size of a JSON value in the report, in bytes."""
+    return len(html_safe_json(value)) + 1
 
 
-def _put(place: dict[str, Any], item: _Packed, version: int) -> None:
-    if isinstance(item, Table):
-        place["tables"].append(item.told(version))
+def _add_item_version_to_report_data(
+    owner: dict[str, Any], item: _ReportItem, version: int
+) -> None:
+    """Adds one size version of a table or source file to its owner's data in the report."""
+    if isinstance(item, PackedTable):
+        owner["tables"].append(item.to_dict(version))
     else:
-        place["sources"][item.name] = item.versions[version]
+        owner["sources"][item.name] = item.versions[version]
 
 
-def _word(value: Any) -> str:
+def _as_url_parameter_text(value: Any) -> str:
+    """Returns a value as text in the page's URL; True and False become `true` and `false`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

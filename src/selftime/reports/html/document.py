@@ -1,7 +1,7 @@
-"""The report as one HTML file, with the page, its style and its data inside.
+"""Writes a report as one HTML file that contains the page, its style and its data.
 
-Nothing in it asks the network. Its policy lets run the one script and the one style that it was
-written with, by their hashes, and nothing else. What comes from the trace is in the data.
+The file makes no network requests. Its content security policy allows only its own script and
+style, by their hashes. Text from the trace is only in the data.
 """
 
 from base64 import b64encode
@@ -9,14 +9,15 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final
 
-from selftime.reports.html.packing import inert
+from selftime.reports.html.packing import html_safe_json
 from selftime.reports.page_data.assets import asset
 
-_POLICY: Final = (
+_CONTENT_SECURITY_POLICY_TEMPLATE: Final = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
     "base-uri {base}; form-action 'none'"
 )
-_PAGE: Final = """\
+"""Content security policy of the HTML file: no script or style may run but those in the file."""
+_HTML_TEMPLATE: Final = """\
 <!doctype html>
 <html lang="en">
 <head>
@@ -37,44 +38,47 @@ _PAGE: Final = """\
 </body>
 </html>
 """
-_FRAMED: Final = "about:srcdoc"
-"""The address of a document within another's attribute; links in it would lead from the other's."""
+"""HTML of the file, with placeholders for policy, title, style, data, licences and script."""
+_FRAMED_DOCUMENT_URL: Final = "about:srcdoc"
+"""URL of a `srcdoc` document, to which links in a framed report are relative."""
 
 
-def document(data: Any, *, title: str, framed: bool = False) -> str:
-    """The report that carries these data, as a file, or for the `srcdoc` of a frame."""
-    script, style = (_inner(asset(name).content) for name in ("app.js", "app.css"))
-    policy = _POLICY.format(
-        script=_hash(script), style=_hash(style), base="about:" if framed else "'none'"
+def html_document(report_data: Any, *, title: str, is_framed: bool = False) -> str:
+    """Returns the HTML of a report with the given data: for a file, or for an iframe's `srcdoc`."""
+    script, style = (_escape_closing_tags(asset(name).content) for name in ("app.js", "app.css"))
+    policy = _CONTENT_SECURITY_POLICY_TEMPLATE.format(
+        script=_content_policy_hash(script),
+        style=_content_policy_hash(style),
+        base="about:" if is_framed else "'none'",
     )
-    return _PAGE.format(
+    return _HTML_TEMPLATE.format(
         policy=policy,
-        base=f'<base href="{_FRAMED}">\n' if framed else "",
+        base=f'<base href="{_FRAMED_DOCUMENT_URL}">\n' if is_framed else "",
         title=escape(title),
         style=style,
-        data=inert(data),
-        licences=_inner(asset("licences.txt").content),
+        data=html_safe_json(report_data),
+        licences=_escape_closing_tags(asset("licences.txt").content),
         script=script,
     )
 
 
-def _inner(content: bytes) -> str:
-    r"""The text of a script or style, in which nothing ends the element that it is put in.
+def _escape_closing_tags(content: bytes) -> str:
+    r"""Returns a script or style escaped so that no text in it closes the HTML element around it.
 
-    In strings and patterns of JavaScript and CSS a backslash before `/` or `!` means nothing.
+    In strings and patterns of JavaScript and CSS a backslash before `/` or `!` has no effect.
 
-    >>> _inner(b'say("</SCRIPT><!--")')
+    >>> _escape_closing_tags(b'say("</SCRIPT><!--")')
     'say("<\\/SCRIPT><\\!--")'
     """
     content = content.replace(b"\r\n", b"\n")
-    for ending in (b"</script", b"</style", b"<!--"):
-        at = content.lower().find(ending)
-        while at >= 0:
-            content = content[: at + 1] + b"\\" + content[at + 1 :]
-            at = content.lower().find(ending, at + 1)
+    for marker in (b"</script", b"</style", b"<!--"):
+        position = content.lower().find(marker)
+        while position >= 0:
+            content = content[: position + 1] + b"\\" + content[position + 1 :]
+            position = content.lower().find(marker, position + 1)
     return content.decode("utf-8")
 
 
-def _hash(text: str) -> str:
-    """What a policy calls an inline script or style (CSP 3, section 2.3.1)."""
+def _content_policy_hash(text: str) -> str:
+    """Returns the hash that allows an inline script or style in a content security policy."""
     return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"

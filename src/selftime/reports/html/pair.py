@@ -1,4 +1,4 @@
-"""Two of a report's traces held against each other, as the page asks for it."""
+"""Compresses the comparison of two traces, to be part of an HTML report."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,50 +7,75 @@ from typing import Any, Final
 import msgspec
 
 from selftime.compare import Metric, metrics
-from selftime.reports.html.packing import packed, packed_columns
-from selftime.reports.html.tables import Table
-from selftime.reports.page_data.compare import MOST_NODES, Compared, compared
+from selftime.reports.html.packing import compress_json, compress_page_columns
+from selftime.reports.html.tables import PackedTable
+from selftime.reports.page_data.compare import (
+    MAX_COMPARISON_TREE_ROWS,
+    PreparedComparison,
+    prepare_comparison,
+)
 from selftime.trace import Trace
 
-_NODES: Final = (2_000, MOST_NODES)
-"""Rows of the tree in the least version, which has room before other tables, and the fullest."""
-_MOST_BYTES: Final = 32 << 20
-"""Of a table before it is packed."""
-_RANKS: Final = (0, 3)
-"""The comparison is what the report is made for; by the other metric it is one more table."""
+_TREE_ROWS_OF_SMALL_AND_LARGE_VERSION: Final = (2_000, MAX_COMPARISON_TREE_ROWS)
+"""Largest number of rows of the module and operator tree, in the small and in the large version."""
+_MAX_UNCOMPRESSED_TABLE_BYTES: Final = 32 << 20
+"""Largest size of a table of the comparison in bytes, before compression."""
+_PRIORITIES_OF_CHOSEN_AND_OTHER_METRIC: Final = (0, 3)
+"""Priorities of the comparisons by the requested time and by the other time (host or device); lower
+priorities are included first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Which traces are compared, by their names in the report."""
+    """Two traces to compare, by name, and which of their times to compare: host or device."""
 
     before: str
     after: str
     metric: Metric | None = None
-    """Whose time the trees are compared by first; by default the device's if both used one."""
+    """Which time to compare: `host` or `device`; None means `device` if both recordings have it."""
 
 
-def comparisons(before: Trace, after: Trace, metric: Metric | None) -> Iterator[Table]:
-    """The comparison by the metric that is asked for, then by the other."""
-    known = metrics(before, after)
-    first = metric or known[0]
-    others = [one for one in known if one != first]
-    for rank, one in zip(_RANKS, (first, *others), strict=False):
-        found = compared(before, after, one)
-        height = found.tables["tree"].table.height
-        sizes = [*(nodes for nodes in _NODES if nodes < height), min(height, MOST_NODES)]
-        versions = (_packed(found, nodes) for nodes in dict.fromkeys(sizes))
-        yield Table(rank, "compare", {"metric": one}, tuple(versions))
+def packed_comparison_tables(
+    before: Trace, after: Trace, metric: Metric | None
+) -> Iterator[PackedTable]:
+    """Yields the compressed comparison by the time `metric`, then by the other time if recorded."""
+    available = metrics(before, after)
+    first = metric or available[0]
+    other_metrics = [compared_metric for compared_metric in available if compared_metric != first]
+    for rank, compared_metric in zip(
+        _PRIORITIES_OF_CHOSEN_AND_OTHER_METRIC, (first, *other_metrics), strict=False
+    ):
+        comparison = prepare_comparison(before, after, compared_metric)
+        height = comparison.tables["tree"].table.height
+        row_counts = [
+            *(rows for rows in _TREE_ROWS_OF_SMALL_AND_LARGE_VERSION if rows < height),
+            min(height, MAX_COMPARISON_TREE_ROWS),
+        ]
+        versions = (
+            _comparison_as_compressed_json(comparison, rows) for rows in dict.fromkeys(row_counts)
+        )
+        yield PackedTable(rank, "compare", {"metric": compared_metric}, tuple(versions))
 
 
-def _packed(found: Compared, nodes: int) -> str:
-    told = msgspec.json.decode(found.answer(nodes=nodes, limit=_MOST_BYTES))
+def _comparison_as_compressed_json(comparison: PreparedComparison, tree_rows: int) -> str:
+    """Returns a comparison as compressed JSON, with at most `tree_rows` rows of its tree."""
+    data = msgspec.json.decode(
+        comparison.comparison_json(
+            tree_rows=tree_rows, max_table_bytes=_MAX_UNCOMPRESSED_TABLE_BYTES
+        )
+    )
     tables = {
-        name: {**page, "columns": packed_columns(page["columns"], _units(told, name))}
-        for name, page in told["tables"].items()
+        name: {
+            **page,
+            "columns": compress_page_columns(page["columns"], _units_of_table_columns(data, name)),
+        }
+        for name, page in data["tables"].items()
     }
-    return packed({**told, "tables": tables})
+    return compress_json({**data, "tables": tables})
 
 
-def _units(told: dict[str, Any], name: str) -> dict[str, str]:
-    return {column["name"]: column["unit"] for column in told["specs"][name]["columns"]}
+def _units_of_table_columns(comparison_data: dict[str, Any], table_name: str) -> dict[str, str]:
+    """Returns the unit of each column of one table of a comparison."""
+    return {
+        column["name"]: column["unit"] for column in comparison_data["specs"][table_name]["columns"]
+    }

@@ -1,6 +1,6 @@
-"""The answer as plain HTML without style or script: what is left where pages are not let run.
+"""Writes advice as HTML without style and script, for notebook viewers that block frames.
 
-Every name is escaped; none of them can become markup.
+Every name is escaped.
 """
 
 from collections.abc import Iterator
@@ -8,59 +8,70 @@ from html import escape
 
 from selftime.advice import Advice, Finding
 from selftime.reports.advice import wording
+from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.plain import plain
+from selftime.reports.run_summary import run_sentence
 
 
-def summary(advice: Advice, *, root: str | None = None) -> str:
-    """The health, the step and the findings; files below `root` are named as seen from there."""
-    return "\n".join(_parts(advice, root))
+def advice_summary_html(advice: Advice, *, root: str | None = None) -> str:
+    """Returns the trace's quality, step time and findings as HTML; paths are relative to `root`."""
+    return "\n".join(_advice_html_blocks(advice, root))
 
 
-def in_a_line(advice: Advice) -> str:
-    """The verdict, the step and how much there is to do."""
+def one_line_advice_summary(advice: Advice) -> str:
+    """Returns one line of HTML: trace quality, step time, and the number of findings."""
     parts: list[str] = [advice.health.verdict]
     if advice.health.verdict != "unusable":
         count = len(advice.findings)
         if advice.step.count:
-            parts.append(f"step {wording.step_text(advice.step)}")
+            parts.append(f"step {wording.typical_step_text(advice.step)}")
         parts.append(f"{count or 'no'} finding{'' if count == 1 else 's'}")
-    return _safe(" · ".join(parts))
+    return _escape_for_html(" · ".join(parts))
 
 
-def _parts(advice: Advice, root: str | None) -> Iterator[str]:
-    yield f"<p>Health {_safe(wording.HEALTH[advice.health.verdict])}</p>"
+def _advice_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
+    """Yields blocks of HTML: trace quality, step time, and a table of findings."""
+    health_sentence = wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict]
+    if advice.run is not None and advice.trace is not None:
+        yield f"<p>Run {_escape_for_html(run_sentence(advice.trace.run, root))}</p>"
+    yield f"<p>Health {_escape_for_html(health_sentence)}</p>"
     if advice.health.notes:
-        notes = "".join(f"<li>{_safe(note.text)}</li>" for note in advice.health.notes)
+        notes = "".join(f"<li>{_escape_for_html(note.text)}</li>" for note in advice.health.notes)
         yield f"<ul>{notes}</ul>"
-    if advice.health.verdict == "unusable":
+    if advice.health.verdict == "unusable" and not advice.findings:
         return
-    yield f"<p>Step {_safe(wording.step_text(advice.step))}</p>"
+    yield f"<p>Step {_escape_for_html(wording.typical_step_text(advice.step))}</p>"
+    if (spent := account_sentence(advice, root)) is not None:
+        yield f"<p>{_escape_for_html(spent)}</p>"
     if not advice.findings:
-        yield f"<p>{_safe(wording.NOTHING_TO_DO)}</p>"
+        yield f"<p>{_escape_for_html(wording.NO_FINDINGS_SENTENCE)}</p>"
         return
-    rows = "\n".join(_row(finding, root) for finding in advice.findings)
+    rows = "\n".join(_finding_table_row(finding, root) for finding in advice.findings)
     head = "<tr><th>What</th><th>Where</th><th>Saving</th><th>What to do</th></tr>"
     yield f"<table>\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    together = wording.joint_text(advice)
-    if together is not None:
-        yield f"<p>{_safe(together)}</p>"
+    joint_sentence = wording.joint_saving_text(advice)
+    if joint_sentence is not None:
+        yield f"<p>{_escape_for_html(joint_sentence)}</p>"
 
 
-def _row(finding: Finding, root: str | None) -> str:
-    saving = f"{wording.saving_text(finding.saving)}; {wording.sureness_text(finding)}"
-    code = "" if finding.fix.code is None else f"<pre>{_lines(finding.fix.code)}</pre>"
+def _finding_table_row(finding: Finding, root: str | None) -> str:
+    """Returns a finding as a row of an HTML table."""
+    saving = f"{wording.saving_text(finding.saving)}; {wording.finding_confidence_text(finding)}"
+    code = "" if finding.fix.code is None else f"<pre>{_code_lines_as_html(finding.fix.code)}</pre>"
     cells = (
-        _safe(finding.title),
-        f"<code>{_safe(wording.place_text(finding.where, root))}</code>",
-        _safe(saving),
-        _safe(finding.fix.text) + code,
+        _escape_for_html(finding.title),
+        f"<code>{_escape_for_html(wording.source_location_text(finding.where, root))}</code>",
+        _escape_for_html(saving),
+        _escape_for_html(finding.fix.text) + code,
     )
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def _lines(code: str) -> str:
-    return "\n".join(map(_safe, code.splitlines()))
+def _code_lines_as_html(code: str) -> str:
+    """Returns code with each line escaped for HTML."""
+    return "\n".join(map(_escape_for_html, code.splitlines()))
 
 
-def _safe(text: str) -> str:
+def _escape_for_html(text: str) -> str:
+    """Returns text from a trace without control characters, escaped for HTML."""
     return escape(plain(text))

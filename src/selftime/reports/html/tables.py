@@ -1,141 +1,281 @@
-"""Which tables a report may carry of a trace, and in which order they matter."""
+"""Chooses the tables of a trace that a report may contain, and compresses them.
+
+The timeline is stored at several resolutions. The page draws from the coarsest one that is fine
+enough, else from the finest one in the report, and then says that the picture is incomplete.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
+import polars as pl
 
-from selftime.reports.html.packing import packed, packed_columns
-from selftime.reports.page_data.rows import Prepared, Query, prepare
+from selftime.reports.html.packing import compress_json, compress_page_columns
+from selftime.reports.page_data.table_queries import PreparedTable, RowQuery, prepare_table
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
-from selftime.views.base import Subject
 from selftime.views.kernels import kernels
 from selftime.views.lines import lines
 from selftime.views.operators import operators
+from selftime.views.timeline import timeline
+from selftime.views.view_declaration import TraceJobOrRanks
 
-_RANK: Final = 8
-"""After all tables and resolutions of the timeline."""
-_ALL: Final = 10_000
-"""Slices that the panel of all slices asks for."""
-_LISTED: Final = 50
-"""Slices that an opened row lists."""
-_SPLITS: Final = ("name", "duration", "line", "stack", "shape", "thread", "step")
-"""By what an opened row tells them apart."""
-_MOST_ROWS: Final = 12
-_MOST_LINES: Final = 30
-_MOST_SLICES: Final = 500_000
-"""Behind the rows of a larger trace one looks with a server: it would take minutes here."""
+_PRIORITY_RANK_OF_SLICE_TABLES: Final = 8
+"""Priority of tables that list single slices: they are included after all other tables."""
+_MAX_ROWS_OF_TABLE_OF_ALL_SLICES: Final = 10_000
+"""Largest number of rows of the table that lists all slices."""
+_MAX_SLICES_PER_EXPANDED_ROW: Final = 50
+"""Largest number of slices that the report lists for a table row which the reader expands."""
+_GROUPINGS_OF_SLICES_IN_EXPANDED_ROW: Final = (
+    "name",
+    "duration",
+    "line",
+    "stack",
+    "shape",
+    "thread",
+    "step",
+)
+"""Ways to group the slices of an expanded table row: values of the option `by` of `occurrences`."""
+_MAX_OPERATORS_AND_KERNELS_WITH_SLICES: Final = 12
+"""Largest number of operators, and of kernels, for which the report lists single slices."""
+_MAX_SOURCE_LINES_WITH_SLICES: Final = 30
+"""Largest number of source lines for which the report lists single slices."""
+_MAX_TRACE_SLICES_FOR_SLICE_TABLES: Final = 500_000
+"""Number of slices of a trace above which a report lists no slices for expanded table rows."""
 
-FIRST: Final = ("health", "overview", "steps", "lines", "operators", "idle")
-"""What a reader looks at first."""
-QUESTIONS: Final = ("timeline", "occurrences", "slice", "selection", "matches")
-"""Views that answer for one place or name: without it none of their tables tells much."""
-_CHOSEN: Final[dict[str, tuple[dict[str, Any], ...]]] = {
+VIEWS_OPENED_FIRST: Final = (
+    "health",
+    "overview",
+    "steps",
+    "lines",
+    "operators",
+    "idle",
+    "run_summary",
+    "run",
+    "run_kinds",
+    "run_curve",
+)
+"""Names of the views that readers open most; their tables are included first."""
+VIEWS_OF_ONE_SELECTION: Final = ("timeline", "occurrences", "slice", "selection", "matches")
+"""Names of views that need a selected slice, name or range; without one they are empty."""
+_NON_DEFAULT_TEXT_OPTIONS_BY_VIEW: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "operators": tuple({"by": by} for by in ("shape", "line", "stack", "type")),
     "memory_peak": tuple({"by": by} for by in ("category", "operator", "module", "line")),
     "idle": ({"by": "cause", "counted": True},),
 }
-"""What readers choose for options that take any word."""
-_ROWS: Final = (300, 2_000, 20_000)
-"""Rows of a long table in its least, its usual and its fullest version."""
-_MOST_BYTES: Final = 32 << 20
-"""A table that is larger, before it is packed, loses rows."""
+"""Common values of view options that accept any text, by view; the report includes their tables."""
+_MAX_ROWS_OF_TABLE_VERSIONS: Final = (300, 2_000, 20_000)
+"""Largest number of rows in the small, medium and large version of a table."""
+_MAX_UNCOMPRESSED_TABLE_BYTES: Final = 32 << 20
+"""Largest size of an uncompressed table in bytes; the last rows of a larger one are left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A view's table with some options, in versions of more and more rows."""
+class PackedTable:
+    """A compressed table of a view, in several versions that differ in their number of rows."""
 
     rank: int
+    """Priority: tables of lower rank are included first."""
     view: str
     options: dict[str, Any]
     versions: tuple[str, ...] = field(repr=False)
+    """Compressed table as base64 text, one per version; the version with the fewest rows comes
+    first."""
 
-    def told(self, version: int) -> dict[str, Any]:
-        """What a report carries of it."""
+    def to_dict(self, version: int) -> dict[str, Any]:
+        """Returns one version of the table as an entry in the report's data."""
         return {"view": self.view, "options": self.options, "packed": self.versions[version]}
 
 
-class Wish(NamedTuple):
-    """A table that some reader would ask for, and how soon."""
+class TableRequest(NamedTuple):
+    """A table that a report may include: its priority, the view, and the view's options."""
 
     rank: int
     view: View[Any]
     options: dict[str, Any]
 
 
-def wishes() -> list[Wish]:
-    """The tables of all views, as readers ask for them first and with each other choice."""
-    shown = [view for name, view in VIEWS.items() if name not in QUESTIONS]
-    plain = [Wish(1 if view.name in FIRST else 3, view, {}) for view in shown]
-    return plain + [Wish(5, view, options) for view in shown for options in _choices(view)]
+def view_table_requests() -> list[TableRequest]:
+    """Returns requests for every view's table, with default options and with common other ones."""
+    views = [view for name, view in VIEWS.items() if name not in VIEWS_OF_ONE_SELECTION]
+    default_requests = [
+        TableRequest(1 if view.name in VIEWS_OPENED_FIRST else 3, view, {}) for view in views
+    ]
+    return default_requests + [
+        TableRequest(5, view, options)
+        for view in views
+        for options in _options_differing_from_defaults(view)
+    ]
 
 
-def _choices(view: View[Any]) -> Iterator[dict[str, Any]]:
-    """Each other choice of one option."""
+def _options_differing_from_defaults(view: View[Any]) -> Iterator[dict[str, Any]]:
+    """Yields option sets of a view, each with one option that differs from its default."""
     for name, option in view.options.items():
         for choice in option.choices:
             if choice != option.default:
                 yield {name: choice}
         if option.default is False:
             yield {name: True}
-    yield from _CHOSEN.get(view.name, ())
+    yield from _NON_DEFAULT_TEXT_OPTIONS_BY_VIEW.get(view.name, ())
 
 
-def table(subject: Subject, wish: Wish) -> Table:
-    """The table that is wished for, packed."""
-    rank, view, options = wish
-    found = prepare(view(subject, **options), view.columns, sums=view.sums)
-    height = found.table.height
-    sizes = [size for size in _ROWS if size < height]
-    if height <= _ROWS[-1]:
-        sizes.append(height)
-    lacks = view.lacks(subject)
-    versions = [page(found, view, options, rows=rows, lacks=lacks) for rows in sizes]
-    return Table(rank, view.name, options, tuple(versions))
+def pack_table(subject: TraceJobOrRanks, request: TableRequest) -> PackedTable:
+    """Returns the requested table, compressed, in versions of different numbers of rows."""
+    rank, view, options = request
+    prepared = prepare_table(view(subject, **options), view.columns, sums=view.sums)
+    height = prepared.table.height
+    row_counts = [size for size in _MAX_ROWS_OF_TABLE_VERSIONS if size < height]
+    if height <= _MAX_ROWS_OF_TABLE_VERSIONS[-1]:
+        row_counts.append(height)
+    missing_data = view.missing_data(subject)
+    versions = [
+        pack_table_page(prepared, view, options, rows=rows, missing_data=missing_data)
+        for rows in row_counts
+    ]
+    return PackedTable(rank, view.name, options, tuple(versions))
 
 
-def page(
-    found: Prepared,
+def pack_table_page(
+    prepared: PreparedTable,
     view: View[Any],
     options: dict[str, Any],
     *,
     rows: int | None = None,
-    lacks: Sequence[str] = (),
+    missing_data: Sequence[str] = (),
 ) -> str:
-    """The first rows of a table as the `Page` of the contract, packed."""
+    """Returns the first rows of a prepared table as compressed JSON for the web page."""
     defaults = {name: option.default for name, option in view.options.items()}
-    written = found.answer(
-        Query(rows=rows),
+    page_json = prepared.page_json(
+        RowQuery(rows=rows),
         view=view.name,
         options={**defaults, **options},
-        lacks=lacks,
-        limit=_MOST_BYTES,
+        missing_data=missing_data,
+        max_bytes=_MAX_UNCOMPRESSED_TABLE_BYTES,
     )
-    told = msgspec.json.decode(written)
-    units = {column.name: column.unit for column in found.columns}
-    return packed({**told, "columns": packed_columns(told["columns"], units)})
+    page = msgspec.json.decode(page_json)
+    units = {column.name: column.unit for column in prepared.columns}
+    return compress_json({**page, "columns": compress_page_columns(page["columns"], units)})
 
 
-def behind(trace: Trace) -> Iterator[Wish]:
-    """All slices, those of the heaviest operators and kernels, what ran on the hottest lines."""
+def slice_table_requests(trace: Trace) -> Iterator[TableRequest]:
+    """Yields requests for tables of slices: of all slices, and of costly operators and lines."""
     view = VIEWS["occurrences"]
-    yield Wish(_RANK, view, {"top": _ALL})
-    if trace.slices.height <= _MOST_SLICES:
-        yield from (Wish(rank, view, options) for rank, options in _asked(trace))
+    yield TableRequest(
+        _PRIORITY_RANK_OF_SLICE_TABLES, view, {"top": _MAX_ROWS_OF_TABLE_OF_ALL_SLICES}
+    )
+    if trace.slices.height <= _MAX_TRACE_SLICES_FOR_SLICE_TABLES:
+        yield from (
+            TableRequest(rank, view, options)
+            for rank, options in _priorities_and_options_of_slice_tables(trace)
+        )
 
 
-def _asked(trace: Trace) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The options of the view, and after what else they are carried."""
-    rows = operators(trace, top=_MOST_ROWS).select("name", "kind").rows()
-    heaviest = [{"name": name, "kind": kind} for name, kind in rows if kind != "memory"]
-    named = kernels(trace, top=_MOST_ROWS)["name"].cast(str).to_list()
-    heaviest += [{"name": name, "kind": "kernel"} for name in named]
-    for of in heaviest:
-        yield _RANK, {**of, "top": _LISTED}
-        yield from ((_RANK + 1, {**of, "by": split}) for split in _SPLITS)
-    places = lines(trace).drop_nulls(["file", "line"]).head(_MOST_LINES).select("file", "line")
-    for of in places.iter_rows(named=True):
-        yield _RANK, {**of, "by": "name"}
+def _priorities_and_options_of_slice_tables(trace: Trace) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields (priority, view options) for slices of costly operators, kernels and lines."""
+    rows = (
+        operators(trace, top=_MAX_OPERATORS_AND_KERNELS_WITH_SLICES).select("name", "kind").rows()
+    )
+    costliest = [{"name": name, "kind": kind} for name, kind in rows if kind != "memory"]
+    kernel_names = (
+        kernels(trace, top=_MAX_OPERATORS_AND_KERNELS_WITH_SLICES)["name"].cast(str).to_list()
+    )
+    costliest += [{"name": name, "kind": "kernel"} for name in kernel_names]
+    for selection in costliest:
+        yield _PRIORITY_RANK_OF_SLICE_TABLES, {**selection, "top": _MAX_SLICES_PER_EXPANDED_ROW}
+        yield from (
+            (_PRIORITY_RANK_OF_SLICE_TABLES + 1, {**selection, "by": key})
+            for key in _GROUPINGS_OF_SLICES_IN_EXPANDED_ROW
+        )
+    source_lines = (
+        lines(trace)
+        .drop_nulls(["file", "line"])
+        .head(_MAX_SOURCE_LINES_WITH_SLICES)
+        .select("file", "line")
+    )
+    for selection in source_lines.iter_rows(named=True):
+        yield _PRIORITY_RANK_OF_SLICE_TABLES, {**selection, "by": "name"}
+
+
+TimelineResolution: TypeAlias = tuple[dict[str, Any], pl.DataFrame]
+"""Options of the view `timeline` at one resolution (ns per pixel), and the table's rows."""
+
+_MIN_PIXELS_AT_COARSEST_RESOLUTION: Final = 2048
+"""Smallest width of the whole timeline at its coarsest resolution, in pixels."""
+_LOG2_RATIO_BETWEEN_RESOLUTIONS: Final = 1
+"""Each timeline resolution has 2 to this power as many pixels as the next coarser one."""
+_MAX_TIMELINE_ROWS_PER_RESOLUTION: Final = 400_000
+"""Number of rows above which no finer resolution of the timeline is computed."""
+_TIMELINE_COLUMNS_LEFT_OUT_OF_REPORT: Final = (
+    "to",
+    "to_track",
+    "to_row",
+    "to_time",
+    "rows",
+    "process",
+)
+"""Columns of the timeline that its drawing does not need, and the report leaves out."""
+
+
+def packed_timeline_tables(trace: Trace) -> Iterator[PackedTable]:
+    """Yields compressed tables: the list of tracks, then the timeline from coarse to fine."""
+    view = VIEWS["timeline"]
+    tracks = timeline(trace, what="tracks")
+    prepared_tracks = prepare_table(tracks, view.columns)
+    yield PackedTable(
+        1,
+        view.name,
+        {"what": "tracks"},
+        (pack_table_page(prepared_tracks, view, {"what": "tracks"}),),
+    )
+    columns = tuple(
+        column for column in view.columns if column.name not in _TIMELINE_COLUMNS_LEFT_OUT_OF_REPORT
+    )
+    levels = _resolutions_with_doubling_row_counts(
+        list(_timeline_resolutions(trace, *_begin_and_end_ns_of_tracks(tracks)))
+    )
+    for number, (options, rows) in enumerate(levels):
+        page = pack_table_page(prepare_table(rows, columns), view, options)
+        yield PackedTable(2 if number == 0 else 5 + number, view.name, options, (page,))
+
+
+def _timeline_resolutions(trace: Trace, begin: int, end: int) -> Iterator[TimelineResolution]:
+    """Yields (options, rows) of the timeline, ever finer, until each slice has its own row."""
+    coarsest = max(0, ((end - begin) // _MIN_PIXELS_AT_COARSEST_RESOLUTION).bit_length() - 1)
+    for level in range(
+        coarsest, -_LOG2_RATIO_BETWEEN_RESOLUTIONS, -_LOG2_RATIO_BETWEEN_RESOLUTIONS
+    ):
+        first, last, pixels = _range_in_whole_pixels_and_pixel_count(begin, end, max(level, 0))
+        rows = timeline(trace, start=first, end=last, pixels=pixels)
+        if rows.height > _MAX_TIMELINE_ROWS_PER_RESOLUTION:
+            return
+        is_complete = not (rows["count"] > 1).any()
+        yield {"start": first, "end": last, "pixels": last - first if is_complete else pixels}, rows
+        if is_complete:
+            return
+
+
+def _resolutions_with_doubling_row_counts(
+    levels: list[TimelineResolution],
+) -> list[TimelineResolution]:
+    """Returns the finest resolution, and coarser ones that each have at most half the rows."""
+    distinct = levels[-1:]
+    for options, rows in reversed(levels[:-1]):
+        if rows.height * 2 <= distinct[0][1].height:
+            distinct.insert(0, (options, rows))
+    return distinct
+
+
+def _begin_and_end_ns_of_tracks(tracks: pl.DataFrame) -> tuple[int, int]:
+    """Returns when the first slice on the tracks begins, and 1 ns after the last ends, in ns."""
+    end = pl.col("start") + pl.col("duration").fill_null(0)
+    begin, last = tracks.select(begin=pl.col("start").min(), end=end.max()).row(0)
+    return (0, 1) if begin is None else (begin, last + 1)
+
+
+def _range_in_whole_pixels_and_pixel_count(
+    begin: int, end: int, pixel_bits: int
+) -> tuple[int, int, int]:
+    """Returns (begin ns, end ns, pixels) of a range widened to pixels of `2**pixel_bits` ns."""
+    first, last = begin >> pixel_bits, -(-end >> pixel_bits)
+    return first << pixel_bits, last << pixel_bits, last - first

@@ -1,1 +1,1 @@
-"""What the page in a browser asks for: rows of views, the advice, comparisons, source lines."""
+"""Computes the data that the web page requests: tables, advice, comparisons and source lines."""

@@ -1,7 +1,7 @@
-"""Advice as the page needs it: that of `selftime advise --format json`, and what is said of it.
+"""Describes advice as JSON, with all sentences that the web page shows.
 
-The page composes no sentence about a finding: what it shows, and what it copies, is written here in
-the words of the command.
+The page builds no sentences about findings itself: all texts that it shows and copies are written
+here, with the same wording as the command's.
 """
 
 import posixpath
@@ -9,80 +9,95 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from selftime.advice import Advice
-from selftime.advice.answer import Health, cut
-from selftime.advice.base import Finding
-from selftime.advice.identity import chosen
+from selftime.advice.advice_result import Health, truncate_middle
+from selftime.advice.finding_ids import select_findings
+from selftime.advice.rule_definition import Finding
 from selftime.reports.advice import wording
+from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.advice.brief import as_brief
-from selftime.reports.advice.queries import Queries
+from selftime.reports.advice.queries import ShellQueries
 
-_LEAST_PARTS: Final = 3
-"""Parts of a folder that is left out before files: `/home` and the like say nothing."""
+_MIN_PATH_PARTS_OF_COMMON_FOLDER: Final = 3
+"""Smallest number of parts of a folder path that is cut from file names; `/home` has too few."""
 
 
-def advised(advice: Advice, path: str | None = None) -> dict[str, Any]:
-    """`Advice` of the page's contract.
+def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, Any]:
+    """Returns advice as the JSON object `Advice` of the page's interface.
 
     Args:
-        advice: The answer.
-        path: What commands about it are asked of; the file of its trace if not given.
+        advice: The advice.
+        command_path: The path of the trace in commands; by default the one that it was read from.
     """
-    root = common_folder(advice)
-    if path is None:
-        path = (advice.trace.source if advice.trace is not None else "") or "PATH"
-    here, queries = str(Path.cwd()), Queries(path, advice.trace)
-    said = {
-        "health": wording.HEALTH[advice.health.verdict],
-        "step": wording.step_text(advice.step),
-        "nothing_to_do": None if advice.findings else wording.NOTHING_TO_DO,
-        "findings": [_said(advice, one, root, here, queries) for one in advice.findings],
-        "joint": wording.joint_text(advice),
+    root = common_folder_of_findings(advice)
+    source = "" if advice.trace is None else advice.trace.source
+    current_folder = str(Path.cwd())
+    queries = ShellQueries(command_path or source or "PATH", advice.trace, command_path)
+    sentences = {
+        "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
+        "step": wording.typical_step_text(advice.step),
+        "account": account_sentence(advice, root),
+        "nothing_to_do": None if advice.findings else wording.NO_FINDINGS_SENTENCE,
+        "findings": [
+            _texts_of_finding_on_page(advice, entry, root, current_folder, queries)
+            for entry in advice.findings
+        ],
+        "joint": wording.joint_saving_text(advice),
         "speedup": advice.joint.speedup and wording.speedup_text(advice.joint.speedup),
-        "checked_title": wording.CHECKED,
+        "checked_title": wording.CHECKED_CAUSES_TITLE,
         "checked": [
-            {"rule": one.rule, "text": cut(wording.checked_text(one, root))}
-            for one in wording.weighed(advice)
+            {"rule": entry.rule, "text": truncate_middle(wording.checked_cause_text(entry, root))}
+            for entry in wording.causes_not_worth_changing(advice)
         ],
-        "absent": wording.absent_text(advice),
-        "unknown_title": wording.CANNOT_TELL,
+        "absent": wording.absent_causes_text(advice),
+        "unknown_title": wording.MISSING_DATA_TITLE,
         "unknown": [
-            {"text": cut(f"needs {needs}"), "rules": rules}
-            for needs, rules in wording.by_need(advice, root).items()
+            {"text": truncate_middle(f"needs {needs}"), "rules": rules}
+            for needs, rules in wording.rules_by_missing_data(advice, root).items()
         ],
-        "markdown": as_brief(advice, queries, root=here),
+        "markdown": as_brief(advice, queries, root=current_folder),
     }
-    return {**advice.to_dict(), "said": said}
+    return {**advice.to_dict(), "said": sentences}
 
 
-def health_told(health: Health) -> dict[str, Any]:
-    """`Health` of the page's contract: the verdict as a sentence, and what limits the trace."""
-    notes = [cut(note.text) for note in health.notes]
-    return {"verdict": health.verdict, "text": wording.HEALTH[health.verdict], "notes": notes}
+def health_data(health: Health) -> dict[str, Any]:
+    """Returns the verdict on a trace's quality as the page's JSON object `Health`."""
+    notes = [truncate_middle(note.text) for note in health.notes]
+    return {
+        "verdict": health.verdict,
+        "text": wording.HEALTH_VERDICT_SENTENCES[health.verdict],
+        "notes": notes,
+    }
 
 
-def common_folder(advice: Advice) -> str | None:
-    """The folder that the files of all findings lie below; None if there is none to speak of."""
-    files = [one.where.file for one in advice.findings]
+def common_folder_of_findings(advice: Advice) -> str | None:
+    """Returns the deepest folder that contains all findings' files; None if it is near the root."""
+    files = [finding.where.file for finding in advice.findings]
     folders = [posixpath.dirname(file) for file in files if file and file.startswith("/")]
     if not folders:
         return None
     folder = posixpath.commonpath(folders)
-    return folder if len(PurePosixPath(folder).parts) >= _LEAST_PARTS else None
+    return folder if len(PurePosixPath(folder).parts) >= _MIN_PATH_PARTS_OF_COMMON_FOLDER else None
 
 
-def _said(
-    advice: Advice, finding: Finding, root: str | None, here: str, queries: Queries
+def _texts_of_finding_on_page(
+    advice: Advice, finding: Finding, root: str | None, current_folder: str, queries: ShellQueries
 ) -> dict[str, Any]:
-    alone = chosen(advice, finding.id) if finding.id else advice
-    line = wording.line_text(finding.where, root)
+    """Returns all sentences that the page shows about one finding."""
+    advice_with_finding = select_findings(advice, finding.id) if finding.id else advice
+    line = wording.source_line_text(finding.where, root)
     return {
-        "line": cut(line),
-        "place": cut(wording.place_text(finding.where, root).removeprefix(line)),
-        "saving": wording.saving_parts(finding.saving),
-        "sureness": wording.sureness_text(finding),
+        "line": truncate_middle(line),
+        "place": truncate_middle(
+            wording.source_location_text(finding.where, root).removeprefix(line)
+        ),
+        "saving": wording.saving_text_parts(finding.saving),
+        "sureness": wording.finding_confidence_text(finding),
         "evidence": [
-            {"metric": cut(wording.metric_text(one, root)), "value": wording.value_text(one)}
-            for one in finding.evidence
+            {
+                "metric": truncate_middle(wording.evidence_metric_text(evidence, root)),
+                "value": wording.evidence_value_text(evidence),
+            }
+            for evidence in finding.evidence
         ],
-        "markdown": as_brief(alone, queries, root=here, whole=True),
+        "markdown": as_brief(advice_with_finding, queries, root=current_folder, whole=True),
     }

@@ -1,4 +1,4 @@
-"""Which traces belong to one job, and what the page needs to know of it besides its views."""
+"""Groups traces into jobs (all ranks of one run), and describes a job for the web page."""
 
 import json
 from collections import defaultdict
@@ -7,42 +7,47 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from selftime import names
-from selftime.analysis.ranks.clocks import Clock
+from selftime.analysis.ranks.clocks import RankClock
+from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
-from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
-from selftime.ingest.paths import duplicates
-from selftime.ingest.ranks import Identity, identity_of, members_of
-from selftime.names.collectives import axes_of_group
-from selftime.reports.page_data.listing import Listed
-from selftime.trace import Member, Trace
+from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
+from selftime.ingest.trace_paths import skip_reasons_of_duplicates
+from selftime.names.collectives import parallel_axes_of_group
+from selftime.reports.page_data.listing import ListedTrace
+from selftime.trace import JobMember, Trace
 
-_EXACT: Final = 1 << 53
-"""Beyond this JavaScript's numbers skip integers."""
+_MAX_JAVASCRIPT_INTEGER: Final = 1 << 53
+"""Largest integer that JavaScript's numbers represent exactly."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What one trace tells of its job: small, and all that is needed once it is read."""
+class TraceSummary:
+    """What a job needs to know of one trace: its run, its rank, and a summary of its data."""
 
-    identity: Identity
+    identity: TraceIdentity
     part: RankSummary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """The ranks of a job, and which trace of the page each is."""
+class PageJob:
+    """The ranks of a job, and the id of each trace on the web page."""
 
     ranks: Ranks
     ids: Mapping[str, str]
-    """The id of each trace, by its path in `ranks`."""
+    """Id of each trace on the web page, by the trace's path in `ranks`."""
 
-    def of_key(self) -> dict[int, list[str]]:
-        """The paths of each rank that counts, by its key in `Ranks.by_key`, in order of time."""
-        found = {key: list(self._paths(rank)) for key, rank in self.ranks.by_key().items()}
+    def paths_by_key(self) -> dict[int, list[str]]:
+        """Returns the trace paths of each rank in order of time, by the rank's key."""
+        paths_by_key = {
+            key: list(self._paths_of_rank(rank)) for key, rank in self.ranks.ranks_by_key().items()
+        }
         parts = self.ranks.parts
-        return {key: sorted(paths, key=lambda p: parts[p].origin) for key, paths in found.items()}
+        return {
+            key: sorted(paths, key=lambda p: parts[p].origin) for key, paths in paths_by_key.items()
+        }
 
-    def _paths(self, rank: Rank) -> Iterator[str]:
+    def _paths_of_rank(self, rank: RankOfJob) -> Iterator[str]:
+        """Yields the paths of the traces that a rank's recording consists of."""
         for path, part in self.ranks.parts.items():
             member = self.ranks.members[path]
             is_window = rank.rank is not None and member.window is not None
@@ -50,71 +55,86 @@ class Job:
                 yield path
 
 
-def told_by(trace: Trace) -> Told:
-    return Told(identity_of(trace), rank_summary(trace))
+def summarize_trace(trace: Trace) -> TraceSummary:
+    """Returns a trace's run, rank and data summary, from which its job is assembled."""
+    return TraceSummary(identity_of_trace(trace), rank_summary(trace))
 
 
-def is_of_several(listed: Listed, identity: Identity) -> bool:
-    """Whether a trace is of one of several processes, as it tells itself or its name does."""
+def is_from_multi_process_job(listed: ListedTrace, identity: TraceIdentity) -> bool:
+    """Returns whether a trace is one of several processes', by its content or by its path."""
     if identity.size is not None:
         return identity.size > 1
     parts = (listed.name, *listed.run.split("/"))
-    named = any(names.rank_in_path(part) is not None for part in parts)
-    return identity.rank is not None or identity.exchanges or named
+    has_rank_in_name = any(names.rank_in_file_name(part) is not None for part in parts)
+    return identity.rank is not None or identity.exchanges or has_rank_in_name
 
 
-def related(found: Mapping[str, tuple[Listed, Told]], refused: Mapping[str, str]) -> Job:
-    """The traces of one job, each once.
+def page_job_of_traces(
+    summaries: Mapping[str, tuple[ListedTrace, TraceSummary]], read_failures: Mapping[str, str]
+) -> PageJob:
+    """Returns the job of the given traces, without duplicates.
 
     Args:
-        found: What each tells, by path: its file below the folder of its run.
-        refused: Files that could not be read, and why.
+        summaries: Each trace's list entry and summary, by the path from the folder of its run.
+        read_failures: The reason for each file that could not be read.
     """
-    twice = duplicates({path: one.identity.content for path, (_, one) in found.items()})
-    once = {path: one for path, one in found.items() if path not in twice}
-    members, notes = members_of({path: one.identity for path, (_, one) in once.items()}, "")
-    parts = {path: one.part for path, (_, one) in once.items()}
-    ids = {path: listed.id for path, (listed, _) in once.items()}
-    return Job(Ranks(parts, members, {**refused, **twice}, notes), ids)
+    duplicate_reasons = skip_reasons_of_duplicates(
+        {path: summary.identity.content for path, (_, summary) in summaries.items()}
+    )
+    distinct = {
+        path: summary for path, summary in summaries.items() if path not in duplicate_reasons
+    }
+    members, notes = job_members(
+        {path: summary.identity for path, (_, summary) in distinct.items()}, ""
+    )
+    parts = {path: summary.part for path, (_, summary) in distinct.items()}
+    ids = {path: listed.id for path, (listed, _) in distinct.items()}
+    return PageJob(Ranks(parts, members, {**read_failures, **duplicate_reasons}, notes), ids)
 
 
-def alone(listed: Listed, told: Told) -> Job:
-    """A job of which there is one trace."""
-    rank, size = told.identity.rank, told.identity.size
+def page_job_of_one_trace(listed: ListedTrace, summary: TraceSummary) -> PageJob:
+    """Returns a job that consists of a single trace."""
+    rank, size = summary.identity.rank, summary.identity.size
     label = "this rank" if rank is None else f"rank {rank}"
-    member = Member(label, rank, size if size is not None and size > (rank or 0) else None)
-    return Job(Ranks({listed.name: told.part}, {listed.name: member}), {listed.name: listed.id})
+    member = JobMember(label, rank, size if size is not None and size > (rank or 0) else None)
+    return PageJob(
+        Ranks({listed.name: summary.part}, {listed.name: member}), {listed.name: listed.id}
+    )
 
 
-def jobs_of(traces: Mapping[str, tuple[Listed, Trace]]) -> list[Job]:
-    """The jobs of some traces, by path: those of one folder that are of ranks, the others alone."""
+def group_into_jobs(traces: Mapping[str, tuple[ListedTrace, Trace]]) -> list[PageJob]:
+    """Returns the jobs: ranks in one folder form a job, any other trace is a job by itself."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for path, (listed, _) in traces.items():
         folders[listed.job].append(path)
-    found: list[Job] = []
+    jobs: list[PageJob] = []
     for paths in folders.values():
-        read = {path: (traces[path][0], told_by(traces[path][1])) for path in paths}
-        several = {
-            path: one for path, one in read.items() if is_of_several(one[0], one[1].identity)
+        summaries = {path: (traces[path][0], summarize_trace(traces[path][1])) for path in paths}
+        of_several = {
+            path: summary
+            for path, summary in summaries.items()
+            if is_from_multi_process_job(summary[0], summary[1].identity)
         }
-        job = related(several if len(paths) > 1 else {}, {})
-        counting = {path for those in job.of_key().values() for path in those}
-        found += [job] if counting else []
-        found += [alone(*one) for path, one in read.items() if path not in counting]
-    return found
+        job = page_job_of_traces(of_several if len(paths) > 1 else {}, {})
+        paths_in_job = {path for rank_paths in job.paths_by_key().values() for path in rank_paths}
+        jobs += [job] if paths_in_job else []
+        jobs += [
+            page_job_of_one_trace(*summary)
+            for path, summary in summaries.items()
+            if path not in paths_in_job
+        ]
+    return jobs
 
 
-def _named(one: tuple[Listed, Told]) -> tuple[Listed, Identity]:
-    return one[0], one[1].identity
-
-
-def told(job: Job) -> dict[str, Any]:
-    """`Job` of the page's contract."""
+def page_data_of_job(job: PageJob) -> dict[str, Any]:
+    """Returns a job as the JSON object `Job` of the page's interface."""
     ranks = job.ranks
-    clocks = joined_ranks(ranks).clocks
-    every, paths = ranks.by_key(), job.of_key()
-    first = clocks.reference if clocks.reference is not None else min(every, default=0)
-    base = every[first].part.origin if every else 0
+    clocks = collectives_on_one_clock(ranks).clocks
+    ranks_by_key, paths = ranks.ranks_by_key(), job.paths_by_key()
+    reference_key = (
+        clocks.reference if clocks.reference is not None else min(ranks_by_key, default=0)
+    )
+    reference_origin = ranks_by_key[reference_key].part.origin if ranks_by_key else 0
     return {
         "size": ranks.size,
         "ranks": [
@@ -125,52 +145,62 @@ def told(job: Job) -> dict[str, Any]:
                 "device": rank.part.device,
                 "residual": clocks.of[key].residual if key in clocks.of else None,
                 "traces": [
-                    _trace(job.ids[path], ranks.parts[path], clocks.of.get(key, Clock()), base)
+                    _common_clock_shift_and_drift(
+                        job.ids[path],
+                        ranks.parts[path],
+                        clocks.of.get(key, RankClock()),
+                        reference_origin,
+                    )
                     for path in paths[key]
                 ],
             }
-            for key, rank in every.items()
+            for key, rank in ranks_by_key.items()
         ],
         "missing": ranks.missing,
         "refused": [{"name": name, "why": why} for name, why in sorted(ranks.refused.items())],
         "notes": list(ranks.notes),
         "residual": clocks.residual,
-        "groups": list(_groups(every)),
+        "groups": list(_process_group_entries(ranks_by_key)),
     }
 
 
-def _trace(trace: str, part: RankSummary, clock: Clock, base: int) -> dict[str, Any]:
-    """How to read a trace's instants by the common clock: `shift` ns are added, and the drift."""
-    whole = part.origin - base + clock.offset
-    shift = whole + round(clock.drift * (part.origin - clock.middle))
-    known = part.origin != 0 and abs(shift) < _EXACT
-    return {"trace": trace, "shift": shift if known else None, "drift": clock.drift}
+def _common_clock_shift_and_drift(
+    trace_id: str, part: RankSummary, clock: RankClock, reference_origin: int
+) -> dict[str, Any]:
+    """Returns as JSON what converts a trace's times to the common clock: shift (ns) and drift."""
+    offset = part.origin - reference_origin + clock.offset
+    shift = offset + round(clock.drift * (part.origin - clock.middle))
+    is_known = part.origin != 0 and abs(shift) < _MAX_JAVASCRIPT_INTEGER
+    return {"trace": trace_id, "shift": shift if is_known else None, "drift": clock.drift}
 
 
-def _groups(every: Mapping[int, Rank]) -> Iterator[dict[str, Any]]:
-    """The process groups of all ranks, each once: as headers list them, else as collectives do."""
-    found: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+def _process_group_entries(ranks_by_key: Mapping[int, RankOfJob]) -> Iterator[dict[str, Any]]:
+    """Yields a JSON entry per process group, from trace headers, or else from collectives."""
+    groups: dict[tuple[str | None, str | None], dict[str, Any]] = {}
     columns = ("group", "group_description", "group_size", "group_ranks")
-    for rank in every.values():
-        listed = rank.part.groups.select("group", "description", "size", "ranks", "backend").rows()
-        used = rank.part.rows.select(columns).unique(maintain_order=True).rows()
-        for group, description, size, text, *backend in [*listed, *used]:
-            if group is None and text is None:
+    for rank in ranks_by_key.values():
+        header_groups = rank.part.groups.select(
+            "group", "description", "size", "ranks", "backend"
+        ).rows()
+        collective_groups = rank.part.rows.select(columns).unique(maintain_order=True).rows()
+        for group, description, size, ranks_text, *backend in [*header_groups, *collective_groups]:
+            if group is None and ranks_text is None:
                 continue
-            known = found.setdefault((group, text), _group(group, text))
-            known["description"] = known["description"] or description
-            known["size"] = size if known["size"] is None else known["size"]
-            known["backend"] = known["backend"] or next(iter(backend), None)
-    for known in found.values():
-        axis = axes_of_group(known["description"] or "")
-        yield {**known, "axis": axis}
+            entry = groups.setdefault((group, ranks_text), _process_group_entry(group, ranks_text))
+            entry["description"] = entry["description"] or description
+            entry["size"] = size if entry["size"] is None else entry["size"]
+            entry["backend"] = entry["backend"] or next(iter(backend), None)
+    for entry in groups.values():
+        axis = parallel_axes_of_group(entry["description"] or "")
+        yield {**entry, "axis": axis}
 
 
-def _group(group: str | None, text: str | None) -> dict[str, Any]:
-    members = _numbers(text)
+def _process_group_entry(group_name: str | None, ranks_text: str | None) -> dict[str, Any]:
+    """Returns the JSON entry of a process group of which only the name and ranks are known."""
+    members = _parse_ranks_of_group(ranks_text)
     size = None if members is None else len(members)
     return {
-        "group": group,
+        "group": group_name,
         "description": None,
         "backend": None,
         "size": size,
@@ -178,12 +208,12 @@ def _group(group: str | None, text: str | None) -> dict[str, Any]:
     }
 
 
-def _numbers(text: str | None) -> list[int] | None:
-    """The ranks of a group; None where the trace does not write all of them."""
+def _parse_ranks_of_group(ranks_json: str | None) -> list[int] | None:
+    """Returns the ranks of a process group; None if the trace does not list all of them."""
     try:
-        found = json.loads(text or "")
+        members = json.loads(ranks_json or "")
     except ValueError:
         return None
-    if not isinstance(found, list) or not all(isinstance(one, int) for one in found):
+    if not isinstance(members, list) or not all(isinstance(member, int) for member in members):
         return None
-    return found
+    return members

@@ -1,56 +1,72 @@
-"""A trace as the page lists it: what the name and the size of its file tell."""
+"""Describes a trace as an entry in the web page's list: id, name, run, worker and size."""
 
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from selftime.names import rank_in_path
+from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.names import rank_in_file_name
 
-SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
-_RECORDED: Final = ".pt.trace"
-"""Before the suffix in what PyTorch's own handler and `selftime run` write."""
+TRACE_FILE_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
+"""Suffixes of the names of files that may be traces."""
+_TORCH_TRACE_HANDLER_FILE_NAME_PART: Final = ".pt.trace"
+"""File name part before `.json` in traces that PyTorch's trace handler or `selftime run` writes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A trace that can be chosen."""
+class ListedTrace:
+    """A trace's entry in the web page's list of traces."""
 
     id: str
     name: str
     run: str = ""
-    """The folder that it belongs to."""
+    """Name of the folder that contains the recording."""
     worker: str = ""
+    """Name of the process that wrote the trace, from the file's name."""
     span: str = ""
-    """The recording's number or time, where a worker has several."""
+    """Number or time of the recording if the same process wrote several; else empty."""
     bytes: int = 0
     job: str = ""
-    """The same for all traces of a job: those of one folder, but for folders of ranks."""
+    """Id that all traces of a job share: those in one folder, or in folders of one per rank."""
+    is_ledger: bool = False
+    """Whether it is the ledger of a run alone, without a trace of any of its steps."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def identified(place: str, *, run: str = "") -> Listed:
-    """What the name and the size of a trace's file tell of it.
+def listed_trace(path: str, *, run: str = "") -> ListedTrace:
+    """Returns a trace's entry in the page's list, from its file's name and size.
 
-    >>> told = identified("logs/gpu1_rank3.1723.pt.trace.json.gz", run="logs")
-    >>> told.worker, told.span, told.bytes
+    >>> trace = listed_trace("logs/gpu1_rank3.1723.pt.trace.json.gz", run="logs")
+    >>> trace.worker, trace.span, trace.bytes
     ('gpu1_rank3', '1723', 0)
     """
-    name = place.rstrip("/").rpartition("/")[2]
-    whole = place if "://" in place else str(Path(place).absolute())
-    stem = next((name.removesuffix(s) for s in SUFFIXES if name.endswith(s)), name)
+    name = path.rstrip("/").rpartition("/")[2]
+    full_path = path if "://" in path else str(Path(path).absolute())
+    suffixes = (*TRACE_FILE_SUFFIXES, LEDGER_SUFFIX)
+    stem = next((name.removesuffix(s) for s in suffixes if name.endswith(s)), name)
     worker, span = stem, ""
-    if stem.endswith(_RECORDED):
-        worker = stem.removesuffix(_RECORDED)
+    if stem.endswith(_TORCH_TRACE_HANDLER_FILE_NAME_PART):
+        worker = stem.removesuffix(_TORCH_TRACE_HANDLER_FILE_NAME_PART)
         before, dot, last = worker.rpartition(".")
         if dot and last.isdigit():
             worker, span = before, last
-    size = 0 if "://" in place or not Path(place).exists() else Path(place).stat().st_size
-    parts = (part for part in whole.split("/")[:-1] if rank_in_path(part) is None)
-    return Listed(_digest(whole), name, run, worker, span, size, _digest("/".join(parts)))
+    byte_count = 0 if "://" in path or not Path(path).exists() else Path(path).stat().st_size
+    parts = (part for part in full_path.split("/")[:-1] if rank_in_file_name(part) is None)
+    return ListedTrace(
+        _short_hash_of_text(full_path),
+        name,
+        run,
+        worker,
+        span,
+        byte_count,
+        _short_hash_of_text("/".join(parts)),
+        name.endswith(LEDGER_SUFFIX),
+    )
 
 
-def _digest(text: str) -> str:
+def _short_hash_of_text(text: str) -> str:
+    """Returns the first 12 hexadecimal digits of a text's SHA-256."""
     return sha256(text.encode()).hexdigest()[:12]

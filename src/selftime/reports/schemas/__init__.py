@@ -1,8 +1,7 @@
-"""The JSON schema of each kind of JSON that is written for other programs: `KIND.json`, here.
+"""Reads the JSON schemas of the JSON formats that selftime writes, from files in this folder.
 
-They are JSON Schema 2020-12, see https://json-schema.org/draft/2020-12. Each describes version 1 of
-its kind. What is required in it, and of which type, is a promise: `tests/agents/test_schemas.py`
-keeps it.
+They use JSON Schema 2020-12, see https://json-schema.org/draft/2020-12. Each describes version 1 of
+its format. Required keys and types do not change: `tests/agents/test_schemas.py` tests that.
 """
 
 import json
@@ -13,23 +12,29 @@ from selftime.errors import UsageError
 
 __all__ = ["kinds", "schema"]
 
-_ENDING = ".json"
+_SCHEMA_FILE_SUFFIX = ".json"
 
 
 def kinds() -> list[str]:
-    """The kinds that have one, such as `advice` of `selftime.advice/1`."""
+    """Returns the kinds of JSON formats with a schema, such as `advice` of `selftime.advice/1`."""
     names = (file.name for file in files(__name__).iterdir())
-    return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+    return sorted(
+        name.removesuffix(_SCHEMA_FILE_SUFFIX)
+        for name in names
+        if name.endswith(_SCHEMA_FILE_SUFFIX)
+    )
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The schema of a kind.
+    """Returns the JSON schema of a kind of format, such as `advice`.
 
     Raises:
         UsageError: There is no such kind.
     """
-    known = kinds()
-    if kind not in known:
-        raise UsageError(f"there is no format `{kind[:40]}`; there are {', '.join(known)}")
-    found = json.loads((files(__name__) / f"{kind}{_ENDING}").read_text(encoding="utf-8"))
-    return dict(found)
+    known_kinds = kinds()
+    if kind not in known_kinds:
+        raise UsageError(f"there is no format `{kind[:40]}`; there are {', '.join(known_kinds)}")
+    document = json.loads(
+        (files(__name__) / f"{kind}{_SCHEMA_FILE_SUFFIX}").read_text(encoding="utf-8")
+    )
+    return dict(document)

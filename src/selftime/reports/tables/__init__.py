@@ -1,1 +1,1 @@
-"""Tables of views as a terminal, a file or a program wants them."""
+"""Writes the tables of views as text for terminals, and as CSV, JSON and Parquet."""

@@ -1,18 +1,18 @@
-// A row in full: the slices behind it, how long they lasted, where from, and all its cells.
+// Details of a row: its slices, their durations and origins, and all cells.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { Data, Options, ViewSpec } from "../../../api.ts";
-import { Answered, useAsked } from "../../../parts/asking.tsx";
-import { plain } from "../../../parts/plain.ts";
-import type { Whole } from "../../../parts/whole.ts";
-import { number, whole } from "../../../parts/whole.ts";
+import type { Data, Options, ViewSpec } from "../../../data/api.ts";
+import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
+import { plain } from "../../../parts/text/plain.ts";
+import type { WholeTable } from "../../../parts/data/whole.ts";
+import { number, loadTable } from "../../../parts/data/whole.ts";
 import { link } from "../../../route.ts";
-import { isText, valueAt } from "../../../table.ts";
-import { countText, grouped, timeText } from "../../../units.ts";
+import { isText, valueAt } from "../../../data/table.ts";
+import { countText, withThousands, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import { timelineLink, wordsOf } from "../cell.tsx";
-import { labelOf } from "../columns.ts";
-import type { Found } from "../rows.ts";
+import { labelOf } from "../layout/columns.ts";
+import type { Found } from "../query/rows.ts";
 import { binsOf } from "./bins.ts";
 import { Distribution } from "./distribution.tsx";
 import type { ValueOf } from "./origins.ts";
@@ -57,12 +57,15 @@ export function Drawer(props: DrawerProps) {
 function Heading(props: DrawerProps & { valueOf: ValueOf }) {
   const { spec, row, total, valueOf, onRow } = props;
   const title = titleOf(spec, valueOf);
-  const [file, line, start] = [valueOf("file"), valueOf("line"), valueOf("start")];
+  const [file, line] = [valueOf("file"), valueOf("line")];
+  // a run's own clock is not the trace's
+  const instant = spec.columns.find(({ name, unit }) => unit === "instant" && (name === "start" || name === "trace_start"));
+  const start = instant === undefined ? null : valueOf(instant.name);
   const lasting = ["longest", "duration", "time"].map(valueOf).find((value) => typeof value === "number");
   return (
     <header class="drawer-head">
       <div class="drawer-steps">
-        <span class="muted">row {grouped(String(row + 1))} of {grouped(String(total))}</span>
+        <span class="muted">row {withThousands(String(row + 1))} of {withThousands(String(total))}</span>
         <button type="button" class="quiet" aria-label="The row before" disabled={row === 0} onClick={() => onRow(row - 1)}>↑</button>
         <button type="button" class="quiet" aria-label="The next row" disabled={row + 1 >= total} onClick={() => onRow(row + 1)}>↓</button>
         <button type="button" class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => onRow(null)}>×</button>
@@ -99,16 +102,16 @@ interface BehindProps {
   split: string | undefined;
 }
 
-/** The slices that the row stands for. */
+/** The slices of the row. */
 interface Told {
-  names: Whole;
-  bins: Whole;
-  slices: Whole;
+  names: WholeTable;
+  bins: WholeTable;
+  slices: WholeTable;
 }
 
 async function told({ data, trace, origin }: BehindProps): Promise<Told> {
   const ask = (options: Options, rows: number) =>
-    whole(data, trace, "occurrences", { ...origin, ...options }, {}, rows);
+    loadTable(data, trace, "occurrences", { ...origin, ...options }, {}, rows);
   const [names, bins, slices] = await Promise.all([
     ask({ by: "name" }, 2),
     ask({ by: "duration" }, 1000),
@@ -121,19 +124,19 @@ const WAYS: ReadonlySet<string> = new Set(["name", "line", "stack", "shape", "th
 
 function Behind(props: BehindProps) {
   const { origin, split } = props;
-  const asked = useAsked(() => told(props), JSON.stringify([props.trace, origin]));
+  const asked = useQuery(() => told(props), JSON.stringify([props.trace, origin]));
   const isMixed = origin["name"] === undefined && origin["like"] === undefined;
   const by = split !== undefined && WAYS.has(split) ? (split as By) : isMixed ? "name" : "line";
   return (
     <>
       <section>
         <h3>{originWords(origin)}</h3>
-        <Answered asked={asked} what="the slices">{(found) => <Summary {...found} />}</Answered>
+        <QueryResult asked={asked} what="the slices">{(found) => <Summary {...found} />}</QueryResult>
       </section>
       <Split {...props} by={by} />
       <section>
         <h3>Longest first</h3>
-        <Answered asked={asked} what="the slices">{(found) => <Listed {...found} origin={origin} isMixed={isMixed} />}</Answered>
+        <QueryResult asked={asked} what="the slices">{(found) => <Listed {...found} origin={origin} isMixed={isMixed} />}</QueryResult>
       </section>
     </>
   );
@@ -147,7 +150,7 @@ function Summary(props: Told) {
   // a median of names that differ would be of no use
   const isOne = names.total === 1;
   const [median, p95, longest] = ["median", "p95", "longest"].map((name) => (isOne ? number(names, name, 0) : null));
-  if (count === 0) return <p class="muted">The recording holds no slice of it.</p>;
+  if (count === 0) return <p class="muted">The recording has no slices of this row.</p>;
   return (
     <>
       <p class="drawer-sums">

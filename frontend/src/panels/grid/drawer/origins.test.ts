@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Cell, Options } from "../../../api.ts";
+import type { Cell, Options } from "../../../data/api.ts";
 import { originOf } from "./origins.ts";
 
 function origin(view: string, row: Record<string, Cell>, asked: Options = {}): Options | null {

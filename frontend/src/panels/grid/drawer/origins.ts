@@ -1,6 +1,6 @@
-// Which slices a row stands for: the options with which the view `occurrences` lists them.
+// Maps a table row to the options of the view `occurrences` that list its slices.
 
-import type { Cell, Options } from "../../../api.ts";
+import type { Cell, Options } from "../../../data/api.ts";
 
 export type ValueOf = (column: string) => Cell;
 
@@ -24,6 +24,7 @@ const KINDS: Readonly<Record<string, string>> = {
 /** Views whose rows stand for no slices: measures, and instants. */
 const WITHOUT: ReadonlySet<string> = new Set([
   "health", "overview", "memory_curve", "overlap", "timeline", "modules",
+  "run", "run_summary", "run_kinds", "run_steps", "run_curve",
 ]);
 const OF_ROWS: Readonly<Record<string, string>> = {
   operator: "operator",
@@ -35,7 +36,7 @@ const OF_ROWS: Readonly<Record<string, string>> = {
   copy: "copy",
 };
 
-/** Null: the row stands for no slices. */
+/** The options for a row; null if it has no slices. */
 export function originOf(view: string, valueOf: ValueOf, asked: Options): Options | null {
   if (WITHOUT.has(view)) return null;
   const found = named(view, valueOf) ?? alike(view, valueOf) ?? within(valueOf) ?? onLine(valueOf);

@@ -1,12 +1,12 @@
-// The time of a row's slices, told apart by one more thing: name, line, stack, shape, thread, step.
+// The time of a row's slices, split by name, line, stack, shape, thread or step.
 
-import type { Data, Options } from "../../../api.ts";
+import type { Data, Options } from "../../../data/api.ts";
 import { shortName } from "../../../draw/names.ts";
-import { Answered, useAsked } from "../../../parts/asking.tsx";
-import { Choice } from "../../../parts/choice.tsx";
-import { plain } from "../../../parts/plain.ts";
-import type { Whole } from "../../../parts/whole.ts";
-import { cell, number, textAt, whole } from "../../../parts/whole.ts";
+import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
+import { Choice } from "../../../parts/controls/choice.tsx";
+import { plain } from "../../../parts/text/plain.ts";
+import type { WholeTable } from "../../../parts/data/whole.ts";
+import { cell, number, textAt, loadTable } from "../../../parts/data/whole.ts";
 import { change, link } from "../../../route.ts";
 import { countText, shareText, timeText } from "../../../units.ts";
 
@@ -28,17 +28,17 @@ interface Props {
 export function Split(props: Props) {
   const { data, trace, origin, by } = props;
   const key = JSON.stringify([trace, origin, by]);
-  const ask = () => whole(data, trace, "occurrences", { ...origin, by, top: 0 }, {}, MOST);
-  const asked = useAsked(ask, key);
+  const ask = () => loadTable(data, trace, "occurrences", { ...origin, by, top: 0 }, {}, MOST);
+  const asked = useQuery(ask, key);
   return (
     <section>
       <Choice label="Time by" value={by} choices={WAYS} onChange={(next) => change({ split: next })} />
-      <Answered asked={asked} what="the slices">{(table) => <Rows table={table} by={by} />}</Answered>
+      <QueryResult asked={asked} what="the slices">{(table) => <Rows table={table} by={by} />}</QueryResult>
     </section>
   );
 }
 
-function Rows(props: { table: Whole; by: By }) {
+function Rows(props: { table: WholeTable; by: By }) {
   const { table, by } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   if (rows.every((row) => cell(table, KEYS[by], row) === null)) {
@@ -55,7 +55,7 @@ function Rows(props: { table: Whole; by: By }) {
   );
 }
 
-function SplitRow(props: { table: Whole; by: By; row: number }) {
+function SplitRow(props: { table: WholeTable; by: By; row: number }) {
   const { table, by, row } = props;
   const share = number(table, "share", row) ?? 0;
   const time = number(table, "duration", row);
@@ -71,7 +71,7 @@ function SplitRow(props: { table: Whole; by: By; row: number }) {
   );
 }
 
-function What(props: { table: Whole; by: By; row: number }) {
+function What(props: { table: WholeTable; by: By; row: number }) {
   const { table, by, row } = props;
   const value = cell(table, KEYS[by], row);
   if (by === "line") {

@@ -1,1 +1,1 @@
-"""Chapter H of the catalogue: compiled programs."""
+"""Rules about compiled programs: chapter H of the catalogue of bottlenecks."""

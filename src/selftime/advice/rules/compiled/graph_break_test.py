@@ -1,4 +1,4 @@
-"""Edges of `graph_break` that its page does not draw."""
+"""Tests the rule `graph_break` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -18,7 +18,9 @@ def test_the_line_is_that_of_the_break(rule: Rule, judge: Judge[Finding]) -> Non
     assert finding.count_per_step == 1.0
 
 
-def test_what_is_between_the_parts_is_the_bound(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_upper_bound_includes_code_between_the_regions(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     assert finding.saving.estimate_ms == pytest.approx(0.03)
     assert finding.saving.upper_ms == pytest.approx(0.05)
@@ -31,7 +33,7 @@ def test_without_stacks_the_line_is_unknown(rule: Rule, judge: Judge[Finding]) -
     assert finding.where.line is None
 
 
-def test_functions_that_are_called_one_after_the_other_are_no_break(judge: Judge[Finding]) -> None:
+def test_compiled_functions_called_one_after_the_other_are_no_break(judge: Judge[Finding]) -> None:
     assert not judge("""
         column = 10 us
         mark 1 | sssssssssstttttttttt
@@ -47,7 +49,7 @@ def test_functions_that_are_called_one_after_the_other_are_no_break(judge: Judge
     """)
 
 
-def test_what_a_break_leaves_uncompiled_enters_each_part_anew(judge: Judge[Finding]) -> None:
+def test_uncompiled_code_around_a_break_enters_each_region_again(judge: Judge[Finding]) -> None:
     drawing = """
         column = 10 us
         mark 1   | sssssssssssssssssssstttttttttttttttttttt
@@ -97,12 +99,12 @@ prof.export_chrome_trace(sys.argv[2])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "breaks"), [("read", True), ("whole", False)])
-def test_on_a_program(
+def test_recorded_programs_with_and_without_a_graph_break(
     rule: Rule, preloaded: Preloaded, tmp_path: Path, kind: str, breaks: bool
 ) -> None:
-    """In a process of its own: compilation under a recorder is not to meet other tests.
+    """Runs in a process of its own, so that profiled compilation does not affect other tests.
 
-    What a break costs in so small a program may vary by more than it saves: then it is told so.
+    In so small a program the cost of a break may be within the noise: then it is only checked.
     """
     pytest.importorskip("torch")
     path, program = str(tmp_path / "trace.json"), tmp_path / "program.py"

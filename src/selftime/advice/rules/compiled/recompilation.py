@@ -4,6 +4,9 @@
 `torch.compile` made code for one kind of arguments, met arguments that do not satisfy its guards,
 and compiled the function anew, in step after step.
 
+In the trace: compilations beside a record that counts earlier ones of the same function, in two
+steps or more.
+
 ## Why it costs
 A compilation takes tenths of a second to many seconds, in which nothing else of the program runs.
 After eight versions of a function (`recompile_limit`) PyTorch gives up and runs it uncompiled.
@@ -12,6 +15,9 @@ After eight versions of a function (`recompile_limit`) PyTorch gives up and runs
 Make what differs a tensor: a Python number that changes from call to call is compiled in as a
 constant. Where sizes differ, say so with `torch._dynamo.mark_dynamic(x, 0)` or pad to a few sizes.
 `TORCH_LOGS=recompiles` prints which guard failed; the trace does not hold it.
+
+The estimate removes the compilations from the mean step; at least three quarters of that, as code
+for all sizes may be slower.
 
 ## Fires on
 A compilation in every step.
@@ -65,49 +71,58 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.detectors.counted_steps import covered
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import gate
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.counted_steps import operator_intervals
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import ModelledClaim, SavingRange
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.trace import Trace
 
-LEAST_STEPS: Final = 2
-"""A recompilation in one step only is one that made the code general; it is paid once."""
+MIN_RECOMPILING_STEPS: Final = 2
+"""Smallest number of recompiling steps to report: the first recompilation makes the code
+general."""
 
-SAVED_AT_LEAST: Final = 0.75
-"""Of the time: code for all sizes may run slower than code for one."""
+MIN_SAVED_COMPILATION_SHARE: Final = 0.75
+"""Smallest share of compilation time that the fix saves; the rest allows for slower general
+code."""
 
-CODE: Final = """torch._dynamo.mark_dynamic(batch, 0)     # sizes that differ
+FIX_CODE: Final = """torch._dynamo.mark_dynamic(batch, 0)     # sizes that differ
 scale = torch.tensor(scale)              # a number that differs from call to call"""
-"""How what differs is kept out of the code."""
+"""Example code of the fix: mark sizes as dynamic, and pass numbers that change as tensors."""
 
 
 @rule(covers=("H1",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    steps = _steps(trace)
+    step_stats = step_statistics(trace)
+    step_count = _steps_after_first_compilation(trace)
     again = _recompilations(trace)
-    step = np.searchsorted(steps["start"].to_numpy(), again["start"].to_numpy(), "right") - 1
+    step = np.searchsorted(step_count["start"].to_numpy(), again["start"].to_numpy(), "right") - 1
     again = again.with_columns(step=pl.Series(step)).filter(pl.col("step") >= 0)
-    if limits is None or again["step"].n_unique() < LEAST_STEPS:
+    if step_stats is None or again["step"].n_unique() < MIN_RECOMPILING_STEPS:
         yield Checked("no function was compiled again in several steps", is_absent=True)
         return
-    whole = float((steps["end"] - steps["start"]).mean() or 0) / 1e6  # type: ignore[arg-type]  # integers
-    for place, part in by_line(trace, again):
-        yield limits.of_cause(0.0).judge(_finding(part, place, whole, steps.height))
+    whole = float((step_count["end"] - step_count["start"]).mean() or 0) / 1e6  # type: ignore[arg-type]  # integers
+    for location, compilations in operators_by_line(trace, again):
+        yield _finding(compilations, location, whole, step_count.height)
 
 
-def _steps(trace: Trace) -> pl.DataFrame:
-    """The steps after the first, in which all is compiled that can be known."""
-    steps = assessed_steps(trace).select("start", "end").sort("start")
-    return steps.slice(1) if steps.height > LEAST_STEPS else steps
+def _steps_after_first_compilation(trace: Trace) -> pl.DataFrame:
+    """Returns all steps except the first, or all if there are at most `MIN_RECOMPILING_STEPS`.
+
+    Columns: start and end in ns.
+    """
+    step_count = steps_with_counted_flags(trace).select("start", "end").sort("start")
+    return step_count.slice(1) if step_count.height > MIN_RECOMPILING_STEPS else step_count
 
 
 def _recompilations(trace: Trace) -> pl.DataFrame:
-    """Compilations of functions that had been compiled before: id, track, start, end, number."""
+    """Returns one row per compilation of a function that had been compiled before.
+
+    Columns: id, track, start and end in ns, and number, how often the code was compiled before.
+    """
     host = slices_on(trace, "host").filter(pl.col("duration").is_not_null())
     whole = filter_by_name(host, names.is_graph_compilation).select(
         "id", "track", "start", end=pl.col("start") + pl.col("duration")
@@ -116,7 +131,7 @@ def _recompilations(trace: Trace) -> pl.DataFrame:
     told = [names.recompilation_count(name) for name in numbered["name"].cast(pl.String).to_list()]
     marks = numbered.select("track", at="start", number=pl.Series(told, dtype=pl.Int64))
     found = whole.sort("start").join_asof(
-        _nearest(marks),
+        _recompilation_marks_sorted_by_time(marks),
         left_on="start",
         right_on="at",
         by="track",
@@ -126,39 +141,43 @@ def _recompilations(trace: Trace) -> pl.DataFrame:
     return found.filter(pl.col("number") >= 1)
 
 
-def _nearest(marks: pl.DataFrame) -> pl.DataFrame:
+def _recompilation_marks_sorted_by_time(marks: pl.DataFrame) -> pl.DataFrame:
     return marks.sort("at")
 
 
-def _finding(part: pl.DataFrame, place: Where, step_ms: float, steps: int) -> Finding:
-    when = covered(part)
-    spent = min(float((when.ends - when.starts).sum()) / 1e6 / steps, step_ms)
+def _finding(
+    compilations: pl.DataFrame, location: Where, step_ms: float, step_count: int
+) -> Finding:
+    when = operator_intervals(compilations)
+    spent = min(float((when.ends - when.starts).sum()) / 1e6 / step_count, step_ms)
     return Finding(
-        title=f"A function is compiled again {part.height} times in {steps} steps",
-        where=place,
-        count_per_step=part.height / steps,
-        saving=Saving.of_step(
-            step_ms,
+        title=f"A function is compiled again {compilations.height} times in {step_count} steps",
+        where=location,
+        count_per_step=compilations.height / step_count,
+        claim=ModelledClaim(
             spent,
+            spent,
+            changes=(CutHostTime(when),),
+            interval=SavingRange(MIN_SAVED_COMPILATION_SHARE, None),
+            step=step_ms,
             method="model",
-            low_ms=SAVED_AT_LEAST * spent,
-            high_ms=spent,
-            upper_ms=spent,
+            noise_ms=0.0,
         ),
         confidence="high",
         evidence=(
-            Evidence("compilation time a step", spent, "ms", tuple(part["id"].head(8).to_list())),
-            Evidence("versions of the function", _versions(part), "count"),
+            Evidence(
+                "compilation time a step", spent, "ms", tuple(compilations["id"].head(8).to_list())
+            ),
+            Evidence("versions of the function", _count_compiled_versions(compilations), "count"),
         ),
         fix=Fix(
             "Make numbers that change tensors, and mark sizes that change as dynamic; "
             "`TORCH_LOGS=recompiles` names the argument.",
-            CODE,
+            FIX_CODE,
         ),
-        changes=(Cut(when),),
     )
 
 
-def _versions(part: pl.DataFrame) -> float:
-    number: int = max(part["number"].to_list())
+def _count_compiled_versions(compilations: pl.DataFrame) -> float:
+    number: int = max(compilations["number"].to_list())
     return float(number + 1)

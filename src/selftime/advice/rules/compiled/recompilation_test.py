@@ -1,4 +1,4 @@
-"""Edges of `recompilation` that its page does not draw."""
+"""Tests the rule `recompilation` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
 
-def test_it_saves_what_it_takes_in_a_step(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_saving_is_the_compilation_time_per_step(rule: Rule, judge: Judge[Finding]) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     assert finding.saving.estimate_ms == pytest.approx(80.0)
     assert finding.where.line == 16
@@ -19,8 +19,8 @@ def test_it_saves_what_it_takes_in_a_step(rule: Rule, judge: Judge[Finding]) -> 
     assert [e.value for e in finding.evidence if e.metric == "versions of the function"] == [4.0]
 
 
-def test_steps_without_it_lower_the_saving(judge: Judge[Finding]) -> None:
-    """Two recompilations of 80 ms in four steps after the first."""
+def test_steps_without_recompilation_lower_the_saving(judge: Judge[Finding]) -> None:
+    """Two recompilations of 80 ms each are spread over four steps and cost 40 ms per step."""
     [finding] = judge("""
         column = 10 ms
         mark 1 | ssssssssssttttttttttuuuuuuuuuuvvvvvvvvvvwwwwwwwwww
@@ -61,10 +61,10 @@ prof.export_chrome_trace(sys.argv[2])
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "findings"), [("number", 1), ("tensor", 0)])
 @pytest.mark.timed
-def test_on_a_program(
+def test_recorded_programs_with_and_without_recompilation(
     rule: Rule, preloaded: Preloaded, tmp_path: Path, kind: str, findings: int
 ) -> None:
-    """In a process of its own: compilation under a recorder is not to meet other tests."""
+    """Runs in a process of its own, so that profiled compilation does not affect other tests."""
     pytest.importorskip("torch")
     path, program = str(tmp_path / "trace.json"), tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

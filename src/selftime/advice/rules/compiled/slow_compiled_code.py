@@ -1,8 +1,11 @@
-"""Compiled code is slower than the code it was made from.
+"""Compiled code is slower than the same code without compilation.
 
 ## What it means
 The same module ran both compiled and uncompiled in this recording, as it does when PyTorch gives
 up after too many versions, and the compiled runs took longer.
+
+In the trace: frames of a module with and without a compiled region in them, three of each kind or
+more, on a CPU; the compiled calls' lower quartile is above the others' upper quartile.
 
 ## Why it costs
 Compiled code is not always faster: code for all sizes may lose what code for one size has, and for
@@ -11,6 +14,8 @@ little work the guards and wrappers around each call cost more than is saved.
 ## What to do
 Measure both: record the program with and without `torch.compile`, and compare the two with
 `selftime verify`. Compile what is large, and leave the rest as it is.
+
+No saving is estimated.
 
 ## Fires on
 Compiled calls that take three times as long as the uncompiled ones.
@@ -61,58 +66,58 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_steps import slices_in_counted_steps
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     Where,
     rule,
 )
-from selftime.advice.detectors.counted_steps import counted
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
-LEAST_CALLS: Final = 3
-"""Calls of either kind: fewer may be chance, or the first ones."""
+MIN_COMPARED_CALLS_PER_MODULE: Final = 3
+"""Smallest number of compiled calls, and of uncompiled calls, of a module for the rule to compare
+them."""
 
-NEEDS: Final = (
+MISSING_DATA_MESSAGE: Final = (
     "a recording of the same program without `torch.compile`; `selftime verify BEFORE AFTER` "
     "compares the two"
 )
-"""One recording has most often only one of the two."""
+"""What to record for this rule: most recordings have only compiled calls."""
 
 
 @rule(covers=("H4",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    host = counted(trace, slices_on(trace, "host"))
+    host = slices_in_counted_steps(trace, slices_on(trace, "host"))
     regions = filter_by_name(host, lambda name: names.compiled_region(name) is not None)
     if not regions.height:
         yield Checked("the steps run no compiled function", is_absent=True)
         return
-    both = _both_ways(trace, regions)
-    if not both.height or trace.device_args.height:  # the host's time tells nothing of a device's
-        yield Unknown(NEEDS)
+    both = _compiled_and_eager_module_times(trace, regions)
+    if not both.height or trace.device_args.height:  # a host's times do not measure a device
+        yield Unknown(MISSING_DATA_MESSAGE)
         return
     slower = both.filter(pl.col("fast_compiled") > pl.col("slow_eager"))
     if not slower.height:
-        yield Checked("what ran compiled and uncompiled was not slower compiled")
+        yield Checked("no module that ran both compiled and uncompiled was slower compiled")
     for row in slower.iter_rows(named=True):
         yield _finding(row["name"], row["compiled"] / 1e6, row["eager"] / 1e6)
 
 
-def _both_ways(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
-    """The modules that ran compiled and uncompiled, with times of either in ns.
+def _compiled_and_eager_module_times(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
+    """Returns the modules that ran both compiled and eagerly, with both median times in ns.
 
     A module ran compiled if it is the innermost around the begin of a region, uncompiled if no
     region began in it. Columns: name; compiled and eager, medians; fast_compiled and slow_eager,
-    the quartiles that lie towards each other.
+    the lower and the upper quartile.
     """
-    frames = counted(trace, slices_on(trace, "python"))
-    frames = filter_by_name(frames, lambda name: names.module_of(name) != name)
+    frames = slices_in_counted_steps(trace, slices_on(trace, "python"))
+    frames = filter_by_name(frames, lambda name: names.module_class(name) != name)
     threads = trace.tracks.select(track="id", thread="thread")
     modules = frames.join(threads, on="track", how="left", maintain_order="left").select(
         "id", "thread", "duration", "start", until=pl.col("start") + pl.col("duration")
@@ -130,7 +135,7 @@ def _both_ways(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
         "name",
         "duration",
         is_compiled=pl.col("id").is_in(compiled.implode()),
-        is_eager=pl.Series(_without(frames, regions), dtype=pl.Boolean),
+        is_eager=pl.Series(_are_frames_without_compiled_region(frames, regions), dtype=pl.Boolean),
     )
     fast, slow = (pl.col("duration").filter(kind) for kind in ("is_compiled", "is_eager"))
     told = calls.group_by("name", maintain_order=True).agg(
@@ -140,11 +145,13 @@ def _both_ways(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
         slow_eager=slow.quantile(0.75),
         least=pl.min_horizontal(pl.col("is_compiled").sum(), pl.col("is_eager").sum()),
     )
-    return told.filter(pl.col("least") >= LEAST_CALLS).with_columns(pl.col("name").cast(pl.String))
+    return told.filter(pl.col("least") >= MIN_COMPARED_CALLS_PER_MODULE).with_columns(
+        pl.col("name").cast(pl.String)
+    )
 
 
-def _without(frames: pl.DataFrame, regions: pl.DataFrame) -> list[bool]:
-    """Whether no compiled region began in each frame."""
+def _are_frames_without_compiled_region(frames: pl.DataFrame, regions: pl.DataFrame) -> list[bool]:
+    """Returns for each Python frame whether no compiled region began in it."""
     begin = np.sort(regions["start"].to_numpy())
     start = frames["start"].to_numpy()
     end = start + frames["duration"].to_numpy()
@@ -152,11 +159,10 @@ def _without(frames: pl.DataFrame, regions: pl.DataFrame) -> list[bool]:
     return lacks
 
 
-def _finding(frame: str, compiled_ms: float, eager_ms: float) -> Finding:
+def _finding(module_frame: str, compiled_ms: float, eager_ms: float) -> Finding:
     return Finding(
-        title=f"`{names.module_of(frame)}` is slower compiled than uncompiled",
+        title=f"`{names.module_class(module_frame)}` is slower compiled than uncompiled",
         where=Where(),
-        saving=Saving(),
         confidence="low",
         evidence=(
             Evidence("a compiled call, median", compiled_ms, "ms"),

@@ -1,1 +1,1 @@
-"""Chapter C of the catalogue: copies and conversions."""
+"""Rules about copies and conversions of tensors: chapter C of the catalogue of bottlenecks."""

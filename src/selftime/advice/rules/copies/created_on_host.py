@@ -5,13 +5,19 @@ A line such as `torch.zeros(n).to(device)` or `torch.arange(n).cuda()` makes a c
 table of positions on the host, in every step, and sends it to the device. Random numbers are left
 out: they may be drawn on the host on purpose, to be the same on every machine.
 
+In the trace: operators right before a copy to the device run on the host in the same function, one
+of them makes a constant, and their sizes match, in more than half of the steps.
+
 ## Why it costs
 The host makes the tensor with one core, copies it, and waits until the copy stands behind the work
 in the queue. The device would make it in microseconds.
 
 ## What to do
-Make it there: `torch.zeros(n, device=device)`, `torch.arange(n, device=x.device)`. What is the same
-in every step make once, as a buffer of the module.
+Make it on the device: `torch.zeros(n, device=device)`, `torch.arange(n, device=x.device)`. Make
+constants once, as buffers of the module.
+
+The estimate replaces the host's work by a launch of 10 us for each operator, and removes the copy
+and the wait for it.
 
 ## Fires on
 A mask that is made in every step.
@@ -73,82 +79,112 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.counted_steps import gate_of, steps_counted
-from selftime.advice.detectors.host_made import HostMade, host_made
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Cut, Scale, Unwait
+from selftime.advice.detectors.counted_steps import (
+    counted_step_count,
+    significance_limits_for_cause,
+)
+from selftime.advice.detectors.host_made_tensors import (
+    HostMadeTensors,
+    lines_with_host_made_tensors,
+)
+from selftime.advice.replay import Change, CutHostTime, RemoveWaits, ScaleDeviceWork
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.intervals import length
 from selftime.trace import Trace
 
-ISSUED_NS: Final = 10_000
-"""What it takes the host to launch one operator instead of running it."""
+HOST_NS_PER_OPERATOR_LAUNCH: Final = 10_000
+"""Assumed host time in ns to launch an operator on the device."""
 
-CODE: Final = """mask = torch.ones(n, n).tril().to(device)              # before
+CREATE_ON_DEVICE_FIX_CODE: Final = """\
+mask = torch.ones(n, n).tril().to(device)              # before
 mask = torch.ones(n, n, device=device).tril()          # after
 self.register_buffer("mask", torch.ones(n, n).tril())  # or once, if n is always the same"""
-"""The same where it is needed."""
+"""Example code of the fix: the tensor is made on the device, or only once."""
 
 
 @rule(covers=("C4",), needs=("device", "links", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = host_made(trace)
-    if limits is None or not found:
+    limits = step_statistics(trace)
+    host_made_tensors = lines_with_host_made_tensors(trace)
+    if limits is None or not host_made_tensors:
         yield Checked(
-            "nothing that is made on the host is copied to the device in each step", is_absent=True
+            "no tensor that is made on the host is copied to the device in each step",
+            is_absent=True,
         )
         return
-    for made in found:
-        own = gate_of(trace, limits, made.place.times)
-        spent = limits.typical(length(made.place.times) / steps_counted(trace) / 1e6)
-        if own.passes(spent):
-            yield own.judge(_finding(trace, limits, made))
+    for host_made in host_made_tensors:
+        own = significance_limits_for_cause(trace, limits, host_made.place.times)
+        spent_ms = limits.scaled_to_typical_step(
+            length(host_made.place.times) / counted_step_count(trace) / 1e6
+        )
+        if own.is_significant(spent_ms):
+            yield _finding(trace, own, host_made)
         else:
-            reason = own.reason(f"`{made.maker}` on the host ({made.place.where})")
-            yield Checked(reason, limits.unrecorded(spent))
+            reason = own.reason_saving_is_small(
+                f"`{host_made.maker}` on the host ({host_made.place.where})"
+            )
+            yield Checked(reason, spent_ms)
 
 
-def _finding(trace: Trace, limits: Gate, made: HostMade) -> Finding:
-    steps = steps_counted(trace)
-    place, count = made.place, made.place.slices.height / steps
+def _finding(
+    trace: Trace, statistics: StepStatistics, host_made_tensors: HostMadeTensors
+) -> Finding:
+    steps = counted_step_count(trace)
+    place, count = host_made_tensors.place, host_made_tensors.place.slices.height / steps
     time = length(place.times)
-    issued = made.operators * ISSUED_NS * place.slices.height / max(time, 1)
-    less = _changes(trace, made, min(issued, 1.0))
-    copied = trace.device_args.filter(pl.col("id").is_in(made.copies.implode()))["bytes"]
-    moved: int = sum(copied.drop_nulls().to_list())
+    launch_share = (
+        host_made_tensors.operators
+        * HOST_NS_PER_OPERATOR_LAUNCH
+        * place.slices.height
+        / max(time, 1)
+    )
+    changes = _changes_if_made_on_device(trace, host_made_tensors, min(launch_share, 1.0))
+    maker, copies = host_made_tensors.maker, host_made_tensors.copies
+    copied = trace.device_args.filter(pl.col("id").is_in(copies.implode()))["bytes"]
+    copied_bytes: int = sum(copied.drop_nulls().to_list())
     return Finding(
-        title=f"`{made.maker}` makes a tensor on the host, which is then copied to the device",
+        title=f"`{maker}` makes a tensor on the host, which is then copied to the device",
         where=place.where,
         count_per_step=count,
-        saving=priced(trace, limits, *less, most=_changes(trace, made, 0.0)),
+        claim=RemovalClaim(
+            changes,
+            most=_changes_if_made_on_device(trace, host_made_tensors, 0.0),
+            noise_ms=statistics.noise_ms,
+        ),
         confidence="high" if place.where.line is not None else "medium",
         evidence=(
             Evidence(
-                "host time to make and copy it",
-                limits.typical(time / steps / 1e6),
+                "host time to make and copy the tensor, a step",
+                statistics.scaled_to_typical_step(time / steps / 1e6),
                 "ms",
-                _shown(made),
+                _first_host_made_slice_id_or_empty(host_made_tensors),
             ),
-            Evidence("bytes copied a step", moved / steps, "bytes"),
+            Evidence("bytes copied to the device, a step", copied_bytes / steps, "bytes"),
         ),
-        fix=Fix("Make the tensor on the device, or once before the loop.", CODE),
-        changes=less,
+        fix=Fix(
+            "Make the tensor on the device, or once before the loop.", CREATE_ON_DEVICE_FIX_CODE
+        ),
     )
 
 
-def _shown(made: HostMade) -> tuple[int, ...]:
-    return tuple(made.place.slices["id"].head(1).to_list())
+def _first_host_made_slice_id_or_empty(host_made_tensors: HostMadeTensors) -> tuple[int, ...]:
+    return tuple(host_made_tensors.place.slices["id"].head(1).to_list())
 
 
-def _changes(trace: Trace, made: HostMade, kept: float) -> tuple[Change, ...]:
-    """Launches in place of the work on the host, no copy, and no wait for it."""
-    times = made.place.times
-    held = host_waits(trace)
-    at = np.searchsorted(times.starts, held["start"].to_numpy(), side="right") - 1
-    inside = (at >= 0) & (held["start"].to_numpy() < times.ends[np.maximum(at, 0)])
-    calls = held["id"].cast(pl.Int64).to_numpy()[inside]
-    copies = made.copies.cast(pl.Int64).to_numpy()
-    return Cut(times, kept), Unwait(calls), Scale(copies)
+def _changes_if_made_on_device(
+    trace: Trace, host_made_tensors: HostMadeTensors, host_time_share: float
+) -> tuple[Change, ...]:
+    """Returns the simulated changes if the device makes the tensors: no copies and no waits.
+
+    The share `host_time_share` of the host time is left.
+    """
+    times = host_made_tensors.place.times
+    waits = host_waits(trace)
+    at = np.searchsorted(times.starts, waits["start"].to_numpy(), side="right") - 1
+    inside = (at >= 0) & (waits["start"].to_numpy() < times.ends[np.maximum(at, 0)])
+    calls = waits["id"].cast(pl.Int64).to_numpy()[inside]
+    copies = host_made_tensors.copies.cast(pl.Int64).to_numpy()
+    return CutHostTime(times, host_time_share), RemoveWaits(calls), ScaleDeviceWork(copies)

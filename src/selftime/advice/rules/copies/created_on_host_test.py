@@ -1,9 +1,9 @@
-"""Edges of `created_on_host` that its page does not draw."""
+"""Tests the rule `created_on_host` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
-from selftime.advice.detectors.wait_sites import sites_of_waits
+from selftime.advice.detectors.wait_sites import wait_sites
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge, sketch
 
 DRAWING = """
@@ -65,7 +65,7 @@ def test_what_runs_between_on_the_device_breaks_the_chain(judge: Judge[Finding])
 
 
 def test_its_wait_is_no_other_rules() -> None:
-    [site] = sites_of_waits(sketch(drawing("zzzz")))
+    [site] = wait_sites(sketch(drawing("zzzz")))
     assert site.cause == "made_on_host"
-    [site] = sites_of_waits(sketch(drawing("zzzz", size="7")))
+    [site] = wait_sites(sketch(drawing("zzzz", size="7")))
     assert site.cause == "upload"

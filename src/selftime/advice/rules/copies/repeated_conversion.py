@@ -5,13 +5,18 @@ A line converts tensors of one size from one dtype or layout to another several 
 and no gradient flows through it: weights that are frozen, a mask, an adjacency matrix, indices.
 Such a tensor is the same in every step, or at least for all layers of one step.
 
+In the trace: conversion operators of 1,024 elements and more on one line, three of one shape and
+dtype a step, without a backward operator of their own.
+
 ## Why it costs
-A conversion reads and writes the whole tensor; where memory sets the pace that is as much as the
-operator that uses it.
+A conversion reads and writes the whole tensor; where memory bandwidth is the limit, it takes as
+long as the operator that uses it.
 
 ## What to do
 Convert once, where the tensor is made, and keep one dtype and one layout. In a module: convert in
 `__init__`, or keep the result in a buffer.
+
+The estimate leaves one conversion of each shape and dtype per step.
 
 ## Fires on
 A matrix that every layer converts.
@@ -51,7 +56,7 @@ Activations, through which gradients flow: part of the network's arithmetic.
     a = aten::mm; line = net.py:8 forward
     e = autograd::engine::evaluate_function: ToCopyBackward0; forward = c
 
-float64, of which another rule tells.
+float64, which `double_precision` reports.
 
     column = 100 us
     mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
@@ -71,137 +76,203 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.detectors.changes import launched_during, shortened
-from selftime.advice.detectors.counted_steps import gate_of, is_during, regions_of, steps_counted
-from selftime.advice.detectors.operators import outermost_operators, sizes
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.analysis.slice_arguments import with_arguments
+from selftime.advice.detectors.counted_operators import outermost_operators, parse_sizes
+from selftime.advice.detectors.counted_steps import (
+    begins_during_intervals,
+    counted_step_count,
+    significance_limits_for_cause,
+    times_of_slices_named,
+)
+from selftime.advice.detectors.operator_changes import (
+    changes_shortening_intervals,
+    device_work_launched_during,
+)
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, union
-from selftime.names.tensors import asks_for_conversion, copies_between_devices
+from selftime.names.tensor_operators import asks_for_conversion, copies_between_devices
 from selftime.trace import Trace
 
-LEAST_TIMES: Final = 3
-"""Of one kind a step: twice is two batches, or an input and its target."""
+MIN_EQUAL_CONVERSIONS_PER_STEP: Final = 3
+"""Smallest number of equal conversions per step to report; two may be an input and its target."""
 
-LEAST_SHARE: Final = 0.05
-"""Of the step: below it the conversions are part of the usual traffic."""
+MIN_CONVERSION_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step in conversions to report."""
 
-LEAST_ELEMENTS: Final = 1_024
-"""A smaller tensor costs its dispatch only, of which another rule tells."""
+MIN_CONVERTED_TENSOR_ELEMENTS: Final = 1_024
+"""Smallest converted tensor to report, in elements; smaller ones cost only dispatch."""
 
-CODE: Final = """self.register_buffer("weights", edges.float())   # once, in __init__
+CONVERT_ONCE_FIX_CODE: Final = """\
+self.register_buffer("weights", edges.float())   # once, in __init__
 near = self.weights @ x                          # in place of: edges.float() @ x"""
-"""Converted where it is made."""
+"""Example code of the fix: the tensor is converted once, where it is made."""
 
 
 @rule(covers=("C5",), needs=("shapes",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
+    limits = step_statistics(trace)
     if limits is None or not filter_by_name(trace.slices, names.is_backward_node).height:
-        yield _without_backward(trace, limits)
+        yield _outcome_without_backward_pass(trace, limits)
         return
     if not trace.op_args["forward"].count():
-        yield Unknown("whose gradients the backward pass computes: record whole steps")
+        yield Unknown("which operators the backward pass computes gradients of: record whole steps")
         return
-    found = [repeated for place in _conversions(trace) if (repeated := _repeated(trace, place))]
-    if not found:
+    repeated_by_line = [
+        repeated
+        for conversions in _gradient_free_conversions_by_line(trace)
+        if (repeated := _conversions_repeated_per_step(trace, conversions))
+    ]
+    if not repeated_by_line:
         yield Checked(
-            f"no line converts a tensor without gradient {LEAST_TIMES} times a step", is_absent=True
+            f"no line converts a tensor without gradient {MIN_EQUAL_CONVERSIONS_PER_STEP} times "
+            "a step",
+            is_absent=True,
         )
-    for place in found:
-        own, most = gate_of(trace, limits, place.times), _time_ms(trace, limits, place)
-        if most >= LEAST_SHARE * limits.step_ms:
-            yield own.judge(_finding(trace, limits, place))
+    for conversions in repeated_by_line:
+        cause_limits, spent_ms = (
+            significance_limits_for_cause(trace, limits, conversions.times),
+            _conversion_ms_per_step(trace, limits, conversions),
+        )
+        if spent_ms >= MIN_CONVERSION_SHARE_OF_STEP * limits.step_ms:
+            yield _finding(trace, cause_limits, conversions)
         else:
-            yield Checked(f"conversions at {place.where} take {most:.2f} ms of the step", most)
+            least = f"{MIN_CONVERSION_SHARE_OF_STEP:.0%}"
+            yield Checked(
+                f"conversions at {conversions.where} take less than {least} of the recorded step",
+                spent_ms,
+                is_slowed=not device_work_launched_during(trace, conversions.times).height,
+            )
 
 
-def _without_backward(trace: Trace, limits: Gate | None) -> Outcome:
-    """Constants look like activations where no gradient is computed: only the cost is known."""
-    found = [repeated for place in _conversions(trace) if (repeated := _repeated(trace, place))]
-    if limits is not None and found:
-        place = max(found, key=lambda one: _time_ms(trace, limits, one))
-        spent = _time_ms(trace, limits, place)
-        if spent >= LEAST_SHARE * limits.step_ms:
+def _outcome_without_backward_pass(trace: Trace, statistics: StepStatistics | None) -> Outcome:
+    """Returns the rule's outcome for a trace without a backward pass."""
+    repeated_by_line = [
+        repeated
+        for conversions in _gradient_free_conversions_by_line(trace)
+        if (repeated := _conversions_repeated_per_step(trace, conversions))
+    ]
+    if statistics is not None and repeated_by_line:
+        conversions = max(
+            repeated_by_line,
+            key=lambda line: _conversion_ms_per_step(trace, statistics, line),
+        )
+        spent_ms = _conversion_ms_per_step(trace, statistics, conversions)
+        if spent_ms >= MIN_CONVERSION_SHARE_OF_STEP * statistics.step_ms:
             return Unknown(
                 "a backward pass, which tells constants from activations; "
-                f"{place.where} converts tensors of one kind for {spent:.2f} ms a step: "
+                f"{conversions.where} converts tensors of one shape for "
+                f"{spent_ms / statistics.step_ms:.0%} of the recorded step: "
                 "if they are weights or tables, convert them once"
             )
     return Checked(
-        f"no line converts large tensors of one kind {LEAST_TIMES} times a step", is_absent=True
+        "no line converts large tensors of one shape and dtype "
+        f"{MIN_EQUAL_CONVERSIONS_PER_STEP} times a step",
+        is_absent=True,
     )
 
 
-def _conversions(trace: Trace) -> Iterator[Place]:
-    """Conversions that the program asks for, of large tensors that need no gradient, by line."""
-    ops = filter_by_name(outermost_operators(trace), asks_for_conversion)
-    told = with_arguments(trace, "op_args", ops, "input_shapes", "input_types")
-    told = told.with_columns(pl.col("input_shapes", "input_types").cast(pl.String))
-    kinds = told.select("input_shapes", "input_types").unique()
-    large = kinds.filter(pl.Series(map(_is_large, *kinds), dtype=pl.Boolean))
-    told = told.join(large, on=["input_shapes", "input_types"], how="semi", maintain_order="left")
-    explained = regions_of(trace, names.is_data_loading, names.is_optimizer)
-    told = told.filter(~is_during(told, explained))
-    yield from places(trace, told.filter(_converts(trace, told)))
+def _gradient_free_conversions_by_line(trace: Trace) -> Iterator[LineSlices]:
+    """Yields each source line's conversions of large tensors that need no gradient."""
+    operators = filter_by_name(outermost_operators(trace), asks_for_conversion)
+    conversions = slices_with_arguments(trace, "op_args", operators, "input_shapes", "input_types")
+    conversions = conversions.with_columns(pl.col("input_shapes", "input_types").cast(pl.String))
+    kinds = conversions.select("input_shapes", "input_types").unique()
+    large = kinds.filter(
+        pl.Series(map(_is_first_input_large_and_not_float64, *kinds), dtype=pl.Boolean)
+    )
+    conversions = conversions.join(
+        large, on=["input_shapes", "input_types"], how="semi", maintain_order="left"
+    )
+    explained = times_of_slices_named(trace, names.is_data_loading, names.is_optimizer_annotation)
+    conversions = conversions.filter(~begins_during_intervals(conversions, explained))
+    yield from slices_by_line(
+        trace, conversions.filter(_are_conversions_of_constants(trace, conversions))
+    )
 
 
-def _is_large(shapes: str | None, types: str | None) -> bool:
-    first = next(iter(sizes(shapes)), ())
+def _is_first_input_large_and_not_float64(
+    input_shapes: str | None, input_types: str | None
+) -> bool:
+    sizes = next(iter(parse_sizes(input_shapes)), ())
     return (
-        int(np.prod(first)) >= LEAST_ELEMENTS if first and '"double"' not in str(types) else False
+        int(np.prod(sizes)) >= MIN_CONVERTED_TENSOR_ELEMENTS
+        if sizes and '"double"' not in str(input_types)
+        else False
     )
 
 
-def _converts(trace: Trace, ops: pl.DataFrame) -> pl.Series:
-    """Whether each runs something within, moves nothing between devices, and has no gradient."""
-    begin, end = ops["start"].to_numpy(), (ops["start"] + ops["duration"]).to_numpy()
+def _are_conversions_of_constants(trace: Trace, conversions: pl.DataFrame) -> pl.Series:
+    """Returns for each conversion whether it has no gradient and copies nothing across devices."""
+    begin, end = (
+        conversions["start"].to_numpy(),
+        (conversions["start"] + conversions["duration"]).to_numpy(),
+    )
 
-    def holds(instants: pl.Series) -> np.ndarray:
-        when = np.sort(instants.to_numpy())
+    def conversions_contain_any(times_ns: pl.Series) -> np.ndarray:
+        when = np.sort(times_ns.to_numpy())
         return np.searchsorted(when, end) > np.searchsorted(when, begin)
 
     forward = trace.slices["start"].gather(trace.op_args["forward"].drop_nulls())
-    work = launched_during(trace, union(begin, end))
-    moved = filter_by_name(work, copies_between_devices)["launched"]
-    return pl.Series(~holds(forward) & ~holds(moved), dtype=pl.Boolean)
+    work = device_work_launched_during(trace, union(begin, end))
+    device_copies = filter_by_name(work, copies_between_devices)["launched"]
+    return pl.Series(
+        ~conversions_contain_any(forward) & ~conversions_contain_any(device_copies),
+        dtype=pl.Boolean,
+    )
 
 
-def _repeated(trace: Trace, place: Place) -> Place | None:
-    """The conversions of the line that run several times a step on tensors of one kind."""
-    steps = steps_counted(trace)
-    often = pl.len().over("input_shapes", "input_types") >= LEAST_TIMES * steps
-    slices = place.slices.filter(often)
-    return Place(place.where, slices) if slices.height else None
+def _conversions_repeated_per_step(trace: Trace, conversions: LineSlices) -> LineSlices | None:
+    """Returns a source line's conversions that repeat within a step for one shape and dtype.
+
+    None if there are none.
+    """
+    steps = counted_step_count(trace)
+    is_repeated = (
+        pl.len().over("input_shapes", "input_types") >= MIN_EQUAL_CONVERSIONS_PER_STEP * steps
+    )
+    slices = conversions.slices.filter(is_repeated)
+    return LineSlices(conversions.where, slices) if slices.height else None
 
 
-def _time_ms(trace: Trace, limits: Gate, place: Place) -> float:
-    """What the conversions take of a step: of the device where it does them."""
-    work = launched_during(trace, place.times)
-    spent = sum((work["end"] - work["start"]).to_list()) if work.height else length(place.times)
-    return limits.typical(spent / steps_counted(trace) / 1e6)
+def _conversion_ms_per_step(
+    trace: Trace, statistics: StepStatistics, conversions: LineSlices
+) -> float:
+    """Returns the conversions' device time in ms per step; host time if they launch no kernels."""
+    work = device_work_launched_during(trace, conversions.times)
+    spent = (
+        sum((work["end"] - work["start"]).to_list()) if work.height else length(conversions.times)
+    )
+    return statistics.scaled_to_typical_step(spent / counted_step_count(trace) / 1e6)
 
 
-def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
-    count = place.slices.height / steps_counted(trace)
-    once = place.slices.select("input_shapes", "input_types").n_unique() / count
-    less = shortened(trace, place.times, min(once, 1.0))
+def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) -> Finding:
+    count = conversions.slices.height / counted_step_count(trace)
+    unique_share = conversions.slices.select("input_shapes", "input_types").n_unique() / count
+    changes = changes_shortening_intervals(trace, conversions.times, min(unique_share, 1.0))
     return Finding(
-        title=f"Tensors of one kind are converted {count:.0f} times a step, without a gradient",
-        where=place.where,
+        title=f"Tensors of one shape are converted {count:.0f} times a step, without a gradient",
+        where=conversions.where,
         count_per_step=count,
-        saving=priced(trace, limits, *less, most=shortened(trace, place.times, 0.0)),
+        claim=RemovalClaim(
+            changes,
+            most=changes_shortening_intervals(trace, conversions.times, 0.0),
+            noise_ms=statistics.noise_ms,
+        ),
         confidence="medium",
         evidence=(
             Evidence(
-                "time of the conversions", _time_ms(trace, limits, place), "ms", place.events()
+                "time of the repeated conversions, a step",
+                _conversion_ms_per_step(trace, statistics, conversions),
+                "ms",
+                conversions.events(),
             ),
-            Evidence("conversions a step", count, "count"),
+            Evidence("repeated conversions, a step", count, "count"),
         ),
-        fix=Fix("Convert once, where the tensor is made, and keep the result.", CODE),
-        changes=less,
+        fix=Fix(
+            "Convert once, where the tensor is made, and keep the result.", CONVERT_ONCE_FIX_CODE
+        ),
     )

@@ -1,4 +1,4 @@
-"""Edges of `repeated_conversion` that its page does not draw."""
+"""Tests the rule `repeated_conversion` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 

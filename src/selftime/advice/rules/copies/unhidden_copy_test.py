@@ -1,8 +1,8 @@
-"""Edges of `unhidden_copy` that its page does not draw."""
+"""Tests the rule `unhidden_copy` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge, sketch
 
 STEPS = """
@@ -19,7 +19,10 @@ STEPS = """
 
 
 def drawing(copying: int, working: int) -> str:
-    """Three steps that copy and then work, for so many columns; the host needs half as long."""
+    """Draws three steps that copy and then compute, each for the given number of columns.
+
+    The host needs half as long.
+    """
     width = (copying + working) // 2
     return STEPS.format(
         s="s" * width,

@@ -1,1 +1,1 @@
-"""Chapter J of the catalogue: programs on the CPU."""
+"""Rules about programs on the CPU: chapter J of the catalogue of bottlenecks."""

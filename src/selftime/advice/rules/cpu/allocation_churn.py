@@ -1,19 +1,25 @@
-"""The host's memory is returned to the system and taken anew.
+"""Each step returns host memory to the system and requests it again.
 
 ## What it means
 Large tensors on the CPU are made and released in every step. The C library returns large blocks to
 the system at once, and asks for others for the next tensors: pages that the system must clear and
 map when they are first written (page faults).
 
+In the trace: blocks of 128 KiB and more that the steps make and release. The page faults of the
+process, and the system's time for them, are facts of a recording by selftime: 16 MiB of new pages
+or more a step must cost a quarter of it.
+
 ## Why it costs
 A fault takes a quarter of a microsecond to several (most in virtual machines) for 4 KiB, often more
-than computing what is written there. The time lies within the operators that write the new tensors,
-and nothing in a trace tells it from their own.
+than computing what is written there. The time is part of the operators that write the new tensors,
+and a trace does not separate it from theirs.
 
 ## What to do
-Let the C library keep what it has: set glibc's `MALLOC_MMAP_THRESHOLD_` and
+Let the C library keep released memory: set glibc's `MALLOC_MMAP_THRESHOLD_` and
 `MALLOC_TRIM_THRESHOLD_` before the program starts, or preload jemalloc or tcmalloc. Or write into
-tensors that are there, in place or with `out=`.
+existing tensors, in place or with `out=`.
+
+The estimate removes the system's time for these pages from the operators that write the blocks.
 
 ## Fires on
 Many pages given by the system while tensors are made and released.
@@ -55,14 +61,16 @@ Small tensors, which the C library keeps: the pages went elsewhere.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_steps import operator_intervals
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
@@ -71,206 +79,243 @@ from selftime.advice.base import (
     Unknown,
     Where,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.counted_steps import covered
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
-from selftime.analysis.memory.allocations import records
-from selftime.analysis.memory.blocks import blocks
-from selftime.analysis.memory.holders import record_sites
-from selftime.analysis.sites import EXECUTING, SITE
+from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim, SavingRange
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.memory.block_holders import source_sites_of_memory_records
+from selftime.analysis.memory.blocks import memory_blocks_from_records
+from selftime.analysis.memory.memory_records import memory_records_of_device_type
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.analysis.steps.steady_steps import assessed_steps, is_within
+from selftime.analysis.source_sites import EVIDENCE_OF_EXECUTING_LINE, SOURCE_SITE_COLUMNS
+from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.units import bytes_text
 
-LEAST_SIZE: Final = 128 << 10
-"""Blocks from this size on glibc takes from the system one by one (M_MMAP_THRESHOLD, mallopt(3)),
-until it has learnt otherwise."""
+MIN_LARGE_BLOCK_BYTES: Final = 128 << 10
+"""Smallest block in bytes that glibc requests from the system separately (M_MMAP_THRESHOLD)."""
 
-LEAST_NEW: Final = 0.5
-"""Of the memory made: fewer new pages may be the recorder's, or of whatever else grows."""
+MIN_NEW_PAGE_SHARE_OF_ALLOCATED_BYTES: Final = 0.5
+"""Smallest share of allocated bytes in new pages to report; fewer pages may be the profiler's."""
 
-LEAST_FAULT: Final = 250e-6
-"""Milliseconds that a page costs at least, cleared and mapped: to tell what is not worth asking."""
+MIN_MS_PER_PAGE_FAULT: Final = 250e-6
+"""Smallest time for a page fault (a new page is cleared and mapped), in ms. If all pages together
+matter too little at this time each, the rule does not ask for missing page counts."""
 
-MOST_FAULT: Final = 5e-3
-"""Milliseconds that a page costs at most, twice what was measured in a virtual machine: what the
-process spent beyond that in the system was for something else, such as threads that wait."""
+MAX_MS_PER_PAGE_FAULT: Final = 5e-3
+"""Largest time for a page fault in ms, twice what a virtual machine took; longer system time has
+other reasons, such as waiting threads."""
 
-NEEDS: Final = (
-    "how many pages the system gave: record with `selftime run` or `selftime.profile`, on Linux or "
-    "macOS"
+MISSING_PAGE_COUNTS_MESSAGE: Final = (
+    "how many memory pages the system gave: record with `selftime run` or `selftime.profile`, on "
+    "Linux or macOS"
 )
-"""The counts stand beside the trace, in the recording's facts."""
+"""Message that says how to record the number of page faults, if the recording lacks it."""
 
-LEAST_VOLUME: Final = 16 << 20
-"""Bytes of new pages in a step, from which on they cost it a millisecond and more; what is below
-may be another's: the recorder's, a library's, a thread's."""
+MIN_NEW_PAGE_BYTES_PER_STEP: Final = 16 << 20
+"""Smallest number of bytes in new pages per step to report; they cost a millisecond or more."""
 
-WORTH_IT: Final = 0.25
-"""Of the step: the system's time for pages varies with what else the machine does, so that a
-smaller share is found on one day and not on the other."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.25
+"""Smallest share of the step that the fix must save; page fault times vary with the machine's
+load."""
 
-TIMES_HIGHER: Final = 2.0
-"""The saving may be this many times as high: what a virtual machine's host does for a page is in no
-count of the guest's, and the caches keep what is not given back."""
+MAX_SAVING_TO_ESTIMATE_RATIO: Final = 2.0
+"""Largest ratio of the true saving to the estimate; a virtual machine hides its host's share of the
+page fault time."""
 
-CODE: Final = """export MALLOC_MMAP_THRESHOLD_=1073741824    # bytes; before the program starts
+KEEP_LARGE_BLOCKS_FIX_CODE: Final = """\
+export MALLOC_MMAP_THRESHOLD_=1073741824    # bytes; before the program starts
 export MALLOC_TRIM_THRESHOLD_=8589934592"""
-"""How glibc is told to keep large blocks; both must be set."""
+"""Environment variables by which glibc keeps large blocks; both are needed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Pages:
-    """What the system did for the process while the recording ran."""
+class _RecordedPageFaults:
+    """The recorded process's page faults: number, bytes per page, and system CPU time in ns.
 
-    faults: int
-    size: int
+    The CPU time is that of the operating system for the page faults.
+    """
+
+    count: int
+    page_bytes: int
     system_ns: int
 
 
 @rule(covers=("J10",), needs=("memory", "steps"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    churn = _churn(trace)
-    steps = max(assessed_steps(trace).height, 1)
-    if limits is None or not churn.height:
-        yield Checked("no step makes and releases large tensors on the CPU", is_absent=True)
+    limits = step_statistics(trace)
+    blocks = _large_released_cpu_blocks(trace)
+    steps = max(steps_with_counted_flags(trace).height, 1)
+    if limits is None or not blocks.height:
+        yield Checked("no step allocates and releases large tensors on the CPU", is_absent=True)
         return
-    if filter_by_name(trace.slices, _starts_workers).height:
-        yield Unknown("a recording without worker processes: their start copies pages as well")
+    if filter_by_name(trace.slices, _is_loading_with_worker_processes).height:
+        yield Unknown(
+            "a recording in which no worker processes start, as their start copies pages too"
+        )
         return
-    told = _pages(trace)
-    volume = int(churn["size"].sum())
-    if told is None:
-        least = volume / 4096 * LEAST_FAULT / steps
-        if limits.passes(least):
-            yield Unknown(NEEDS)
+    page_faults = _recorded_page_faults(trace)
+    volume = int(blocks["size"].sum())
+    if page_faults is None:
+        least = volume / 4096 * MIN_MS_PER_PAGE_FAULT / steps
+        if limits.is_significant(least):
+            yield Unknown(MISSING_PAGE_COUNTS_MESSAGE)
         else:
-            yield Checked(f"steps make and release {bytes_text(volume // steps)} on the CPU", least)
+            yield Checked(
+                f"steps allocate and release tensors of {bytes_text(volume // steps)} on the CPU"
+            )
         return
-    pages = min(told.faults, volume // told.size, steps * _unrecorded(trace, told.faults))
-    if pages < LEAST_NEW * volume / told.size:
+    pages = min(
+        page_faults.count,
+        volume // page_faults.page_bytes,
+        steps * _page_faults_per_unrecorded_step(trace, page_faults.count),
+    )
+    if pages < MIN_NEW_PAGE_SHARE_OF_ALLOCATED_BYTES * volume / page_faults.page_bytes:
         yield Checked("the process keeps the memory of the large tensors that steps release")
         return
-    fault = min(told.system_ns / max(told.faults, 1) / 1e6, MOST_FAULT)
-    spent = pages * fault * _waiting(trace)
-    for part in churn.partition_by("file", "function", maintain_order=True):
-        share = int(part["size"].sum()) / volume
-        yield _judged(trace, limits, part, spent * share, pages * share / steps)
+    fault_ms = min(page_faults.system_ns / max(page_faults.count, 1) / 1e6, MAX_MS_PER_PAGE_FAULT)
+    spent_ms = pages * fault_ms * _assumed_awaited_system_time_share(trace)
+    for blocks_of_function in blocks.partition_by("file", "function", maintain_order=True):
+        share = int(blocks_of_function["size"].sum()) / volume
+        yield _outcome_for_blocks_of_function(
+            trace, limits, blocks_of_function, spent_ms * share, pages * share / steps
+        )
 
 
-def _starts_workers(name: str) -> bool:
-    return names.is_data_loading(name) and not names.loads_on_main_thread(name)
+def _is_loading_with_worker_processes(slice_name: str) -> bool:
+    return names.is_data_loading(slice_name) and not names.loads_on_main_thread(slice_name)
 
 
-def _pages(trace: Trace) -> _Pages | None:
-    told = trace.facts.get("allocator")
+def _recorded_page_faults(trace: Trace) -> _RecordedPageFaults | None:
+    allocator = trace.facts.get("allocator")
     keys = ("page_faults", "page_size", "system_ns")
-    values = [told.get(key) for key in keys] if isinstance(told, dict) else []
+    values = [allocator.get(key) for key in keys] if isinstance(allocator, dict) else []
     whole = [value for value in values if isinstance(value, int) and value >= 0]
-    return _Pages(*whole) if len(whole) == len(keys) and whole[1] else None
+    return _RecordedPageFaults(*whole) if len(whole) == len(keys) and whole[1] else None
 
 
-def _unrecorded(trace: Trace, most: int) -> int:
-    """Pages that the system gave in the typical step that nobody recorded; `most` if not told.
+def _page_faults_per_unrecorded_step(trace: Trace, default_count: int) -> int:
+    """Returns the median page fault count of unrecorded steps; `default_count` if unknown.
 
     A recorder allocates between the program's blocks, and the C library gives back what it else
     would have kept.
     """
-    told = trace.facts.get("steps")
-    found = told.get("unprofiled_page_faults") if isinstance(told, dict) else None
-    pages = [n for n in found if isinstance(n, int) and n >= 0] if isinstance(found, list) else []
-    return round(median(pages)) if pages else most
+    step_facts = trace.facts.get("steps")
+    counts = step_facts.get("unprofiled_page_faults") if isinstance(step_facts, dict) else None
+    pages = [n for n in counts if isinstance(n, int) and n >= 0] if isinstance(counts, list) else []
+    return round(median(pages)) if pages else default_count
 
 
-def _waiting(trace: Trace) -> float:
-    """Of the system's time: what the program waits for, between all and an equal part a thread."""
+def _assumed_awaited_system_time_share(trace: Trace) -> float:
+    """Returns the assumed share of the operating system's CPU time that delays the program.
+
+    It is the mean of all, as if one thread caused it, and one thread's share.
+    """
     threads = trace.facts.get("threads")
     return (1 + 1 / threads) / 2 if isinstance(threads, int) and threads > 0 else 1.0
 
 
-def _churn(trace: Trace) -> pl.DataFrame:
-    """Large blocks on the CPU that steps made and that were released again.
+def _large_released_cpu_blocks(trace: Trace) -> pl.DataFrame:
+    """Returns the large blocks of CPU memory that steps allocated and later released.
 
-    Columns: those of `blocks` and of a site; start and end of the operator that writes the block.
+    Columns: those of `memory_blocks_from_records` and of a site; start and end of the operator that
+    writes the block.
     """
-    every = blocks(records(trace).filter(pl.col("device_type") == "CPU"))
-    large = every.filter((pl.col("state") == "released") & (pl.col("size") >= LEAST_SIZE))
+    every = memory_blocks_from_records(
+        memory_records_of_device_type(trace).filter(pl.col("device_type") == "CPU")
+    )
+    large = every.filter(
+        (pl.col("state") == "released") & (pl.col("size") >= MIN_LARGE_BLOCK_BYTES)
+    )
     begun = large["allocated"].fill_null(-1).to_numpy()
-    large = large.filter(pl.Series(is_within(begun, assessed_steps(trace)), dtype=pl.Boolean))
+    large = large.filter(
+        pl.Series(is_instant_in_windows(begun, steps_with_counted_flags(trace)), dtype=pl.Boolean)
+    )
     placed = large.with_columns(
-        record_sites(trace, large["allocation"]), id=_writers(trace, large["allocation"])
+        source_sites_of_memory_records(trace, large["allocation"]),
+        id=_operator_ids_writing_blocks(trace, large["allocation"]),
     )
     operators = trace.slices.select("id", "start", end=pl.col("start") + pl.col("duration"))
     return placed.join(operators, on="id", how="inner", maintain_order="left")
 
 
-def _writers(trace: Trace, allocations: pl.Series) -> pl.Series:
-    """The operator of each allocation; of one that only allocates, the operator that called it."""
-    operators = trace.memory["operator"].gather(allocations)
+def _operator_ids_writing_blocks(trace: Trace, allocation_rows: pl.Series) -> pl.Series:
+    """Returns for each memory allocation the id of the operator that first writes to the memory.
+
+    It is the operator that allocates, or, if that only allocates, the operator that called it.
+    """
+    operators = trace.memory["operator"].gather(allocation_rows)
     own = trace.slices[operators.drop_nulls().unique()].select(
         "id", "parent", name=pl.col("name").cast(pl.String)
     )
     bare = [names.is_bare_allocation(name) for name in own["name"].to_list()]
     caller = trace.slices["category"].gather(own["parent"]).cast(pl.String)
-    called = pl.Series(bare, dtype=pl.Boolean) & caller.is_in(list(names.OPERATORS))
+    called = pl.Series(bare, dtype=pl.Boolean) & caller.is_in(list(names.OPERATOR_CATEGORIES))
     writer = own.select(
         "id", writer=pl.when(called.fill_null(value=False)).then("parent").otherwise("id")
     )
-    asked = operators.alias("id").to_frame()
-    return asked.join(writer, on="id", how="left", maintain_order="left")["writer"]
+    wanted = operators.alias("id").to_frame()
+    return wanted.join(writer, on="id", how="left", maintain_order="left")["writer"]
 
 
-def _judged(
-    trace: Trace, limits: Gate, churn: pl.DataFrame, spent_ms: float, pages: float
+def _outcome_for_blocks_of_function(
+    trace: Trace,
+    statistics: StepStatistics,
+    released_blocks: pl.DataFrame,
+    page_fault_ms: float,
+    pages_per_step: float,
 ) -> Finding | Checked:
-    """One line: `spent_ms` in the whole recording, `pages` in a step."""
-    times = covered(churn)
+    """Returns the rule's outcome for the memory blocks that one function's lines allocate.
+
+    `page_fault_ms` is the time of the whole recording, not of one step.
+    """
+    times = operator_intervals(released_blocks)
     whole_ms = length(times) / 1e6
-    keep = 1 - min(spent_ms / whole_ms, 1.0) if whole_ms else 1.0
-    change = Cut(times, keep)
-    saving = priced(trace, limits, change, most=(Cut(times, 0.0),))
-    high = None if saving.estimate_ms is None else TIMES_HIGHER * saving.estimate_ms
-    saving = replace(saving, high_ms=_least(high, saving.upper_ms))
-    steps = max(assessed_steps(trace).height, 1)
-    volume = int(churn["size"].sum()) // steps
-    upper = limits.unrecorded(saving.upper_ms or 0.0)
-    if pages * 4096 < LEAST_VOLUME or (saving.estimate_ms or 0.0) < WORTH_IT * limits.step_ms:
-        return Checked(
-            f"new pages for large tensors are few: {bytes_text(pages * 4096)} a step", upper
-        )
-    finding = Finding(
-        title=f"Each step takes {bytes_text(pages * 4096)} from the system and gives it back",
-        where=_place(churn),
-        count_per_step=churn.height / steps,
-        saving=saving,
+    keep = 1 - min(page_fault_ms / whole_ms, 1.0) if whole_ms else 1.0
+    change = CutHostTime(times, keep)
+    claim = RemovalClaim(
+        (change,),
+        most=(CutHostTime(times),),
+        interval=SavingRange(REPLAYED_SAVING_RANGE.low, MAX_SAVING_TO_ESTIMATE_RATIO),
+    )
+    recorded = recorded_saving_amount(trace, claim)
+    steps = max(steps_with_counted_flags(trace).height, 1)
+    volume = int(released_blocks["size"].sum()) // steps
+    amount = bytes_text(pages_per_step * 4096)
+    if (
+        pages_per_step * 4096 < MIN_NEW_PAGE_BYTES_PER_STEP
+        or recorded.estimate < MIN_SAVED_SHARE_OF_STEP * statistics.step_ms
+    ):
+        return Checked(f"large tensors need few new pages: {amount} a step", recorded.upper)
+    return Finding(
+        title=f"Each step takes {amount} from the system and gives it back",
+        where=_line_allocating_most_bytes(released_blocks),
+        count_per_step=released_blocks.height / steps,
+        claim=claim,
         confidence="medium",
         evidence=(
-            Evidence("memory allocated and freed a step", float(volume), "bytes"),
-            Evidence("pages requested from the operating system a step", pages, "count"),
-            Evidence("CPU time in the operating system for them a step", spent_ms / steps, "ms"),
+            Evidence("memory allocated and freed, a step", float(volume), "bytes"),
+            Evidence("pages requested from the operating system, a step", pages_per_step, "count"),
+            Evidence(
+                "CPU time in the operating system for these pages, a step",
+                page_fault_ms / steps,
+                "ms",
+            ),
         ),
         fix=Fix(
-            "Let the C library keep large blocks, or write in place or into tensors made once.",
-            CODE,
+            "Let the C library keep large blocks, or write in place or into tensors created once.",
+            KEEP_LARGE_BLOCKS_FIX_CODE,
         ),
-        changes=(change,),
     )
-    return limits.judge(finding)
 
 
-def _place(churn: pl.DataFrame) -> Where:
-    """The line of a function that makes most; a definition stands for any line of it."""
-    exact = churn.filter(pl.col("how").is_in(EXECUTING))
-    told = exact if exact.height else churn
-    sums = told.group_by(*SITE, maintain_order=True).agg(pl.col("size").sum())
-    return where(sums.sort("size", descending=True, maintain_order=True).row(0, named=True))
-
-
-def _least(these: float | None, those: float | None) -> float | None:
-    return min((value for value in (these, those) if value is not None), default=None)
+def _line_allocating_most_bytes(released_blocks: pl.DataFrame) -> Where:
+    """Returns the source line that allocates most bytes; the function's first line if unknown."""
+    exact = released_blocks.filter(pl.col("how").is_in(EVIDENCE_OF_EXECUTING_LINE))
+    candidates = exact if exact.height else released_blocks
+    sums = candidates.group_by(*SOURCE_SITE_COLUMNS, maintain_order=True).agg(pl.col("size").sum())
+    return where_from_row(
+        sums.sort("size", descending=True, maintain_order=True).row(0, named=True)
+    )

@@ -1,8 +1,8 @@
-"""Edges of `allocation_churn` that its page does not draw."""
+"""Tests the rule `allocation_churn` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 

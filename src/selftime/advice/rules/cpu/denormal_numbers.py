@@ -1,13 +1,13 @@
-"""Arithmetic meets numbers too small for the processor's fast path.
+"""Arithmetic on denormal numbers slows the processor down.
 
 ## What it means
 Values fade below 1.2e-38 in float32, as tails of filters, second moments of dead weights and very
 small probabilities do. Such numbers are called denormal. A recording by selftime asks the processor
 whether the arithmetic of the program's thread met any; operators that take many times as long as
-equal ones on other numbers show where it costs.
+equal ones, in three steps, show where it costs.
 
-A trace without that answer cannot tell them from operands that lie in another cache. What they cost
-within products of matrices is not visible in a trace: these do not stand beside equal ones.
+Without that answer denormal numbers look like operands that are in another cache. Their cost within
+products of matrices is not visible in a trace: these have no equal ones to compare with.
 
 ## Why it costs
 The processor leaves such numbers to microcode: about 150 cycles for a few of them. Which
@@ -17,6 +17,8 @@ times as long, and square roots 30 times.
 ## What to do
 Call `torch.set_flush_denormal(True)` once, before the work: such numbers are then zeros. Or scale
 values that fade, and add an epsilon before a square root.
+
+The estimate gives the slow operators the time of their equals.
 
 ## Fires on
 A square root that takes twenty times as long as its equal.
@@ -68,165 +70,228 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators, sizes
-from selftime.advice.detectors.places import by_line
-from selftime.advice.detectors.recorded_facts import setting
-from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.syntax import called
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps, parse_sizes
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.recorded_facts import recorded_setting
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.lines.source_syntax import line_of_only_call
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    Where,
+    rule,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.analysis.steps.steady_steps import counted_windows
+from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.trace import Trace
 
-OUTLIER: Final = 5.0
-"""Times as long as an equal operator: what caches make of equal operators is less, and the share of
-the usual pace of memory below which the catalogue suspects such numbers is a fifth."""
+MIN_DENORMAL_SLOWDOWN_RATIO: Final = 5.0
+"""Smallest ratio of an operator's time to that of an equal operator for denormal numbers to be the
+likely reason; caches make less of a difference."""
 
-ASSISTED_NS: Final = 2.0
-"""For each number: where no equal operator stands beside it, arithmetic that takes longer, and
-`OUTLIER` times as long as other arithmetic, waits for microcode. From memory at 8 GB/s, which one
-core has at least, three floats take 1.5 ns."""
+MIN_MICROCODE_NS_PER_ELEMENT: Final = 2.0
+"""Smallest time per element, in ns, of an operator that no equal operator can be compared with; it
+must also take `MIN_DENORMAL_SLOWDOWN_RATIO` times as long as other arithmetic."""
 
-LEAST_ELEMENTS: Final = 16_384
-"""On fewer numbers the call of an operator takes as long as its work."""
+MIN_TENSOR_ELEMENTS: Final = 16_384
+"""Smallest tensor, in elements, that the rule examines; on smaller ones the call takes most
+time."""
 
-LEAST_STEPS: Final = 3
-"""In which the same operator must be slow, as its quickest run is: what takes a core away makes one
-slow now and then. Its equals are judged by their typical run, which a busy machine slows too."""
+MIN_STEPS_WITH_SLOW_OPERATOR: Final = 3
+"""Smallest number of steps in which the same operator must be slow, as other programs on the core
+can slow it once."""
 
-FAR: Final = 2.0
-"""Operators on so many times more or fewer numbers lie in another cache, and tell no pace."""
+MAX_SIZE_RATIO_OF_COMPARED_OPERATORS: Final = 2.0
+"""Largest ratio between element counts of two operators whose times are compared."""
 
-CODE: Final = """torch.set_flush_denormal(True)  # once, before the work"""
-"""The call that makes them zeros."""
+FLUSH_DENORMALS_FIX_CODE: Final = """torch.set_flush_denormal(True)  # once, before the work"""
+"""Example code of the fix: makes the processor treat denormal numbers as zero."""
 
-_KEYS: Final = ("input_shapes", "input_strides", "input_types")
-"""What the size, layout and dtypes are read from."""
+_INPUT_LAYOUT_COLUMNS: Final = ("input_shapes", "input_strides", "input_types")
+"""Columns with the sizes, strides and dtypes of an operator's inputs."""
 
-_PART: Final = ("name", "elements", "types", "nth")
-"""What stands for the same work in each step."""
+_CALL_IN_STEP_KEY_COLUMNS: Final = ("name", "elements", "types", "nth")
+"""Columns that identify an operator call in a step, so that equal calls of all steps can be
+grouped."""
 
 
 @rule(covers=("J4",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, met = gate(trace), setting(trace, "denormals")
-    if limits is None or trace.device_args.height or met is False:
-        yield Checked("no arithmetic of the CPU met numbers that are denormal", is_absent=True)
+    limits, has_denormals = step_statistics(trace), recorded_setting(trace, "denormals")
+    if limits is None or trace.device_args.height or has_denormals is False:
+        yield Checked("no arithmetic on the CPU had denormal numbers", is_absent=True)
         return
-    slow = _slow(trace)
-    if not slow.height:
-        yield Checked("no arithmetic takes many times as long as its equals", is_absent=True)
-    elif met is not True:
+    slow_operators = _unusually_slow_operators(trace)
+    if not slow_operators.height:
+        yield Checked(
+            "no arithmetic operator takes many times as long as equal ones", is_absent=True
+        )
+    elif has_denormals is not True:
         yield Unknown(
-            "whether numbers are denormal, as arithmetic on some takes many times as long as its "
-            "equals: record with `selftime.profile` on x86-64, or try `torch.set_flush_denormal`"
+            "whether numbers are denormal, as some arithmetic takes many times as long as equal "
+            "arithmetic: record with `selftime.profile` on x86-64, or try "
+            "`torch.set_flush_denormal`"
         )
     else:
-        for place, part in by_line(trace, slow):
-            yield _judged(trace, limits, place, part)
+        for location, operators in operators_by_line(trace, slow_operators):
+            yield _finding(trace, location, operators)
 
 
-def _judged(trace: Trace, limits: Gate, place: Where, part: pl.DataFrame) -> Outcome:
-    spent = sum((part["end"] - part["start"]).to_list())
-    keep = min(sum(part["equal"].to_list()) / spent, 1.0)
-    changes = change(trace, part, keep)
-    nanoseconds = spent / sum(part["elements"].to_list())
-    flush = called(trace, "set_flush_denormal")
-    return limits.judge(
-        Finding(
-            title=f"`{part['name'][0]}` takes {1 / keep:.0f} times as long as on usual numbers",
-            where=place,
-            count_per_step=part.height / steps_recorded(trace),
-            saving=priced(trace, limits, changes, most=(change(trace, part, 0.0),)),
-            confidence="medium",
-            semantics="numerics",
-            evidence=(
-                Evidence("for each number", nanoseconds, "ns", tuple(part["id"].head(3))),
-                Evidence("the same without such numbers", nanoseconds * keep, "ns"),
+def _finding(trace: Trace, location: Where, slow_operators: pl.DataFrame) -> Finding:
+    spent_ns = sum((slow_operators["end"] - slow_operators["start"]).to_list())
+    equal_share = min(sum(slow_operators["equal"].to_list()) / spent_ns, 1.0)
+    changes = change_shortening_operators(trace, slow_operators, equal_share)
+    ns_per_number = spent_ns / sum(slow_operators["elements"].to_list())
+    name = slow_operators["name"][0]
+    flush_call = line_of_only_call(trace, "set_flush_denormal")
+    return Finding(
+        title=f"`{name}` takes {1 / equal_share:.0f} times as long as on usual numbers",
+        where=location,
+        count_per_step=slow_operators.height / recorded_step_count(trace),
+        claim=RemovalClaim(
+            (changes,), most=(change_shortening_operators(trace, slow_operators, 0.0),)
+        ),
+        confidence="medium",
+        semantics="numerics",
+        evidence=(
+            Evidence(
+                "time for each number", ns_per_number, "ns", tuple(slow_operators["id"].head(3))
             ),
-            fix=Fix(_advice(flush), CODE),
-            changes=(changes,),
-        )
+            Evidence(
+                "time for each number without denormal ones", ns_per_number * equal_share, "ns"
+            ),
+        ),
+        fix=Fix(_flush_denormals_fix_text(flush_call), FLUSH_DENORMALS_FIX_CODE),
     )
 
 
-def _advice(flush: Where) -> str:
-    told = f" {flush} sets it otherwise." if flush.line is not None else ""
+def _flush_denormals_fix_text(flush_call: Where) -> str:
+    existing_call = (
+        f" The program calls `set_flush_denormal` at {flush_call}."
+        if flush_call.line is not None
+        else ""
+    )
     return (
-        "Flush such numbers to zero, once, at the start of the program, or scale the values of the "
-        f"named line.{told}"
+        "Flush denormal numbers to zero, once, at the start of the program, or scale the values of "
+        f"the named line.{existing_call}"
     )
 
 
-def _slow(trace: Trace) -> pl.DataFrame:
-    """Runs of operators that take long in every step, with the time of an `equal`, in ns."""
-    table = _arithmetic(trace)
-    lasting = (
-        table.group_by(*_PART, maintain_order=True)
+def _unusually_slow_operators(trace: Trace) -> pl.DataFrame:
+    """Returns operators that take many times as long as comparable arithmetic operators.
+
+    The column `equal` is the time in ns of the fastest comparable operator.
+    """
+    table = _contiguous_arithmetic_operators(trace)
+    repeated_calls = (
+        table.group_by(*_CALL_IN_STEP_KEY_COLUMNS, maintain_order=True)
         .agg(
             steps=pl.col("step").n_unique(),
             least=pl.col("time").min(),
             typical=pl.col("time").median(),
         )
-        .filter(pl.col("steps") >= min(LEAST_STEPS, max(steps_recorded(trace), 2)))
+        .filter(
+            pl.col("steps") >= min(MIN_STEPS_WITH_SLOW_OPERATOR, max(recorded_step_count(trace), 2))
+        )
     )
     rows: list[dict[str, Any]] = []
-    for row in lasting.iter_rows(named=True):
-        equal = _equal(row, lasting)
-        if equal is not None and row["least"] > OUTLIER * equal:
-            rows.append({**{key: row[key] for key in _PART}, "equal": equal})
+    for call in repeated_calls.iter_rows(named=True):
+        equal_ns = _comparable_operator_time_ns(call, repeated_calls)
+        if equal_ns is not None and call["least"] > MIN_DENORMAL_SLOWDOWN_RATIO * equal_ns:
+            rows.append(
+                {**{key: call[key] for key in _CALL_IN_STEP_KEY_COLUMNS}, "equal": equal_ns}
+            )
     if not rows:
         return table.clear().with_columns(equal=pl.lit(0.0))
-    kinds: Any = {**{key: table.schema[key] for key in _PART}, "equal": pl.Float64}
-    found = pl.DataFrame(rows, schema=kinds)
-    return table.join(found, on=_PART, how="inner", maintain_order="left")
+    kinds: Any = {
+        **{key: table.schema[key] for key in _CALL_IN_STEP_KEY_COLUMNS},
+        "equal": pl.Float64,
+    }
+    slow_calls = pl.DataFrame(rows, schema=kinds)
+    return table.join(slow_calls, on=_CALL_IN_STEP_KEY_COLUMNS, how="inner", maintain_order="left")
 
 
-def _equal(row: dict[str, Any], lasting: pl.DataFrame) -> float | None:
-    """The time of the quickest equal operator; else of other arithmetic, if this one is slow."""
-    near = lasting.filter(
-        (pl.col("types") == row["types"])
-        & pl.col("elements").is_between(row["elements"] / FAR, row["elements"] * FAR)
+def _comparable_operator_time_ns(
+    slow_call: dict[str, Any], repeated_calls: pl.DataFrame
+) -> float | None:
+    """Returns the shortest time in ns of operators with equal name, dtypes and similar size.
+
+    Without one, it is that of other arithmetic, if the operator may wait for microcode; else None.
+    """
+    near = repeated_calls.filter(
+        (pl.col("types") == slow_call["types"])
+        & pl.col("elements").is_between(
+            slow_call["elements"] / MAX_SIZE_RATIO_OF_COMPARED_OPERATORS,
+            slow_call["elements"] * MAX_SIZE_RATIO_OF_COMPARED_OPERATORS,
+        )
     )
-    same = near.filter(pl.col("name") == row["name"])
+    same = near.filter(pl.col("name") == slow_call["name"])
     if same.height > 1:
-        scaled = same["typical"] / same["elements"] * row["elements"]
+        scaled = same["typical"] / same["elements"] * slow_call["elements"]
         return float(min(scaled.to_list()))
-    if row["least"] < ASSISTED_NS * row["elements"] or near.height < 2:
+    if slow_call["least"] < MIN_MICROCODE_NS_PER_ELEMENT * slow_call["elements"] or near.height < 2:
         return None
-    return float(min((near["typical"] / near["elements"]).to_list()) * row["elements"])
+    return float(min((near["typical"] / near["elements"]).to_list()) * slow_call["elements"])
 
 
-def _arithmetic(trace: Trace) -> pl.DataFrame:
-    """Arithmetic on tensors of one shape that lie in order, with elements, step and place in it."""
-    table = recorded_operators(trace).filter(pl.all_horizontal(pl.col(*_KEYS).is_not_null()))
-    table = filter_by_name(table, names.is_arithmetic).with_columns(pl.col(*_KEYS).cast(pl.String))
-    told = [(*texts, *_told(*texts)) for texts in table.select(_KEYS).unique().iter_rows()]
-    kinds = {**dict.fromkeys(_KEYS, pl.String), "elements": pl.Int64, "types": pl.String}
-    sized = pl.DataFrame(told, schema=kinds, orient="row").filter(
-        pl.col("elements") >= LEAST_ELEMENTS
+def _contiguous_arithmetic_operators(trace: Trace) -> pl.DataFrame:
+    """Returns arithmetic operators whose inputs are contiguous and all have the same shape.
+
+    Columns: those of `operators_in_counted_steps`, elements, types, step, time (ns), and nth, the
+    number of equal calls before it in the step.
+    """
+    table = operators_in_counted_steps(trace).filter(
+        pl.all_horizontal(pl.col(*_INPUT_LAYOUT_COLUMNS).is_not_null())
     )
-    table = table.join(sized, on=_KEYS, how="inner", maintain_order="left").drop(_KEYS)
-    starts = counted_windows(trace)["start"].to_numpy()
+    table = filter_by_name(table, names.is_arithmetic).with_columns(
+        pl.col(*_INPUT_LAYOUT_COLUMNS).cast(pl.String)
+    )
+    rows = [
+        (*texts, *_contiguous_element_count_and_types(*texts))
+        for texts in table.select(_INPUT_LAYOUT_COLUMNS).unique().iter_rows()
+    ]
+    kinds = {
+        **dict.fromkeys(_INPUT_LAYOUT_COLUMNS, pl.String),
+        "elements": pl.Int64,
+        "types": pl.String,
+    }
+    sized = pl.DataFrame(rows, schema=kinds, orient="row").filter(
+        pl.col("elements") >= MIN_TENSOR_ELEMENTS
+    )
+    table = table.join(sized, on=_INPUT_LAYOUT_COLUMNS, how="inner", maintain_order="left").drop(
+        _INPUT_LAYOUT_COLUMNS
+    )
+    starts = counted_step_windows(trace)["start"].to_numpy()
     step = np.searchsorted(starts, table["start"].to_numpy(), side="right")
     table = table.with_columns(step=pl.Series(step), time=pl.col("end") - pl.col("start"))
     nth = pl.int_range(pl.len()).over("step", "name", "elements", "types")
     return table.with_columns(pl.col("name").cast(pl.String), nth=nth)
 
 
-def _told(shapes: str, strides: str, types: str) -> tuple[int, str]:
-    """Elements of each tensor and their dtypes; 0 if they differ in shape or lie otherwise."""
+def _contiguous_element_count_and_types(
+    input_shapes: str, input_strides: str, input_types: str
+) -> tuple[int, str]:
+    """Returns (elements of each input, `input_types`); the count is 0 unless all are contiguous.
+
+    The number is 0 unless all inputs are contiguous, of one shape, and of floating point.
+    """
     tensors = [
         (shape, stride)
-        for shape, stride in zip(sizes(shapes), sizes(strides), strict=False)
+        for shape, stride in zip(
+            parse_sizes(input_shapes), parse_sizes(input_strides), strict=False
+        )
         if shape
     ]
-    floats = '"float"' in types or '"double"' in types
-    if not tensors or not floats or any(one != tensors[0] for one in tensors):
-        return 0, types
+    has_floats = '"float"' in input_types or '"double"' in input_types
+    if not tensors or not has_floats or any(tensor != tensors[0] for tensor in tensors):
+        return 0, input_types
     shape, stride = tensors[0]
     in_order = tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
-    return (prod(shape) if stride == in_order else 0), types
+    return (prod(shape) if stride == in_order else 0), input_types

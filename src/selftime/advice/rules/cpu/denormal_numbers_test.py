@@ -1,11 +1,11 @@
-"""Edges of `denormal_numbers` that its page does not draw."""
+"""Tests the rule `denormal_numbers` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule, Unknown
+from selftime.advice.rule_definition import Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 

@@ -1,4 +1,4 @@
-"""More threads share the work of operators than there are cores for them.
+"""Operators split their work among more threads than there are cores.
 
 ## What it means
 PyTorch cuts a large operator into as many parts as it has threads, in every process and in every
@@ -6,7 +6,10 @@ thread that calls operators by itself, as threads of a server do. Together they 
 cores available: those of the machine, of the affinity, or of the container's quota, which
 PyTorch does not look at.
 
-That memory is of another processor's node is not visible in a trace; `numactl --hardware` tells.
+A trace does not show memory on another processor's node; `numactl --hardware` does.
+
+In the trace: operators above 50 us take a fifth of the step or more. The numbers of threads,
+processes and cores are facts of a recording by selftime.
 
 ## Why it costs
 An operator is done when its slowest part is. A part that waits for a core holds up all others, and
@@ -17,6 +20,8 @@ ms where the other program had the higher priority.
 ## What to do
 Give each process its share: cores by processes, and by the threads of it that call operators.
 `torchrun` sets one thread unless `OMP_NUM_THREADS` says more.
+
+No saving is estimated.
 
 ## Fires on
 Eight threads on two cores.
@@ -56,8 +61,8 @@ A server's threads, each of which has as many threads as there are cores.
     a = aten::mm
     b = aten::relu
 
-As many threads as cores, one of which another program takes, so that equal operators take now 1 ms
-and now 8 ms.
+As many threads as cores, one of which another program uses: equal operators take sometimes 1 ms and
+sometimes 8 ms.
 
     column = 1 ms
     facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 0.9, "workers": {"count": 0, "cpu_s": 0}, "busy": 1.0, "steal": 0}}
@@ -117,198 +122,245 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors import recorded_facts
+from selftime.advice.detectors.counted_operators import outermost_operators
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.lines.source_syntax import line_of_only_call
+from selftime.advice.rule_definition import (
     Checked,
     Confidence,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
 )
-from selftime.advice.detectors import recorded_facts
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.operators import outermost_operators
-from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.syntax import called
-from selftime.analysis.slice_arguments import with_arguments
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace
 
-CROWDED: Final = 1.25
-"""Threads by cores: below it a part waits for a moment only, as other programs make it wait too."""
+MAX_THREADS_PER_CORE: Final = 1.25
+"""Ratio of threads to cores above which threads wait for cores noticeably."""
 
-SHARED_NS: Final = 50_000
-"""An operator beyond this works on more than a thread's share, which takes about 10 us."""
+MIN_MULTITHREADED_OPERATOR_NS: Final = 50_000
+"""Shortest operator, in ns, that counts as split among threads; a thread's share takes about 10
+us."""
 
-LEAST_SHARE: Final = 0.2
-"""Of the step in such operators: with less, what their threads wait for is no cost of the step."""
+MIN_MULTITHREADED_SHARE_OF_STEP: Final = 0.2
+"""Smallest share of the step in operators that use several threads to report."""
 
-HELD: Final = 0.1
-"""Of the time of such operators in which so many threads must call them at once to count."""
+MIN_TIME_SHARE_WITH_CONCURRENT_CALLERS: Final = 0.1
+"""Smallest share of multithreaded operators' time, with several threads calling operators at once,
+for these threads to count as concurrent."""
 
-WAITED: Final = 0.6
-"""Of the time of large operators, beyond their quickest runs. A part that waits until another has
-done its own doubles the time; threads that spin for a core of another program take longer."""
+MIN_SHARE_OF_TIME_WAITING_FOR_CORES: Final = 0.6
+"""Smallest share of multithreaded operators' time beyond that of their quickest runs to report."""
 
-LEAST_RUNS: Final = 3
-"""Of equal operators, to say what the quickest takes."""
+MIN_RUNS_OF_EQUAL_OPERATORS: Final = 3
+"""Smallest number of equal operators of which the quickest counts as one without waiting."""
 
-SLICE_NS: Final = 3_000_000
-"""A system lets a thread run for about so long before another gets its core. An operator that takes
-longer meets others in every run: even its quickest has waited, and tells nothing."""
+SCHEDULER_TIME_SLICE_NS: Final = 3_000_000
+"""Time in ns that the system lets a thread run before another thread gets its core, about. In
+operators that take longer, even the quickest run has waited for a core."""
 
-CODE: Final = """torch.set_num_threads({threads})  # at the start; or OMP_NUM_THREADS={threads}"""
-"""The call that sets the number."""
+SET_THREAD_COUNT_FIX_CODE: Final = (
+    """torch.set_num_threads({threads})  # at the start; or OMP_NUM_THREADS={threads}"""
+)
+"""Example code of the fix: the call that sets the number of threads."""
 
 
 @rule(covers=("J1", "J2"), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, threads, cores = gate(trace), recorded_facts.threads(trace), recorded_facts.cores(trace)
+    limits, threads, cores = (
+        step_statistics(trace),
+        recorded_facts.intra_op_thread_count(trace),
+        recorded_facts.usable_core_count(trace),
+    )
     if limits is None or trace.device_args.height:
-        yield Checked("the step's work is not done by threads of the CPU", is_absent=True)
+        yield Checked("the step's work does not run on threads of the CPU", is_absent=True)
     elif threads is None or cores is None:
         yield Unknown("how many threads and cores there are: record with `selftime.profile`")
     else:
-        yield _judged(trace, limits, threads, cores)
+        yield _oversubscription_outcome(trace, limits, threads, cores)
 
 
-def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
-    large = _large(trace)
-    spent = limits.typical(length(covered_time(large)) / steps_counted(trace) / 1e6)
-    if spent < LEAST_SHARE * limits.step_ms or threads == 1:
-        return Checked("hardly any operator of the step is shared among threads", is_absent=True)
-    callers, ranks = _callers(large), recorded_facts.local_ranks(trace)
-    others = recorded_facts.others(trace) or 0.0
-    own, free = threads * callers, max(cores - others, 0.0)
-    if _is_crowded(own * ranks, cores, cores):
-        crowd = _Crowd(threads, callers, ranks, cores)
-    elif _is_crowded(own, free, round(free)) and _waited(trace, large) >= WAITED:
-        crowd = _Crowd(threads, callers, 1, free, others)
+def _oversubscription_outcome(
+    trace: Trace, statistics: StepStatistics, thread_count: int, core_count: float
+) -> Outcome:
+    operators = _multithreaded_operators(trace)
+    spent = statistics.scaled_to_typical_step(
+        length(covered_time(operators)) / counted_step_count(trace) / 1e6
+    )
+    if spent < MIN_MULTITHREADED_SHARE_OF_STEP * statistics.step_ms or thread_count == 1:
+        return Checked("hardly any operator of the step is split among threads", is_absent=True)
+    caller_count, rank_count = (
+        _count_concurrent_calling_threads(operators),
+        recorded_facts.local_rank_count(trace),
+    )
+    other_load = recorded_facts.cores_used_by_others(trace) or 0.0
+    own_threads, free_cores = thread_count * caller_count, max(core_count - other_load, 0.0)
+    if _are_threads_too_many_for_cores(own_threads * rank_count, core_count, core_count):
+        demand = _ThreadDemand(thread_count, caller_count, rank_count, core_count)
+    elif (
+        _are_threads_too_many_for_cores(own_threads, free_cores, round(free_cores))
+        and _share_of_time_waiting_for_cores(trace, operators)
+        >= MIN_SHARE_OF_TIME_WAITING_FOR_CORES
+    ):
+        demand = _ThreadDemand(thread_count, caller_count, 1, free_cores, other_load)
     else:
-        return Checked(f"{own * ranks} threads have {cores:g} cores")
-    return _finding(trace, crowd, Evidence("shared operators", spent, "ms", _longest(large)))
+        return Checked(f"{own_threads * rank_count} threads have {core_count:g} cores")
+    return _finding(
+        trace,
+        demand,
+        Evidence(
+            "time in operators split among threads", spent, "ms", _longest_operator_ids(operators)
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Crowd:
-    """Who shares how many cores."""
+class _ThreadDemand:
+    """Number of threads that run operators, and number of cores that are available to them."""
 
     threads: int
-    """Of each caller."""
+    """Number of threads among which each calling thread splits an operator."""
     callers: int
-    """Threads of a process that call operators at the same time."""
+    """Number of threads of the process that call operators at the same time."""
     ranks: int
+    """Number of processes of the job that share the machine's cores."""
     cores: float
-    others: float = 0.0
-    """Cores that other programs took, if these are what is missing."""
+    """Number of CPU cores available to all these threads."""
+    others_cores: float = 0.0
+    """Number of CPU cores that other programs used; 0 if the threads have enough cores."""
 
     @property
-    def wanted(self) -> int:
+    def total_thread_count(self) -> int:
         return self.threads * self.callers * self.ranks
 
     @property
-    def each(self) -> int:
-        """Threads for each caller that fit."""
+    def fitting_threads_per_caller(self) -> int:
+        """Largest number of threads per calling thread for which the cores suffice; at least 1."""
         return max(int(self.cores / self.callers / self.ranks), 1)
 
     @property
     def confidence(self) -> Confidence:
-        """Low where others crowd the cores: the next run may have them all."""
-        if self.others:
+        """The finding's confidence: low if other programs use some of the cores.
+
+        The next run may have these cores.
+        """
+        if self.others_cores:
             return "low"
-        return "high" if self.wanted >= 2 * self.cores else "medium"
+        return "high" if self.total_thread_count >= 2 * self.cores else "medium"
 
     def __str__(self) -> str:
-        who = [f"{self.ranks} processes"] if self.ranks > 1 else []
-        who += [f"{self.callers} calling threads"] if self.callers > 1 else []
-        whose = f" of each of {' with '.join(who)}" if who else ""
-        if self.others:
-            every = self.cores + self.others
-            taken = f"other programs use {self.others:.1f} of the {every:.3g} cores"
-            return f"{self.threads} threads{whose} lack cores: {taken}"
-        return f"{self.threads} threads{whose} share {self.cores:.3g} cores"
+        groups = [f"{self.ranks} processes"] if self.ranks > 1 else []
+        groups += [f"{self.callers} calling threads"] if self.callers > 1 else []
+        threads = f"{self.threads} threads"
+        if groups:
+            threads = f"{self.threads} threads of each of {' with '.join(groups)}"
+        if self.others_cores:
+            every = self.cores + self.others_cores
+            used = f"{self.others_cores:.1f} of the {every:.3g}"
+            return f"{threads} lack cores: other programs use {used} cores"
+        return f"{threads} share {self.cores:.3g} cores"
 
 
-def _is_crowded(wanted: int, cores: float, whole: float) -> bool:
-    """Whether there is at least one thread more than cores, and more than others make wait.
+def _are_threads_too_many_for_cores(
+    thread_count: int, core_count: float, rounded_core_count: float
+) -> bool:
+    """Returns whether threads outnumber cores, by 1 or more and by factor `MAX_THREADS_PER_CORE`.
 
-    What others left is measured: a core that they took whole is not missed by a thousandth of it.
+    `rounded_core_count` is the number of cores rounded, as the load of other programs is measured.
     """
-    return wanted > CROWDED * cores and wanted >= whole + 1
+    return (
+        thread_count > MAX_THREADS_PER_CORE * core_count and thread_count >= rounded_core_count + 1
+    )
 
 
-def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
-    taken = Evidence("cores used by other programs", crowd.others, "count")
+def _finding(trace: Trace, demand: _ThreadDemand, operator_time: Evidence) -> Finding:
+    other_load = Evidence("cores used by other programs", demand.others_cores, "count")
     return Finding(
-        covers=("J2",) if crowd.callers > 1 else ("J1",),
-        title=str(crowd),
-        where=called(trace, "set_num_threads"),
-        saving=Saving(),
-        confidence=crowd.confidence,
+        covers=("J2",) if demand.callers > 1 else ("J1",),
+        title=str(demand),
+        where=line_of_only_call(trace, "set_num_threads"),
+        confidence=demand.confidence,
         evidence=(
-            Evidence("threads that run operators", float(crowd.wanted), "count"),
-            Evidence("cores available", crowd.cores, "count"),
-            shared,
-            *([taken] if crowd.others else []),
+            Evidence("threads that run operators", float(demand.total_thread_count), "count"),
+            Evidence("cores available", demand.cores, "count"),
+            operator_time,
+            *([other_load] if demand.others_cores else []),
         ),
         fix=Fix(
             "Use no more threads than there are cores; measure one or two fewer as well.",
-            CODE.format(threads=crowd.each),
+            SET_THREAD_COUNT_FIX_CODE.format(threads=demand.fitting_threads_per_caller),
         ),
     )
 
 
-def _waited(trace: Trace, large: pl.DataFrame) -> float:
-    """Of the time of equal large operators, the share beyond the quickest of them.
+def _share_of_time_waiting_for_cores(trace: Trace, operators: pl.DataFrame) -> float:
+    """Returns the share of operators' time that exceeds the fastest calls with equal inputs.
 
     Of all that have equals, or of those that fit into a slice, where these are a good part of all.
     """
-    equal = (
-        with_arguments(trace, "op_args", large, "input_shapes")
+    equal_operator_groups = (
+        slices_with_arguments(trace, "op_args", operators, "input_shapes")
         .with_columns(pl.col("input_shapes").cast(pl.String))
         .group_by("name", "input_shapes")
         .agg(runs=pl.len(), all=pl.col("duration").sum(), least=pl.col("duration").min())
-        .filter(pl.col("runs") >= LEAST_RUNS)
+        .filter(pl.col("runs") >= MIN_RUNS_OF_EQUAL_OPERATORS)
     )
-    short = equal.filter(pl.col("least") < SLICE_NS)
-    least: float = LEAST_SHARE * sum(large["duration"].to_list())
-    return max(_beyond(equal, least), _beyond(short, least))
+    short = equal_operator_groups.filter(pl.col("least") < SCHEDULER_TIME_SLICE_NS)
+    min_total_ns: float = MIN_MULTITHREADED_SHARE_OF_STEP * sum(operators["duration"].to_list())
+    return max(
+        _share_of_time_beyond_quickest_runs(equal_operator_groups, min_total_ns),
+        _share_of_time_beyond_quickest_runs(short, min_total_ns),
+    )
 
 
-def _beyond(equal: pl.DataFrame, least: float) -> float:
-    """The share beyond the quickest; none where these take less time than would count."""
-    spent: int = sum(equal["all"].to_list())
-    quick: int = sum((equal["runs"].cast(pl.Int64) * equal["least"]).to_list())
-    return 1 - quick / spent if spent and spent >= least else 0.0
+def _share_of_time_beyond_quickest_runs(
+    equal_operator_groups: pl.DataFrame, min_total_ns: float
+) -> float:
+    """Returns the share of operator time by which calls exceed the fastest call of their group.
+
+    It is 0 if the groups take less than `min_total_ns` in total.
+    """
+    spent: int = sum(equal_operator_groups["all"].to_list())
+    quick: int = sum(
+        (equal_operator_groups["runs"].cast(pl.Int64) * equal_operator_groups["least"]).to_list()
+    )
+    return 1 - quick / spent if spent and spent >= min_total_ns else 0.0
 
 
-def _large(trace: Trace) -> pl.DataFrame:
-    """Operators of the counted steps that are large enough to be shared among threads."""
-    large = outermost_operators(trace).filter(pl.col("duration") >= SHARED_NS)
-    return filter_by_name(large, names.is_library_operator)
+def _multithreaded_operators(trace: Trace) -> pl.DataFrame:
+    """Returns the measured steps' operators that are long enough to be split among threads."""
+    long_operators = outermost_operators(trace).filter(
+        pl.col("duration") >= MIN_MULTITHREADED_OPERATOR_NS
+    )
+    return filter_by_name(long_operators, names.is_aten_operator)
 
 
-def _callers(large: pl.DataFrame) -> int:
-    """How many threads call large operators at the same time, for a good part of that time."""
-    if not large.height:
+def _count_concurrent_calling_threads(operators: pl.DataFrame) -> int:
+    """Returns the number of threads that call operators at the same time, at least 1."""
+    if not operators.height:
         return 1
-    begin = large["start"].to_numpy()
-    end = begin + large["duration"].to_numpy()
+    begin = operators["start"].to_numpy()
+    end = begin + operators["duration"].to_numpy()
     when = np.concatenate([begin, end])
     change = np.concatenate([np.ones(begin.size, np.int64), -np.ones(end.size, np.int64)])
     order = np.lexsort((change, when))
     open_, passed = np.cumsum(change[order])[:-1], np.diff(when[order])
     total = int(passed[open_ > 0].sum())
     level = 1
-    while int(passed[open_ > level].sum()) >= max(HELD * total, 1):
+    while int(passed[open_ > level].sum()) >= max(
+        MIN_TIME_SHARE_WITH_CONCURRENT_CALLERS * total, 1
+    ):
         level += 1
     return level
 
 
-def _longest(large: pl.DataFrame) -> tuple[int, ...]:
-    longest = large.sort("duration", "id", descending=[True, False]).head(3)
+def _longest_operator_ids(operators: pl.DataFrame) -> tuple[int, ...]:
+    longest = operators.sort("duration", "id", descending=[True, False]).head(3)
     return tuple(longest["id"].to_list())

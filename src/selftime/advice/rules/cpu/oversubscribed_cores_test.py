@@ -1,10 +1,10 @@
-"""Edges of `oversubscribed_cores` that its page does not draw."""
+"""Tests the rule `oversubscribed_cores` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 DRAWING = """
@@ -144,7 +144,7 @@ LONG = """
 
 
 def long(first: int, second: int) -> str:
-    """Three steps: a sort of 30 ms, beyond any slice, and two equal operators of so many ms."""
+    """Draws three steps, each with a sort of 30 ms and two equal operators of the given ms."""
     step = f"{'a' * 30}{'b' * first} {'b' * second}"
     marks = "".join(letter * len(step) for letter in "stu")
     return LONG.format(facts=USAGE.format(own=2.0, workers=0), marks=marks, ops=3 * step)

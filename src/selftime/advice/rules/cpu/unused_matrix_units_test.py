@@ -1,6 +1,6 @@
-"""Edges of `unused_matrix_units` that its page does not draw."""
+"""Tests the rule `unused_matrix_units` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 DRAWING = """

@@ -1,1 +1,1 @@
-"""Chapter D of the catalogue: the host."""
+"""Rules about the host (Python and dispatch): chapter D of the catalogue of bottlenecks."""

@@ -4,10 +4,12 @@
 `torch.nn.DataParallel` copies the model to every device in each forward pass, scatters the batch,
 and gathers the results, all from the threads of one Python process.
 
+In the trace: the wrapper's forward pass, as a host slice or a Python frame, in a counted step.
+
 ## Why it costs
 The threads share Python's lock, so that the devices wait for each other's launches; and the copies
 of the weights are made anew in every step. How much that is depends on the devices' links, which a
-trace of one process does not tell: no number is given.
+trace of one process does not show: no saving is estimated.
 
 ## What to do
 Use `DistributedDataParallel`, one process for each device, also on a single machine.
@@ -39,35 +41,35 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.detectors.counted_steps import counted, steps_counted
-from selftime.advice.detectors.places import Place, places
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
-CODE: Final = """torch.distributed.init_process_group("nccl")  # by `torchrun --nproc-per-node=gpu`
+FIX_CODE: Final = """\
+torch.distributed.init_process_group("nccl")  # by `torchrun --nproc-per-node=gpu`
 model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])"""
-"""One process for each device."""
+"""Example code of the fix: `DistributedDataParallel` with one process for each device."""
 
 
 @rule(covers=("D7",))
 def check(trace: Trace) -> Iterator[Outcome]:
     host = pl.concat([slices_on(trace, "host"), slices_on(trace, "python")])
-    calls = counted(trace, filter_by_name(host, names.is_data_parallel))
+    calls = slices_in_counted_steps(trace, filter_by_name(host, names.is_data_parallel_slice))
     if not calls.height:
         yield Checked("`DataParallel` does not run in the steps", is_absent=True)
         return
-    yield _finding(trace, next(places(trace, calls), Place.of(calls)))
+    yield _finding(trace, next(slices_by_line(trace, calls), LineSlices.as_one_group(calls)))
 
 
-def _finding(trace: Trace, place: Place) -> Finding:
-    count = place.slices.height / steps_counted(trace)
+def _finding(trace: Trace, forward_calls: LineSlices) -> Finding:
+    count = forward_calls.slices.height / counted_step_count(trace)
     return Finding(
         title="One process drives all devices through `DataParallel`",
-        where=place.where,
+        where=forward_calls.where,
         count_per_step=count,
-        saving=Saving(),
         confidence="medium",
-        evidence=(Evidence("forward passes in a step", count, "count", place.events()),),
-        fix=Fix("Run one process for each device.", CODE),
+        evidence=(Evidence("forward passes in a step", count, "count", forward_calls.events()),),
+        fix=Fix("Run one process for each device.", FIX_CODE),
     )

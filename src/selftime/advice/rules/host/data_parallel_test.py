@@ -1,10 +1,10 @@
-"""Edges of `data_parallel` that its page does not draw."""
+"""Tests the rule `data_parallel` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 
-def test_it_is_known_by_its_frame_too(judge: Judge[Finding]) -> None:
+def test_a_python_frame_alone_shows_data_parallel(judge: Judge[Finding]) -> None:
     [finding] = judge("""
         mark 1   | ssssssssss
         python 1 | ffffffffff

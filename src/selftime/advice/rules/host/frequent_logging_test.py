@@ -1,4 +1,4 @@
-"""Edges of `frequent_logging` that its page does not draw."""
+"""Tests the rule `frequent_logging` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -36,7 +36,7 @@ def test_a_frame_within_another_is_not_counted_twice(judge: Judge[Finding]) -> N
 
 
 def test_one_call_that_writes_tensors_logs_once(judge: Judge[Finding]) -> None:
-    """Between the call and the formatting of a tensor lies the method that formats it."""
+    """Counts a `print` of two tensors as one call, though each tensor is formatted on its own."""
     drawing = """
         column = 100 us
         mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuu
@@ -57,19 +57,19 @@ def test_one_call_that_writes_tensors_logs_once(judge: Judge[Finding]) -> None:
     assert finding.covers == ("B3",)
 
 
-def test_tensors_that_are_formatted_have_their_own_entry(judge: Judge[Finding]) -> None:
+def test_formatting_tensors_is_reported_as_catalogue_entry_b3(judge: Judge[Finding]) -> None:
     [finding] = judge(DRAWING.format(frame="torch/_tensor_str.py(700): _str", loading=""))
     assert finding.covers == ("B3",)
 
 
-def test_a_frame_around_the_networks_work_does_not_log(judge: Judge[Finding]) -> None:
+def test_a_logging_frame_that_calls_the_network_is_not_reported(judge: Judge[Finding]) -> None:
     drawing = DRAWING.format(frame="wandb/sdk/wrap.py(20): call", loading="")
     assert judge(drawing)
     work = "    cpu 1    |          m           m           m\n    m = aten::mm\n"
     assert not judge(drawing + work)
 
 
-def test_a_progress_bar_around_the_loader_is_loading(judge: Judge[Finding]) -> None:
+def test_a_progress_bar_around_the_loader_is_not_reported(judge: Judge[Finding]) -> None:
     loading = "         d           d           d"
     assert not judge(DRAWING.format(frame="tqdm/std.py(1160): __iter__", loading=loading))
 

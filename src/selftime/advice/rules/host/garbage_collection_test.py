@@ -1,4 +1,4 @@
-"""Edges of `garbage_collection` that its page does not draw."""
+"""Tests the rule `garbage_collection` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -30,24 +30,24 @@ def test_a_pause_in_one_step_counts_though_that_step_is_an_outlier(judge: Judge[
     assert finding.count_per_step == pytest.approx(1 / 5)
 
 
-def test_without_its_rows_nobody_can_tell(rule: Rule) -> None:
+def test_a_recording_without_gc_events_gives_unknown(rule: Rule) -> None:
     [outcome] = rule(sketch("cpu 1 | aaaa"))
     assert isinstance(outcome, Unknown)
     assert "record_python_gc_info" in outcome.needs
 
 
 @pytest.mark.parametrize(
-    ("told", "outcome"), [("true", Checked), ("false", Unknown), ("null", Unknown)]
+    ("is_recorded", "outcome_type"), [("true", Checked), ("false", Unknown), ("null", Unknown)]
 )
-def test_where_collections_were_recorded_and_there_is_none_nothing_is_unknown(
-    rule: Rule, told: str, outcome: type
+def test_no_collection_is_checked_only_if_collections_were_recorded(
+    rule: Rule, is_recorded: str, outcome_type: type
 ) -> None:
-    facts = f'facts = {{"flags": {{"record_python_gc_info": {told}}}}}'
+    facts = f'facts = {{"flags": {{"record_python_gc_info": {is_recorded}}}}}'
     found = list(rule(sketch(f"cpu 1 | aaaa\n{facts}")))
-    assert [type(each) for each in found] == [outcome]
+    assert [type(each) for each in found] == [outcome_type]
 
 
-def test_a_call_of_the_program_and_its_rows_are_one_finding(judge: Judge[Finding]) -> None:
+def test_an_explicit_call_and_its_gc_events_are_one_finding(judge: Judge[Finding]) -> None:
     [finding] = judge("""
         column = 1 ms
         mark 1   | sssssssssstttttttttt

@@ -1,8 +1,11 @@
-"""Python runs around every operator or layer: hooks and modes.
+"""Hooks or modes run Python code around every operator or layer.
 
 ## What it means
 A `__torch_function__` or `__torch_dispatch__` of a mode or of a subclass of tensors sees every
 operator, or hooks run before and after each layer. Often they are left from debugging or measuring.
+
+In the trace: Python frames of such handlers, or functions of the program that a module's call runs
+beside `forward` and in which no layer runs, four times a step or more.
 
 ## Why it costs
 Each turns one operator of some microseconds into tens of microseconds of Python. Measured: a
@@ -13,6 +16,8 @@ host must feed, the step waits for it.
 Remove what was for debugging. Register hooks only for the steps that need them, and keep what they
 collect on the device. A mode that must stay should return early. `torch.set_default_device` is such
 a mode: pass `device=` in place of it, or use `with torch.device(...)` where the model is built.
+
+The estimate removes the frames' time; for handlers of operators without the operators within.
 
 ## Fires on
 A mode that sees every operator.
@@ -80,128 +85,139 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import (
-    counted,
-    gate_of,
-    is_during,
-    regions_of,
-    steps_counted,
+    begins_during_intervals,
+    counted_step_count,
+    significance_limits_for_cause,
+    slices_in_counted_steps,
+    times_of_slices_named,
 )
-from selftime.advice.detectors.operators import outermost_operators
-from selftime.advice.detectors.places import Place
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.source_lines import LineSlices
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length, subtract
-from selftime.names.tensors import intercepts_operators, is_module_call
-from selftime.nesting import NONE
+from selftime.names.tensor_operators import intercepts_operators, is_module_call
+from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
-LEAST_A_STEP: Final = 4
-"""Fewer calls a step are no crowd around every operator or layer."""
+MIN_HOOK_CALLS_PER_STEP: Final = 4
+"""Smallest number of calls of a hook per step to report."""
 
-LEAST_SHARE: Final = 0.05
-"""Of the step: recording Python frames itself makes Python look longer by a third and more."""
+MIN_HOOK_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step in a hook to report; recording Python frames alone adds a third."""
 
-CODE: Final = """handle = layer.register_forward_hook(record)
+FIX_CODE: Final = """handle = layer.register_forward_hook(record)
 ...                                   # only the steps that need it
 handle.remove()"""
-"""A hook for some steps."""
+"""Example code of the fix: register a hook only for the steps that need it."""
 
 
 @rule(covers=("D8",), needs=("stacks",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = [*_modes(trace), *_hooks(trace)]
-    if limits is None or not found:
-        yield Checked("no Python runs around the operators and layers", is_absent=True)
+    step_stats = step_statistics(trace)
+    found = [*_operator_handlers(trace), *_module_hooks(trace)]
+    if step_stats is None or not found:
+        yield Checked("no Python hook or mode runs around the operators or layers", is_absent=True)
         return
-    if counted(trace, filter_by_name(slices_on(trace, "host"), names.is_capture_begin)).height:
-        yield Checked("the steps capture a graph, which then runs without Python")
+    if slices_in_counted_steps(
+        trace, filter_by_name(slices_on(trace, "host"), names.is_capture_begin)
+    ).height:
+        yield Checked("the steps capture a CUDA graph, which later runs without Python")
         return
-    for what, place, times in found:
-        spent = limits.typical(length(times) / steps_counted(trace) / 1e6)
-        if spent < LEAST_SHARE * limits.step_ms:
-            most = limits.unrecorded(spent)
-            yield Checked(f"{what} ({place.where}) takes {most:.2f} ms of the step", most)
+    for description, hook_calls, times in found:
+        spent = step_stats.scaled_to_typical_step(length(times) / counted_step_count(trace) / 1e6)
+        if spent < MIN_HOOK_SHARE_OF_STEP * step_stats.step_ms:
+            least = f"{MIN_HOOK_SHARE_OF_STEP:.0%}"
+            yield Checked(
+                f"{description} ({hook_calls.where}) takes less than {least} of the step", spent
+            )
         else:
-            own = gate_of(trace, limits, times)
-            yield own.judge(_finding(trace, limits, what, place, times))
+            own = significance_limits_for_cause(trace, step_stats, times)
+            yield _finding(trace, own, description, hook_calls, times)
 
 
-def _modes(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
-    """What sees every operator: its frames by function, and their time without the operators."""
-    frames = filter_by_name(_frames(trace), intercepts_operators)
-    own = frames.filter(~_called_by(trace, frames, frames["id"]))
+def _operator_handlers(trace: Trace) -> Iterator[tuple[str, LineSlices, Intervals]]:
+    """Yields (description, calls, intervals) of each function that runs around every operator."""
+    frames = filter_by_name(_python_frames_in_steps(trace), intercepts_operators)
+    own = frames.filter(~_are_called_by(trace, frames, frames["id"]))
     ops = covered_time(outermost_operators(trace))
-    for place in _often(trace, own):
-        yield "a handler of every operator", place, subtract(place.times, ops)
+    for hook_calls in _frequently_called_functions(trace, own):
+        yield "a handler of every operator", hook_calls, subtract(hook_calls.times, ops)
 
 
-def _hooks(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
-    """The program's own functions that a layer's call runs, beside `forward` and what works."""
-    frames = _frames(trace)
+def _module_hooks(trace: Trace) -> Iterator[tuple[str, LineSlices, Intervals]]:
+    """Yields (description, calls, intervals) of each hook that modules call beside `forward`."""
+    frames = _python_frames_in_steps(trace)
     calls = filter_by_name(slices_on(trace, "python"), is_module_call)["id"]
-    beside = frames.filter(_called_by(trace, frames, calls))
-    beside = filter_by_name(beside, _is_of_program)
+    beside = frames.filter(_are_called_by(trace, frames, calls))
+    beside = filter_by_name(beside, _may_be_module_hook)
     work = np.sort(
         filter_by_name(outermost_operators(trace), names.is_layer_operator)["start"].to_numpy()
     )
     begin = beside["start"].to_numpy()
     end = begin + beside["duration"].to_numpy()
     idle = pl.Series(np.searchsorted(work, begin) == np.searchsorted(work, end), dtype=pl.Boolean)
-    for place in _often(trace, beside.filter(idle)):
-        yield "a hook of layers", place, place.times
+    for hook_calls in _frequently_called_functions(trace, beside.filter(idle)):
+        yield "a hook of layers", hook_calls, hook_calls.times
 
 
-def _frames(trace: Trace) -> pl.DataFrame:
-    """Frames of the steps that count, but what compiles."""
-    frames = counted(trace, slices_on(trace, "python"))
-    return frames.filter(~is_during(frames, regions_of(trace, names.is_compilation)))
+def _python_frames_in_steps(trace: Trace) -> pl.DataFrame:
+    """Returns the Python frames of the measured steps that are not part of a compilation."""
+    frames = slices_in_counted_steps(trace, slices_on(trace, "python"))
+    return frames.filter(
+        ~begins_during_intervals(frames, times_of_slices_named(trace, names.is_compilation))
+    )
 
 
-def _called_by(trace: Trace, frames: pl.DataFrame, callers: pl.Series) -> pl.Series:
-    """Whether the frame right around each is one of these."""
+def _are_called_by(trace: Trace, frames: pl.DataFrame, caller_ids: pl.Series) -> pl.Series:
+    """Returns for each frame whether the slice that called it is one of `caller_ids`."""
     marked = np.zeros(trace.slices.height, bool)
-    marked[callers.to_numpy()] = True
-    parent = frames["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    found = (parent != NONE) & (marked[np.maximum(parent, 0)] if marked.size else False)
+    marked[caller_ids.to_numpy()] = True
+    parent = frames["parent"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
+    found = (parent != NO_SLICE) & (marked[np.maximum(parent, 0)] if marked.size else False)
     return pl.Series(found, dtype=pl.Boolean)
 
 
-def _is_of_program(name: str) -> bool:
-    known = names.frame(name)
-    if known is None or intercepts_operators(name):
+def _may_be_module_hook(frame_name: str) -> bool:
+    known = names.parse_frame(frame_name)
+    if known is None or intercepts_operators(frame_name):
         return False
     return known.origin == "user" and known.function != "forward"
 
 
-def _often(trace: Trace, frames: pl.DataFrame) -> Iterator[Place]:
+def _frequently_called_functions(trace: Trace, frames: pl.DataFrame) -> Iterator[LineSlices]:
     for name in frames["name"].unique(maintain_order=True):
         same = frames.filter(pl.col("name") == name)
-        if same.height >= LEAST_A_STEP * steps_counted(trace):
-            known = names.frame(str(name))
+        if same.height >= MIN_HOOK_CALLS_PER_STEP * counted_step_count(trace):
+            known = names.parse_frame(str(name))
             told = Where(known.file, known.line, known.function, "definition") if known else Where()
-            yield Place(told, same)
+            yield LineSlices(told, same)
 
 
-def _finding(trace: Trace, limits: Gate, what: str, place: Place, times: Intervals) -> Finding:
-    steps = steps_counted(trace)
-    count = place.slices.height / steps
-    spent = limits.typical(length(times) / steps / 1e6)
-    function = place.where.function or "it"
+def _finding(
+    trace: Trace,
+    step_stats: StepStatistics,
+    description: str,
+    hook_calls: LineSlices,
+    times: Intervals,
+) -> Finding:
+    steps = counted_step_count(trace)
+    count = hook_calls.slices.height / steps
+    spent = step_stats.scaled_to_typical_step(length(times) / steps / 1e6)
+    function = hook_calls.where.function or "it"
     return Finding(
-        title=f"`{function}`, {what}, runs {count:.0f} times a step",
-        where=place.where,
+        title=f"`{function}`, {description}, runs {count:.0f} times a step",
+        where=hook_calls.where,
         count_per_step=count,
-        saving=priced(trace, limits, Cut(times)),
+        claim=RemovalClaim((CutHostTime(times),), noise_ms=step_stats.noise_ms),
         confidence="medium",
         evidence=(
             Evidence("Python time of the hook", spent, "ms"),
             Evidence("calls a step", count, "count"),
         ),
-        fix=Fix("Remove it, or register it only for the steps that need it.", CODE),
-        changes=(Cut(times),),
+        fix=Fix("Remove it, or register it only for the steps that need it.", FIX_CODE),
     )

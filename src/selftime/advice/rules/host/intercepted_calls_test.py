@@ -1,4 +1,4 @@
-"""Edges of `intercepted_calls` that its page does not draw."""
+"""Tests the rule `intercepted_calls` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -15,7 +15,7 @@ DRAWING = """
     mark 1   | sssssssssssssssssssstttttttttttttttttttt
     python 1 | cccccccccccccccccccccccccccccccccccccccc
     python 1 | {frames}
-    cpu 1    | {ops}
+    cpu 1    | {operators}
     s = ProfilerStep#1
     t = ProfilerStep#2
     c = torch/nn/modules/module.py(1780): _call_impl
@@ -26,11 +26,11 @@ DRAWING = """
 """
 
 
-def drawing(frames: str, ops: str, hook: str = "debug.py(20): record") -> str:
-    return DRAWING.format(frames=2 * frames.ljust(20), ops=2 * ops.ljust(20), hook=hook)
+def drawing(frames: str, operators: str, hook: str = "debug.py(20): record") -> str:
+    return DRAWING.format(frames=2 * frames.ljust(20), operators=2 * operators.ljust(20), hook=hook)
 
 
-def test_four_calls_a_step_are_a_crowd(judge: Judge[Finding]) -> None:
+def test_a_hook_with_four_calls_a_step_is_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("hh hh hh hh", "aa aa aa aa"))
     assert finding.count_per_step == 4
     assert finding.saving.upper_ms == pytest.approx(0.08)
@@ -38,22 +38,22 @@ def test_four_calls_a_step_are_a_crowd(judge: Judge[Finding]) -> None:
     assert not judge(drawing("hh hh hh", ""))
 
 
-def test_what_works_is_no_hook(judge: Judge[Finding]) -> None:
+def test_a_function_that_runs_layers_is_no_hook(judge: Judge[Finding]) -> None:
     assert not judge(drawing("hh hh hh hh", "mm mm mm mm"))
 
 
-def test_library_functions_are_no_hooks_of_the_program(judge: Judge[Finding]) -> None:
+def test_functions_of_libraries_are_not_reported_as_hooks(judge: Judge[Finding]) -> None:
     fsdp = "torch/distributed/fsdp/_fully_shard/_fsdp_state.py(200): _pre_forward"
     assert not judge(drawing("hh hh hh hh", "", fsdp))
 
 
-def test_the_operators_are_none_of_a_modes_time(judge: Judge[Finding]) -> None:
+def test_time_in_operators_does_not_count_as_time_of_a_mode(judge: Judge[Finding]) -> None:
     mode = "debug.py(20): __torch_function__"
     [finding] = judge(drawing("hhh hhh hhh hhh", " a   a   a   a", mode))
     assert finding.evidence[0].value == pytest.approx(0.08)
 
 
-def test_what_is_captured_runs_without_python_later(judge: Judge[Finding]) -> None:
+def test_hooks_during_graph_capture_are_not_reported(judge: Judge[Finding]) -> None:
     drawn = drawing("hh hh hh hh", "")
     assert judge(drawn)
     capture = "    call 1   | c                   c\n    c = cudaStreamBeginCapture\n"
@@ -95,7 +95,7 @@ def plain():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_programs(rule: Rule, tmp_path: Path) -> None:
+def test_recorded_programs_with_and_without_hooks(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "watching.py"
     file.write_text(PROGRAM, encoding="utf-8")

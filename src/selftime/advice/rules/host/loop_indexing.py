@@ -2,8 +2,11 @@
 
 ## What it means
 A line runs `t[i]` for every `i`: each is an operator of its own, `aten::select`, and what is done
-with the element is another. A loop whose rounds multiply matrices is none of these: a recurrent
-network has to go step by step.
+with the element is another. Loops whose rounds multiply matrices are left out: a recurrent network
+has to go step by step.
+
+In the trace: 50 or more operators that select an element, from one line, one after the other, with
+no product of matrices between them.
 
 ## Why it costs
 An operator costs its dispatch, about a microsecond in the library and several with Python around
@@ -15,6 +18,8 @@ a tensor of the size of `t`.
 Write the loop as one operation on the whole tensor: slices, broadcasting, `torch.where`,
 `index_put`, `scatter`, `torch.cumsum`. Where only Python needs the values, take them out at once
 with `t.tolist()`.
+
+The estimate leaves a twentieth of the time of the loop and of its backward pass.
 
 ## Fires on
 Very many elements taken one after the other.
@@ -64,65 +69,82 @@ Samples that a loader takes from a tensor, which is data loading.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.changes import shortened
-from selftime.advice.detectors.counted_steps import both, gate_of, is_during, steps_counted
-from selftime.advice.detectors.loops import LEAST_ROUNDS, element_loops
-from selftime.advice.detectors.operators import backward_of, outermost_operators
-from selftime.advice.detectors.places import Place
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.counted_operators import backward_slices_of, outermost_operators
+from selftime.advice.detectors.counted_steps import (
+    begins_during_intervals,
+    counted_step_count,
+    significance_limits_for_cause,
+    union_of_interval_sets,
+)
+from selftime.advice.detectors.operator_changes import changes_shortening_intervals
+from selftime.advice.detectors.python_loops import MIN_LOOP_ITERATIONS, tensor_element_loops
+from selftime.advice.detectors.source_lines import LineSlices
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length
 from selftime.trace import Trace
 
-KEPT: Final = 0.05
-"""Of the loop's time that the operation on the whole tensor takes: one round of twenty or more."""
+REMAINING_LOOP_TIME_SHARE: Final = 0.05
+"""Share of the loop's time that remains: one operation on the whole tensor instead."""
 
-CODE: Final = """out = torch.empty(n)
+FIX_CODE: Final = """out = torch.empty(n)
 for i in range(n):            # before: n times the cost of an operator
     out[i] = values[i] * scale
 
 out = values * scale          # after: once"""
-"""A loop and what it becomes."""
+"""Example code of the fix: one operation on the whole tensor replaces the loop."""
 
 
 @rule(covers=("D3",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    loops = element_loops(trace)
-    if limits is None or not loops:
+    step_stats = step_statistics(trace)
+    loops = tensor_element_loops(trace)
+    if step_stats is None or not loops:
         yield Checked(
-            f"no line takes {LEAST_ROUNDS} or more elements of tensors in a row", is_absent=True
+            f"no line of code takes {MIN_LOOP_ITERATIONS} or more elements of tensors one by one",
+            is_absent=True,
         )
         return
     for loop in loops:
-        own = gate_of(trace, limits, loop.times)
-        yield own.judge(_finding(trace, limits, loop))
+        own = significance_limits_for_cause(trace, step_stats, loop.times)
+        yield _finding(trace, own, loop)
 
 
-def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
-    steps = steps_counted(trace)
+def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Finding:
+    steps = counted_step_count(trace)
     count = sum(loop.slices["rounds"].to_list()) / steps
     forward, ops = loop.times, outermost_operators(trace)
-    backward = covered_time(backward_of(trace, ops.filter(is_during(ops, forward))))
-    time = both(forward, backward)
-    less = shortened(trace, time, KEPT)
-    spent = [("host time of the loop", forward), ("of its backward pass", backward)]
+    backward = covered_time(
+        backward_slices_of(trace, ops.filter(begins_during_intervals(ops, forward)))
+    )
+    time = union_of_interval_sets(forward, backward)
+    less = changes_shortening_intervals(trace, time, REMAINING_LOOP_TIME_SHARE)
+    spent = [
+        ("host time of the loop", forward),
+        ("host time of the loop's backward pass", backward),
+    ]
     return Finding(
         title=f"A Python loop takes {count:.0f} elements of tensors a step, one at a time",
         where=loop.where,
         count_per_step=count,
-        saving=priced(trace, limits, *less, most=shortened(trace, time, 0.0)),
+        claim=RemovalClaim(
+            less, most=changes_shortening_intervals(trace, time, 0.0), noise_ms=step_stats.noise_ms
+        ),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
             *(
-                Evidence(what, limits.typical(length(times) / steps / 1e6), "ms", loop.events())
+                Evidence(
+                    what,
+                    step_stats.scaled_to_typical_step(length(times) / steps / 1e6),
+                    "ms",
+                    loop.events(),
+                )
                 for what, times in spent
                 if length(times)
             ),
             Evidence("loop iterations a step", count, "count"),
         ),
-        fix=Fix("Do the work of the loop in one operation on the whole tensor.", CODE),
-        changes=less,
+        fix=Fix("Do the work of the loop in one operation on the whole tensor.", FIX_CODE),
     )

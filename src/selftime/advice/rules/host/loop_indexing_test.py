@@ -1,4 +1,4 @@
-"""Edges of `loop_indexing` that its page does not draw."""
+"""Tests the rule `loop_indexing` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -21,14 +21,16 @@ DRAWING = """
 """
 
 
-def drawing(rounds: int, *, apart: int = 0, other: str = "fill.py", width: int = 400) -> str:
-    """A step with a loop; `apart` columns lie between its halves."""
-    half = "ab" * (rounds // 4)
-    loop = (half + " " * apart + half).ljust(width - 20) + "m" * 20
-    return DRAWING.format(step="s" * width, loop=loop, other=other)
+def drawing(
+    iterations: int, *, pause_columns: int = 0, second_file: str = "fill.py", width: int = 400
+) -> str:
+    """Draws a step with a loop that a pause of `pause_columns` columns splits in two halves."""
+    half = "ab" * (iterations // 4)
+    loop = (half + " " * pause_columns + half).ljust(width - 20) + "m" * 20
+    return DRAWING.format(step="s" * width, loop=loop, other=second_file)
 
 
-def test_fifty_elements_are_a_loop(judge: Judge[Finding]) -> None:
+def test_a_loop_over_fifty_elements_is_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing(48))
     [finding] = judge(drawing(52))
     assert (finding.where.file, finding.where.line) == ("fill.py", 4)
@@ -36,13 +38,13 @@ def test_fifty_elements_are_a_loop(judge: Judge[Finding]) -> None:
 
 
 def test_elements_of_two_lines_are_two_loops(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(80, other="other.py"))
-    assert len(judge(drawing(120, other="other.py"))) == 2
+    assert not judge(drawing(80, second_file="other.py"))
+    assert len(judge(drawing(120, second_file="other.py"))) == 2
 
 
-def test_what_lies_between_two_runs_is_not_the_loops(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(80, apart=100))
-    [finding] = judge(drawing(120, apart=100))
+def test_a_pause_within_a_loop_is_not_part_of_its_time(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(80, pause_columns=100))
+    [finding] = judge(drawing(120, pause_columns=100))
     assert finding.saving.upper_ms == pytest.approx(1.2)
     assert finding.saving.estimate_ms == pytest.approx(0.95 * 1.2)
 

@@ -5,6 +5,10 @@ Outside of an optimizer a loop goes through the model's parameters, or their gra
 few operators for each: a moving average of the weights, clipping, the norm of the gradients, an
 update written by hand.
 
+In the trace: twelve or more updates of a tensor in place, or arithmetic on shapes of parameters
+without gradient, in one function, one after the other, with no layer or backward operator between
+them.
+
 ## Why it costs
 Every operator costs its dispatch on the host, several microseconds with Python around it, whatever
 its size; on a device it is a launch of a short kernel. Measured on a CPU, a moving average of 100
@@ -13,6 +17,8 @@ small tensors: 317 us in a loop, 38 us with `torch._foreach_lerp_`.
 ## What to do
 Take all tensors at once: `torch._foreach_*`, `torch.nn.utils.clip_grad_norm_`,
 `torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn`.
+
+The estimate leaves a tenth of the overhead, 5 us an operator or kernel, and all other work.
 
 ## Fires on
 A moving average of the weights, one parameter after the other.
@@ -26,7 +32,7 @@ A moving average of the weights, one parameter after the other.
     a = aten::add_; line = ema.py:4 update; input_shapes = [[8,8]]
 
 ## Silent on
-An optimizer, of which another rule tells.
+An optimizer, which `single_tensor_optimizer` reports.
 
     column = 10 us
     mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
@@ -66,190 +72,249 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule, where
-from selftime.advice.detectors.changes import launched_during
-from selftime.advice.detectors.counted_steps import gate_of, is_during, regions_of, steps_counted
-from selftime.advice.detectors.loops import element_loops, rounds, span
-from selftime.advice.detectors.operators import outermost_operators, sizes
-from selftime.advice.detectors.places import Place
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Cut, Scale
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_arguments import arguments_of, with_arguments
+from selftime.advice.detectors.counted_operators import outermost_operators, parse_sizes
+from selftime.advice.detectors.counted_steps import (
+    begins_during_intervals,
+    counted_step_count,
+    significance_limits_for_cause,
+    times_of_slices_named,
+)
+from selftime.advice.detectors.operator_changes import device_work_launched_during
+from selftime.advice.detectors.python_loops import (
+    runs_without_long_gap,
+    start_and_end_of_run,
+    tensor_element_loops,
+)
+from selftime.advice.detectors.source_lines import LineSlices
+from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Where,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.slice_arguments import arguments_of_slices, slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.intervals import length
-from selftime.names.tensors import is_out_of_place_arithmetic, updates_one_tensor
+from selftime.names.tensor_operators import is_out_of_place_arithmetic, updates_one_tensor
 from selftime.trace import Trace
 
-LEAST_PARAMETERS: Final = 12
-"""For fewer a loop is as good as anything; axes, losses and metrics are fewer too."""
+MIN_PARAMETERS_IN_LOOP: Final = 12
+"""Smallest number of parameters in a loop to report; loops over losses and metrics are shorter."""
 
-DISPATCH_NS: Final = 5_000
-"""Of an operator or a kernel this is overhead, what is beyond it moves bytes: measured 1 to 10."""
+OPERATOR_OVERHEAD_NS: Final = 5_000
+"""Assumed overhead of an operator or kernel in ns; the rest of its time moves bytes."""
 
-KEPT: Final = 0.1
-"""Of the overhead that stays in one operator for all: measured 38 of 317 us, with its work."""
+REMAINING_OVERHEAD_SHARE: Final = 0.1
+"""Share of the loop's overhead that remains if one operator updates all parameters."""
 
-CODE: Final = """for kept, new in zip(average, parameters):                # before
+FIX_CODE: Final = """for kept, new in zip(average, parameters):                # before
     kept.mul_(decay).add_(new, alpha=1 - decay)
 
 torch._foreach_lerp_(average, parameters, 1 - decay)      # after
 total = torch.nn.utils.clip_grad_norm_(parameters, 1.0)   # norms and clipping likewise"""
-"""A loop over parameters and what it becomes."""
+"""Example code of the fix: one operator for all parameters replaces the loop."""
 
 
 @rule(covers=("D4",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    loops = list(_loops(trace))
-    if limits is None or not loops:
+    step_stats = step_statistics(trace)
+    loops = list(_parameter_loops(trace))
+    if step_stats is None or not loops:
         yield Checked(
-            f"no loop works on {LEAST_PARAMETERS} or more parameters one by one", is_absent=True
+            f"no loop works on {MIN_PARAMETERS_IN_LOOP} or more parameters one by one",
+            is_absent=True,
         )
         return
     for loop in loops:
-        own, most = gate_of(trace, limits, loop.times), _time_ms(trace, limits, loop)
-        if own.passes(most):
-            yield own.judge(_finding(trace, limits, loop))
+        own, most = (
+            significance_limits_for_cause(trace, step_stats, loop.times),
+            _loop_ms_per_step(trace, step_stats, loop),
+        )
+        if own.is_significant(most):
+            yield _finding(trace, own, loop)
         else:
-            reason = own.reason(f"a loop over parameters ({loop.where})")
-            yield Checked(reason, limits.unrecorded(most))
+            reason = own.reason_saving_is_small(f"a loop over parameters ({loop.where})")
+            on_device = device_work_launched_during(trace, loop.times).height > 0
+            yield Checked(reason, most, is_slowed=not on_device)
 
 
-def _time_ms(trace: Trace, limits: Gate, loop: Place) -> float:
-    """What the loop takes of a step on the host or the device, whichever is longer."""
-    work = launched_during(trace, loop.times)
+def _loop_ms_per_step(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> float:
+    """Returns the longer of the loop's host time and device time, in ms per step."""
+    work = device_work_launched_during(trace, loop.times)
     on_device: int = sum((work["end"] - work["start"]).to_list())
     longer = max(length(loop.times), on_device)
-    return limits.typical(longer / steps_counted(trace) / 1e6)
+    return step_stats.scaled_to_typical_step(longer / counted_step_count(trace) / 1e6)
 
 
-def _loops(trace: Trace) -> Iterator[Place]:
-    """Loops by function: a row spans a run, `rounds` are the operators of its line."""
-    ops = outermost_operators(trace)
-    others = _others(trace, ops)
-    if not others.size:
-        return  # there is no network: what is updated is no parameter
-    updates = pl.concat([filter_by_name(ops, updates_one_tensor), _replaced(trace, ops)])
-    explained = regions_of(trace, names.is_data_loading, names.is_optimizer, names.clears_gradients)
-    updates = updates.filter(~is_during(updates, explained))
-    elements = element_loops(trace)
+def _parameter_loops(trace: Trace) -> Iterator[LineSlices]:
+    """Yields each Python loop over parameters, one per function, with all its executions.
+
+    A row is one execution of the loop, and `rounds` is its number of iterations.
+    """
+    operators = outermost_operators(trace)
+    network_starts = _starts_of_network_work(trace, operators)
+    if not network_starts.size:
+        return  # there is no network, and so no parameter
+    updates = pl.concat(
+        [
+            filter_by_name(operators, updates_one_tensor),
+            _out_of_place_parameter_updates(trace, operators),
+        ]
+    )
+    explained = times_of_slices_named(
+        trace, names.is_data_loading, names.is_optimizer_annotation, names.clears_gradients
+    )
+    updates = updates.filter(~begins_during_intervals(updates, explained))
+    elements = tensor_element_loops(trace)
     for loop in elements:
-        updates = updates.filter(~is_during(updates, loop.times))
-    if updates.height < LEAST_PARAMETERS:
+        updates = updates.filter(~begins_during_intervals(updates, loop.times))
+    if updates.height < MIN_PARAMETERS_IN_LOOP:
         return
-    placed = updates.with_columns(sites(trace, updates["id"]))
+    placed = updates.with_columns(source_sites_of_slices(trace, updates["id"]))
     for loop in elements:  # a pause breaks its runs, and what is left of one has few rounds
-        placed = placed.filter(~_is_at(loop.where))
+        placed = placed.filter(~_row_is_on_line_expression(loop.where))
     for _, same in placed.group_by("file", "function", maintain_order=True):
-        spans = [_run(run) for run in rounds(same.sort("start", "id"), LEAST_PARAMETERS)]
-        found = [run for run in spans if run is not None and not _holds(others, run)]
+        spans = [
+            _parameter_loop_as_one_row(run)
+            for run in runs_without_long_gap(same.sort("start", "id"), MIN_PARAMETERS_IN_LOOP)
+        ]
+        found = [
+            run
+            for run in spans
+            if run is not None and not _contains_network_work(network_starts, run)
+        ]
         if found:
             runs = pl.concat(found)
-            yield Place(where(_main_line(same)), runs)
+            yield LineSlices(where_from_row(_slowest_source_line(same)), runs)
 
 
-def _is_at(place: Where) -> pl.Expr:
-    """Whether a row's site is this line."""
-    if place.line is None:
+def _row_is_on_line_expression(location: Where) -> pl.Expr:
+    """Returns a Polars expression that is true for table rows at the source line of `location`."""
+    if location.line is None:
         return pl.lit(value=False)
-    same = (pl.col("file").cast(pl.String) == place.file) & (pl.col("line") == place.line)
+    same = (pl.col("file").cast(pl.String) == location.file) & (pl.col("line") == location.line)
     return same.fill_null(value=False)
 
 
-def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:
-    """Arithmetic on what has the shape of a parameter, into a new tensor, that needs no gradient.
+def _out_of_place_parameter_updates(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns operators that, outside of autograd, compute a new tensor of a parameter's shape.
 
-    The shapes of parameters are those that autograd accumulates gradients in. Where all are alike
-    they tell nothing: what is calculated over and over may be one tensor.
+    The shapes of parameters are those in which autograd accumulates gradients. If all are alike the
+    result is empty: the operators may work on one tensor over and over.
     """
     sums = filter_by_name(slices_on(trace, "host"), names.accumulates_gradient)
-    shapes = arguments_of(trace, "op_args", sums["id"], "input_shapes")["input_shapes"]
+    shapes = arguments_of_slices(trace, "op_args", sums["id"], "input_shapes")["input_shapes"]
     trained = shapes.drop_nulls().unique().cast(pl.String)
-    parameters = {tuple(sizes(text)[:1]) for text in trained} - {(), ((),)}
+    parameters = {tuple(parse_sizes(text)[:1]) for text in trained} - {(), ((),)}
     if len(parameters) < 2:
-        return ops.clear()
-    told = with_arguments(
-        trace, "op_args", filter_by_name(ops, is_out_of_place_arithmetic), "input_shapes"
+        return operators.clear()
+    told = slices_with_arguments(
+        trace, "op_args", filter_by_name(operators, is_out_of_place_arithmetic), "input_shapes"
     )
     known = told["input_shapes"].drop_nulls().unique()
     alike = known.filter(
-        pl.Series([tuple(sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)
+        pl.Series([tuple(parse_sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)
     )
     forward = trace.op_args["forward"].drop_nulls()
     mine = pl.col("input_shapes").is_in(alike.implode()) & ~pl.col("id").is_in(forward.implode())
-    return told.filter(mine.fill_null(value=False)).select(ops.columns)
+    return told.filter(mine.fill_null(value=False)).select(operators.columns)
 
 
-def _others(trace: Trace, ops: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """When what is no bookkeeping of parameters began: products, layers, nodes of gradients."""
+def _starts_of_network_work(
+    trace: Trace, operators: pl.DataFrame
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Returns the start times in ns of layer operators and backward nodes, sorted."""
     nodes = filter_by_name(slices_on(trace, "host"), names.is_backward_node)
     return np.sort(
         pl.concat(
-            [filter_by_name(ops, names.is_layer_operator)["start"], nodes["start"]]
+            [filter_by_name(operators, names.is_layer_operator)["start"], nodes["start"]]
         ).to_numpy()
     )
 
 
-def _run(run: pl.DataFrame) -> pl.DataFrame | None:
-    """One row that spans the run; None if too few rounds of any operator are in it."""
-    counts = run["name"].cast(pl.String).value_counts()["count"]
-    often = counts.filter(counts >= LEAST_PARAMETERS).to_list()
+def _parameter_loop_as_one_row(updates: pl.DataFrame) -> pl.DataFrame | None:
+    """Returns one table row for one execution of a loop; None if no operator repeats often."""
+    counts = updates["name"].cast(pl.String).value_counts()["count"]
+    often = counts.filter(counts >= MIN_PARAMETERS_IN_LOOP).to_list()
     if not often:
         return None
-    turns = min(often)  # what a round does twice, as two products for an average, counts once
-    begin, end = span(run)
-    return run.head(1).select(
+    turns = min(often)  # an operator that a round runs twice counts once
+    begin, end = start_and_end_of_run(updates)
+    return updates.head(1).select(
         "id", "name", "track", "start", duration=pl.lit(end - begin), rounds=pl.lit(turns)
     )
 
 
-def _holds(others: np.ndarray[Any, np.dtype[np.int64]], run: pl.DataFrame) -> bool:
+def _contains_network_work(
+    network_starts: np.ndarray[Any, np.dtype[np.int64]], run: pl.DataFrame
+) -> bool:
     begin = int(run["start"][0])
     end = begin + int(run["duration"][0])
-    return bool(np.searchsorted(others, end) > np.searchsorted(others, begin))
+    return bool(np.searchsorted(network_starts, end) > np.searchsorted(network_starts, begin))
 
 
-def _main_line(ops: pl.DataFrame) -> dict[str, Any]:
-    """The line of the function that takes the most time of it."""
-    totals = ops.group_by(SITE, maintain_order=True).agg(pl.col("duration").sum())
+def _slowest_source_line(operators: pl.DataFrame) -> dict[str, Any]:
+    """Returns the table row of the source line on which the operators take the most time."""
+    totals = operators.group_by(SOURCE_SITE_COLUMNS, maintain_order=True).agg(
+        pl.col("duration").sum()
+    )
     return totals.sort("duration", descending=True, maintain_order=True).row(0, named=True)
 
 
-def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
-    steps = steps_counted(trace)
+def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Finding:
+    steps = counted_step_count(trace)
     count = sum(loop.slices["rounds"].to_list()) / steps
-    less, most = _changes(trace, loop, KEPT), _changes(trace, loop, 0.0)
-    spent = limits.typical(length(loop.times) / steps / 1e6)
+    less, most = (
+        _changes_cutting_overhead(trace, loop, REMAINING_OVERHEAD_SHARE),
+        _changes_cutting_overhead(trace, loop, 0.0),
+    )
+    spent = step_stats.scaled_to_typical_step(length(loop.times) / steps / 1e6)
     return Finding(
         title=f"A Python loop works on {count:.0f} parameters a step, one at a time",
         where=loop.where,
         count_per_step=count,
-        saving=priced(trace, limits, *less, most=most),
+        claim=RemovalClaim(less, most=most, noise_ms=step_stats.noise_ms),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
             Evidence("host time of the loop", spent, "ms", loop.events()),
             Evidence("loop iterations a step", count, "count"),
         ),
-        fix=Fix("Do the work of the loop in one operator for all parameters.", CODE),
-        changes=less,
+        fix=Fix("Do the work of the loop in one operator for all parameters.", FIX_CODE),
     )
 
 
-def _changes(trace: Trace, loop: Place, kept: float) -> tuple[Change, ...]:
-    """The loop without its overhead; what its operators and kernels work beyond that stays."""
-    work = launched_during(trace, loop.times)
+def _changes_cutting_overhead(
+    trace: Trace, loop: LineSlices, overhead_share: float
+) -> tuple[Change, ...]:
+    """Returns simulated changes that cut the overhead of a loop's operators to a share of it.
+
+    The other work of the loop stays.
+    """
+    work = device_work_launched_during(trace, loop.times)
     if work.height:
         ids = work["id"].cast(pl.Int64).to_numpy()
-        lasting = (work["end"] - work["start"]).to_numpy()
-        return Cut(loop.times, kept), Scale(ids, _kept(lasting, kept))
-    ops = outermost_operators(trace)
-    lasting = ops.filter(is_during(ops, loop.times))["duration"].to_numpy()
-    own = float(np.maximum(lasting - DISPATCH_NS, 0).sum()) / max(length(loop.times), 1)
-    return (Cut(loop.times, own + kept * (1 - own)),)
+        durations = (work["end"] - work["start"]).to_numpy()
+        return CutHostTime(loop.times, overhead_share), ScaleDeviceWork(
+            ids, _remaining_operator_time_shares(durations, overhead_share)
+        )
+    operators = outermost_operators(trace)
+    durations = operators.filter(begins_during_intervals(operators, loop.times))[
+        "duration"
+    ].to_numpy()
+    own = float(np.maximum(durations - OPERATOR_OVERHEAD_NS, 0).sum()) / max(length(loop.times), 1)
+    return (CutHostTime(loop.times, own + overhead_share * (1 - own)),)
 
 
-def _kept(lasting: np.ndarray[Any, Any], kept: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    work = np.maximum(lasting - DISPATCH_NS, 0) / np.maximum(lasting, 1)
-    return np.asarray(work + kept * (1 - work), np.float64)
+def _remaining_operator_time_shares(
+    durations: np.ndarray[Any, Any], overhead_share: float
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    work = np.maximum(durations - OPERATOR_OVERHEAD_NS, 0) / np.maximum(durations, 1)
+    return np.asarray(work + overhead_share * (1 - work), np.float64)

@@ -1,4 +1,4 @@
-"""Edges of `parameter_loop` that its page does not draw."""
+"""Tests the rule `parameter_loop` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -23,40 +23,42 @@ DRAWING = """
 """
 
 
-def drawing(loop: str, *, other: int = 4, width: int = 100) -> str:
-    return DRAWING.format(step="s" * width, loop=loop.ljust(width - 20) + "l" * 20, other=other)
+def drawing(loop: str, *, second_line: int = 4, width: int = 100) -> str:
+    return DRAWING.format(
+        step="s" * width, loop=loop.ljust(width - 20) + "l" * 20, other=second_line
+    )
 
 
-def test_twelve_parameters_are_a_loop(judge: Judge[Finding]) -> None:
+def test_a_loop_over_twelve_parameters_is_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing("ab" * 11))
     [finding] = judge(drawing("ab" * 12))
     assert (finding.where.file, finding.where.line) == ("ema.py", 4)
     assert finding.count_per_step == 12
 
 
-def test_a_loop_of_two_lines_is_one(judge: Judge[Finding]) -> None:
-    [finding] = judge(drawing("abb" * 12, other=5))
+def test_a_loop_of_two_lines_is_one_finding(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("abb" * 12, second_line=5))
     assert finding.where.line == 5  # it takes most of the time
     assert finding.count_per_step == 12  # though each round adds twice
 
 
-def test_many_different_operators_of_a_few_tensors_are_no_loop(judge: Judge[Finding]) -> None:
+def test_many_operators_on_a_few_parameters_are_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing("abw" * 8))
 
 
-def test_long_operators_keep_their_work(judge: Judge[Finding]) -> None:
+def test_only_the_overhead_of_long_operators_is_saved(judge: Judge[Finding]) -> None:
     long = "aaaaabbbbb"  # 50 us each: a tenth of it is overhead
     [finding] = judge(drawing(long * 12, width=200))
     assert finding.saving.upper_ms == pytest.approx(0.1 * 1.2)
     assert finding.saving.estimate_ms == pytest.approx(0.9 * 0.1 * 1.2)
 
 
-def test_a_loop_within_the_network_is_none(judge: Judge[Finding]) -> None:
+def test_a_loop_between_layers_is_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing("ablx" * 14))
 
 
-def test_what_a_pause_leaves_of_a_loop_over_elements_is_none(judge: Judge[Finding]) -> None:
-    """Of two broken parts of the loop one is long enough to be told as what it is."""
+def test_parts_of_an_interrupted_loop_over_elements_are_not_reported(judge: Judge[Finding]) -> None:
+    """A pause splits a loop over elements, and only one part is long enough for `loop_indexing`."""
     drawing = """
         column = 1 us
         mark 1 | {step}
@@ -93,7 +95,7 @@ def at_once():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_programs(rule: Rule, tmp_path: Path) -> None:
+def test_recorded_programs_with_and_without_a_parameter_loop(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "average.py"
     file.write_text(PROGRAM, encoding="utf-8")
@@ -130,15 +132,15 @@ REPLACED = """
 
 
 @pytest.mark.parametrize(
-    ("loop", "width", "found"),
+    ("loop", "width", "is_reported"),
     [
         ("ab" * 6, "8", True),
         ("xx" * 6, "8", False),  # of no parameter's shape: samples, or results
         ("aa" * 6, "8,8", False),  # all parameters are alike: it may be one tensor
     ],
 )
-def test_averages_in_new_tensors_are_a_loop(
-    judge: Judge[Finding], loop: str, width: str, *, found: bool
+def test_a_loop_that_writes_new_tensors_is_reported(
+    judge: Judge[Finding], loop: str, width: str, *, is_reported: bool
 ) -> None:
     text = REPLACED.format(step="s" * 40, loop="l" * 20 + loop, width=width)
-    assert bool(judge(text)) is found
+    assert bool(judge(text)) is is_reported

@@ -1,10 +1,14 @@
-"""The step is bound by issuing work, because each piece of it is small.
+"""The step is bound by dispatching operators, because each is small.
 
 ## What it means
 A step runs very many short operators. On a device each is a launch, and the device has finished it
 before the host has issued the next; on a CPU the dispatch of an operator takes longer than its
 arithmetic. Loading, collections, compilation, logging, optimizers and loops over elements have
-pages of their own and do not count here.
+rules of their own and do not count here.
+
+In the trace: more than 60 operators a step. On a device, issuing work causes most of its idle time;
+on a CPU the median operator takes below 12 us, and operators above 50 us less than 30 % of the
+step.
 
 ## Why it costs
 Python, the dispatcher and a launch take 5 to 20 us an operator, a short kernel 2 to 10 us. A faster
@@ -15,6 +19,9 @@ First remove what makes the host wait, then give it less to issue: larger batche
 which makes one kernel of a chain of operators, on a GPU with `mode="reduce-overhead"`, which
 replays all of them as one CUDA graph; fused operators such as `scaled_dot_product_attention`,
 `layer_norm`, and `fused=True` or `foreach=True` optimizers.
+
+The estimate leaves, of the host's time to issue work, 15 % on a device; on a CPU, besides products
+of matrices, 20 %, or 60 % in training.
 
 ## Fires on
 On a CPU: very many short operators, and hardly anything else.
@@ -61,121 +68,156 @@ A device that has work all the time.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.counted_steps import regions_of, steps_counted
-from selftime.advice.detectors.dispatching import Dispatching, dispatching, is_fed_unrecorded
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.counted_steps import counted_step_count, times_of_slices_named
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.detectors.work_dispatching import (
+    DispatchAnalysis,
+    dispatch_analysis_of,
+    is_device_bound_without_recording,
+)
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, length, subtract
 from selftime.trace import Trace
 
-GRAPHED: Final = 0.15
-"""Of the host's time that a graph replays in: a starting value, not yet fitted to a corpus."""
+DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS: Final = 0.15
+"""Assumed share of the host's dispatch time that remains if CUDA graphs are replayed."""
 
-COMPILED: Final = 0.5
-"""Of the host's time that compiled code without graphs takes: a starting value likewise."""
+DISPATCH_TIME_SHARE_IF_COMPILED: Final = 0.5
+"""Assumed share of the host's dispatch time that remains in compiled code without CUDA graphs."""
 
-FUSED: Final = 0.2
-"""Of a CPU's time in small operators that are no products, compiled, where nothing is trained:
-0.06 to 0.33 were measured, on chains of operators and ensembles of small networks."""
+FUSED_INFERENCE_TIME_SHARE: Final = 0.2
+"""Share of the CPU time in small operators, matrix products excepted, that remains in compiled
+inference; 0.06 to 0.33 were measured."""
 
-TRAINED: Final = 0.6
-"""The same in training, where autograd and the optimizer stay: 0.6 to 0.8 were measured."""
+FUSED_TRAINING_TIME_SHARE: Final = 0.6
+"""Share of the CPU time in small operators, matrix products excepted, that remains in compiled
+training; 0.6 to 0.8 were measured."""
 
-FUSABLE: Final = 0.5
-"""With less than this share of the operators' time in others than products, nothing is to fuse:
-compiled networks of small layers alone gained 7 to 14 %."""
+MIN_FUSIBLE_OPERATOR_TIME_SHARE: Final = 0.5
+"""Smallest share of operator time outside of matrix products to report; compilers fuse no
+products."""
 
-WORTH_IT: Final = 0.1
-"""A compiler takes 5 s and more before the first step on a CPU, and again for new shapes: a saving
-below this share of the step is not worth it."""
+MIN_SAVED_STEP_SHARE_ON_CPU: Final = 0.1
+"""Smallest share of the step that compiling must save on a CPU; compiling takes 5 s and more."""
 
-CODE: Final = """model = torch.compile(model)                          # a kernel of many operators
+FIX_CODE: Final = """\
+model = torch.compile(model)                          # a kernel of many operators
 model = torch.compile(model, mode="reduce-overhead")  # on a GPU: and one launch of many"""
-"""The two forms of the compiler that help."""
+"""Example code of the fix: the two modes of `torch.compile` that help."""
 
 
 @rule(covers=("D1", "J9"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    issue = dispatching(trace)
-    if limits is None or not issue.is_bound:
-        yield Checked("the step is not bound by issuing many small pieces of work", is_absent=True)
-    elif issue.decodes:
-        yield Checked("the step makes a token; see `eager_decoding`")
-    elif issue.on_device and trace.frame_args.height and is_fed_unrecorded(trace, issue):
+    step_stats = step_statistics(trace)
+    dispatching = dispatch_analysis_of(trace)
+    if step_stats is None or not dispatching.is_bound:
+        yield Checked(
+            "issuing many small operators or kernels does not bound the step", is_absent=True
+        )
+    elif dispatching.decodes:
+        yield Checked("each step makes a token of a language model; see `eager_decoding`")
+    elif (
+        dispatching.on_device
+        and trace.frame_args.height
+        and is_device_bound_without_recording(trace, dispatching)
+    ):
         yield Checked("launches are late only because the recording of stacks slows the host")
-    elif issue.on_device:
+    elif dispatching.on_device:
         where = "the device waits for launches"
-        yield limits.judge(_finding(trace, limits, issue, _launched(issue), where))
+        yield _finding(
+            trace, step_stats, dispatching, _dispatch_time_if_compiled_on_device(dispatching), where
+        )
     else:
-        yield _on_the_host(trace, limits, issue)
+        yield _outcome_on_cpu(trace, step_stats, dispatching)
 
 
 @dataclass(frozen=True, slots=True)
-class _Compiled:
-    """What a compiler leaves of the time that the host issues work in."""
+class _DispatchTimeIfCompiled:
+    """Host intervals in operator dispatch, and the share of them that remains if compiled."""
 
     time: Intervals
     keep: float
-    at_most: float
-    """If it helps least."""
+    worst_keep: float
+    """Share of the dispatch time that remains if compiling helps least, 0 to 1."""
 
 
-def _launched(issue: Dispatching) -> _Compiled:
-    return _Compiled(issue.time, GRAPHED, COMPILED)
+def _dispatch_time_if_compiled_on_device(dispatching: DispatchAnalysis) -> _DispatchTimeIfCompiled:
+    return _DispatchTimeIfCompiled(
+        dispatching.time, DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS, DISPATCH_TIME_SHARE_IF_COMPILED
+    )
 
 
-def _on_the_host(trace: Trace, limits: Gate, issue: Dispatching) -> Outcome:
-    """On a CPU a compiler fuses what stands between products, and those stay."""
-    if regions_of(trace, lambda name: names.compiled_region(name) is not None).starts.size:
-        return Checked("the small operators are those of compiled code, or between pieces of it")
-    products = covered_time(filter_by_name(issue.operators, names.is_matrix_operator))
-    every = length(covered_time(issue.operators))
-    if every - length(products) < FUSABLE * every:
+def _outcome_on_cpu(
+    trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnalysis
+) -> Outcome:
+    """Returns the rule's outcome for a program whose operators all run on the CPU."""
+    if times_of_slices_named(
+        trace, lambda name: names.compiled_region(name) is not None
+    ).starts.size:
+        return Checked("the small operators run in compiled code, or between regions of it")
+    products = covered_time(filter_by_name(dispatching.operators, names.is_matrix_operator))
+    every = length(covered_time(dispatching.operators))
+    if every - length(products) < MIN_FUSIBLE_OPERATOR_TIME_SHARE * every:
         return Checked("the small operators are mostly products of matrices, which nothing fuses")
     trains = filter_by_name(trace.slices, names.is_backward_node).height > 0
-    keep = TRAINED if trains else FUSED
-    compiled = _Compiled(subtract(issue.time, products), keep, (1 + keep) / 2)
-    finding = _finding(trace, limits, issue, compiled, "dispatch takes most of it")
-    estimate = finding.saving.estimate_ms or 0.0
-    if estimate < WORTH_IT * limits.step_ms:
-        reason = f"a compiler would save {limits.unrecorded(estimate):.2f} ms of the step, and cost"
-        return Checked(f"{reason} seconds before the first", limits.unrecorded(estimate))
-    return limits.judge(finding)
+    keep = FUSED_TRAINING_TIME_SHARE if trains else FUSED_INFERENCE_TIME_SHARE
+    compiled = _DispatchTimeIfCompiled(subtract(dispatching.time, products), keep, (1 + keep) / 2)
+    recorded = recorded_saving_amount(trace, _compilation_claim(dispatching, compiled))
+    if recorded.estimate < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
+        return Checked(
+            f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
+            "and take seconds before the first",
+            recorded.upper,
+        )
+    return _finding(trace, step_stats, dispatching, compiled, "dispatch takes most of the step")
+
+
+def _compilation_claim(
+    dispatching: DispatchAnalysis, compiled: _DispatchTimeIfCompiled
+) -> RemovalClaim:
+    return RemovalClaim(
+        (CutHostTime(compiled.time, compiled.keep),),
+        least=(CutHostTime(compiled.time, compiled.worst_keep),),
+        most=(CutHostTime(dispatching.time),),
+    )
 
 
 def _finding(
-    trace: Trace, limits: Gate, issue: Dispatching, compiled: _Compiled, told: str
+    trace: Trace,
+    step_stats: StepStatistics,
+    dispatching: DispatchAnalysis,
+    compiled: _DispatchTimeIfCompiled,
+    reason: str,
 ) -> Finding:
-    most = next(places(trace, issue.operators), Place.of(issue.operators))
-    spent = limits.typical(length(issue.time) / steps_counted(trace) / 1e6)
-    change = Cut(compiled.time, compiled.keep)
-    saving = priced(trace, limits, change, most=(Cut(issue.time),))
-    least = priced(trace, limits, Cut(compiled.time, compiled.at_most)).estimate_ms or 0.0
-    saving = replace(saving, low_ms=min(least, saving.low_ms or 0.0))
+    most = next(
+        slices_by_line(trace, dispatching.operators), LineSlices.as_one_group(dispatching.operators)
+    )
+    spent = step_stats.scaled_to_typical_step(
+        length(dispatching.time) / counted_step_count(trace) / 1e6
+    )
     return Finding(
-        covers=("D1",) if issue.on_device else ("J9",),
-        title=f"The step issues {issue.per_step:.0f} small operators, and {told}",
+        covers=("D1",) if dispatching.on_device else ("J9",),
+        title=f"The step issues {dispatching.per_step:.0f} small operators, and {reason}",
         where=most.where,
-        count_per_step=issue.per_step,
-        saving=saving,
+        count_per_step=dispatching.per_step,
+        claim=_compilation_claim(dispatching, compiled),
         confidence="medium",
         evidence=(
             Evidence("host time to issue work", spent, "ms", most.events()),
-            Evidence("operators a step", issue.per_step, "count"),
-            Evidence("the typical operator's host time", issue.typical_ns / 1e6, "ms"),
+            Evidence("operators a step", dispatching.per_step, "count"),
+            Evidence("median host time of an operator", dispatching.typical_ns / 1e6, "ms"),
         ),
         fix=Fix(
-            "Compile the model, or make its pieces larger: the named line issues most of them.",
-            CODE,
+            "Compile the model, or use fewer, larger operators; the named line issues most.",
+            FIX_CODE,
         ),
-        changes=(change,),
     )

@@ -1,4 +1,4 @@
-"""Edges of `small_kernels` that its page does not draw."""
+"""Tests the rule `small_kernels` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -23,28 +23,28 @@ DRAWING = """
 """
 
 
-def drawing(operators: int, *, frames: str = "", more: str = "") -> str:
-    work = "ab" * (operators // 2) + more
+def drawing(operator_count: int, *, frames: str = "", last_operators: str = "") -> str:
+    work = "ab" * (operator_count // 2) + last_operators
     return DRAWING.format(step="s" * len(work), work=work, frames=frames.ljust(len(work)))
 
 
-def test_sixty_operators_are_no_crowd(judge: Judge[Finding]) -> None:
+def test_sixty_operators_a_step_are_too_few(judge: Judge[Finding]) -> None:
     assert not judge(drawing(60))
     [finding] = judge(drawing(62))
     assert finding.covers == ("J9",)
     assert (finding.where.file, finding.where.line) == ("net.py", 5)
 
 
-def test_a_pause_of_the_collector_is_not_promised(judge: Judge[Finding]) -> None:
-    [finding] = judge(drawing(80, frames=" " * 80 + "g" * 80, more=" " * 80))
+def test_garbage_collection_is_not_part_of_the_saving(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing(80, frames=" " * 80 + "g" * 80, last_operators=" " * 80))
     assert finding.saving.upper_ms == pytest.approx(0.8)
 
 
 def test_a_loop_over_elements_has_its_own_rule(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(0, more="la" * 100))
+    assert not judge(drawing(0, last_operators="la" * 100))
 
 
-def test_the_estimate_lies_between_the_compilers_forms(judge: Judge[Finding]) -> None:
+def test_the_estimate_and_interval_on_a_cpu(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(100))
     assert finding.saving.low_ms == pytest.approx(0.4 / 1.3)
     assert finding.saving.estimate_ms == pytest.approx(0.8)
@@ -79,10 +79,10 @@ prof.export_chrome_trace(sys.argv[1])
 @pytest.mark.torch
 @pytest.mark.parametrize(("size", "count"), [(8, 1), (600, 0)])
 @pytest.mark.timed
-def test_a_chain_of_operators_by_size(
+def test_recorded_chains_of_small_and_large_operators(
     rule: Rule, preloaded: Preloaded, tmp_path: Path, *, size: int, count: int
 ) -> None:
-    """In a process of its own: operators of a microsecond are to meet nothing of other tests."""
+    """Runs in a process of its own, so that other tests do not slow operators of a microsecond."""
     file, path = tmp_path / "chain.py", tmp_path / "trace.json"
     file.write_text(PROGRAM.format(size=size), encoding="utf-8")
     done = preloaded.run([str(file), str(path)], cwd=tmp_path)
@@ -96,7 +96,7 @@ def test_a_chain_of_operators_by_size(
         assert finding.count_per_step == pytest.approx(80)
 
 
-def test_operators_that_were_interrupted_are_not_large(judge: Judge[Finding]) -> None:
+def test_interrupted_operators_count_as_small(judge: Judge[Finding]) -> None:
     drawing = """
         column = 10 us
         mark 1 | {step}

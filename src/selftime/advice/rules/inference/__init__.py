@@ -1,1 +1,1 @@
-"""Chapter K of the catalogue: inference of language models."""
+"""Rules about inference of language models: chapter K of the catalogue of bottlenecks."""

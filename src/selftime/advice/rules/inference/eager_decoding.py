@@ -1,9 +1,12 @@
-"""Tokens are made one by one, and issuing their work bounds each.
+"""Tokens are made one by one, and the host issues operators too slowly.
 
 ## What it means
 Every token runs the whole network on a row or a few, without gradients: hundreds of operators, each
 too small to keep a processor busy. How much of a batch is padding is not visible in a trace; count
 it in the data: mean of the attention mask.
+
+In the trace: most products with weights have 16 rows or fewer, attention runs, nothing computes
+gradients, and a step issues 200 operators or more.
 
 ## Why it costs
 A product of one row reads all weights and computes hardly anything, some microseconds on a device;
@@ -13,6 +16,8 @@ to issue it takes as long or longer. So the device waits for the host most of th
 Keep the cache at one size (`StaticCache`), so that all tokens run the same work, and replay that as
 a CUDA graph: `torch.compile(model.forward, mode="reduce-overhead")`, or an engine that does so.
 More sequences in a batch cost next to nothing; so do tokens that a smaller model has guessed.
+
+The estimate leaves, of the host's time to issue work, 15 % on a device and half on a CPU.
 
 ## Fires on
 Each operator of a token is issued on its own.
@@ -51,61 +56,76 @@ A small network without attention.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.dispatching import Dispatching, dispatching
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.detectors.work_dispatching import DispatchAnalysis, dispatch_analysis_of
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
 
-GRAPHED: Final = 0.15
-"""Of the host's time that a graph replays in: a starting value, not yet fitted to a corpus."""
+DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS: Final = 0.15
+"""Assumed share of the host's dispatch time that remains if CUDA graphs are replayed."""
 
-COMPILED: Final = 0.5
-"""Of the host's time that compiled code takes without a graph, as on a CPU: a starting value."""
+DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU: Final = 0.5
+"""Assumed share of the dispatch time that remains in compiled code on a CPU."""
 
-CODE: Final = """model.generation_config.cache_implementation = "static"
+FIX_CODE: Final = """model.generation_config.cache_implementation = "static"
 model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)"""
-"""What the library `transformers` takes."""
+"""Example code of the fix: settings of the library `transformers`."""
 
 
 @rule(covers=("K1",), needs=("operators", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    issue = dispatching(trace)
-    if limits is None or not issue.decodes:
+    step_stats = step_statistics(trace)
+    dispatching = dispatch_analysis_of(trace)
+    if step_stats is None or not dispatching.decodes:
         yield Checked(
             "the steps are not those of a model that makes one token after the other",
             is_absent=True,
         )
-    elif not issue.is_bound:
-        yield Checked("tokens are made one by one, and issuing their work does not bound them")
+    elif not dispatching.is_bound:
+        yield Checked("tokens are made one by one, but issuing operators does not bound the steps")
     else:
-        yield limits.judge(_finding(trace, limits, issue))
+        yield _finding(trace, step_stats, dispatching)
 
 
-def _finding(trace: Trace, limits: Gate, issue: Dispatching) -> Finding:
-    most = next(places(trace, issue.operators), Place.of(issue.operators))
-    spent = limits.typical(length(issue.time) / steps_counted(trace) / 1e6)
-    change = Cut(issue.time, GRAPHED if issue.on_device else COMPILED)
-    saving = priced(trace, limits, change, most=(Cut(issue.time),))
-    least = priced(trace, limits, Cut(issue.time, COMPILED)).low_ms or 0.0
+def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnalysis) -> Finding:
+    most = next(
+        slices_by_line(trace, dispatching.operators), LineSlices.as_one_group(dispatching.operators)
+    )
+    spent = step_stats.scaled_to_typical_step(
+        length(dispatching.time) / counted_step_count(trace) / 1e6
+    )
+    change = CutHostTime(
+        dispatching.time,
+        DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS
+        if dispatching.on_device
+        else DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU,
+    )
+    least = CutHostTime(dispatching.time, DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU)
+    claim = RemovalClaim(
+        (change,),
+        least=(least,),
+        least_share=REPLAYED_SAVING_RANGE.low,
+        most=(CutHostTime(dispatching.time),),
+    )
     return Finding(
-        title=f"Each token issues {issue.per_step:.0f} operators one by one",
+        title=f"Each token issues {dispatching.per_step:.0f} operators one by one",
         where=most.where,
-        count_per_step=issue.per_step,
-        saving=replace(saving, low_ms=min(least, saving.low_ms or 0.0)),
+        count_per_step=dispatching.per_step,
+        claim=claim,
         confidence="medium",
         evidence=(
             Evidence("host time to issue work", spent, "ms", most.events()),
-            Evidence("operators a step", issue.per_step, "count"),
+            Evidence("operators a step", dispatching.per_step, "count"),
         ),
-        fix=Fix("Give the cache one size, compile, and let a graph replay each token.", CODE),
-        changes=(change,),
+        fix=Fix(
+            "Give the cache a fixed size, compile, and replay a CUDA graph for each token.",
+            FIX_CODE,
+        ),
     )

@@ -1,8 +1,11 @@
-"""A cache grows by one piece a step, and is copied whole each time.
+"""A cache that grows in each step is copied whole each time.
 
 ## What it means
 `cache = torch.cat([cache, new])` makes a new tensor of the whole cache for every token, in every
 layer, for keys and for values.
+
+In the trace: `aten::cat` of two tensors on one line, the first of which is longer each time by the
+piece that was appended before.
 
 ## Why it costs
 To append one token all earlier ones are read and written: over a sequence of T tokens that grows
@@ -11,7 +14,10 @@ with the square of T. And each copy needs memory of a new size.
 ## What to do
 Allocate the cache once for the longest sequence and write the new piece into it, `index_copy_`, or
 let the library do so (`StaticCache`). While the cache is small a copy is as cheap as the writing:
-below the gate nothing is reported.
+a cost that is not significant is not reported.
+
+The estimate leaves, of a device's copies, the share of the new piece; on a CPU, 6 us for each
+write.
 
 ## Fires on
 A first tensor that is longer each time by what is appended.
@@ -68,63 +74,66 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.caches import growing_caches
-from selftime.advice.detectors.changes import launched_during
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.places import Place
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Cut, Scale
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.growing_tensors import growing_tensor_lines
+from selftime.advice.detectors.operator_changes import device_work_launched_during
+from selftime.advice.detectors.source_lines import LineSlices
+from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
 
-WRITE_NS: Final = 6_000
-"""What `index_copy_` of a small piece takes on the host, mostly dispatch: 4 to 8 us measured."""
+CACHE_WRITE_HOST_NS: Final = 6_000
+"""Host time in ns to write a few rows to a cache by `index_copy_`; 4 to 8 us were measured."""
 
-CODE: Final = """cache = torch.empty(batch, heads, longest, size)            # once
+FIX_CODE: Final = """cache = torch.empty(batch, heads, longest, size)            # once
 cache.index_copy_(2, position, new)                         # each token
 keys = cache[:, :, : position[-1] + 1]"""
-"""Room for the longest sequence, and a write of what is new."""
+"""Example code of the fix: write new rows into a cache allocated for the longest sequence."""
 
 
 @rule(covers=("K2",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    growing = growing_caches(trace)
-    if limits is None or not growing:
+    step_stats = step_statistics(trace)
+    growing = growing_tensor_lines(trace)
+    if step_stats is None or not growing:
         yield Checked("no tensor grows by `aten::cat` from step to step", is_absent=True)
         return
-    for place in growing:
-        yield limits.judge(_finding(trace, limits, place))
+    for cache_copies in growing:
+        yield _finding(trace, step_stats, cache_copies)
 
 
-def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
-    steps = steps_counted(trace)
-    typical = float(median(place.slices["duration"].to_list()))
-    work = launched_during(trace, place.times)["id"].cast(pl.Int64).to_numpy()
-    shares = place.slices.select(pl.col("piece") / (pl.col("size") + pl.col("piece"))).to_series()
-    changes: tuple[Change, ...] = (Cut(place.times, min(1.0, WRITE_NS / max(typical, 1.0))),)
-    most: tuple[Change, ...] = (Cut(place.times),)
+def _finding(trace: Trace, step_stats: StepStatistics, cache_copies: LineSlices) -> Finding:
+    steps = counted_step_count(trace)
+    typical = float(median(cache_copies.slices["duration"].to_list()))
+    work = device_work_launched_during(trace, cache_copies.times)["id"].cast(pl.Int64).to_numpy()
+    shares = cache_copies.slices.select(
+        pl.col("piece") / (pl.col("size") + pl.col("piece"))
+    ).to_series()
+    changes: tuple[Change, ...] = (
+        CutHostTime(cache_copies.times, min(1.0, CACHE_WRITE_HOST_NS / max(typical, 1.0))),
+    )
+    most: tuple[Change, ...] = (CutHostTime(cache_copies.times),)
     if work.size:  # the host only launches, as it would to write
-        changes = (Scale(work, float(median(shares.to_list()))),)
-        most = (*most, Scale(work))
-    sizes = place.slices["size"].drop_nulls().to_list()
+        changes = (ScaleDeviceWork(work, float(median(shares.to_list()))),)
+        most = (*most, ScaleDeviceWork(work))
+    sizes = cache_copies.slices["size"].drop_nulls().to_list()
     return Finding(
-        title=f"A cache is copied whole to append to it, at {min(sizes)} to {max(sizes)}",
-        where=place.where,
-        count_per_step=place.slices.height / steps,
-        saving=priced(trace, limits, *changes, most=most),
+        title=f"A cache of length {min(sizes)} to {max(sizes)} is copied whole to append to it",
+        where=cache_copies.where,
+        count_per_step=cache_copies.slices.height / steps,
+        claim=RemovalClaim(changes, most=most),
         confidence="high",
         evidence=(
             Evidence(
                 "host time of the copies",
-                limits.typical(length(place.times) / steps / 1e6),
+                step_stats.scaled_to_typical_step(length(cache_copies.times) / steps / 1e6),
                 "ms",
-                place.events(),
+                cache_copies.events(),
             ),
-            Evidence("copies a step", place.slices.height / steps, "count"),
+            Evidence("copies a step", cache_copies.slices.height / steps, "count"),
         ),
-        fix=Fix("Allocate the cache once and write each new piece into it.", CODE),
-        changes=changes,
+        fix=Fix("Allocate the cache once and write each new piece into it.", FIX_CODE),
     )

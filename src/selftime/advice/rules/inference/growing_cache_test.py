@@ -1,4 +1,4 @@
-"""Edges of `growing_cache` that its page does not draw."""
+"""Tests the rule `growing_cache` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
 
-def test_lengths_that_do_not_follow_each_other_are_no_cache(judge: Judge[Finding]) -> None:
+def test_lengths_that_do_not_grow_by_the_new_piece_are_no_cache(judge: Judge[Finding]) -> None:
     drawing = """
         column = 20 us
         mark 1 | ddddddaaaaaabbbbbbcccccc
@@ -42,7 +42,7 @@ def step():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_a_program_that_appends(rule: Rule, tmp_path: Path) -> None:
+def test_a_recorded_program_that_appends_to_a_cache(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "appending.py"
     file.write_text(PROGRAM, encoding="utf-8")

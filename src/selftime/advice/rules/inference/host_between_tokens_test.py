@@ -1,4 +1,4 @@
-"""Edges of `host_between_tokens` that its page does not draw."""
+"""Tests the rule `host_between_tokens` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -30,21 +30,23 @@ DRAWING = """
 TEXT = "serve.py(30): detokenize"
 
 
-def drawing(function: str = TEXT, inner: str = "re.py(9): sub", column: int = 200) -> str:
-    return DRAWING.format(function=function, inner=inner, column=column)
+def drawing(
+    function: str = TEXT, inner_function: str = "re.py(9): sub", column_us: int = 200
+) -> str:
+    return DRAWING.format(function=function, inner=inner_function, column=column_us)
 
 
 def test_the_outermost_function_is_named_once(judge: Judge[Finding]) -> None:
-    """Of each token's 1 ms a fifth stays."""
-    [finding] = judge(drawing(inner="serve.py(40): merge"))
+    """The function takes 1 ms for each token, of which the estimate saves 0.8 ms."""
+    [finding] = judge(drawing(inner_function="serve.py(40): merge"))
     assert finding.count_per_step == 1
     assert "detokenize" in finding.title
     assert finding.saving.estimate_ms == pytest.approx(0.8)
     assert finding.saving.upper_ms == pytest.approx(1.0)
 
 
-def test_short_functions_lead_on(rule: Rule) -> None:
-    [outcome] = rule(sketch(drawing(column=10)))
+def test_short_functions_are_not_reported(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing(column_us=10)))
     assert isinstance(outcome, Checked)
 
 
@@ -52,7 +54,9 @@ def test_short_functions_lead_on(rule: Rule) -> None:
     "function",
     ["torch/nn/functional.py(9): pad", "<built-in function print>", "threading.py(9): wait"],
 )
-def test_what_pytorch_does_or_logs_is_no_such_work(function: str, judge: Judge[Finding]) -> None:
+def test_functions_of_pytorch_and_logging_are_not_reported(
+    function: str, judge: Judge[Finding]
+) -> None:
     assert not judge(drawing(function, function))
 
 
@@ -83,7 +87,7 @@ def step():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_a_program_that_writes_text_once_a_token(rule: Rule, tmp_path: Path) -> None:
+def test_a_recorded_program_that_decodes_text_for_each_token(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "serving.py"
     file.write_text(PROGRAM, encoding="utf-8")

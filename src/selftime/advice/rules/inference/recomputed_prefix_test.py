@@ -1,4 +1,4 @@
-"""Edges of `recomputed_prefix` that its page does not draw."""
+"""Tests the rule `recomputed_prefix` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -19,38 +19,38 @@ DRAWING = """
     t = ProfilerStep#2
     u = ProfilerStep#3
     v = ProfilerStep#4
-    f = {beside}
+    f = {other_operator}
 """
 BACKWARD = "autograd::engine::evaluate_function: AddmmBackward0"
 PRODUCT = "    {letter} = aten::addmm; input_shapes = [[256],[{rows},64],[64,256],[],[]]\n"
 
 
-def drawing(*rows: int, beside: str = "aten::argmax") -> str:
+def drawing(*rows: int, other_operator: str = "aten::argmax") -> str:
     products = zip("abcd", rows, strict=True)
-    return DRAWING.format(beside=beside) + "".join(
+    return DRAWING.format(other_operator=other_operator) + "".join(
         PRODUCT.format(letter=letter, rows=number) for letter, number in products
     )
 
 
-def test_what_is_left_is_the_new_row(judge: Judge[Finding]) -> None:
-    """Of 8 ms of products 4 of 100 rows stay, of the 2 ms beside them a hundredth."""
+def test_the_estimate_keeps_the_rows_of_the_new_token(judge: Judge[Finding]) -> None:
+    """The estimate keeps 4 % of 8 ms of matrix products and 1 % of 2 ms of other operators."""
     [finding] = judge(drawing(100, 101, 102, 103))
     assert finding.saving.estimate_ms == pytest.approx(8 * 0.96 + 2 * 0.98, rel=0.1)
     assert "100 to 103" in finding.title
 
 
-def test_sequences_of_a_batch_grow_together(judge: Judge[Finding]) -> None:
+def test_all_sequences_of_a_batch_must_grow_together(judge: Judge[Finding]) -> None:
     assert judge(drawing(400, 404, 408, 412))
     assert not judge(drawing(401, 405, 409, 413)), "not the rows of four sequences"
 
 
-def test_a_step_between_may_not_count(judge: Judge[Finding]) -> None:
+def test_one_length_may_be_missing_for_an_uncounted_step(judge: Judge[Finding]) -> None:
     assert judge(drawing(100, 101, 103, 104))
     assert not judge(drawing(100, 103, 104, 105))
 
 
-def test_training_on_longer_and_longer_texts_is_none(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(100, 101, 102, 103, beside=BACKWARD))
+def test_training_on_longer_and_longer_texts_is_not_reported(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(100, 101, 102, 103, other_operator=BACKWARD))
 
 
 PROGRAM = """
@@ -80,7 +80,7 @@ def step():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_a_program_without_a_cache(rule: Rule, tmp_path: Path) -> None:
+def test_a_recorded_program_that_decodes_without_a_cache(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "generating.py"
     file.write_text(PROGRAM, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Edges of `unused_positions` that its page does not draw."""
+"""Tests the rule `unused_positions` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 from selftime.trace import Trace
 
@@ -25,17 +25,17 @@ LAST = 'aten::select; input_shapes = [[2,512,1000],[],[]]; concrete_inputs = [""
 RELU = "aten::relu; input_shapes = [[2,512,64]]"
 
 
-def part(begin: int, dim: int = 1) -> str:
+def slice_operator(begin: int, dim: int = 1) -> str:
     told = f'["","{dim}","{begin}","9223372036854775807","1"]'
     return f"aten::slice; input_shapes = [[2,512,1000],[],[],[],[]]; concrete_inputs = {told}"
 
 
-def drawing(after: str = LAST, before: str = RELU) -> str:
-    return DRAWING.format(after=after, before=before)
+def drawing(consumer: str = LAST, first_operator: str = RELU) -> str:
+    return DRAWING.format(after=consumer, before=first_operator)
 
 
-def test_what_is_left_is_a_row_of_each_sequence(judge: Judge[Finding]) -> None:
-    """4 of 1024 rows take 4 ms / 1024 * 6 of 6 ms: one that is read is no less than 4."""
+def test_the_estimate_keeps_one_row_of_each_sequence(judge: Judge[Finding]) -> None:
+    """The estimate keeps 4 of 1024 rows: on a CPU, products of 1 row and of 4 take as long."""
     [finding] = judge(drawing())
     assert "1024 rows, of which 2 are used" in finding.title
     assert finding.saving.estimate_ms == pytest.approx(6, rel=0.02)
@@ -43,28 +43,28 @@ def test_what_is_left_is_a_row_of_each_sequence(judge: Judge[Finding]) -> None:
 
 
 def test_half_of_the_positions_save_half(judge: Judge[Finding]) -> None:
-    [finding] = judge(drawing(part(256)))
+    [finding] = judge(drawing(slice_operator(256)))
     assert finding.saving.estimate_ms == pytest.approx(3, rel=0.02)
-    assert not judge(drawing(part(1))), "below the gate"
+    assert not judge(drawing(slice_operator(1))), "not significant"
 
 
 def test_a_part_of_the_columns_needs_all_rows(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(part(10, dim=2)))
-    assert not judge(drawing(part(10, dim=-1)))
+    assert not judge(drawing(slice_operator(10, dim=2)))
+    assert not judge(drawing(slice_operator(10, dim=-1)))
 
 
-def test_who_uses_it_must_be_seen(judge: Judge[Finding]) -> None:
+def test_a_result_without_known_consumers_is_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing("aten::relu; input_shapes = [[7,7]]"))
     assert not judge(drawing("aten::to; input_shapes = [[2,512,1000]]"))
 
 
-def test_what_cannot_be_read_uses_all(judge: Judge[Finding]) -> None:
+def test_unreadable_arguments_count_as_use_of_all_positions(judge: Judge[Finding]) -> None:
     assert not judge(drawing(LAST.replace('"-1"', '"oops"')))
     assert not judge(drawing(LAST.replace('"1"', '"9"')))
 
 
-def test_gradients_use_all(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(before="autograd::engine::evaluate_function: AddmmBackward0"))
+def test_programs_with_a_backward_pass_are_not_reported(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(first_operator="autograd::engine::evaluate_function: AddmmBackward0"))
 
 
 PROGRAM = """
@@ -85,7 +85,7 @@ def step():
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_a_program_that_throws_logits_away(rule: Rule, tmp_path: Path) -> None:
+def test_a_recorded_program_that_uses_only_the_last_logits(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "prefill.py"
     file.write_text(PROGRAM, encoding="utf-8")

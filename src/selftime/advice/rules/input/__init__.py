@@ -1,1 +1,1 @@
-"""Chapter A of the catalogue: input."""
+"""Rules about loading input data: chapter A of the catalogue of bottlenecks."""

@@ -4,6 +4,10 @@
 The loop waits for its workers in a few steps, without a rhythm, and in most not at all. A batch
 that takes longer than usual finds the queue of ready batches too short to bridge it.
 
+In the trace: the time in which the loop waits for its workers and no device works, by step. Two
+steps or more wait for over 5 % of their time, without a rhythm, and the waits' deviation exceeds
+their mean.
+
 ## Why it costs
 Workers prepare two batches each ahead of the loop. A slow sample, a disk that pauses, a large file
 take longer than that reserve lasts.
@@ -12,6 +16,8 @@ take longer than that reserve lasts.
 Make the reserve longer: `prefetch_factor=4` or 8. It takes `num_workers * prefetch_factor` batches
 of host memory. Steps that wait in a strict rhythm mean that the workers are too few, which is
 `slow_input`.
+
+The estimate removes the waits; its low end is 0.
 
 ## Fires on
 Three steps of eight wait, one and three steps apart.
@@ -44,63 +50,76 @@ Every step waits: that is no burst.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
-from selftime.advice.detectors.batch_fetching import waits_for_workers
-from selftime.advice.detectors.loader_workers import inside
-from selftime.advice.detectors.loading import loading_of, regions_of_loading
-from selftime.advice.detectors.recorded_facts import Workers
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.batch_fetching import mid_epoch_worker_wait_times
+from selftime.advice.detectors.exposed_loading import (
+    data_loading_annotations,
+    data_loading_times_of,
+)
+from selftime.advice.detectors.loader_workers import loader_worker_record
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import UNSURE_SAVING_RANGE, RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
 
-FEWEST: Final = 2
-"""One step that waits may be all that does so in an hour."""
+MIN_WAITING_STEPS: Final = 2
+"""Smallest number of steps that wait for a batch to report; a single wait may be an exception."""
 
-BURSTY: Final = 1.0
-"""The deviation of waits against their mean: that of events which come at random is 1."""
+MIN_WAIT_VARIATION_COEFFICIENT: Final = 1.0
+"""Smallest ratio of the waits' standard deviation to their mean to report; random waits have 1."""
 
 
 @rule(covers=("A9",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, loading = gate(trace), loading_of(trace)
+    limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no loader with worker processes", is_absent=True)
+        yield Checked("no data loader has worker processes", is_absent=True)
         return
-    workers = Workers.of(trace.facts)
+    workers = WorkerCoreUse.from_facts(trace.facts)
     shares, late = np.array(loading.shares), loading.waiting_steps
     spread = float(shares.std() / shares.mean()) if shares.any() else 0.0
     steady = loading.is_steady(workers)
-    if loading.is_small or steady or len(late) < FEWEST or spread <= BURSTY:
+    if (
+        loading.is_small
+        or steady
+        or len(late) < MIN_WAITING_STEPS
+        or spread <= MIN_WAIT_VARIATION_COEFFICIENT
+    ):
         reason = f"the loop waits for a worker in {len(late)} of {shares.size} steps"
-        yield Checked(reason, limits.unrecorded(loading.exposed))
+        yield Checked(reason, loading.exposed, is_slowed=False)
         return
-    row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
-    change = Cut(waits_for_workers(trace))
-    saving = priced(trace, limits, change, most=(change,))
-    told = inside(trace)
+    row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
+    change = CutHostTime(mid_epoch_worker_wait_times(trace))
+    claim = RemovalClaim((change,), most=(change,), interval=UNSURE_SAVING_RANGE, noise_ms=0.0)
+    told = loader_worker_record(trace)
     slowest = None if told is None else told.longest_ms
-    longest = [] if slowest is None else [Evidence("the slowest sample took", slowest, "ms")]
-    finding = Finding(
+    longest = [] if slowest is None else [Evidence("time of the slowest sample", slowest, "ms")]
+    yield Finding(
         title=f"{len(late)} of {shares.size} steps wait for a batch, the others do not",
-        where=where(row),
+        where=where_from_row(row),
         count_per_step=len(late) / shares.size,
-        saving=replace(saving, low_ms=0.0),
+        claim=claim,
         confidence="low",
         evidence=(
             Evidence("wait in a step, on average", loading.exposed, "ms", (row["first"],)),
-            Evidence("deviation of it, against its mean", spread, "ratio"),
+            Evidence("standard deviation of the wait, relative to its mean", spread, "ratio"),
             *longest,
         ),
         fix=Fix(
-            "Keep more batches ready; it takes that much more host memory.",
+            "Prefetch more batches; they take that much more host memory.",
             "DataLoader(..., num_workers=workers, prefetch_factor=8)",
         ),
-        changes=(change,),
     )
-    yield limits.of_cause(0.0).judge(finding)

@@ -1,22 +1,22 @@
-"""Edges of `bursty_input` that its page does not draw."""
+"""Tests the rule `bursty_input` on edge cases that its documentation page omits."""
 
 from importlib import import_module
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 STEPS = "stuvwxyz"
 USAGE = '{"usage": {"wall_s": 1, "workers": {"count": 3, "cpu_s": 0}}}'
 
 
-def loop(late: str, *, facts: str = "{}") -> str:
-    """Steps of 16 ms; those marked wait for 16 ms more."""
-    widths = [8 if wait == "d" else 4 for wait in late]
+def drawing(waits_per_step: str, *, facts: str = "{}") -> str:
+    """Draws steps of 16 ms, and of 32 ms with 16 ms of waiting for each `d` in `waits_per_step`."""
+    widths = [8 if wait == "d" else 4 for wait in waits_per_step]
     marks = "".join(step * width for step, width in zip(STEPS, widths, strict=False))
-    waits = "".join("dddd    " if wait == "d" else "    " for wait in late)
-    work = "".join("    aaaa" if wait == "d" else "bbbb" for wait in late)
+    waits = "".join("dddd    " if wait == "d" else "    " for wait in waits_per_step)
+    work = "".join("    aaaa" if wait == "d" else "bbbb" for wait in waits_per_step)
     names = "\n".join(f"{step} = ProfilerStep#{at}" for at, step in enumerate(STEPS))
     return f"""
         column = 4 ms
@@ -29,7 +29,9 @@ def loop(late: str, *, facts: str = "{}") -> str:
     """
 
 
-def test_all_waits_are_the_bound(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_finding_has_low_confidence_and_may_save_nothing(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     assert finding.where.line == 9
     assert finding.confidence == "low"
@@ -37,10 +39,12 @@ def test_all_waits_are_the_bound(rule: Rule, judge: Judge[Finding]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("late", "facts"), [("..d..d..", USAGE), (".d.d.d..", "{}"), ("..d.d.d.", "{}")]
+    ("waits_per_step", "facts"), [("..d..d..", USAGE), (".d.d.d..", "{}"), ("..d.d.d.", "{}")]
 )
-def test_a_rhythm_means_too_few_workers(rule: Rule, late: str, facts: str) -> None:
-    trace = sketch(loop(late, facts=facts))
+def test_regular_waits_are_reported_as_too_few_workers(
+    rule: Rule, waits_per_step: str, facts: str
+) -> None:
+    trace = sketch(drawing(waits_per_step, facts=facts))
     [outcome] = rule(trace)
     assert isinstance(outcome, Checked)
     [said] = import_module("selftime.advice.rules").RULES["slow_input"](trace)
@@ -48,14 +52,14 @@ def test_a_rhythm_means_too_few_workers(rule: Rule, late: str, facts: str) -> No
     assert said.covers == ("A2",)
 
 
-def test_bursts_are_not_said_to_be_too_few_workers() -> None:
-    [said] = import_module("selftime.advice.rules").RULES["slow_input"](sketch(loop("..d...dd")))
+def test_irregular_waits_are_not_reported_as_too_few_workers() -> None:
+    [said] = import_module("selftime.advice.rules").RULES["slow_input"](sketch(drawing("..d...dd")))
     assert isinstance(said, Checked)
     assert "bursty_input" in said.reason
 
 
-def test_waits_count_as_they_are_and_not_as_in_a_short_step() -> None:
-    """Pairs of batches from two workers: the typical step is that which need not wait."""
+def test_waits_count_in_the_mean_step_if_the_typical_step_has_none() -> None:
+    """Two workers deliver batches in pairs, so that the typical step does not wait."""
     drawing = """
         column = 2 ms
         facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 2, "queued_s": 0}}}
@@ -76,6 +80,6 @@ def test_waits_count_as_they_are_and_not_as_in_a_short_step() -> None:
     assert isinstance(said, Finding)
 
 
-def test_one_step_that_waits_is_none(rule: Rule) -> None:
-    [outcome] = rule(sketch(loop("...d....")))
+def test_a_single_waiting_step_is_not_reported(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing("...d....")))
     assert isinstance(outcome, Checked)

@@ -6,6 +6,9 @@ and not waiting, and the machine has no core for workers that would do it meanwh
 help, `slow_input` says so and names the function. In worker processes a trace of the main process
 shows no function.
 
+In the trace: a Python function of the data set that computes for 30 % of the loading on the main
+thread or more; the model of the loader with workers saves nothing significant.
+
 ## Why it costs
 The function runs once a sample. In Python each element of a sample costs a microsecond, and an
 operator on a single sample little less than one on a whole batch.
@@ -13,6 +16,9 @@ operator on a single sample little less than one on a whole batch.
 ## What to do
 Transform whole batches, in `__getitems__` or after the copy to the device; do what is the same in
 every epoch once, and store it; replace loops in Python by operators.
+
+The estimate leaves a tenth of the function's time in Python; where it is mostly in operators, only
+an upper bound is known.
 
 ## Fires on
 One core, and a transform in Python.
@@ -74,65 +80,88 @@ A data set that waits for storage: it computes nothing.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.detectors.batch_fetching import Part, share_of_loading, transforming, untold
-from selftime.advice.detectors.loader_workers import without_waiting
-from selftime.advice.detectors.loading import Loading, loading_of
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.batch_fetching import (
+    LoadingFunction,
+    outcome_without_loading_function,
+    share_of_loading_time,
+    transform_function,
+)
+from selftime.advice.detectors.exposed_loading import DataLoadingTimes, data_loading_times_of
+from selftime.advice.detectors.loader_workers import predict_step_with_workers
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim, UpperBoundClaim
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
 
-HEAVY: Final = 0.3
-"""A function with less of the loading is not what is slow: the next one takes as much."""
+MIN_FUNCTION_SHARE_OF_LOADING: Final = 0.3
+"""Smallest share of the data loading time in one function for the rule to name it."""
 
-VECTORISED: Final = 0.1
-"""What operators on whole batches leave of loops in Python: a microsecond an element becomes less
-than a tenth of one."""
+VECTORISED_PYTHON_TIME_SHARE: Final = 0.1
+"""Assumed share of the time of Python loops that operators on whole batches take instead."""
 
-IN_PYTHON: Final = 0.5
-"""With more of its time in Python, a function gains what operators gain; else nobody knows."""
+MIN_PYTHON_SHARE_OF_FUNCTION: Final = 0.5
+"""Smallest share of a function's time in Python for which the rule can estimate a saving."""
 
-CODE: Final = """def __getitems__(self, indices):            # a whole batch at once
+FIX_CODE: Final = """def __getitems__(self, indices):            # a whole batch at once
     return list(self.transform(self.raw[indices]))"""
-"""PyTorch calls it with the indices of a batch, where a data set has it."""
+"""Example code of the fix: PyTorch calls a data set's `__getitems__` once for a whole batch."""
 
 
 @rule(covers=("A4",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, loading, part = gate(trace), loading_of(trace), transforming(trace)
-    if limits is None or loading is None or loading.has_workers:
+    step_stats, loading, loading_function = (
+        step_statistics(trace),
+        data_loading_times_of(trace),
+        transform_function(trace),
+    )
+    if step_stats is None or loading is None or loading.has_workers:
         yield Checked("no function of a data set runs on the main thread", is_absent=True)
         return
-    if part is None:
-        yield untold(trace)
+    if loading_function is None:
+        yield outcome_without_loading_function(trace)
         return
-    share = share_of_loading(trace, part.computing)
-    told = f"`{part.function}` computes for {share:.0%} of the data loading"
-    if loading.is_small or share < HEAVY:
-        yield Checked(told, limits.unrecorded(share * loading.exposed))
+    loading_share = share_of_loading_time(trace, loading_function.computing)
+    told = (
+        f"`{loading_function.function}` computes for {loading_share:.0%} of the data loading time"
+    )
+    if loading.is_small or loading_share < MIN_FUNCTION_SHARE_OF_LOADING:
+        yield Checked(told, loading_share * loading.exposed)
         return
-    saved = loading.step - without_waiting(loading, trace.facts).likely
-    if limits.of_cause(loading.noise).passes(saved):
+    saved = loading.step - predict_step_with_workers(loading, trace.facts).likely
+    if step_stats.with_noise(loading.noise).is_significant(saved):
         yield Checked(f"{told}; workers would hide it, see `slow_input`")
         return
-    yield limits.of_cause(loading.noise).judge(_finding(trace, limits, loading, part, share))
+    yield _finding(trace, loading, loading_function, loading_share)
 
 
-def _finding(trace: Trace, limits: Gate, loading: Loading, part: Part, share: float) -> Finding:
-    is_python = length(part.python) > IN_PYTHON * length(part.computing)
-    better, most = Cut(part.python, VECTORISED), Cut(part.computing)
-    saving = priced(trace, limits, better, most=(most,))
+def _finding(
+    trace: Trace, loading: DataLoadingTimes, loading_function: LoadingFunction, loading_share: float
+) -> Finding:
+    is_python = length(loading_function.python) > MIN_PYTHON_SHARE_OF_FUNCTION * length(
+        loading_function.computing
+    )
+    better, most = (
+        CutHostTime(loading_function.python, VECTORISED_PYTHON_TIME_SHARE),
+        CutHostTime(loading_function.computing),
+    )
+    claim = RemovalClaim((better,), most=(most,), noise_ms=loading.noise)
+    bound = UpperBoundClaim(recorded_saving_amount(trace, claim).upper)
     return Finding(
-        title=f"`{part.function}` takes {share:.0%} of the data loading, and no core is free",
-        where=part.where,
-        saving=saving if is_python else Saving(upper_ms=saving.upper_ms),
+        title=(
+            f"`{loading_function.function}` takes {loading_share:.0%} of the data loading, and no "
+            "core is free"
+        ),
+        where=loading_function.where,
+        claim=claim if is_python else bound,
         confidence="medium",
         evidence=(
-            Evidence("share of data loading time", share, "ratio", (part.event,)),
+            Evidence(
+                "share of data loading time", loading_share, "ratio", (loading_function.event,)
+            ),
             Evidence("exposed data loading time", loading.exposed, "ms"),
         ),
-        fix=Fix("Transform whole batches, or once for all epochs, or on the device.", CODE),
-        changes=(better,) if is_python else (),
+        fix=Fix("Transform whole batches, or once for all epochs, or on the device.", FIX_CODE),
     )

@@ -1,10 +1,10 @@
-"""Edges of `heavy_transform` that its page does not draw."""
+"""Tests the rule `heavy_transform` on edge cases that its documentation page omits."""
 
 from importlib import import_module
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 LOADING = """
@@ -27,26 +27,26 @@ LOADING = """
 """
 
 
-def test_the_function_that_takes_the_time_is_named(judge: Judge[Finding]) -> None:
+def test_the_innermost_slow_function_is_named(judge: Judge[Finding]) -> None:
     [finding] = judge(LOADING.format(inner=" hhhhh ", work=" " * 7))
     assert finding.where.function == "augment"
     assert finding.where.line == 30
     assert finding.saving.estimate_ms == pytest.approx(0.9 * 5)
 
 
-def test_a_function_that_calls_little_is_named_itself(judge: Judge[Finding]) -> None:
+def test_a_function_with_most_time_of_its_own_is_named(judge: Judge[Finding]) -> None:
     [finding] = judge(LOADING.format(inner="    hh ", work=" " * 7))
     assert finding.where.function == "__getitem__"
     assert finding.saving.upper_ms == pytest.approx(5)
 
 
-def test_operators_that_work_for_long_have_no_number(judge: Judge[Finding]) -> None:
+def test_time_in_operators_gives_only_an_upper_bound(judge: Judge[Finding]) -> None:
     [finding] = judge(LOADING.format(inner=" " * 7, work="kkkkkkk"))
     assert finding.saving.estimate_ms is None
     assert finding.saving.upper_ms == pytest.approx(7)
 
 
-def test_where_workers_help_they_alone_are_advised(rule: Rule) -> None:
+def test_if_workers_help_only_workers_are_advised(rule: Rule) -> None:
     drawing = rule.drawings("Silent on")[0]
     [outcome] = rule(sketch(drawing))
     assert isinstance(outcome, Checked)
@@ -55,7 +55,7 @@ def test_where_workers_help_they_alone_are_advised(rule: Rule) -> None:
     assert any(isinstance(outcome, Finding) for outcome in said)
 
 
-def test_without_frames_nobody_knows(rule: Rule) -> None:
+def test_without_python_frames_the_outcome_is_unknown(rule: Rule) -> None:
     lines = LOADING.format(inner=" " * 7, work=" " * 7).splitlines()
     [outcome] = rule(sketch("\n".join(line for line in lines if "python" not in line)))
     assert isinstance(outcome, Unknown)

@@ -5,6 +5,9 @@ The first batch of an iterator takes more than ten times as long as the others: 
 before the loop asked for it. The workers themselves stay; where they do not, see
 `restarted_workers`.
 
+In the trace: the calls that fetch a batch. The first of an iterator, whose workers are not new,
+takes over ten times the mean of the others, twice or more.
+
 ## Why it costs
 A new iterator of a `DataLoader` has no batch ready. Its workers begin when the loop does, and the
 loop waits as long as one batch takes to make. Short epochs, and validation between them, pay that
@@ -13,6 +16,8 @@ each time.
 ## What to do
 Make the iterator before it is needed, so that its workers load while the program still does
 something else. Or let one iterator serve several epochs, with a sampler that does not end.
+
+The estimate leaves the usual wait for a batch.
 
 ## Fires on
 Epochs of two batches; only the first of each is late.
@@ -50,40 +55,53 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule, where
-from selftime.advice.detectors.batch_fetching import calls
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
-from selftime.analysis.requirements import missing
-from selftime.analysis.sites import sites
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.advice.detectors.batch_fetching import next_batch_calls
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.recording_requirements import missing_requirement_sentences
+from selftime.analysis.source_sites import source_sites_of_slices
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.intervals import union
 from selftime.trace import Trace
 
-LATE: Final = 10.0
-"""Times as long as the others: the variance of loading explains less."""
+MIN_FIRST_TO_OTHER_WAIT_RATIO: Final = 10.0
+"""Smallest ratio of the wait for an epoch's first batch to the wait for later ones to report."""
 
-FEWEST: Final = 2
-"""Late ones in the steps that count: one may be all that the program meets in an hour."""
+MIN_LATE_FIRST_BATCHES: Final = 2
+"""Smallest number of late first batches in the measured steps to report."""
 
-CODE: Final = """batches = iter(validation_loader)    # its workers begin now
+FIX_CODE: Final = """batches = iter(validation_loader)    # its workers begin now
 train_epoch()                        # ... while this runs
 for batch in batches:
     validate(batch)"""
-"""Loading that runs while the program does something else."""
+"""Example code of the fix: start the workers while the program does something else."""
 
 
 @rule(covers=("A8",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = calls(trace).filter(~pl.col("name").cast(pl.String).is_in(_alone(trace)))
-    found = found.filter(pl.Series(is_within(found["start"].to_numpy(), counted_windows(trace))))
+    limits = step_statistics(trace)
+    found = next_batch_calls(trace).filter(
+        ~pl.col("name").cast(pl.String).is_in(_loader_iterators_without_workers(trace))
+    )
+    found = found.filter(
+        pl.Series(is_instant_in_windows(found["start"].to_numpy(), counted_step_windows(trace)))
+    )
     first = found.filter(pl.col("fresh") & ~pl.col("restarted"))
     others = found.filter(~pl.col("fresh") & ~pl.col("last"))
     if limits is None or not first.height or not others.height:
-        lacks = missing(trace, ("stacks",)) if found.height else []
+        lacks = missing_requirement_sentences(trace, ("stacks",)) if found.height else []
         yield (
             Unknown("; ".join(lacks))
             if lacks
@@ -91,30 +109,28 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     usual = float((others["end"] - others["start"]).to_numpy().mean())
-    late = first.filter(pl.col("end") - pl.col("start") > LATE * usual)
-    if late.height < FEWEST:
-        yield Checked(f"{late.height} first batches are late, in {steps_counted(trace)} steps")
+    late = first.filter(pl.col("end") - pl.col("start") > MIN_FIRST_TO_OTHER_WAIT_RATIO * usual)
+    if late.height < MIN_LATE_FIRST_BATCHES:
+        yield Checked(f"{late.height} first batches are late, in {counted_step_count(trace)} steps")
         return
     waits = union(late["start"].to_numpy(), late["end"].to_numpy())
     taken = float(np.median((late["end"] - late["start"]).to_numpy()))
-    change = Cut(waits, usual / taken)
-    finding = Finding(
+    change = CutHostTime(waits, usual / taken)
+    yield Finding(
         title=f"The first batch of an epoch takes {taken / usual:.0f} times as long as the others",
-        where=where(sites(trace, late["id"][:1]).row(0, named=True)),
-        count_per_step=late.height / steps_counted(trace),
-        saving=priced(trace, limits, change, most=(Cut(waits),)),
+        where=where_from_row(source_sites_of_slices(trace, late["id"][:1]).row(0, named=True)),
+        count_per_step=late.height / counted_step_count(trace),
+        claim=RemovalClaim((change,), most=(CutHostTime(waits),)),
         confidence="medium",
         evidence=(
             Evidence("wait for the first batch", taken / 1e6, "ms", tuple(late["id"][:3])),
             Evidence("wait for another batch", usual / 1e6, "ms"),
         ),
-        fix=Fix("Begin to load before the loop begins.", CODE),
-        changes=(change,),
+        fix=Fix("Begin to load before the loop begins.", FIX_CODE),
     )
-    yield limits.judge(finding)
 
 
-def _alone(trace: Trace) -> list[str]:
-    """Names of iterators without workers: these load every batch when it is asked for."""
-    told = calls(trace)["name"].unique().cast(pl.String).to_list()
+def _loader_iterators_without_workers(trace: Trace) -> list[str]:
+    """Returns the names of DataLoader iterators that load batches on the main thread."""
+    told = next_batch_calls(trace)["name"].unique().cast(pl.String).to_list()
     return [name for name in told if names.loads_on_main_thread(name)]

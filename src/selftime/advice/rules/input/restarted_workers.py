@@ -1,8 +1,10 @@
-"""Each epoch starts its worker processes anew.
+"""Each epoch starts new DataLoader worker processes.
 
 ## What it means
 `for batch in loader:` begins a new iterator, and with `persistent_workers=False`, the default, that
 starts all worker processes again; they end with the epoch.
+
+In the trace: new iterators that start worker processes within the steps, two or more.
 
 ## Why it costs
 The loop stands still while processes start, import what they need and make their first batch, and
@@ -12,6 +14,9 @@ spawned. Only short epochs notice it.
 ## What to do
 Keep the workers: `DataLoader(..., persistent_workers=True)`. A data set that must be built anew for
 each epoch, in its workers, cannot do that.
+
+The estimate removes the starts and ends of the processes, and half or more of the wait for the
+first batch after each start.
 
 ## Fires on
 Epochs of one batch, each with new workers.
@@ -68,106 +73,123 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.batch_fetching import (
+    loader_iterator_frames,
+    next_batch_calls,
+    worker_shutdown_times,
+)
+from selftime.advice.detectors.counted_steps import counted_step_count, union_of_interval_sets
+from selftime.advice.replay import Change, CutHostTime
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.batch_fetching import calls, ending_workers, iterators
-from selftime.advice.detectors.counted_steps import both, steps_counted
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import ERROR, priced
-from selftime.advice.replay import Change, Cut
-from selftime.analysis.requirements import missing
-from selftime.analysis.sites import sites
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim, SavingRange
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.recording_requirements import missing_requirement_sentences
+from selftime.analysis.source_sites import source_sites_of_slices
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.intervals import Intervals, length, union
 from selftime.trace import Trace
 
-FEWEST: Final = 2
-"""New iterators in the steps that count: one may be all that the program makes in an hour."""
+MIN_WORKER_RESTARTS: Final = 2
+"""Smallest number of newly started DataLoader iterators in the measured steps to report."""
 
-UNKNOWN: Final = 0.5
-"""Share of the wait for the first batch that is the batch itself, unless the second one tells that
-it is less: from outside nobody sees where the start of the processes ends."""
+MAX_BATCH_SHARE_OF_FIRST_WAIT: Final = 0.5
+"""Assumed largest share of the wait for an epoch's first batch that makes the batch; the rest
+starts worker processes. If the second batch took less, its time counts instead."""
 
 
 @rule(covers=("A7",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    made = iterators(trace).filter("restarts")
-    made = made.filter(pl.Series(is_within(made["start"].to_numpy(), counted_windows(trace))))
-    if limits is None or not made.height:
-        lacks = missing(trace, ("stacks",)) if calls(trace).height else []
+    step_stats = step_statistics(trace)
+    new_iterators = _frames_starting_workers_in_steps(trace)
+    if step_stats is None or not new_iterators.height:
+        has_batches = next_batch_calls(trace).height > 0
+        lacks = missing_requirement_sentences(trace, ("stacks",)) if has_batches else []
         yield (
             Unknown("; ".join(lacks))
             if lacks
             else Checked("no worker process starts in a step", is_absent=True)
         )
         return
-    start, end = made["start"].to_numpy(), made["end"].to_numpy()
-    sure = both(union(start, end), ending_workers(trace))
-    if made.height < FEWEST:
+    steps = counted_step_count(trace)
+    start, end = new_iterators["start"].to_numpy(), new_iterators["end"].to_numpy()
+    start_times = union_of_interval_sets(union(start, end), worker_shutdown_times(trace))
+    if new_iterators.height < MIN_WORKER_RESTARTS:
         reason = (
-            f"workers start once in {steps_counted(trace)} steps, for {length(sure) / 1e6:.1f} ms; "
-            "record two epochs to learn what that is of an epoch"
+            f"workers start once in {steps} steps, for {length(start_times) / 1e6:.1f} ms; "
+            "record two epochs to learn their share of an epoch"
         )
         yield Checked(reason)
         return
-    first = calls(trace).filter("restarted")
+    first = next_batch_calls(trace).filter("restarted")
     waits = union(first["start"].to_numpy(), first["end"].to_numpy())
-    changes = Cut(sure), Cut(waits, _batch_share(trace, made))
-    finding = Finding(
-        title=f"Worker processes start anew {made.height} times in {steps_counted(trace)} steps",
-        where=where(_line(trace)),
-        count_per_step=made.height / steps_counted(trace),
-        saving=_saving(trace, limits, sure, changes),
+    changes = (
+        CutHostTime(start_times),
+        CutHostTime(waits, _batch_share_of_first_wait(trace, new_iterators)),
+    )
+    yield Finding(
+        title=f"Worker processes start anew {new_iterators.height} times in {steps} steps",
+        where=where_from_row(_source_line_of_restarting_loop(trace)),
+        count_per_step=new_iterators.height / steps,
+        claim=_worker_restart_claim(trace, start_times, changes),
         confidence="high",
         evidence=(
-            Evidence("a start", float(np.median(end - start)) / 1e6, "ms", tuple(made["id"][:3])),
-            Evidence("wait for the first batch", _typical(first), "ms", tuple(first["id"][:3])),
+            Evidence(
+                "time to start the worker processes",
+                float(np.median(end - start)) / 1e6,
+                "ms",
+                tuple(new_iterators["id"][:3]),
+            ),
+            Evidence(
+                "wait for the first batch", _median_wait_ms(first), "ms", tuple(first["id"][:3])
+            ),
         ),
         fix=Fix(
             "Keep the workers from epoch to epoch.", "DataLoader(..., persistent_workers=True)"
         ),
-        changes=changes,
     )
-    yield limits.judge(finding)
 
 
-def _saving(trace: Trace, limits: Gate, sure: Intervals, changes: tuple[Change, ...]) -> Saving:
-    """At most all of the loading goes; processes start as slowly where nobody records.
+def _frames_starting_workers_in_steps(trace: Trace) -> pl.DataFrame:
+    """Returns the Python frames in the measured steps that start a DataLoader's workers anew."""
+    frames = loader_iterator_frames(trace).filter("restarts")
+    begun = is_instant_in_windows(frames["start"].to_numpy(), counted_step_windows(trace))
+    return frames.filter(pl.Series(begun))
 
-    So the times are those of a step that is not recorded, made longer as the gate expects it.
+
+def _worker_restart_claim(
+    trace: Trace, start_times: Intervals, changes: tuple[Change, ...]
+) -> RemovalClaim:
+    """Returns a claim: the ms per step saved if workers keep running from epoch to epoch.
+
+    Recording does not slow the start of processes.
     """
-    every = calls(trace)
+    every = next_batch_calls(trace)
     loading = union(every["start"].to_numpy(), every["end"].to_numpy())
-    found = priced(trace, limits, *changes, most=(Cut(both(sure, loading)),))
-    least = priced(trace, limits, Cut(sure))
-    upper = min(limits.slowed * (found.upper_ms or 0.0), limits.step_ms)
-    estimate = min(limits.slowed * (found.estimate_ms or 0.0), upper)
-    return Saving.of_step(
-        limits.step_ms,
-        estimate,
-        method="replay",
-        low_ms=min((1 - ERROR) * limits.slowed * (least.estimate_ms or 0.0), estimate),
-        high_ms=upper,
-        upper_ms=upper,
+    return RemovalClaim(
+        changes,
+        least=(CutHostTime(start_times),),
+        least_share=REPLAYED_SAVING_RANGE.low,
+        most=(CutHostTime(union_of_interval_sets(start_times, loading)),),
+        interval=SavingRange(1.0, None),
+        is_slowed=False,
     )
 
 
-def _batch_share(trace: Trace, made: pl.DataFrame) -> float:
-    """At most so much of the wait for a first batch is the batch itself, and stays.
+def _batch_share_of_first_wait(trace: Trace, new_iterators: pl.DataFrame) -> float:
+    """Returns the largest share of the wait for a first batch that can go into making the batch.
 
     W workers make batches side by side, so that one takes at most W times the time until the next.
     """
-    every = calls(trace)
+    every = next_batch_calls(trace)
     second = every.select(
         "id",
         "start",
@@ -175,19 +197,28 @@ def _batch_share(trace: Trace, made: pl.DataFrame) -> float:
         "restarted",
         after=pl.when(~pl.col("fresh").shift(-1)).then(pl.col("end").shift(-1)) - pl.col("end"),
     ).filter(pl.col("restarted"))
-    place = np.searchsorted(made["start"].to_numpy(), second["start"].to_numpy()) - 1
+    place = np.searchsorted(new_iterators["start"].to_numpy(), second["start"].to_numpy()) - 1
     second = second.filter(pl.Series(place >= 0, dtype=pl.Boolean))
-    workers = made["started"].gather(place[place >= 0])
+    workers = new_iterators["started"].gather(place[place >= 0])
     share = (workers * second["after"] / (second["end"] - second["start"])).drop_nulls()
-    return min(UNKNOWN, float(np.median(share.to_numpy()))) if share.len() else UNKNOWN
+    return (
+        min(MAX_BATCH_SHARE_OF_FIRST_WAIT, float(np.median(share.to_numpy())))
+        if share.len()
+        else MAX_BATCH_SHARE_OF_FIRST_WAIT
+    )
 
 
-def _typical(waits: pl.DataFrame) -> float | None:
+def _median_wait_ms(waits: pl.DataFrame) -> float | None:
     times = (waits["end"] - waits["start"]).to_numpy()
     return float(np.median(times)) / 1e6 if times.size else None
 
 
-def _line(trace: Trace) -> dict[str, object] | None:
-    """The line of the loop: that of the first call of such an iterator."""
-    first = calls(trace).filter("restarted")
-    return sites(trace, first["id"][:1]).row(0, named=True) if first.height else None
+def _source_line_of_restarting_loop(trace: Trace) -> dict[str, object] | None:
+    """Returns the source line that fetches the first batch after workers were restarted.
+
+    As a table row; None if no workers were restarted.
+    """
+    first = next_batch_calls(trace).filter("restarted")
+    return (
+        source_sites_of_slices(trace, first["id"][:1]).row(0, named=True) if first.height else None
+    )

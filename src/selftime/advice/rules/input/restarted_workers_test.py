@@ -1,4 +1,4 @@
-"""Edges of `restarted_workers`, and a program that it is about."""
+"""Tests the rule `restarted_workers` on edge cases and on a recorded program."""
 
 import runpy
 from importlib import import_module
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -42,7 +42,7 @@ def step():
 """
 
 
-def test_a_start_is_saved_whole_and_the_first_batch_in_part(judge: Judge[Finding]) -> None:
+def test_the_start_of_workers_is_saved_and_half_of_the_first_wait(judge: Judge[Finding]) -> None:
     [finding] = judge(EPOCHS)
     assert finding.where.line == 9
     assert finding.count_per_step == pytest.approx(1)
@@ -50,8 +50,8 @@ def test_a_start_is_saved_whole_and_the_first_batch_in_part(judge: Judge[Finding
     assert finding.saving.upper_ms == pytest.approx(9, rel=0.01)
 
 
-def test_the_second_batch_tells_how_long_the_first_takes(judge: Judge[Finding]) -> None:
-    """One worker has it after 1 ms more: no more than that of the first 5 ms is the batch."""
+def test_the_second_batch_bounds_the_time_of_the_first(judge: Judge[Finding]) -> None:
+    """The worker makes the second batch in 1 ms, so it takes at most 1 of 5 ms for the first."""
     one, two = "    ddddd       ", "    dddddb      "
     drawing = EPOCHS.replace(one, two).replace("    ddddd\n", "    dddddb\n")
     told = "b = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -59,20 +59,20 @@ def test_the_second_batch_tells_how_long_the_first_takes(judge: Judge[Finding]) 
     assert finding.saving.estimate_ms == pytest.approx(4 + 4, rel=0.01)
 
 
-def test_the_wait_for_new_workers_is_not_that_of_slow_ones() -> None:
+def test_other_input_rules_do_not_report_restarted_workers() -> None:
     rules = import_module("selftime.advice.rules").RULES
     for name in ("slow_input", "late_first_batch", "bursty_input"):
         assert not any(isinstance(said, Finding) for said in rules[name](sketch(EPOCHS))), name
 
 
-def test_without_frames_nobody_knows(rule: Rule) -> None:
+def test_without_python_frames_the_outcome_is_unknown(rule: Rule) -> None:
     drawing = "\n".join(line for line in EPOCHS.splitlines() if "python" not in line)
     [outcome] = rule(sketch(drawing.replace("; line = train.py:9 main", "")))
     assert isinstance(outcome, Unknown)
     assert "stacks" in outcome.needs
 
 
-def test_a_single_start_tells_no_rate(rule: Rule) -> None:
+def test_a_single_start_of_workers_is_not_reported(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert "two epochs" in outcome.reason
@@ -80,7 +80,7 @@ def test_a_single_start_tells_no_rate(rule: Rule) -> None:
 
 @pytest.mark.torch
 @pytest.mark.timed
-def test_a_program_of_short_epochs(rule: Rule, tmp_path: Path) -> None:
+def test_a_recorded_program_of_short_epochs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "epochs.py"
     file.write_text(PROGRAM, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Workers are too slow, and the machine has no core left for more.
+"""DataLoader workers are too slow, and no core is free for more of them.
 
 ## What it means
 The loop waits for batches, its worker processes compute, and all cores that the program may use are
-busy. More workers would only share the same cores. A trace does not show this; a recording by
-`selftime` notes beside it how much of the cores was used.
+busy. More workers would only share the same cores. A trace shows the waits; the use of the cores
+is a fact of a recording by `selftime`.
 
 ## Why it costs
 Decoding and transforming samples takes more CPU time than the machine has in a step. The device, or
@@ -12,9 +12,10 @@ the rest of the step, waits for it.
 ## What to do
 Make a sample cheaper: decode and transform once and store the result, work on whole batches
 (`__getitems__`), in float32 or uint8, or on the device. Leave one thread to each worker, which is
-the default. A machine with more cores a device helps as well. What it saves depends on the
-transform; time that alone, as no trace of the main process shows its workers.
-`selftime run --workers` names the line that takes their time.
+the default. A machine with more cores per device helps as well. The saving depends on the
+transform: time it alone. `selftime run --workers` names the line that takes the workers' time.
+
+At most the wait for the workers is saved; no estimate is made.
 
 ## Fires on
 Two workers on two cores, both busy.
@@ -46,61 +47,66 @@ cores do.
 
 from collections.abc import Iterator
 
-from selftime.advice.base import (
+from selftime.advice.detectors.exposed_loading import (
+    data_loading_annotations,
+    data_loading_times_of,
+)
+from selftime.advice.detectors.loader_workers import RECORD_WORKERS_HINT, loader_worker_record
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.loader_workers import RECORD_WORKERS, inside
-from selftime.advice.detectors.loading import loading_of, regions_of_loading
-from selftime.advice.detectors.recorded_facts import Workers
-from selftime.advice.gate import gate
+from selftime.advice.savings.claims import UpperBoundClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
 
 
 @rule(covers=("A3",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, loading = gate(trace), loading_of(trace)
+    limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no loader with worker processes", is_absent=True)
+        yield Checked("no data loader has worker processes", is_absent=True)
         return
-    workers = Workers.of(trace.facts)
+    workers = WorkerCoreUse.from_facts(trace.facts)
     if loading.is_small or not loading.is_steady(workers):
-        yield Checked("the workers are fast enough", limits.unrecorded(loading.exposed))
+        yield Checked("the workers are fast enough", loading.exposed, is_slowed=False)
         return
     if workers is None or workers.used is None or workers.demand is None:
-        yield Unknown("the use of cores beside the trace: record with `selftime run`, for 0.2 s on")
+        yield Unknown("the use of the CPU cores: record with `selftime run`, for 0.2 s or longer")
         return
-    if not workers.saturate:
-        reason = f"{workers.used:.0%} of the cores used, by each worker {workers.demand:.0%} of one"
-        yield Checked(reason, limits.unrecorded(loading.exposed))
+    if not workers.saturate_cores:
+        reason = (
+            f"{workers.used:.0%} of the cores are used, {workers.demand:.0%} of one by each worker"
+        )
+        yield Checked(reason, loading.exposed, is_slowed=False)
         return
-    row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
+    row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     share = min(1.0, loading.exposed / loading.step)
-    told = inside(trace)
-    place = None if told is None else told.place
+    told = loader_worker_record(trace)
+    place = None if told is None else told.slowest_line
     yield Finding(
         title=f"The loop waits for its workers for {share:.0%} of each step, and no core is free",
-        where=where(row) if place is None else place.where,
+        where=where_from_row(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
-        saving=Saving(upper_ms=limits.unrecorded(loading.exposed)),
+        claim=UpperBoundClaim(loading.exposed, is_slowed=False),
         confidence="medium",
         evidence=(
             Evidence("wait for workers", loading.exposed, "ms", (row["first"],)),
             Evidence("cores used", workers.used, "ratio"),
             Evidence("worker processes", float(workers.count), "count"),
-            Evidence("of the time each computes", workers.demand, "ratio"),
-            *(told.evidence() if told is not None else ()),
+            Evidence("share of the time that each worker computes", workers.demand, "ratio"),
+            *(told.worker_evidence() if told is not None else ()),
         ),
         fix=Fix(
             "More workers would share the same cores: make a sample cheaper. Decode and transform "
             "once and store that, or transform whole batches, on the device if there is one."
-            + (f" {RECORD_WORKERS}" if told is None else ""),
+            + (f" {RECORD_WORKERS_HINT}" if told is None else ""),
         ),
     )

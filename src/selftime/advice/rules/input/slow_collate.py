@@ -1,10 +1,12 @@
-"""Samples are joined to a batch by slow Python.
+"""Slow Python code joins the samples of a batch.
 
 ## What it means
 On the main thread, the loader's `collate_fn` takes most of the time of a batch, in Python or in
 operators so short that their dispatch is what costs. Joining large tensors takes as long as memory
-does, and is not meant. With workers it runs in them, where a trace of the main process shows no
+does, and is not reported. With workers it runs in them, where a trace of the main process shows no
 function; `selftime run --workers` records what they do.
+
+In the trace: the frames of `collate_fn` spend half of the loading or more in Python.
 
 ## Why it costs
 It runs once a batch and touches each sample, or each element, one by one: lists of numbers that
@@ -14,6 +16,8 @@ become a tensor, a copy for every row, a dictionary of many small tensors.
 Keep samples as tensors and join them by one operator: `torch.stack`, or
 `torch.nn.utils.rnn.pad_sequence` for samples of several lengths; make fewer tensors a sample.
 Workers hide what is left.
+
+The estimate leaves a tenth of that time.
 
 ## Fires on
 The loader's `collate_fn` in Python.
@@ -70,93 +74,124 @@ One operator joins large tensors: that is the memory's time.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
 from selftime.advice.detectors.batch_fetching import (
-    collating,
-    share_of_loading,
-    untold,
-    waits_for_workers,
+    collate_function,
+    mid_epoch_worker_wait_times,
+    outcome_without_loading_function,
+    share_of_loading_time,
 )
-from selftime.advice.detectors.loader_workers import Inside, inside
-from selftime.advice.detectors.loading import Loading, loading_of, regions_of_loading
-from selftime.advice.detectors.recorded_facts import Workers
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.exposed_loading import (
+    DataLoadingTimes,
+    data_loading_annotations,
+    data_loading_times_of,
+)
+from selftime.advice.detectors.loader_workers import LoaderWorkerRecord, loader_worker_record
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
 
-MOSTLY: Final = 0.5
-"""Below this share of the loading, samples cost more than joining them."""
+MIN_COLLATE_SHARE_OF_LOADING: Final = 0.5
+"""Smallest share of the data loading time in collating samples to a batch to report."""
 
-VECTORISED: Final = 0.1
-"""What one operator leaves of a loop in Python: a microsecond an element becomes less than a tenth
-of one."""
+VECTORISED_COLLATE_TIME_SHARE: Final = 0.1
+"""Assumed share of the time of a Python loop that one operator takes instead."""
 
-CODE: Final = """def collate(samples):
+FIX_CODE: Final = """def collate(samples):
     x, y = zip(*samples)
     return torch.nn.utils.rnn.pad_sequence(x, batch_first=True), torch.stack(y)"""
-"""Tensors of several lengths, joined by two operators."""
+"""Example code of the fix: two operators join tensors of several lengths."""
 
 
 @rule(covers=("A5",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, loading, part = gate(trace), loading_of(trace), collating(trace)
-    told = inside(trace)
-    if limits is not None and loading is not None and loading.has_workers and told is not None:
-        yield _in_workers(trace, limits, loading, told)
+    step_stats, loading, collate = (
+        step_statistics(trace),
+        data_loading_times_of(trace),
+        collate_function(trace),
+    )
+    workers_record = loader_worker_record(trace)
+    if (
+        step_stats is not None
+        and loading is not None
+        and loading.has_workers
+        and workers_record is not None
+    ):
+        yield _outcome_from_worker_record(trace, loading, workers_record)
         return
-    if limits is None or loading is None or loading.has_workers:
+    if step_stats is None or loading is None or loading.has_workers:
         yield Checked("no batch is joined on the main thread", is_absent=True)
         return
-    if part is None:
-        yield untold(trace)
+    if collate is None:
+        yield outcome_without_loading_function(trace)
         return
-    share = share_of_loading(trace, part.python)
-    if loading.is_small or share < MOSTLY:
-        reason = f"`{part.function}` takes {share:.0%} of the data loading in Python"
-        yield Checked(reason, limits.unrecorded(share * loading.exposed))
+    share = share_of_loading_time(trace, collate.python)
+    if loading.is_small or share < MIN_COLLATE_SHARE_OF_LOADING:
+        reason = f"`{collate.function}` takes {share:.0%} of the data loading in Python"
+        yield Checked(reason, share * loading.exposed)
         return
-    row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
-    better = Cut(part.python, VECTORISED)
-    finding = Finding(
-        title=f"`{part.function}` joins samples in Python for {share:.0%} of the data loading",
-        where=part.where if part.is_own else where(row),
+    row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
+    better = CutHostTime(collate.python, VECTORISED_COLLATE_TIME_SHARE)
+    yield Finding(
+        title=f"`{collate.function}` joins samples in Python for {share:.0%} of the data loading",
+        where=collate.where if collate.is_own else where_from_row(row),
         count_per_step=row["count_per_step"],
-        saving=priced(trace, limits, better, most=(Cut(part.whole),)),
-        confidence="high" if part.is_own else "medium",
+        claim=RemovalClaim((better,), most=(CutHostTime(collate.whole),), noise_ms=loading.noise),
+        confidence="high" if collate.is_own else "medium",
         evidence=(
-            Evidence("share of data loading time", share, "ratio", (part.event,)),
+            Evidence("share of data loading time", share, "ratio", (collate.event,)),
             Evidence("exposed data loading time", loading.exposed, "ms"),
         ),
-        fix=Fix("Join tensors by one operator, and make fewer of them a sample.", CODE),
-        changes=(better,),
+        fix=Fix(
+            "Join tensors with one operator, and make fewer tensors for each sample.", FIX_CODE
+        ),
     )
-    yield limits.of_cause(loading.noise).judge(finding)
 
 
-def _in_workers(trace: Trace, limits: Gate, loading: Loading, told: Inside) -> Outcome:
-    """Workers that are too slow, and do hardly anything but join samples."""
-    place, steady = told.collation, loading.is_steady(Workers.of(trace.facts))
-    if loading.is_small or not steady or told.rest or told.collating < MOSTLY or place is None:
-        reason = f"workers join samples for {told.collating:.0%} of their work"
-        return Checked(reason, limits.unrecorded(told.collating * loading.exposed))
-    waits = waits_for_workers(trace)
+def _outcome_from_worker_record(
+    trace: Trace, loading: DataLoadingTimes, workers_record: LoaderWorkerRecord
+) -> Outcome:
+    """Returns a finding if the workers' own measurements show that they mostly collate samples."""
+    place, steady = (
+        workers_record.collation,
+        loading.is_steady(WorkerCoreUse.from_facts(trace.facts)),
+    )
+    if (
+        loading.is_small
+        or not steady
+        or workers_record.are_mostly_idle
+        or workers_record.collating < MIN_COLLATE_SHARE_OF_LOADING
+        or place is None
+    ):
+        reason = f"workers join samples for {workers_record.collating:.0%} of their work"
+        return Checked(reason, workers_record.collating * loading.exposed, is_slowed=False)
+    waits = mid_epoch_worker_wait_times(trace)
     # They end a batch every `step`; with the rest of their work they would end it so much sooner.
-    faster = loading.step * (1 - (1 - VECTORISED) * place.share)
+    faster = loading.step * (1 - (1 - VECTORISED_COLLATE_TIME_SHARE) * place.share)
     gained = min(loading.exposed, loading.step - max(faster, loading.rest))
-    change = Cut(waits, 1 - gained / loading.exposed)
-    finding = Finding(
+    change = CutHostTime(waits, 1 - gained / loading.exposed)
+    return Finding(
         title=f"`{place.where.function}` joins samples for {place.share:.0%} of the workers' work",
         where=place.where,
         count_per_step=1.0,
-        saving=priced(trace, limits, change, most=(Cut(waits),)),
+        claim=RemovalClaim((change,), most=(CutHostTime(waits),), noise_ms=loading.noise),
         confidence="medium",
         evidence=(
             Evidence("wait for workers", loading.exposed, "ms"),
-            Evidence("worker time for a batch", told.batch_ms, "ms"),
-            *told.evidence(),
+            Evidence("worker time for a batch", workers_record.batch_ms, "ms"),
+            *workers_record.worker_evidence(),
         ),
-        fix=Fix("Join tensors by one operator, and make fewer of them a sample.", CODE),
-        changes=(change,),
+        fix=Fix(
+            "Join tensors with one operator, and make fewer tensors for each sample.", FIX_CODE
+        ),
     )
-    return limits.of_cause(loading.noise).judge(finding)

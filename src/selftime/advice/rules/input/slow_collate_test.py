@@ -1,4 +1,4 @@
-"""Edges of `slow_collate`, and programs that it is and is not about."""
+"""Tests the rule `slow_collate` on edge cases and on recorded programs."""
 
 import runpy
 from importlib import import_module
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -35,7 +35,9 @@ def step():
 """
 
 
-def test_it_names_the_function_and_keeps_a_tenth(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_finding_names_the_function_and_leaves_a_tenth_of_its_time(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     assert finding.where.file == "train.py"
     assert finding.where.line == 20
@@ -44,32 +46,36 @@ def test_it_names_the_function_and_keeps_a_tenth(rule: Rule, judge: Judge[Findin
     assert finding.saving.upper_ms == pytest.approx(6)
 
 
-def test_workers_are_not_advised_for_it(rule: Rule) -> None:
-    """What joining leaves of the loading here, 2 ms of 12, is worth workers as well."""
+def test_slow_input_does_not_advise_workers_for_slow_collation(rule: Rule) -> None:
+    """Draws loading that is mostly collation, for which more workers are not advised."""
     slow_input = import_module("selftime.advice.rules").RULES["slow_input"]
     drawing = rule.drawings("Fires on")[0].replace("lcccccc ", "lccccccc")
     assert any(isinstance(said, Checked) for said in slow_input(sketch(drawing)))
 
 
-def test_in_workers_it_is_not_seen(rule: Rule) -> None:
+def test_collation_in_workers_is_not_reported_without_their_record(rule: Rule) -> None:
     drawing = rule.drawings("Fires on")[0].replace("_SingleProcess", "_MultiProcessing")
     [outcome] = rule(sketch(drawing))
     assert isinstance(outcome, Checked)
 
 
-def test_without_frames_nobody_knows(rule: Rule) -> None:
+def test_without_python_frames_the_outcome_is_unknown(rule: Rule) -> None:
     lines = rule.drawings("Fires on")[0].splitlines()
     [outcome] = rule(sketch("\n".join(line for line in lines if "python" not in line)))
     assert isinstance(outcome, Unknown)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("how", "is_slow"), [(", collate_fn=collate", True), ("", False)])
+@pytest.mark.parametrize(
+    ("collate_argument", "is_slow"), [(", collate_fn=collate", True), ("", False)]
+)
 @pytest.mark.timed
-def test_programs(rule: Rule, tmp_path: Path, how: str, is_slow: bool) -> None:
+def test_recorded_programs_with_and_without_slow_collation(
+    rule: Rule, tmp_path: Path, collate_argument: str, is_slow: bool
+) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "joining.py"
-    file.write_text(PROGRAM.format(how=how), encoding="utf-8")
+    file.write_text(PROGRAM.format(how=collate_argument), encoding="utf-8")
     step = runpy.run_path(str(file))["step"]
     schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
     with selftime.profile(schedule=schedule, with_stack=True) as prof:
@@ -85,7 +91,7 @@ def test_programs(rule: Rule, tmp_path: Path, how: str, is_slow: bool) -> None:
     assert [finding.where.function for finding in findings] in ([], ["collate"])
 
 
-def test_other_threads_that_wait_are_not_asked(rule: Rule, judge: Judge[Finding]) -> None:
+def test_waiting_frames_of_other_threads_are_ignored(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[0]
     watched = f"""
         {drawing}

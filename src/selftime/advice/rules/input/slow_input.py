@@ -3,15 +3,17 @@
 ## What it means
 The main thread spends a part of each step in the `DataLoader`, and nothing else runs meanwhile: the
 device has drained its queue, or there is no device. Only that exposed part costs; loading that
-runs while the device works, or in worker processes, is hidden. A loader does not make the host wait
-for the device: the device just runs dry.
+runs while the device works, or in worker processes, is hidden.
 
-Where something narrower explains the waiting, that is said instead: `slow_collate`,
-`restarted_workers`, `late_first_batch`, `bursty_input`, `saturated_cores`. Batches in memory that
-is not pinned are the subject of `pageable_copy`.
+Where a narrower rule explains the wait, that one reports it: `slow_collate`, `restarted_workers`,
+`late_first_batch`, `bursty_input`, `saturated_cores`. `pageable_copy` reports copies of batches
+that are not pinned.
 
 Worker processes are not in a trace. `selftime run --workers` records what they do, and the line
 that takes their time is named.
+
+In the trace: the time of the loader's slices on the main thread in which no device works: 5 % of
+the step and 2 ms or more.
 
 ## Why it costs
 With `num_workers=0` samples are read, transformed and collated on the main thread, between two
@@ -23,6 +25,9 @@ Let worker processes load: `DataLoader(..., num_workers=4, persistent_workers=Tr
 `pin_memory=True` for a GPU. More workers help only while there are free cores; loading that
 computes on a machine without free cores gets faster only by computing less: decode and transform
 once, in batches, in float32, or on the device. Where the verdict is *hidden*, do nothing.
+
+The estimate is a model of the loader with as many workers as there are free cores, or twice as
+many.
 
 ## Fires on
 Loading on the main thread, every step.
@@ -71,210 +76,241 @@ Loading while the device still works on the step before: it is hidden.
     u = ProfilerStep#3
     d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
 
-No loader that the trace could show: the rule cannot tell.
+No loader in the trace: the rule cannot know.
 
     cpu 1 | aaaaaaaa aaaaaaaa
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors.batch_fetching import (
+    collate_function,
+    mid_epoch_worker_wait_times,
+    share_of_loading_time,
+)
+from selftime.advice.detectors.exposed_loading import (
+    DataLoadingTimes,
+    change_shortening_loading,
+    data_loading_annotations,
+    data_loading_times_of,
+)
+from selftime.advice.detectors.loader_workers import (
+    RECORD_WORKERS_HINT,
+    LoaderWorkerRecord,
+    loader_worker_record,
+    predict_step_with_more_workers,
+    predict_step_with_workers,
+)
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse, share_used_by_others
+from selftime.advice.replay import CutHostTime, replay_of
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.batch_fetching import collating, share_of_loading, waits_for_workers
-from selftime.advice.detectors.loader_workers import (
-    RECORD_WORKERS,
-    Inside,
-    inside,
-    more_workers,
-    without_waiting,
+from selftime.advice.savings.claims import (
+    REPLAYED_SAVING_RANGE,
+    UNSURE_SAVING_RANGE,
+    ModelledClaim,
+    UpperBoundClaim,
 )
-from selftime.advice.detectors.loading import Loading, cut, loading_of, regions_of_loading
-from selftime.advice.detectors.recorded_facts import Workers, used_by_others
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import ERROR
-from selftime.advice.replay import Cut, replay_of
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.trace import Trace
 
-HIDDEN_SHARE: Final = 0.01
-"""Below this share of the step loading counts as hidden."""
-
-HIDDEN_STEPS: Final = 0.9
-"""In so many of the steps it must be, for the verdict that nothing needs doing."""
-
-CROWDED: Final = 0.25
-"""With more of the cores used by others, what workers gain may be less than the model says."""
-
-MOSTLY: Final = 0.5
-"""A function that takes more than this of the loading is what is slow."""
+MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
+"""Largest share of a step spent waiting for data at which loading counts as hidden by other
+work."""
+MIN_STEPS_SHARE_WITH_HIDDEN_LOADING: Final = 0.9
+"""Smallest share of steps with hidden loading for which the rule says that loading is hidden."""
+MAX_CORE_SHARE_OF_OTHER_PROGRAMS: Final = 0.25
+"""Largest share of the CPU cores in use by other programs at which the estimated saving is
+reliable."""
+MIN_COLLATE_SHARE: Final = 0.5
+"""Smallest share of the data loading time in `collate_fn` for `collate_fn` to be named as the
+cause."""
 
 
 @rule(covers=("A1", "A2", "A10", "L5"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, loading = gate(trace), loading_of(trace)
-    if loading is None or limits is None:
-        yield Unknown("a loader that the trace names, as `torch.utils.data.DataLoader` is")
+    step_stats, loading = step_statistics(trace), data_loading_times_of(trace)
+    if loading is None or step_stats is None:
+        yield Unknown(
+            "a data loader that leaves slices in the trace, as `torch.utils.data.DataLoader` does"
+        )
         return
-    most = limits.unrecorded(loading.exposed)
-    reason = _reason(trace, loading)
+    reason = _reason_against_adding_workers(trace, loading)
     if reason is not None:
-        yield Checked(reason, most)
+        yield Checked(reason, loading.exposed, is_slowed=not loading.has_workers)
         return
-    finding = _starved(trace, limits, loading) if loading.has_workers else _alone(trace, loading)
-    if loading.has_workers and finding.saving.method == "none":
+    finding = (
+        _finding_with_workers(trace, step_stats, loading)
+        if loading.has_workers
+        else _finding_without_workers(trace, loading)
+    )
+    if not isinstance(finding.claim, ModelledClaim) or finding.claim.saved > 0:
         yield finding
-    elif finding.saving.estimate_ms:
-        yield limits.of_cause(loading.noise).judge(finding)
     else:
-        reason = f"data loading takes {loading.exposed:.1f} ms a step; no core is free for workers"
-        yield Checked(reason, most)
+        share = _exposed_share(loading)
+        reason = f"data loading takes {share:.0%} of each step; no core is free for workers"
+        yield Checked(reason, loading.exposed, is_slowed=not loading.has_workers)
 
 
-def _reason(trace: Trace, loading: Loading) -> str | None:
-    """Why more workers are not worth it, if they are not."""
-    workers = Workers.of(trace.facts)
-    if _is_hidden(loading):
-        return _hidden(loading, workers)
+def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> str | None:
+    """Returns why more DataLoader workers are not worthwhile; None if they are."""
+    workers = WorkerCoreUse.from_facts(trace.facts)
+    if _is_loading_hidden(loading):
+        return _hidden_loading_text(loading, workers)
     if loading.is_small and loading.around > loading.exposed:
         return (
-            f"the loop waits {loading.around:.2f} ms of {loading.step:.1f} ms a step as epochs "
+            f"the loop waits {loading.around / loading.step:.1%} of its time as epochs "
             "begin and end: see `restarted_workers` and `late_first_batch`"
         )
     if loading.is_small:
-        return f"the loop waits {loading.exposed:.2f} ms of {loading.step:.1f} ms a step for data"
+        return f"the loop waits {_exposed_share(loading):.1%} of each step for data"
     if not loading.has_workers:
-        return _of_collate(trace, loading)
-    return _of_workers(loading, workers, inside(trace))
+        return _reason_to_speed_up_collate_instead(trace, loading)
+    return _reason_against_more_workers(loading, workers, loader_worker_record(trace))
 
 
-def _of_workers(loading: Loading, workers: Workers | None, told: Inside | None) -> str | None:
-    waits = f"the loop waits {loading.exposed:.1f} ms a step for its workers"
+def _reason_against_more_workers(
+    loading: DataLoadingTimes, workers: WorkerCoreUse | None, record: LoaderWorkerRecord | None
+) -> str | None:
+    waits = f"the loop waits {_exposed_share(loading):.1%} of its time for its workers"
     if not loading.is_steady(workers):
         late = len(loading.waiting_steps)
         return f"{waits}, but in {late} of {len(loading.shares)} steps only: see `bursty_input`"
-    if workers is not None and workers.saturate:
-        return f"{waits}, and more of them would find no free core: see `saturated_cores`"
-    if told is not None and told.collating > MOSTLY and not told.rest:
-        joining = f"{waits}, which join samples for {told.collating:.0%} of their work"
+    if workers is not None and workers.saturate_cores:
+        return f"{waits}, and no core is free for more of them: see `saturated_cores`"
+    if record is not None and record.collating > MIN_COLLATE_SHARE and not record.are_mostly_idle:
+        joining = f"{waits}, which join samples for {record.collating:.0%} of their work"
         return f"{joining}: see `slow_collate`"
     return None
 
 
-def _of_collate(trace: Trace, loading: Loading) -> str | None:
-    collate = collating(trace)
+def _reason_to_speed_up_collate_instead(trace: Trace, loading: DataLoadingTimes) -> str | None:
+    collate = collate_function(trace)
     if collate is None:
         return None
-    share = share_of_loading(trace, collate.python)
+    share = share_of_loading_time(trace, collate.python)
     rest = (1 - share) * loading.exposed
-    if share > MOSTLY and replace(loading, exposed=rest, average=rest).is_small:
+    if share > MIN_COLLATE_SHARE and replace(loading, exposed=rest, average=rest).is_small:
         return f"`{collate.function}` takes {share:.0%} of the data loading: see `slow_collate`"
     return None
 
 
-def _is_hidden(loading: Loading) -> bool:
-    """Little is exposed in nearly all steps, and by structure: workers, or a device that lags."""
-    shares = [share < HIDDEN_SHARE for share in loading.shares]
+def _is_loading_hidden(loading: DataLoadingTimes) -> bool:
+    """Returns whether worker processes or device work hide the loading time in nearly all steps."""
+    shares = [share < MAX_WAIT_SHARE_OF_HIDDEN_LOADING for share in loading.shares]
     structural = loading.has_workers or loading.lag > loading.total
-    structural &= loading.around < HIDDEN_SHARE * loading.step
-    return structural and sum(shares) >= HIDDEN_STEPS * len(shares)
+    structural &= loading.around < MAX_WAIT_SHARE_OF_HIDDEN_LOADING * loading.step
+    return structural and sum(shares) >= MIN_STEPS_SHARE_WITH_HIDDEN_LOADING * len(shares)
 
 
-def _hidden(loading: Loading, workers: Workers | None) -> str:
+def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | None) -> str:
     text = (
-        f"data loading is hidden, no need to optimise: the loop waits {loading.exposed:.2f} ms of "
-        f"{loading.step:.1f} ms a step"
+        "data loading is hidden, no need to optimise: the loop waits "
+        f"{_exposed_share(loading):.1%} of each step"
     )
     if not loading.has_workers:
         margin = loading.lag / loading.total if loading.total else 1.0
         return f"{text}; it could take {margin:.1f} times as long before it costs anything"
     if workers is None or not workers.demand:
-        return f"{text}; by how much, only a recording with `selftime` can tell"
+        return f"{text}; only a recording with `selftime` shows by how much"
     return (
         f"{text}; its workers compute for {workers.demand:.0%} of the time: if they never wait for "
         f"storage, it could take {1 / workers.demand:.1f} times as long before it costs anything"
     )
 
 
-def _alone(trace: Trace, loading: Loading) -> Finding:
-    """The main thread loads."""
-    row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
-    model, crowded = without_waiting(loading, trace.facts), _crowded(trace)
+def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding:
+    """Returns the finding that data is loaded on the main thread."""
+    annotation = max(data_loading_annotations(trace), key=itemgetter("exposed_time"))
+    model = predict_step_with_workers(loading, trace.facts)
+    crowded = _evidence_of_other_programs(trace)
+    is_sure = model.cores_known and not crowded
     estimate = max(0.0, loading.step - model.likely)
-    high = max(estimate, min(loading.exposed, loading.step - model.best))
-    upper = max(high, loading.step - loading.rest)
+    best = max(estimate, min(loading.exposed, loading.step - model.best))
     kept = min(1.0, max(0.0, model.likely - loading.rest) / loading.total) if loading.total else 0.0
     pin = ", pin_memory=True" if loading.has_device else ""
     code = f"DataLoader(..., num_workers={model.workers}, persistent_workers=True{pin})"
     return Finding(
         covers=("A1",),
-        title=f"The loop loads data on the main thread for {_share(loading):.0%} of each step",
-        where=where(row),
-        count_per_step=row["count_per_step"],
-        saving=Saving.of_step(
-            loading.step,
-            estimate,
-            method="replay",
-            low_ms=(1 - ERROR) * estimate if model.cores_known and not crowded else 0.0,
-            high_ms=min(upper, max(high, (1 + ERROR) * estimate)),
-            upper_ms=upper,
+        title=(
+            f"The loop loads data on the main thread for {_exposed_share(loading):.0%} of each step"
         ),
-        confidence="high" if model.cores_known and not crowded else "medium",
-        evidence=(*_measured(loading, row), *_slowest_frame(trace), *crowded),
+        where=where_from_row(annotation),
+        count_per_step=annotation["count_per_step"],
+        claim=ModelledClaim(
+            estimate,
+            max(best, loading.step - loading.rest),
+            changes=(change_shortening_loading(trace, kept),),
+            best=best,
+            interval=REPLAYED_SAVING_RANGE if is_sure else UNSURE_SAVING_RANGE,
+            step=loading.step,
+            noise_ms=loading.noise,
+        ),
+        confidence="high" if is_sure else "medium",
+        evidence=(
+            *_loading_evidence(loading, annotation),
+            *_evidence_of_slowest_function(trace),
+            *crowded,
+        ),
         fix=Fix("Load in worker processes, and make a sample cheaper where it computes.", code),
-        changes=(cut(trace, kept),),
     )
 
 
-def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
-    """Workers are too slow."""
-    row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
-    waits = waits_for_workers(trace)
-    upper = min(limits.typical(replay_of(trace).saving(Cut(waits)) / 1e6), loading.step)
-    told = inside(trace)
-    if told is not None and told.rest:
-        return _handed_over(loading, row, told, upper)
-    estimate, count = _with_more(loading, Workers.of(trace.facts), trace.facts)
-    estimate = min(estimate, upper)
-    place = None if told is None else told.place
+def _finding_with_workers(
+    trace: Trace, step_stats: StepStatistics, loading: DataLoadingTimes
+) -> Finding:
+    """Returns the finding that the DataLoader's worker processes are too slow."""
+    annotation = max(data_loading_annotations(trace), key=itemgetter("exposed_time"))
+    waits = mid_epoch_worker_wait_times(trace)
+    waits_ms = replay_of(trace).saving(CutHostTime(waits)) / 1e6
+    upper_ms = min(step_stats.scaled_to_typical_step(waits_ms), loading.step)
+    record = loader_worker_record(trace)
+    if record is not None and record.are_mostly_idle:
+        return _slow_batch_transfer_finding(loading, annotation, record, upper_ms)
+    estimate, count = _saved_ms_and_advised_worker_count(
+        loading, WorkerCoreUse.from_facts(trace.facts), trace.facts
+    )
+    estimate = min(estimate, upper_ms)
+    place = None if record is None else record.slowest_line
     pin = ", pin_memory=True" if loading.has_device else ""
-    crowded = _crowded(trace)
+    code = f"DataLoader(..., num_workers={count}, prefetch_factor=4{pin})"
+    crowded = _evidence_of_other_programs(trace)
+    record_evidence = () if record is None else record.worker_evidence()
     return Finding(
         covers=("A2",),
-        title=f"The loop waits for its workers for {_share(loading):.0%} of each step",
-        where=where(row) if place is None else place.where,
-        count_per_step=row["count_per_step"],
-        saving=Saving.of_step(
-            loading.step,
+        title=f"The loop waits for its workers for {_exposed_share(loading):.0%} of each step",
+        where=where_from_row(annotation) if place is None else place.where,
+        count_per_step=annotation["count_per_step"],
+        claim=ModelledClaim(
             estimate,
-            method="replay",
-            high_ms=min(upper, (1 + ERROR) * estimate),
-            upper_ms=upper,
+            upper_ms,
+            changes=(CutHostTime(waits, 1 - estimate / upper_ms if upper_ms else 1.0),),
+            interval=UNSURE_SAVING_RANGE,
+            step=loading.step,
+            noise_ms=loading.noise,
         ),
         confidence="low" if crowded else "medium",
-        evidence=(*_measured(loading, row), *crowded, *(told.evidence() if told else ())),
-        fix=Fix(
-            _way_out(told),
-            f"DataLoader(..., num_workers={count}, prefetch_factor=4{pin})",
-        ),
-        changes=(Cut(waits, 1 - estimate / upper if upper else 1.0),),
+        evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
+        fix=Fix(_more_workers_fix_text(record), code),
     )
 
 
-def _way_out(told: Inside | None) -> str:
-    if told is not None and told.wait:
+def _more_workers_fix_text(record: LoaderWorkerRecord | None) -> str:
+    if record is not None and record.wait_for_other_than_core:
         return (
             "The workers wait for storage, or for another process, more than they compute: more of "
             "them help even where no core is free. Else read less: larger files, a local copy."
@@ -283,20 +319,27 @@ def _way_out(told: Inside | None) -> str:
         "Give the loader more workers while there are free cores; else make a sample cheaper: "
         "decode and transform it once, in float32, or on the device."
     )
-    return text if told is not None else f"{text} {RECORD_WORKERS}"
+    return text if record is not None else f"{text} {RECORD_WORKERS_HINT}"
 
 
-def _handed_over(loading: Loading, row: Mapping[str, Any], told: Inside, upper: float) -> Finding:
-    """The workers rest, and still the loop waits: batches are late on the way."""
-    sending = Evidence("of their time sending batches", told.sending, "ratio")
+def _slow_batch_transfer_finding(
+    loading: DataLoadingTimes,
+    annotation: Mapping[str, Any],
+    record: LoaderWorkerRecord,
+    upper_ms: float,
+) -> Finding:
+    """Returns the finding that workers send batches slowly: the loop waits, and so do workers."""
+    sending = Evidence("share of the workers' time spent sending batches", record.sending, "ratio")
     return Finding(
         covers=("A2",),
-        title=f"The loop waits {_share(loading):.0%} of each step for batches of workers that rest",
-        where=where(row),
-        count_per_step=row["count_per_step"],
-        saving=Saving(upper_ms=upper),
+        title=(
+            f"The loop waits {_exposed_share(loading):.0%} of each step for batches of idle workers"
+        ),
+        where=where_from_row(annotation),
+        count_per_step=annotation["count_per_step"],
+        claim=UpperBoundClaim(upper_ms, is_slowed=False),
         confidence="low",
-        evidence=(*_measured(loading, row), *told.evidence(), sending),
+        evidence=(*_loading_evidence(loading, annotation), *record.worker_evidence(), sending),
         fix=Fix(
             "More workers gain nothing. Hand over less, and in fewer parts: one tensor for each "
             "field, which lies in shared memory, and no lists, arrays or bytes, which go through a "
@@ -306,49 +349,52 @@ def _handed_over(loading: Loading, row: Mapping[str, Any], told: Inside, upper: 
     )
 
 
-def _with_more(
-    loading: Loading, workers: Workers | None, facts: Mapping[str, Any]
+def _saved_ms_and_advised_worker_count(
+    loading: DataLoadingTimes, workers: WorkerCoreUse | None, facts: Mapping[str, Any]
 ) -> tuple[float, str]:
-    """What more workers save, and how many: twice as many make batches in half the time."""
+    """Returns (ms saved per step, advised number of workers as a Python expression)."""
     if workers is None or workers.demand is None:
         return min(loading.exposed, loading.step / 2), "2 * workers"
-    # Of the average step: where waits come in bursts, the typical one has none.
+    # Computed for the mean step: if waits come in bursts, the typical step has none.
     scale = min(1.0, loading.exposed / loading.average) if loading.average else 1.0
     rest = loading.rest / scale
     step = max(loading.step / scale, rest + loading.average)
-    model = more_workers(replace(loading, step=step, rest=rest), workers, facts)
+    model = predict_step_with_more_workers(replace(loading, step=step, rest=rest), workers, facts)
     saved = scale * max(0.0, step - model.likely)
     return min(loading.exposed, saved), str(model.workers)
 
 
-def _crowded(trace: Trace) -> tuple[Evidence, ...]:
-    """That other programs took the cores, so that workers would get, or got, less of them."""
-    others = used_by_others(trace.facts)
-    if others is None or others <= CROWDED:
+def _evidence_of_other_programs(trace: Trace) -> tuple[Evidence, ...]:
+    """Returns evidence that other programs used the CPU cores; empty if they used few cores."""
+    others = share_used_by_others(trace.facts)
+    if others is None or others <= MAX_CORE_SHARE_OF_OTHER_PROGRAMS:
         return ()
-    return (Evidence("of the cores used by other programs", others, "ratio"),)
+    return (Evidence("share of the cores used by other programs", others, "ratio"),)
 
 
-def _share(loading: Loading) -> float:
+def _exposed_share(loading: DataLoadingTimes) -> float:
     return min(1.0, loading.exposed / loading.step)
 
 
-def _measured(loading: Loading, row: Mapping[str, Any]) -> tuple[Evidence, ...]:
+def _loading_evidence(
+    loading: DataLoadingTimes, annotation: Mapping[str, Any]
+) -> tuple[Evidence, ...]:
     return (
-        Evidence("exposed data loading time", loading.exposed, "ms", (row["first"],)),
+        Evidence("exposed data loading time", loading.exposed, "ms", (annotation["first"],)),
         Evidence("total data loading time", loading.total, "ms"),
-        Evidence("exposed share of the step", _share(loading), "ratio"),
+        Evidence("exposed share of the step", _exposed_share(loading), "ratio"),
     )
 
 
-def _slowest_frame(trace: Trace) -> Iterator[Evidence]:
-    """The user's function that takes most of the loading, where frames were recorded."""
-    table = trace.view("operators", within=names.LOADING_PREFIX, python=True)
+def _evidence_of_slowest_function(trace: Trace) -> Iterator[Evidence]:
+    """Yields the share of loading time in the user's slowest function, if frames were recorded."""
+    table = trace.view("operators", within=names.DATA_LOADING_PREFIX, python=True)
     frames = table.filter(pl.col("kind") == "frame").sort("cpu_time_total", descending=True)
     whole = table.filter(pl.col("kind") == "annotation")["cpu_time_total"].sum()
     for name, time in frames.select("name", "cpu_time_total").iter_rows():
-        frame = names.frame(name)
+        frame = names.parse_frame(name)
         if frame is not None and frame.origin == "user" and whole:
-            text = f"of it in `{frame.function}` (`{frame.file}`, defined in line {frame.line})"
+            definition = f"`{frame.file}`, defined in line {frame.line}"
+            text = f"share of data loading in `{frame.function}` ({definition})"
             yield Evidence(text, min(1.0, time / whole), "ratio")
             return

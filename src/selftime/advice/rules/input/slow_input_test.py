@@ -1,13 +1,13 @@
-"""Edges of `slow_input` that its page does not draw."""
+"""Tests the rule `slow_input` on edge cases that its documentation page omits."""
 
 import json
 from importlib import import_module
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
-from selftime.advice.detectors.loader_workers import without_waiting
-from selftime.advice.detectors.loading import Loading
+from selftime.advice.detectors.exposed_loading import DataLoadingTimes
+from selftime.advice.detectors.loader_workers import predict_step_with_workers
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 STEPS = """
@@ -21,36 +21,38 @@ STEPS = """
 """
 
 
-def steps(loading_ms: int) -> str:
-    """Two steps of 40 ms that begin with loading."""
+def drawing(loading_ms: int) -> str:
+    """Draws two steps of 40 ms that begin with `loading_ms` ms of data loading."""
     one = "d" * loading_ms + " " * (40 - loading_ms)
     work = " " * loading_ms + "a" * (40 - loading_ms)
     return STEPS.format(t="t" * 40, d=one * 2, a=work * 2)
 
 
 def test_one_millisecond_of_forty_is_not_worth_workers(judge: Judge[Finding]) -> None:
-    assert not judge(steps(1))
-    [finding] = judge(steps(8))
+    assert not judge(drawing(1))
+    [finding] = judge(drawing(8))
     assert finding.where.file == "train.py"
     assert finding.where.line == 9
 
 
-def test_the_saving_is_never_more_than_what_is_exposed(judge: Judge[Finding]) -> None:
-    [finding] = judge(steps(30))
+def test_the_saving_is_at_most_the_exposed_loading_time(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing(30))
     assert finding.saving.upper_ms == pytest.approx(30)
     assert finding.saving.estimate_ms is not None
     assert finding.saving.estimate_ms <= 30
 
 
-def test_hidden_loading_is_said_to_be_hidden(rule: Rule) -> None:
+def test_hidden_loading_is_reported_as_hidden(rule: Rule) -> None:
     drawing = rule.drawings("Silent on")[1]
     [outcome] = rule(sketch(drawing))
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
 
 
-def loading(*, exposed: float, total: float, has_device: bool, waiting: float = 0.0) -> Loading:
-    return Loading(
+def loading_in_step_of_100_ms(
+    *, exposed: float, total: float, has_device: bool, waiting: float = 0.0
+) -> DataLoadingTimes:
+    return DataLoadingTimes(
         step=100.0,
         exposed=exposed,
         average=exposed,
@@ -68,32 +70,41 @@ def loading(*, exposed: float, total: float, has_device: bool, waiting: float = 
 
 @pytest.mark.parametrize(("cores", "likely"), [(1, 101.0), (2, 81.0), (4, 71.0), (16, 63.5)])
 def test_on_a_cpu_workers_share_the_cores_with_the_step(cores: int, likely: float) -> None:
-    """60 ms of work on all cores and 40 of loading on one, and 1 ms to hand over."""
+    """A step computes for 60 ms on all cores and loads a batch for 40 ms on one core.
+
+    To hand a batch over takes 1 ms.
+    """
     facts = {"cores": {"effective": cores}, "threads": cores}
-    found = without_waiting(loading(exposed=40, total=40, has_device=False), facts)
+    found = predict_step_with_workers(
+        loading_in_step_of_100_ms(exposed=40, total=40, has_device=False), facts
+    )
     assert found.likely == pytest.approx(likely)
     assert found.best <= found.likely
 
 
 def test_beside_a_device_the_host_needs_one_core_for_the_step() -> None:
     facts = {"cores": {"effective": 8}, "threads": 8}
-    found = without_waiting(loading(exposed=40, total=40, has_device=True), facts)
+    found = predict_step_with_workers(
+        loading_in_step_of_100_ms(exposed=40, total=40, has_device=True), facts
+    )
     assert found.likely == pytest.approx(61.0)
 
 
-def test_cores_that_are_not_known_lower_the_confidence() -> None:
-    found = without_waiting(loading(exposed=40, total=40, has_device=True), {})
+def test_an_unknown_number_of_cores_lowers_the_confidence() -> None:
+    found = predict_step_with_workers(
+        loading_in_step_of_100_ms(exposed=40, total=40, has_device=True), {}
+    )
     assert not found.cores_known
     assert found.likely == pytest.approx(61)
 
 
-def test_loading_that_waits_needs_no_core() -> None:
+def test_loading_that_waits_for_storage_needs_no_core() -> None:
     facts = {"cores": {"effective": 1}, "threads": 1}
-    waits = loading(exposed=40, total=40, waiting=40, has_device=False)
-    assert without_waiting(waits, facts).likely == pytest.approx(61)
-    assert without_waiting(waits, facts).workers == 4
-    computes = loading(exposed=40, total=40, waiting=0, has_device=False)
-    assert without_waiting(computes, facts).likely == pytest.approx(101)
+    waits = loading_in_step_of_100_ms(exposed=40, total=40, waiting=40, has_device=False)
+    assert predict_step_with_workers(waits, facts).likely == pytest.approx(61)
+    assert predict_step_with_workers(waits, facts).workers == 4
+    computes = loading_in_step_of_100_ms(exposed=40, total=40, waiting=0, has_device=False)
+    assert predict_step_with_workers(computes, facts).likely == pytest.approx(101)
 
 
 def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
@@ -116,7 +127,7 @@ def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
     assert finding.saving.estimate_ms > 5
 
 
-SECONDS_2_AND_3 = """
+LOADING_BESIDE_THE_STEP = """
     column = 125 us
     facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 1.0}}}
     mark 1 | ssssssssssssssssssssssssttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuu
@@ -127,9 +138,9 @@ SECONDS_2_AND_3 = """
     u = ProfilerStep#3
     d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
 """
-"""Loading takes 2 ms and a step 3, in the place of seconds: workers load beside the step."""
+"""Drawing in which workers load for 2 ms while the step of 3 ms runs."""
 
-IN_TURN = """
+LOADING_BEFORE_THE_STEP = """
     column = 1 ms
     facts = {"cores": {"effective": 8}, "threads": 8}
     mark 1 | ssssstttttuuuuuvvvvv
@@ -144,11 +155,11 @@ IN_TURN = """
     d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
     w = cudaStreamSynchronize
 """
-"""The same without workers, and a synchronisation in each step: 2 + 3 are 5 and not 3."""
+"""Drawing in which the main thread loads for 2 ms before 3 ms of work: a step takes 5 ms."""
 
 
 def test_loading_beside_the_step_is_hidden_with_a_margin(rule: Rule) -> None:
-    [outcome] = rule(sketch(SECONDS_2_AND_3))
+    [outcome] = rule(sketch(LOADING_BESIDE_THE_STEP))
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
     assert "50% of the time" in outcome.reason
@@ -156,22 +167,22 @@ def test_loading_beside_the_step_is_hidden_with_a_margin(rule: Rule) -> None:
     assert "sync" not in outcome.reason
 
 
-def test_loading_behind_the_device_has_its_margin_from_the_lag(rule: Rule) -> None:
+def test_the_margin_of_loading_behind_a_device_is_the_devices_lag(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert "times as long before it costs anything" in outcome.reason
 
 
-def test_loading_in_turn_with_the_step_is_not_hidden(judge: Judge[Finding]) -> None:
-    [finding] = judge(IN_TURN)
+def test_loading_before_each_step_is_not_hidden(judge: Judge[Finding]) -> None:
+    [finding] = judge(LOADING_BEFORE_THE_STEP)
     assert finding.covers == ("A1",)
     assert finding.where.line == 9
     assert finding.saving.estimate_ms == pytest.approx(1, abs=0.2)
     assert finding.saving.upper_ms == pytest.approx(2, abs=0.2)
 
 
-def test_many_quick_batches_in_a_step_are_no_wait(rule: Rule) -> None:
-    """To hand a batch over takes a millisecond, each time."""
+def test_many_quick_batches_in_a_step_are_not_reported(rule: Rule) -> None:
+    """Each step fetches five batches, and each fetch takes 1 ms."""
     batch = "d a"
     drawing = """
         column = 1 ms
@@ -189,8 +200,8 @@ def test_many_quick_batches_in_a_step_are_no_wait(rule: Rule) -> None:
     assert isinstance(outcome, Checked)
 
 
-def starved(**usage: object) -> str:
-    """Every step waits 20 of 25 ms for its only worker."""
+def drawing_of_slow_worker(**usage: object) -> str:
+    """Draws steps of 25 ms that wait for their only worker for 20 ms."""
     facts = json.dumps({"cores": {"effective": 8}, "threads": 8, "usage": usage})
     return f"""
         column = 1 ms
@@ -205,30 +216,30 @@ def starved(**usage: object) -> str:
     """
 
 
-def test_as_many_workers_as_it_takes(judge: Judge[Finding]) -> None:
-    """A batch takes 25 ms, and the rest of a step 4: seven workers, and a millisecond each."""
+def test_the_fix_advises_as_many_workers_as_needed(judge: Judge[Finding]) -> None:
+    """A batch takes 25 ms and the rest of a step 4 ms, so seven workers are enough."""
     workers = {"count": 1, "cpu_s": 0.0, "queued_s": 0.0}
-    [finding] = judge(starved(wall_s=1.0, process_s=0.1, workers=workers, busy=0.1))
+    [finding] = judge(drawing_of_slow_worker(wall_s=1.0, process_s=0.1, workers=workers, busy=0.1))
     assert "num_workers=7" in (finding.fix.code or "")
     assert finding.saving.estimate_ms == pytest.approx(20)
     assert finding.confidence == "medium"
 
 
-def test_twice_the_workers_where_nobody_knows_how_many(judge: Judge[Finding]) -> None:
-    [finding] = judge(starved())
+def test_without_worker_usage_the_fix_advises_twice_the_workers(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing_of_slow_worker())
     assert "2 * workers" in (finding.fix.code or "")
     assert finding.saving.estimate_ms == pytest.approx(12.5)
 
 
-def test_cores_that_others_use_make_it_uncertain(judge: Judge[Finding]) -> None:
+def test_other_programs_on_the_cores_lower_the_confidence(judge: Judge[Finding]) -> None:
     workers = {"count": 1, "cpu_s": 0.0, "queued_s": 0.0}
-    [finding] = judge(starved(wall_s=1.0, process_s=0.1, workers=workers, busy=0.9))
+    [finding] = judge(drawing_of_slow_worker(wall_s=1.0, process_s=0.1, workers=workers, busy=0.9))
     assert finding.confidence == "low"
     assert finding.saving.low_ms == 0
 
 
 def test_uneven_loading_gains_nothing_where_no_core_is_free(rule: Rule) -> None:
-    """The medians of step, loading and rest do not add up; the difference is no gain."""
+    """Loading times differ widely between steps, so that a difference of medians is no saving."""
     lengths = (2, 12, 2, 11, 3, 2, 30)
     work = 20
     lanes = {"t": "", "d": "", "a": ""}

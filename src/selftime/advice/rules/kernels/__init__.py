@@ -1,1 +1,1 @@
-"""Chapter E of the catalogue: kernels."""
+"""Rules about kernels on the device: chapter E of the catalogue of bottlenecks."""

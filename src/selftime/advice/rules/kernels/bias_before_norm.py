@@ -1,16 +1,21 @@
-"""A layer adds a bias that a batch norm takes away again.
+"""A layer adds a bias that the batch norm after it subtracts again.
 
 ## What it means
 A convolution or linear layer with a bias is followed at once by a batch norm, which subtracts the
 mean of each channel, and so the bias with it.
 
+In the trace: a layer with a bias among its inputs, and `aten::batch_norm`, on the statistics of the
+batch, as the next operator.
+
 ## Why it costs
 The sum with the bias is a pass over the layer's output, and its gradient a sum over all of it.
-Mostly both are a hundredth of the step: then nothing is said, and on a CPU the bias is free.
+Mostly both are a hundredth of the step, which is not reported; on a CPU the bias is free.
 
 ## What to do
 `bias=False` in the layer; the batch norm has a bias of its own. For inference fold the batch norm
 into the layer, `torch.nn.utils.fusion.fuse_conv_bn_eval`.
+
+The estimate removes the operators that add the bias, or sum its gradient.
 
 ## Fires on
 A bias whose sums take a fifth of the device's time.
@@ -67,42 +72,61 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import covered, is_under, steps_recorded
-from selftime.advice.detectors.elementwise import forward_operators
-from selftime.advice.detectors.operators import recorded_operators, sizes, with_backward
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+    parse_sizes,
+    with_backward_operators,
+)
+from selftime.advice.detectors.counted_steps import (
+    begins_within_enclosing,
+    operator_intervals,
+    recorded_step_count,
+)
+from selftime.advice.detectors.elementwise_operators import forward_operators
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-TRAINING: Final = 5
-"""The place of the flag among a batch norm's arguments that says that it is of this batch."""
+BATCH_NORM_TRAINING_ARGUMENT_INDEX: Final = 5
+"""Index of the argument `training` among the arguments of `aten::batch_norm`."""
 
 
 @rule(covers=("E14",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    layers = _layers(trace)
+    limits = step_statistics(trace)
+    layers = _layers_with_bias_before_batch_norm(trace)
     if limits is None or not layers.height:
-        yield Checked("no layer with a bias stands before a batch norm", is_absent=True)
+        yield Checked("no layer with a bias is followed by a batch norm", is_absent=True)
         return
-    sums = filter_by_name(recorded_operators(trace), names.is_bias_operator)
-    parts = [(place, part, _sums(trace, part, sums)) for place, part in by_line(trace, layers)]
-    if not any(own.height for _, _, own in parts):
-        yield Checked("a batch norm takes a bias away, which costs nothing of its own")
-    for place, part, own in parts:
-        if own.height:
-            saving = priced(trace, limits, change(trace, own, 0.0))
-            yield limits.judge(_finding(trace, part, own, place, saving))
+    all_bias_operators = filter_by_name(operators_in_counted_steps(trace), names.is_bias_operator)
+    parts = [
+        (
+            location,
+            layers_of_line,
+            _bias_operators_of_layers(trace, layers_of_line, all_bias_operators),
+        )
+        for location, layers_of_line in operators_by_line(trace, layers)
+    ]
+    if not any(bias_operators.height for _, _, bias_operators in parts):
+        yield Checked(
+            "a batch norm takes away the bias of a layer, but no separate operator adds it"
+        )
+    for location, layers_of_line, bias_operators in parts:
+        if bias_operators.height:
+            yield _finding(trace, layers_of_line, bias_operators, location)
 
 
-def _layers(trace: Trace) -> pl.DataFrame:
-    """Layers with a bias whose output a batch norm takes next; `channels` are the bias's."""
+def _layers_with_bias_before_batch_norm(trace: Trace) -> pl.DataFrame:
+    """Returns the operators of layers that have a bias and that a batch norm follows directly.
+
+    The column `channels` is the length of the bias.
+    """
     table = forward_operators(trace)
-    table = table.filter(~pl.Series(_is_view(table), dtype=pl.Boolean))
+    table = table.filter(~pl.Series(_are_views_or_batch_counters(table), dtype=pl.Boolean))
     texts = table.select(
         pl.col("name", "input_shapes", "concrete_inputs").cast(pl.String)
     ).with_columns(
@@ -118,73 +142,104 @@ def _layers(trace: Trace) -> pl.DataFrame:
     rows = [
         (*keyed, channels)
         for keyed in likely.select(keys).unique().iter_rows()
-        if (channels := _channels(*keyed))
+        if (channels := _elements_of_bias_removed_by_norm(*keyed))
     ]
     kinds = {**dict.fromkeys(keys, pl.String), "channels": pl.Int64}
     told = pl.DataFrame(rows, schema=kinds, orient="row")
     return likely.join(told, on=keys, how="inner", nulls_equal=True, maintain_order="left")
 
 
-def _is_view(table: pl.DataFrame) -> list[bool]:
-    """What stands between a layer and its norm without a meaning for it: the count of batches."""
+def _are_views_or_batch_counters(operators: pl.DataFrame) -> list[bool]:
+    """Returns for each operator whether it is a view or updates a batch norm's batch counter."""
     return [
-        names.is_view(name) or (name == "aten::add_" and not any(sizes(shapes)))
-        for name, shapes in table.select(pl.col("name", "input_shapes").cast(pl.String)).iter_rows()
+        names.is_view(name) or (name == "aten::add_" and not any(parse_sizes(shapes)))
+        for name, shapes in operators.select(
+            pl.col("name", "input_shapes").cast(pl.String)
+        ).iter_rows()
     ]
 
 
-def _channels(name: str, shapes: str | None, norm: str | None, concrete: str | None) -> int:
-    """How many numbers the bias has; 0 if there is none, or the norm is no norm of this batch."""
-    given, taken = sizes(shapes), sizes(norm)
-    place = 0 if names.is_bias_first(name) else 2
-    if len(given) <= place or len(given[place]) != 1 or not taken or len(taken[0]) < 2:
+def _elements_of_bias_removed_by_norm(
+    layer_name: str,
+    layer_shapes: str | None,
+    norm_shapes: str | None,
+    norm_concrete_inputs: str | None,
+) -> int:
+    """Returns how many elements a layer's bias has; 0 unless a batch norm cancels the bias."""
+    layer_sizes, norm_sizes = parse_sizes(layer_shapes), parse_sizes(norm_shapes)
+    bias_index = 0 if names.takes_bias_first(layer_name) else 2
+    if (
+        len(layer_sizes) <= bias_index
+        or len(layer_sizes[bias_index]) != 1
+        or not norm_sizes
+        or len(norm_sizes[0]) < 2
+    ):
         return 0
-    if _flag(concrete) == "False" or taken[0][1] != given[place][0]:
+    if (
+        _batch_norm_training_argument(norm_concrete_inputs) == "False"
+        or norm_sizes[0][1] != layer_sizes[bias_index][0]
+    ):
         return 0
-    return given[place][0]
+    return layer_sizes[bias_index][0]
 
 
-def _flag(concrete: str | None) -> str:
+def _batch_norm_training_argument(norm_concrete_inputs: str | None) -> str:
     try:
-        read = json.loads(concrete or "[]")
+        values = json.loads(norm_concrete_inputs or "[]")
     except ValueError:
         return ""
-    return str(read[TRAINING]) if isinstance(read, list) and len(read) > TRAINING else ""
+    return (
+        str(values[BATCH_NORM_TRAINING_ARGUMENT_INDEX])
+        if isinstance(values, list) and len(values) > BATCH_NORM_TRAINING_ARGUMENT_INDEX
+        else ""
+    )
 
 
-def _sums(trace: Trace, layers: pl.DataFrame, sums: pl.DataFrame) -> pl.DataFrame:
-    """The operators within these layers, and within their gradients, that handle the bias."""
-    within = sums.filter(pl.Series(is_under(sums, with_backward(trace, layers)), dtype=pl.Boolean))
+def _bias_operators_of_layers(
+    trace: Trace, layers: pl.DataFrame, bias_operators: pl.DataFrame
+) -> pl.DataFrame:
+    """Returns the operators that add the bias of the layers or sum its gradient."""
+    within = bias_operators.filter(
+        pl.Series(
+            begins_within_enclosing(bias_operators, with_backward_operators(trace, layers)),
+            dtype=pl.Boolean,
+        )
+    )
     channels = set(layers["channels"].to_list())
     texts = within["input_shapes"].cast(pl.String)
     whole = [
         text
         for text in texts.unique().drop_nulls().to_list()
-        if (first := sizes(text)[:1]) and len(first[0]) > 1 and first[0][1] in channels
+        if (first := parse_sizes(text)[:1]) and len(first[0]) > 1 and first[0][1] in channels
     ]
     return within.filter(texts.is_in(whole))
 
 
 def _finding(
-    trace: Trace, layers: pl.DataFrame, own: pl.DataFrame, place: Where, saving: Saving
+    trace: Trace, layers: pl.DataFrame, bias_operators: pl.DataFrame, location: Where
 ) -> Finding:
-    steps = steps_recorded(trace)
-    begin, end = covered(own)
+    steps = recorded_step_count(trace)
+    begin, end = operator_intervals(bias_operators)
     return Finding(
         title="A batch norm takes away the bias that a layer adds",
-        where=place,
+        where=location,
         count_per_step=layers.height / steps,
-        saving=saving,
+        claim=RemovalClaim((change_shortening_operators(trace, bias_operators, 0.0),)),
         confidence="medium",
         evidence=(
             Evidence(
-                "operators that sum with a bias or over its gradient", own.height / steps, "count"
+                "operators that add the bias or sum its gradient, a step",
+                bias_operators.height / steps,
+                "count",
             ),
-            Evidence("host time in them, a step", float((end - begin).sum()) / steps / 1e6, "ms"),
+            Evidence(
+                "host time in these bias operators, a step",
+                float((end - begin).sum()) / steps / 1e6,
+                "ms",
+            ),
         ),
         fix=Fix(
-            "Leave the bias out: the norm subtracts the mean of each channel, and adds its own.",
+            "Leave the bias out: the norm subtracts the mean of each channel and has its own bias.",
             "nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)",
         ),
-        changes=(change(trace, own, 0.0),),
     )

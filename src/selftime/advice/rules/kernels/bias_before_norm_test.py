@@ -1,11 +1,11 @@
-"""Edges of `bias_before_norm` that its page does not draw."""
+"""Tests the rule `bias_before_norm` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 

@@ -5,14 +5,20 @@ Images lie in memory one channel after the other (NCHW), as they do unless told 
 kernels of tensor cores, and those of a CPU for depthwise convolutions, want all channels of a pixel
 together (NHWC, `channels_last`).
 
+In the trace: the strides of a convolution's input, and on a GPU the kernels within convolutions
+that change the layout.
+
 ## Why it costs
 A GPU's library turns each input around, and each output back: passes over memory that compute
-nothing. On a CPU a channel that lies apart fills no vector.
+nothing. On a CPU the channels of a pixel are apart in memory and fill no vector.
 
 ## What to do
 `model.to(memory_format=torch.channels_last)`, and the same of the input: layers between keep the
 layout. On a CPU depthwise convolutions gain more than half of their time, 3x3 ones a fifth or
 nothing, and 1x1 ones lose: measure. Whether cuDNN looked for its fastest kernel is another question.
+
+The estimate removes these kernels on a GPU; on a CPU it shortens convolutions by ratios that were
+measured.
 
 ## Fires on
 Depthwise convolutions on a CPU.
@@ -71,83 +77,104 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import covered, is_under, steps_recorded
-from selftime.advice.detectors.operators import recorded_operators, sizes, with_backward
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Scale
-from selftime.analysis.device.work import device_work
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+    parse_sizes,
+    with_backward_operators,
+)
+from selftime.advice.detectors.counted_steps import (
+    begins_within_enclosing,
+    operator_intervals,
+    recorded_step_count,
+)
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-FEWEST: Final = 8
-"""Channels: fewer fill no vector and no tensor core in any layout."""
+MIN_INPUT_CHANNELS: Final = 8
+"""Smallest number of input channels for which the memory layout matters: fewer fill no vector
+register and no tensor core."""
 
-KEPT: Final = {"depthwise": 0.4, "dense": 0.83, "pointwise": 1.4}
-"""Of the time of a convolution on a CPU, forward and backward: measured 1.6 to 2.8 times as fast if
-depthwise, 1.2 times as fast for 3 x 3, which with few channels gain nothing, and 0.5 to 0.9 times
-for 1 x 1. Depthwise ones must be most of the gain."""
+CHANNELS_LAST_TO_NCHW_TIME_RATIOS: Final = {"depthwise": 0.4, "dense": 0.83, "pointwise": 1.4}
+"""Time of CPU convolutions in `channels_last` as a share of their time in NCHW, by kind of filter,
+as measured forward and backward. Convolutions of 1 x 1 become slower, and most of the saving must
+come from depthwise ones."""
 
-KEPT_AT_LEAST: Final = {"depthwise": 0.1, "dense": 0.4, "pointwise": 1.0}
-"""The same at best, with room for what other CPUs gain."""
+MIN_CHANNELS_LAST_TO_NCHW_TIME_RATIOS: Final = {"depthwise": 0.1, "dense": 0.4, "pointwise": 1.0}
+"""Smallest time of convolutions in `channels_last` as a share of their time in NCHW, by kind of
+filter, on any CPU."""
 
-LEAST_SHARE: Final = 0.1
-"""Of the step that a CPU must gain: these ratios vary from CPU to CPU by as much."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.1
+"""Smallest share of the step that `channels_last` must save on a CPU to report; CPUs differ as
+much."""
 
-LEAST_CONVOLVING: Final = 0.15
-"""Of the device's time in convolutions: below it their layout is not what sets the pace."""
+MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME: Final = 0.15
+"""Smallest share of device time in convolutions to report."""
 
 
 @rule(covers=("E7",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    first = _channels_first(trace)
+    limits = step_statistics(trace)
+    convolutions = _channels_first_convolutions(trace)
     if not trace.device_args.height and not trace.op_args["input_strides"].is_not_null().any():
         yield Unknown("strides of inputs: record with `record_shapes=True`, or `selftime run`")
         return
-    if limits is None or not first.height:
+    if limits is None or not convolutions.height:
         yield Checked(
-            "no convolution of single or half precision takes channels first", is_absent=True
+            "no convolution in float32 or half precision takes channels first", is_absent=True
         )
     elif trace.device_args.height:
-        yield _on_device(trace, limits, first)
+        yield _outcome_on_device(trace, convolutions)
     else:
-        yield _on_host(trace, limits, first)
+        yield _outcome_on_cpu(trace, limits, convolutions)
 
 
-def _channels_first(trace: Trace) -> pl.DataFrame:
-    """Convolutions of images whose channels come first, and of what kind: a column `filters`.
+def _channels_first_convolutions(trace: Trace) -> pl.DataFrame:
+    """Returns the convolutions whose input is in NCHW layout, with their kind of filter.
 
-    On a device also those whose layout is not recorded: transposes around them will tell.
+    The column `filters` is the kind of filter.
+
+    On a device also those whose layout is not recorded: kernels that change it will show.
     """
-    table = filter_by_name(recorded_operators(trace), names.is_convolution)
+    table = filter_by_name(operators_in_counted_steps(trace), names.is_convolution)
     keys = ("input_shapes", "input_strides", "input_types")
     table = table.with_columns(pl.col(*keys).cast(pl.String))
-    untold = table.filter(pl.any_horizontal(pl.col(*keys).is_null()))
+    unknown = table.filter(pl.any_horizontal(pl.col(*keys).is_null()))
     table = table.drop_nulls(keys)
-    rows = [(*texts, _filters(*texts)) for texts in table.select(keys).unique().iter_rows()]
+    rows = [
+        (*texts, _filter_kind_if_nchw(*texts)) for texts in table.select(keys).unique().iter_rows()
+    ]
     kinds = dict.fromkeys((*keys, "filters"), pl.String)
-    told = pl.DataFrame(rows, schema=kinds, orient="row").drop_nulls()
-    known = table.join(told, on=keys, how="inner", maintain_order="left")
+    channels_first = pl.DataFrame(rows, schema=kinds, orient="row").drop_nulls()
+    known = table.join(channels_first, on=keys, how="inner", maintain_order="left")
     if not trace.device_args.height:
         return known
-    return pl.concat([known, untold.with_columns(filters=pl.lit("untold"))]).sort("start", "id")
+    return pl.concat([known, unknown.with_columns(filters=pl.lit("unknown"))]).sort("start", "id")
 
 
-def _filters(shapes: str, strides: str, types: str) -> str | None:
-    """What a convolution's filters are; None if it is no such, or its channels do not come first.
+def _filter_kind_if_nchw(input_shapes: str, input_strides: str, input_types: str) -> str | None:
+    """Returns a convolution's kind of filter, such as `depthwise`; None if its input is not NCHW.
 
-    `grouped` are those that are neither depthwise nor dense, and other sizes than 1 x 1 and 3 x 3.
+    `grouped` are filters that are neither depthwise nor dense, or of another size than 1 x 1 and
+    3 x 3.
     """
-    shape, stride = sizes(shapes)[:2], sizes(strides)[:1]
-    if len(shape) < 2 or not stride or [len(one) for one in (*shape, *stride)] != [4, 4, 4]:
+    shape, stride = parse_sizes(input_shapes)[:2], parse_sizes(input_strides)[:1]
+    if len(shape) < 2 or not stride or [len(sizes) for sizes in (*shape, *stride)] != [4, 4, 4]:
         return None
     image, weight, steps = shape[0], shape[1], stride[0]
     _, channels, height, width = image
-    if not _is_short(types) or channels < FEWEST or height * width < 2 or steps[1] == 1:
+    if (
+        not _is_first_input_float32_or_half(input_types)
+        or channels < MIN_INPUT_CHANNELS
+        or height * width < 2
+        or steps[1] == 1
+    ):
         return None
     if weight[1] == 1:
         return "depthwise"
@@ -156,81 +183,90 @@ def _filters(shapes: str, strides: str, types: str) -> str | None:
     return "grouped"
 
 
-def _is_short(types: str) -> bool:
-    """Whether it computes in single or half precision, for which there are such kernels."""
+def _is_first_input_float32_or_half(input_types: str) -> bool:
+    """Returns whether an operator's first input is float32 or of half precision."""
     try:
-        read: Any = json.loads(types)
+        dtypes: Any = json.loads(input_types)
     except ValueError:
         return False
-    return isinstance(read, list) and read[:1] in (["float"], ["c10::Half"], ["c10::BFloat16"])
+    return isinstance(dtypes, list) and dtypes[:1] in (["float"], ["c10::Half"], ["c10::BFloat16"])
 
 
-def _on_host(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
+def _outcome_on_cpu(
+    trace: Trace, statistics: StepStatistics, convolutions: pl.DataFrame
+) -> Outcome:
     gain = most = 0.0
     times = {}
-    for (kind,), part in first.group_by("filters"):
-        begin, end = covered(with_backward(trace, part))
+    for (kind,), part in convolutions.group_by("filters"):
+        begin, end = operator_intervals(with_backward_operators(trace, part))
         times[str(kind)] = float((end - begin).sum())
     for kind, time in times.items():
-        gain += time * (1 - KEPT.get(kind, 1.0))
-        most += time * (1 - KEPT_AT_LEAST.get(kind, 1.0))
-    faster = first.filter(pl.col("filters").is_in(["depthwise", "dense"]))
+        gain += time * (1 - CHANNELS_LAST_TO_NCHW_TIME_RATIOS.get(kind, 1.0))
+        most += time * (1 - MIN_CHANNELS_LAST_TO_NCHW_TIME_RATIOS.get(kind, 1.0))
+    faster = convolutions.filter(pl.col("filters").is_in(["depthwise", "dense"]))
     whole = times.get("depthwise", 0.0) + times.get("dense", 0.0)
-    spent = sum(times.values()) / steps_recorded(trace) / 1e6
-    depthwise = times.get("depthwise", 0.0) * (1 - KEPT["depthwise"])
+    spent_ms_per_step = sum(times.values()) / recorded_step_count(trace) / 1e6
+    depthwise = times.get("depthwise", 0.0) * (1 - CHANNELS_LAST_TO_NCHW_TIME_RATIOS["depthwise"])
     is_sure = 2 * depthwise > gain
-    if gain < LEAST_SHARE * limits.step_ms * 1e6 * steps_recorded(trace) or not is_sure:
-        told = f"convolutions with channels first take {spent:.2f} ms a step, and would gain little"
-        return Checked(told, limits.unrecorded(max(most, 0.0) / steps_recorded(trace) / 1e6))
-    every = with_backward(trace, faster)
-    cut = change(trace, every, 1 - gain / whole)
-    bound = change(trace, every, 1 - max(gain, min(most, whole)) / whole)
-    saving = priced(trace, limits, cut, most=(bound,))
-    return limits.judge(_finding(trace, faster, saving, cut, spent))
+    if (
+        gain < MIN_SAVED_SHARE_OF_STEP * statistics.step_ms * 1e6 * recorded_step_count(trace)
+        or not is_sure
+    ):
+        return Checked(
+            "convolutions with channels first would gain little in `channels_last`",
+            max(most, 0.0) / recorded_step_count(trace) / 1e6,
+        )
+    every = with_backward_operators(trace, faster)
+    cut = change_shortening_operators(trace, every, 1 - gain / whole)
+    bound = change_shortening_operators(trace, every, 1 - max(gain, min(most, whole)) / whole)
+    return _finding(trace, faster, RemovalClaim((cut,), most=(bound,)), spent_ms_per_step)
 
 
-def _on_device(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
-    operators = recorded_operators(trace)
+def _outcome_on_device(trace: Trace, convolutions: pl.DataFrame) -> Outcome:
+    operators = operators_in_counted_steps(trace)
     work = device_work(trace)
     launchers = work.join(
         operators.select(operator="id", on="track", when="start"), on="operator", how="inner"
     )
-    asked = launchers.select(track="on", start="when")
-    own = launchers.filter(pl.Series(is_under(asked, with_backward(trace, first))))
-    turned = filter_by_name(own, names.changes_layout)
-    whole, convolving = (sum(t["duration"].to_list()) for t in (launchers, own))
-    spent = sum(turned["duration"].to_list()) / steps_recorded(trace) / 1e6
-    if convolving < LEAST_CONVOLVING * whole or not turned.height:
-        told = f"transposes around convolutions take {spent:.2f} ms of the device a step"
-        return Checked(told, limits.unrecorded(spent))
-    removed = Scale(turned["id"].cast(pl.Int64).to_numpy(), 0.0)
-    saving = priced(trace, limits, removed)
-    return limits.judge(_finding(trace, first, saving, removed, spent))
+    launch_starts = launchers.select(track="on", start="when")
+    convolution_work = launchers.filter(
+        pl.Series(
+            begins_within_enclosing(launch_starts, with_backward_operators(trace, convolutions))
+        )
+    )
+    transposes = filter_by_name(convolution_work, names.changes_layout)
+    whole, convolving = (sum(t["duration"].to_list()) for t in (launchers, convolution_work))
+    spent_ms_per_step = sum(transposes["duration"].to_list()) / recorded_step_count(trace) / 1e6
+    if convolving < MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME * whole or not transposes.height:
+        text = (
+            f"convolutions take less than {MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME:.0%} of the "
+            "device's time"
+            if transposes.height
+            else "no kernel transposes a tensor around a convolution"
+        )
+        return Checked(text, spent_ms_per_step, is_slowed=False)
+    removed = ScaleDeviceWork(transposes["id"].cast(pl.Int64).to_numpy(), 0.0)
+    return _finding(trace, convolutions, RemovalClaim((removed,)), spent_ms_per_step)
 
 
 def _finding(
-    trace: Trace,
-    part: pl.DataFrame,
-    saving: Saving,
-    changed: Change,
-    spent: float,
+    trace: Trace, convolutions: pl.DataFrame, claim: RemovalClaim, spent_ms_per_step: float
 ) -> Finding:
-    place, _ = next(by_line(trace, part))
+    location, _ = next(operators_by_line(trace, convolutions))
     on_device = bool(trace.device_args.height)
-    what = "transposes around them" if on_device else "convolutions"
+    measured = "transposes around convolutions" if on_device else "convolutions"
     return Finding(
         title="Convolutions take images whose channels come first",
-        where=place,
-        count_per_step=part.height / steps_recorded(trace),
-        saving=saving,
+        where=location,
+        count_per_step=convolutions.height / recorded_step_count(trace),
+        claim=claim,
         confidence="medium",
         semantics="neutral",
-        evidence=(Evidence(f"time in {what}, a step", spent, "ms"),),
+        evidence=(Evidence(f"time in {measured}, a step", spent_ms_per_step, "ms"),),
         fix=Fix(
             "Keep the model and its input in `channels_last`; the named line is the convolution "
             "with most of the time.",
             "model = model.to(memory_format=torch.channels_last)\n"
             "images = images.contiguous(memory_format=torch.channels_last)",
         ),
-        changes=(changed,),
     )

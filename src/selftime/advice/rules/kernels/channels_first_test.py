@@ -1,8 +1,8 @@
-"""Edges of `channels_first` that its page does not draw."""
+"""Tests the rule `channels_first` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 DRAWING = """

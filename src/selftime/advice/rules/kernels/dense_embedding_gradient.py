@@ -1,17 +1,22 @@
-"""The gradient of a look-up is as large as its table.
+"""The gradient of an embedding is as large as the whole embedding table.
 
 ## What it means
 The backward pass of an embedding makes a tensor as large as the whole table, fills it with zeros,
 and adds the gradients of the few rows that the batch had.
 
+In the trace: `aten::embedding_dense_backward` with four times as many rows of the table as were
+looked up, or more.
+
 ## Why it costs
 The table has many more rows than a batch looks up: nearly all of what is written is zeros, and the
-optimizer then reads them again. On a GPU the places are sorted as well.
+optimizer then reads them again. On a GPU the indices are sorted as well.
 
 ## What to do
 `nn.Embedding(..., sparse=True)` with an optimizer that takes sparse gradients: `SGD`, `SparseAdam`,
 `Adagrad`. `SparseAdam` moves only rows that were looked up, which is another way to learn. Or make
 the table smaller. A table that is also the output layer's weight has a dense gradient anyway.
+
+The estimate leaves the share of the bytes that a sparse gradient moves.
 
 ## Fires on
 A table of 100,000 rows, of which a batch has 512.
@@ -43,107 +48,146 @@ A table whose rows a batch has nearly all.
 import json
 from collections.abc import Iterator
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators, sizes
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps, parse_sizes
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-LEAST_SHARE: Final = 0.1
-"""Of the step, before another optimizer is worth its price."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.1
+"""Smallest share of the step that sparse gradients must save to report, as they need another
+optimizer."""
 
-ROWS: Final = 2
-"""The place of the number of rows of the table among the operator's arguments."""
+NUM_WEIGHTS_ARGUMENT_INDEX: Final = 2
+"""Index of the argument `num_weights` (number of table rows) of `embedding_dense_backward`."""
 
-MANY_ROWS: Final = 4
-"""So many times the rows that were looked up: with fewer a sparse gradient, which is sorted and
-summed up by row, moves as much as a dense one."""
+MIN_TABLE_ROWS_PER_LOOKED_UP_ROW: Final = 4
+"""Smallest ratio of the table's rows to the rows looked up to report; with a smaller ratio a sparse
+gradient moves as many bytes as a dense one."""
 
-PASSES: Final = 3
-"""Over the rows that were looked up: read, sort and write."""
+SPARSE_GRADIENT_MEMORY_PASSES: Final = 3
+"""Number of times that a sparse gradient moves each row looked up: to read, sort and write."""
 
 
 @rule(covers=("E11",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = _gradients(trace)
-    if limits is None or not found.height:
+    limits = step_statistics(trace)
+    gradients = _dense_gradient_operators(trace)
+    if limits is None or not gradients.height:
         yield Checked(
-            "no gradient of a look-up is much larger than what was looked up", is_absent=True
+            "no gradient of an embedding is much larger than the rows looked up", is_absent=True
         )
         return
-    for place, part in by_line(trace, found):
-        keep = float(sum(part["moved"].to_list()) / max(sum(part["written"].to_list()), 1))
-        saving = priced(trace, limits, change(trace, part, keep), most=(change(trace, part, 0.0),))
-        if (saving.upper_ms or 0.0) < LEAST_SHARE * limits.step_ms:
-            text = f"dense gradients of tables take below {LEAST_SHARE:.0%} of the step"
-            yield Checked(text, limits.unrecorded(saving.upper_ms or 0.0))
+    for location, gradients_of_line in operators_by_line(trace, gradients):
+        sparse_to_dense_bytes_ratio = float(
+            sum(gradients_of_line["moved"].to_list())
+            / max(sum(gradients_of_line["written"].to_list()), 1)
+        )
+        claim = RemovalClaim(
+            (change_shortening_operators(trace, gradients_of_line, sparse_to_dense_bytes_ratio),),
+            most=(change_shortening_operators(trace, gradients_of_line, 0.0),),
+        )
+        upper = recorded_saving_amount(trace, claim).upper
+        if upper < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
+            least = f"{MIN_SAVED_SHARE_OF_STEP:.0%}"
+            text = (
+                f"dense gradients of embedding tables take less than {least} of the recorded step"
+            )
+            yield Checked(text, upper, is_slowed=not trace.device_args.height)
         else:
-            yield limits.judge(_finding(trace, part, place, saving, keep))
+            yield _finding(trace, gradients_of_line, location, claim, sparse_to_dense_bytes_ratio)
 
 
-def _gradients(trace: Trace) -> pl.DataFrame:
-    """Gradients of tables with many more rows: rows, looked; and numbers moved and written."""
-    table = filter_by_name(recorded_operators(trace), names.makes_dense_gradient)
+def _dense_gradient_operators(trace: Trace) -> pl.DataFrame:
+    """Returns the operators that compute dense gradients of large embedding tables.
+
+    Columns: rows (of the table), looked (rows looked up), and how many numbers a sparse (moved) and
+    a dense gradient (written) move.
+    """
+    table = filter_by_name(operators_in_counted_steps(trace), names.makes_dense_gradient)
     keys = ["input_shapes", "concrete_inputs"]
     table = table.with_columns(pl.col(*keys).cast(pl.String))
-    told = [
-        (*texts, *read)
+    rows = [
+        (*texts, *sizes_of_call)
         for texts in table.select(keys).unique().iter_rows()
-        if (read := _read(*texts))
+        if (sizes_of_call := _embedding_gradient_sizes(*texts))
     ]
     kinds = dict.fromkeys(("rows", "looked", "moved", "written"), pl.Int64)
-    known = pl.DataFrame(told, schema={**dict.fromkeys(keys, pl.String), **kinds}, orient="row")
-    return table.join(known, on=keys, how="inner", maintain_order="left")
+    sizes = pl.DataFrame(rows, schema={**dict.fromkeys(keys, pl.String), **kinds}, orient="row")
+    return table.join(sizes, on=keys, how="inner", maintain_order="left")
 
 
-def _read(shapes: str | None, concrete: str | None) -> tuple[int, int, int, int] | None:
-    """Rows of the table, rows looked up, numbers that these are, and numbers of the table."""
-    given = sizes(shapes)
-    if len(given) < 2 or not given[0]:
+class _EmbeddingGradientSizes(NamedTuple):
+    """Sizes of an embedding's gradient: table rows, rows looked up, and elements moved."""
+
+    table_rows: int
+    looked_up_rows: int
+    sparse_gradient_elements: int
+    dense_gradient_elements: int
+
+
+def _embedding_gradient_sizes(
+    input_shapes: str | None, concrete_inputs: str | None
+) -> _EmbeddingGradientSizes | None:
+    """Returns the sizes of an embedding's gradient; None if unknown or if the table is small."""
+    sizes = parse_sizes(input_shapes)
+    if len(sizes) < 2 or not sizes[0]:
         return None
     try:
-        read = json.loads(concrete or "[]")
-        rows = int(read[ROWS])
+        values = json.loads(concrete_inputs or "[]")
+        rows = int(values[NUM_WEIGHTS_ARGUMENT_INDEX])
     except (ValueError, TypeError, IndexError, KeyError):
         return None
-    looked, width = prod(given[1]), given[0][-1]
-    if not 0 < rows * width < 1 << 58 or looked * MANY_ROWS > rows:
+    looked, width = prod(sizes[1]), sizes[0][-1]
+    if not 0 < rows * width < 1 << 58 or looked * MIN_TABLE_ROWS_PER_LOOKED_UP_ROW > rows:
         return None
-    return rows, looked, PASSES * looked * width, (rows + 2 * looked) * width
+    return _EmbeddingGradientSizes(
+        table_rows=rows,
+        looked_up_rows=looked,
+        sparse_gradient_elements=SPARSE_GRADIENT_MEMORY_PASSES * looked * width,
+        dense_gradient_elements=(rows + 2 * looked) * width,
+    )
 
 
 def _finding(
-    trace: Trace, part: pl.DataFrame, place: Where, saving: Saving, keep: float
+    trace: Trace,
+    gradients: pl.DataFrame,
+    location: Where,
+    claim: RemovalClaim,
+    sparse_to_dense_bytes_ratio: float,
 ) -> Finding:
-    rows, looked = part.select("rows", "looked").row(0)
+    rows, looked = gradients.select("rows", "looked").row(0)
     return Finding(
-        title=f"The gradient of a look-up of {looked} rows has all {rows} of its table",
-        where=place,
-        count_per_step=part.height / steps_recorded(trace),
-        saving=saving,
+        title=f"The gradient of an embedding of {looked} rows has all {rows} rows of the table",
+        where=location,
+        count_per_step=gradients.height / recorded_step_count(trace),
+        claim=claim,
         confidence="medium",
         semantics="training",
         evidence=(
-            Evidence("rows of the table", rows, "count"),
-            Evidence("rows looked up at most", looked, "count"),
-            Evidence("share of the bytes that sparse gradients move", keep, "ratio"),
+            Evidence("rows of the embedding table", rows, "count"),
+            Evidence("rows looked up in a call, at most", looked, "count"),
+            Evidence(
+                "bytes that sparse gradients move, as a share of dense ones",
+                sparse_to_dense_bytes_ratio,
+                "ratio",
+            ),
         ),
         fix=Fix(
-            "Ask for sparse gradients, and give the table an optimizer that takes them; it saves "
-            "what the other optimizer does with the zeros as well. Not where the table is also "
-            "the weight of a layer.",
+            "Use sparse gradients, and an optimizer for the table that accepts them; this also "
+            "saves the optimizer's work on zeros. Not where the table is also the weight of "
+            "another layer.",
             "self.words = nn.Embedding(rows, width, sparse=True)\n"
             "sparse = torch.optim.SparseAdam(self.words.parameters())",
         ),
-        changes=(change(trace, part, keep),),
     )

@@ -1,8 +1,8 @@
-"""Edges of `dense_embedding_gradient` that its page does not draw."""
+"""Tests the rule `dense_embedding_gradient` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge, sketch
 
 DRAWING = """

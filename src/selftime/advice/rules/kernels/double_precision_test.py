@@ -1,6 +1,6 @@
-"""Edges of `double_precision` that its page does not draw."""
+"""Tests the rule `double_precision` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -39,7 +39,7 @@ def test_more_than_the_time_in_double_is_never_promised(judge: Judge[Finding]) -
 
 
 def test_other_steps_do_not_count(judge: Judge[Finding]) -> None:
-    """The first of three steps is left out, and its time in double with it."""
+    """Float64 operators in the first of three steps, which is not measured, do not count."""
     drawing = """
         column = 1 ms
         mark 1 | ssssssssssssssssssssttttttttttuuuuuuuuuu
@@ -102,7 +102,7 @@ def test_a_network_in_float_is_fed_by_accident_with_double(judge: Judge[Finding]
 
 
 def test_where_only_a_function_is_known_its_first_operator_is_shown(judge: Judge[Finding]) -> None:
-    """The source is read for the line that can have run it."""
+    """Shows the function's first float64 operator, since its source line is not recorded."""
     drawing = """
         column = 1 ms
         mark 1   | ssssssssssttttttttttuuuuuuuuuu

@@ -1,8 +1,11 @@
-"""A long kernel runs on a few of the device's multiprocessors.
+"""A long kernel runs on only a few of the device's multiprocessors.
 
 ## What it means
 A kernel is launched with a handful of blocks, and a block runs on one multiprocessor: the others,
-of which a GPU has a hundred, have nothing to do while it lasts.
+about a hundred in a GPU, are idle while it runs.
+
+In the trace: kernels of 20 us and more whose grid has 4 blocks or fewer, and without which the step
+is 5 % shorter or more.
 
 ## Why it costs
 The time in such kernels goes by at a hundredth of the device. They come from operators that work
@@ -13,6 +16,9 @@ largest of a vocabulary for a single sequence.
 Give it more rows at once: batch the calls, or reshape so that the long dimension is split. A scan
 can go over pieces and then over their totals; the k largest of pieces are those of the whole. Or
 run it on another stream, beside work that fills the device.
+
+No saving is estimated, only bounded: a trace shows how much shorter the step is without the kernel,
+and not how much faster the operator gets.
 
 ## Fires on
 A cumulative sum along a single row, that takes a third of the step.
@@ -65,87 +71,119 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Scale
-from selftime.analysis.device.work import device_work
-from selftime.analysis.sites import SITE, sites
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import UpperBoundClaim
+from selftime.advice.savings.estimates import replayed_saving_ms
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.analysis.steps.steady_steps import assessed_steps, is_within
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
 from selftime.trace import Trace
 
-FEW: Final = 4
-"""Blocks: of all devices with 16 multiprocessors or more at least three quarters are idle."""
+MAX_BLOCKS_OF_REPORTED_KERNEL: Final = 4
+"""Largest number of thread blocks of a kernel to report; most multiprocessors are idle then."""
 
-LONG: Final = 20_000
-"""ns. Shorter kernels are bound by their launch and by the latency of memory, not by the blocks."""
+MIN_REPORTED_KERNEL_NS: Final = 20_000
+"""Shortest kernel to report, in ns; launch and memory latency bound shorter ones."""
 
-LEAST_SHARE: Final = 0.05
-"""Of the step that such kernels must be worth: to split a scan is no small change."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step in such kernels to report."""
 
-COMPUTES: Final = frozenset(names.KERNEL_CLASSES) - {"collective", "copy", "fill"}
-"""Classes of kernels that could use more blocks; collectives are few on purpose."""
+COMPUTE_KERNEL_CLASSES: Final = frozenset(names.KERNEL_CLASSES) - {"collective", "copy", "fill"}
+"""Classes of kernels that could use more thread blocks; collectives use few on purpose."""
 
 
 @rule(covers=("E10",), needs=("device", "links"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = _kernels(trace)
-    if limits is None or not found.height:
-        yield Checked(f"no long kernel runs with {FEW} blocks or less", is_absent=True)
+    limits = step_statistics(trace)
+    few_blocks = _few_block_kernels(trace)
+    if limits is None or not few_blocks.height:
+        yield Checked(
+            f"no long kernel runs with {MAX_BLOCKS_OF_REPORTED_KERNEL} blocks or fewer",
+            is_absent=True,
+        )
         return
-    found = found.with_columns(sites(trace, found["id"]))
-    least = max(LEAST_SHARE * limits.step_ms, limits.floor_ms())
-    for part in found.partition_by("name", *SITE, maintain_order=True):
-        if sum(part["duration"].to_list()) >= least * 1e6 * steps_recorded(trace):
-            bound = priced(trace, limits, Scale(part["id"].cast(pl.Int64).to_numpy(), 0.0))
-            upper = bound.estimate_ms or 0.0
-            if upper >= least:
-                yield _finding(trace, part, limits.unrecorded(upper))
-    spent = sum(found["duration"].to_list()) / steps_recorded(trace) / 1e6
-    yield Checked(f"long kernels with {FEW} blocks or less take {spent:.2f} ms a step")
+    few_blocks = few_blocks.with_columns(source_sites_of_slices(trace, few_blocks["id"]))
+    least = max(MIN_SAVED_SHARE_OF_STEP * limits.step_ms, limits.least_significant_saving_ms())
+    small_ms = 0.0
+    for kernels in few_blocks.partition_by("name", *SOURCE_SITE_COLUMNS, maintain_order=True):
+        spent_ms = _device_ms_per_step(trace, kernels)
+        removal = ScaleDeviceWork(kernels["id"].cast(pl.Int64).to_numpy(), 0.0)
+        if spent_ms >= least and (most_ms := replayed_saving_ms(trace, limits, [removal])) >= least:
+            yield _finding(trace, kernels, UpperBoundClaim(most_ms, is_slowed=False))
+        else:
+            small_ms += spent_ms
+    if small_ms:
+        yield Checked(
+            f"removing long kernels with {MAX_BLOCKS_OF_REPORTED_KERNEL} blocks or fewer would "
+            "save little of the step",
+            small_ms,
+            is_slowed=False,
+        )
 
 
-def _kernels(trace: Trace) -> pl.DataFrame:
-    """Long kernels of the steps whose grids hold a few blocks."""
-    work = device_work(trace).filter((pl.col("kind") == "kernel") & (pl.col("duration") >= LONG))
-    told = trace.device_args.select("id", "grid").drop_nulls()
-    work = work.join(told, on="id", how="inner", maintain_order="left")
+def _device_ms_per_step(trace: Trace, kernels: pl.DataFrame) -> float:
+    return float(sum(kernels["duration"].to_list())) / recorded_step_count(trace) / 1e6
+
+
+def _few_block_kernels(trace: Trace) -> pl.DataFrame:
+    """Returns the steps' long kernels of at most `MAX_BLOCKS_OF_REPORTED_KERNEL` thread blocks."""
+    work = device_work(trace).filter(
+        (pl.col("kind") == "kernel") & (pl.col("duration") >= MIN_REPORTED_KERNEL_NS)
+    )
+    grids = trace.device_args.select("id", "grid").drop_nulls()
+    work = work.join(grids, on="id", how="inner", maintain_order="left")
     sides = [pl.col("grid").arr.get(axis).cast(pl.Int64) for axis in range(3)]
     blocks = sides[0] * sides[1] * sides[2]
-    few = work.with_columns(blocks=blocks).filter((blocks > 0) & (blocks <= FEW))
+    few = work.with_columns(blocks=blocks).filter(
+        (blocks > 0) & (blocks <= MAX_BLOCKS_OF_REPORTED_KERNEL)
+    )
     launched = few["launched"].fill_null(-1).to_numpy()
-    mine = is_within(launched, assessed_steps(trace).select("start", "end"))
-    few = few.filter(pl.Series(mine, dtype=pl.Boolean))
-    return filter_by_name(few, lambda name: names.kernel_class(name) in COMPUTES)
+    is_in_step = is_instant_in_windows(
+        launched, steps_with_counted_flags(trace).select("start", "end")
+    )
+    few = few.filter(pl.Series(is_in_step, dtype=pl.Boolean))
+    return filter_by_name(few, lambda name: names.kernel_class(name) in COMPUTE_KERNEL_CLASSES)
 
 
-def _short(part: pl.DataFrame) -> str:
-    return names.short_kernel_name(str(part["name"].cast(pl.String)[0]))
+def _short_name_of_first_kernel(kernels: pl.DataFrame) -> str:
+    return names.short_kernel_name(str(kernels["name"].cast(pl.String)[0]))
 
 
-def _finding(trace: Trace, part: pl.DataFrame, upper: float) -> Finding:
-    row: dict[str, Any] = part.row(0, named=True)
-    place = where(row)
-    steps = steps_recorded(trace)
-    blocks = part["blocks"].to_list()
-    spent = sum(part["duration"].to_list()) / steps / 1e6
+def _finding(trace: Trace, kernels: pl.DataFrame, claim: UpperBoundClaim) -> Finding:
+    row: dict[str, Any] = kernels.row(0, named=True)
+    location = where_from_row(row)
+    steps = recorded_step_count(trace)
+    blocks = kernels["blocks"].to_list()
     return Finding(
-        title=f"`{_short(part)}` runs with {max(blocks)} blocks at most",
-        where=place,
-        count_per_step=part.height / steps,
-        saving=Saving(),
-        confidence="medium" if place.line is not None else "low",
+        title=f"`{_short_name_of_first_kernel(kernels)}` runs with {max(blocks)} blocks at most",
+        where=location,
+        count_per_step=kernels.height / steps,
+        claim=claim,
+        confidence="medium" if location.line is not None else "low",
         evidence=(
-            Evidence("device time in it, a step", spent, "ms", tuple(part["id"].head(8))),
-            Evidence("of the step, if it took no time", upper, "ms"),
+            Evidence(
+                "device time in the kernel, a step",
+                _device_ms_per_step(trace, kernels),
+                "ms",
+                tuple(kernels["id"].head(8)),
+            ),
             Evidence("blocks of a launch, at most", max(blocks), "count"),
         ),
         fix=Fix(
-            "Give the operator more rows at once, or split its long dimension. How much faster it "
-            "gets a trace does not tell.",
+            "Give the operator more rows at once, or split its long dimension. A trace does not "
+            "show how much faster it gets.",
             "parts = x.view(64, -1).cumsum(-1)\n"
             "whole = parts + (parts[:, -1].cumsum(0) - parts[:, -1])[:, None]",
         ),

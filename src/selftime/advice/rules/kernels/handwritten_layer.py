@@ -1,8 +1,10 @@
-"""A layer or loss that exists as one operator is spelled out.
+"""A layer is written as many operators, though PyTorch has one for it.
 
 ## What it means
 A softmax, a cross entropy, a normalisation or a GELU is written as powers, sums, roots and products
 of whole tensors, each of which is an operator of its own, as are their gradients.
+
+In the trace: operators in a row on tensors of one size whose names are the steps of such a formula.
 
 ## Why it costs
 Each operator reads its tensor from memory and writes another, and most of these are kept for the
@@ -12,6 +14,9 @@ backward pass. The library's operator reads the input once and writes the output
 Call the library's operator, which is also safe where sums overflow or logarithms meet zero:
 `F.cross_entropy` on logits, `F.log_softmax`, `nn.LayerNorm`, `nn.RMSNorm`, `F.gelu`. Where it is
 spelled out to differ from these, compile the module that holds it.
+
+The estimate gives these operators, and their gradients, the time of one pass that reads and writes
+once.
 
 ## Fires on
 A normalisation by the root of the mean square, in parts.
@@ -62,27 +67,34 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_operators import with_backward_operators
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.detectors.elementwise_operators import (
+    handwritten_layer_passes,
+    operator_ms_per_step,
+    time_share_as_one_pass,
+)
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Where,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.elementwise import kept_share, spelled_out, spent_ms
-from selftime.advice.detectors.operators import with_backward
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.analysis.sites import EXECUTING, SITE, sites
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.source_sites import (
+    EVIDENCE_OF_EXECUTING_LINE,
+    SOURCE_SITE_COLUMNS,
+    source_sites_of_slices,
+)
 from selftime.trace import Trace
 
-INSTEAD: Final = {
+LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND: Final = {
     "log_softmax": ("A log-softmax", "`F.cross_entropy` on logits, or `F.log_softmax`"),
     "log_of_softmax": ("A log-softmax", "`F.cross_entropy` on logits, or `F.log_softmax`"),
     "softmax": ("A softmax", "`torch.softmax`"),
@@ -90,9 +102,9 @@ INSTEAD: Final = {
     "rms_norm": ("An RMS norm", "`nn.RMSNorm`, or `F.rms_norm`"),
     "gelu": ("A GELU", '`F.gelu`, with `approximate="tanh"` for the one by tanh'),
 }
-"""What each kind is called, and what there is instead."""
+"""For each kind of layer: its name in messages, and PyTorch's single operator for it."""
 
-CODE: Final = {
+FIX_CODE_BY_LAYER_KIND: Final = {
     "log_softmax": "loss = F.cross_entropy(logits, target)",
     "log_of_softmax": "loss = F.cross_entropy(logits, target)",
     "softmax": "weights = torch.softmax(scores, dim=-1)",
@@ -100,64 +112,83 @@ CODE: Final = {
     "rms_norm": "self.norm = nn.RMSNorm(width, eps=1e-6)    # on a CPU: torch.compile(self.norm)",
     "gelu": 'y = F.gelu(x)    # F.gelu(x, approximate="tanh")',
 }
-"""How what there is instead is called."""
+"""For each kind of layer: example code that calls PyTorch's single operator for it."""
 
 
 @rule(covers=("E6",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = spelled_out(trace)
-    if limits is None or not found.height:
+    limits = step_statistics(trace)
+    operators = handwritten_layer_passes(trace)
+    if limits is None or not operators.height:
         yield Checked(
             "no layer or loss is spelled out in operators on whole tensors", is_absent=True
         )
         return
-    for place, part in _places(trace, found):
-        every = with_backward(trace, part)
-        spent = spent_ms(trace, every)
-        if not limits.passes(spent):
-            what, _ = INSTEAD[str(part["spells"][0])]
-            yield Checked(limits.reason(f"{what} is spelled out"), limits.unrecorded(spent))
+    for location, forward in _handwritten_layers_by_line(trace, operators):
+        with_gradients = with_backward_operators(trace, forward)
+        spent_ms = operator_ms_per_step(trace, with_gradients)
+        if not limits.is_significant(spent_ms):
+            layer, _ = LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND[str(forward["spells"][0])]
+            yield Checked(
+                limits.reason_saving_is_small(f"{layer} is spelled out"),
+                spent_ms,
+                is_slowed=not trace.device_args.height,
+            )
             continue
-        keep = kept_share(trace, part)
-        saving = priced(
-            trace, limits, change(trace, every, keep), most=(change(trace, every, 0.0),)
-        )
-        yield limits.judge(_finding(trace, part, every, place, saving, keep))
+        fused_share = time_share_as_one_pass(trace, forward)
+        yield _finding(trace, forward, with_gradients, location, fused_share)
 
 
-def _places(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
-    """The operators by kind and by the line on which the layer begins, as far as it is exact."""
-    placed = found.with_columns(sites(trace, found["id"]))
-    exact = pl.col("how").is_in(EXECUTING).fill_null(value=False)
+def _handwritten_layers_by_line(
+    trace: Trace, handwritten_operators: pl.DataFrame
+) -> Iterator[tuple[Where, pl.DataFrame]]:
+    """Yields the operators of handwritten layers, grouped by kind of layer and source line."""
+    placed = handwritten_operators.with_columns(
+        source_sites_of_slices(trace, handwritten_operators["id"])
+    )
+    exact = pl.col("how").is_in(EVIDENCE_OF_EXECUTING_LINE).fill_null(value=False)
     ordered = placed.sort(~exact, "start", "id")
-    heads = ordered.group_by("layer").agg(pl.col(*SITE).first())
-    placed = placed.drop(*SITE).join(heads, on="layer", maintain_order="left")
-    for part in placed.partition_by("spells", *SITE, maintain_order=True):
-        yield where(part.row(0, named=True)), part.drop(*SITE)
+    heads = ordered.group_by("layer").agg(pl.col(*SOURCE_SITE_COLUMNS).first())
+    placed = placed.drop(*SOURCE_SITE_COLUMNS).join(heads, on="layer", maintain_order="left")
+    for part in placed.partition_by("spells", *SOURCE_SITE_COLUMNS, maintain_order=True):
+        yield where_from_row(part.row(0, named=True)), part.drop(*SOURCE_SITE_COLUMNS)
 
 
 def _finding(
-    trace: Trace, part: pl.DataFrame, every: pl.DataFrame, place: Where, saving: Saving, keep: float
+    trace: Trace,
+    forward_operators: pl.DataFrame,
+    all_operators: pl.DataFrame,
+    location: Where,
+    fused_share: float,
 ) -> Finding:
-    steps = steps_recorded(trace)
-    kind = str(part["spells"][0])
-    what, instead = INSTEAD[kind]
-    layers = part["layer"].n_unique()
+    steps = recorded_step_count(trace)
+    kind = str(forward_operators["spells"][0])
+    layer, replacement = LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND[kind]
+    layers = forward_operators["layer"].n_unique()
     return Finding(
-        title=f"{what} is spelled out in {round(part.height / layers)} operators",
-        where=place,
+        title=f"{layer} is spelled out in {round(forward_operators.height / layers)} operators",
+        where=location,
         count_per_step=layers / steps,
-        saving=saving,
+        claim=RemovalClaim(
+            (change_shortening_operators(trace, all_operators, fused_share),),
+            most=(change_shortening_operators(trace, all_operators, 0.0),),
+        ),
         confidence="medium",
         evidence=(
-            Evidence("time in them, forward and backward", spent_ms(trace, every), "ms"),
-            Evidence("elements of the tensor", float(part["elements"][0]), "count"),
-            Evidence("share of the bytes that one operator moves", keep, "ratio"),
+            Evidence(
+                "time in these operators, forward and backward",
+                operator_ms_per_step(trace, all_operators),
+                "ms",
+            ),
+            Evidence("elements of the tensor", float(forward_operators["elements"][0]), "count"),
+            Evidence(
+                "bytes that one operator would move, as a share of those moved",
+                fused_share,
+                "ratio",
+            ),
         ),
         fix=Fix(
-            f"Call {instead}. Where it is meant to differ, put `torch.compile` around the module.",
-            CODE[kind],
+            f"Call {replacement}. If it differs on purpose, put `torch.compile` around the module.",
+            FIX_CODE_BY_LAYER_KIND[kind],
         ),
-        changes=(change(trace, every, keep),),
     )

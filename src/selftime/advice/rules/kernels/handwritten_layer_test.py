@@ -1,8 +1,8 @@
-"""Edges of `handwritten_layer` that its page does not draw."""
+"""Tests the rule `handwritten_layer` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -62,7 +62,7 @@ def test_statistics_of_columns_are_of_a_batch(judge: Judge[Finding]) -> None:
 
 
 def test_one_pass_is_left(judge: Judge[Finding]) -> None:
-    """Of ten passes, those that read and those that write, one of each."""
+    """One operator leaves 2 of 10 passes over memory: one that reads and one that writes."""
     [finding] = judge(drawing("xyendlgmmm"))
     assert finding.saving.estimate_ms == pytest.approx(6 * 0.8, rel=0.01)
     assert finding.saving.upper_ms == pytest.approx(6.0)

@@ -1,8 +1,11 @@
-"""Operators in a row each pass over the same numbers.
+"""Successive elementwise operators each read and write a whole tensor.
 
 ## What it means
-Three or more elementwise operators follow each other on tensors of one size, and nothing else is
+Four or more elementwise operators follow each other on tensors of one size, with nothing else
 between them: sums, products, activations, comparisons, each of them an operator of its own.
+
+In the trace: such operators one after the other in a forward pass, on 256 KiB and more, by their
+sizes.
 
 ## Why it costs
 Each reads its tensors from memory and writes another, though it does next to nothing with a number.
@@ -12,6 +15,8 @@ One pass that does it all would read once what comes from outside, and write the
 `torch.compile` the function or module that holds them; in a forward pass their gradients are fused
 with them. It pays where shapes stay the same. Without a compiler write in place (`add_`) where no
 gradient is wanted, or use one operator for two: `torch.addcmul`, `torch.lerp`.
+
+The estimate leaves the share of the bytes that one fused pass moves, forward and backward.
 
 ## Fires on
 Four passes over a large tensor.
@@ -43,7 +48,7 @@ A product between them.
     e = aten::sigmoid; input_shapes = [[1024,1024]]; input_types = ["float"]
     m = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]
 
-Small tensors, of which each operator costs its call.
+Small tensors, for which each operator costs its call.
 
     column = 1 ms
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
@@ -63,93 +68,124 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_operators import with_backward_operators
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.detectors.elementwise_operators import (
+    fused_chain_bytes_share,
+    operator_ms_per_step,
+    pointwise_chains,
+)
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Where,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.elementwise import chains, fused_share, spent_ms
-from selftime.advice.detectors.operators import with_backward
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.analysis.sites import SITE, sites
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
-LEAST_SHARE: Final = 0.05
-"""Of the step that fusion must save: compiling costs seconds, and again for each new shape."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step that fusion must save to report; compiling takes seconds per new
+shape."""
 
-LEAST_ON_CPU: Final = 0.1
-"""The same on a CPU, where compiled training gained 7 to 35 % of a step that is all dispatch, and
-where caches hide what fusion saves of small tensors."""
+MIN_SAVED_SHARE_OF_STEP_ON_CPU: Final = 0.1
+"""Smallest share of the step that fusion must save on a CPU to report; for small tensors, caches
+hide what fusion saves."""
 
 
 @rule(covers=("E6",), needs=("operators", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = chains(trace)
-    if limits is None or not found.height:
+    limits = step_statistics(trace)
+    chains = pointwise_chains(trace)
+    if limits is None or not chains.height:
         yield Checked(
-            "no three elementwise operators in a row pass over a large tensor", is_absent=True
+            "no four elementwise operators in a row pass over a large tensor", is_absent=True
         )
         return
-    least = LEAST_SHARE if trace.device_args.height else LEAST_ON_CPU
-    for place, part in _functions(trace, found):
-        every = with_backward(trace, part)
-        spent = spent_ms(trace, every)
-        if spent < least * limits.step_ms:
-            yield Checked(f"a chain of elementwise operators takes {spent:.2f} ms a step", spent)
+    on_device = bool(trace.device_args.height)
+    least = MIN_SAVED_SHARE_OF_STEP if on_device else MIN_SAVED_SHARE_OF_STEP_ON_CPU
+    for location, forward in _pointwise_chains_by_function(trace, chains):
+        with_gradients = with_backward_operators(trace, forward)
+        spent_ms = operator_ms_per_step(trace, with_gradients)
+        if spent_ms < least * limits.step_ms:
+            yield Checked(
+                f"a chain of elementwise operators takes less than {least:.0%} of the recorded "
+                "step",
+                spent_ms,
+                is_slowed=not on_device,
+            )
             continue
-        keep = fused_share(part)
-        saving = priced(
-            trace, limits, change(trace, every, keep), most=(change(trace, every, 0.0),)
+        fused_share = fused_chain_bytes_share(forward)
+        claim = RemovalClaim(
+            (change_shortening_operators(trace, with_gradients, fused_share),),
+            most=(change_shortening_operators(trace, with_gradients, 0.0),),
         )
-        finding = _finding(trace, part, every, place, saving, keep)
-        if (saving.estimate_ms or 0.0) >= least * limits.step_ms:
-            yield limits.judge(finding)
+        finding = _finding(trace, forward, with_gradients, location, claim, fused_share)
+        recorded = recorded_saving_amount(trace, claim)
+        if recorded.estimate >= least * limits.step_ms:
+            yield finding
         else:
-            upper = limits.unrecorded(saving.upper_ms or 0.0)
-            yield Checked(f"{finding.title}: saves less than {least:.0%} of the step", upper)
+            yield Checked(
+                f"{finding.title}: saves less than {least:.0%} of the recorded step",
+                recorded.upper,
+                is_slowed=not on_device,
+            )
 
 
-def _functions(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
-    """The chains of each function, which is what one compiles; its line is where the first begins.
+def _pointwise_chains_by_function(
+    trace: Trace, chained_operators: pl.DataFrame
+) -> Iterator[tuple[Where, pl.DataFrame]]:
+    """Yields for each function its first chain's source line and the operators of all its chains.
 
-    A chain is of the function in which it begins.
+    A function is the unit of compilation. A chain belongs to the function in which it begins.
     """
-    placed = found.with_columns(sites(trace, found["id"]))
-    heads = placed.group_by("chain", maintain_order=True).agg(pl.col(*SITE).first())
-    heads = heads.with_columns(pl.col(*SITE).first().over("file", "function"))
-    placed = placed.drop(*SITE).join(heads, on="chain", maintain_order="left")
+    placed = chained_operators.with_columns(source_sites_of_slices(trace, chained_operators["id"]))
+    heads = placed.group_by("chain", maintain_order=True).agg(pl.col(*SOURCE_SITE_COLUMNS).first())
+    heads = heads.with_columns(pl.col(*SOURCE_SITE_COLUMNS).first().over("file", "function"))
+    placed = placed.drop(*SOURCE_SITE_COLUMNS).join(heads, on="chain", maintain_order="left")
     for part in placed.partition_by("file", "function", maintain_order=True):
-        yield where(part.row(0, named=True)), part.drop(*SITE)
+        yield where_from_row(part.row(0, named=True)), part.drop(*SOURCE_SITE_COLUMNS)
 
 
 def _finding(
-    trace: Trace, part: pl.DataFrame, every: pl.DataFrame, place: Where, saving: Saving, keep: float
+    trace: Trace,
+    forward_operators: pl.DataFrame,
+    all_operators: pl.DataFrame,
+    location: Where,
+    claim: RemovalClaim,
+    fused_share: float,
 ) -> Finding:
-    steps = steps_recorded(trace)
-    many = part["chain"].n_unique()
+    steps = recorded_step_count(trace)
+    chain_count = forward_operators["chain"].n_unique()
+    length = round(forward_operators.height / chain_count)
     return Finding(
-        title=f"{round(part.height / many)} elementwise operators in a row pass over a tensor",
-        where=place,
-        count_per_step=many / steps,
-        saving=saving,
+        title=f"{length} elementwise operators in a row pass over a tensor",
+        where=location,
+        count_per_step=chain_count / steps,
+        claim=claim,
         confidence="medium",
         evidence=(
-            Evidence("time in them, forward and backward", spent_ms(trace, every), "ms"),
-            Evidence("share of the bytes that a fused pass moves", keep, "ratio"),
+            Evidence(
+                "time in these operators, forward and backward",
+                operator_ms_per_step(trace, all_operators),
+                "ms",
+            ),
+            Evidence(
+                "bytes that one fused pass would move, as a share of those moved",
+                fused_share,
+                "ratio",
+            ),
         ),
         fix=Fix(
-            "Compile the function or module that holds them.",
+            "Compile the function or module that contains these operators.",
             "@torch.compile\ndef activate(x): ...\n# or: model.block = torch.compile(model.block)",
         ),
-        changes=(change(trace, every, keep),),
     )

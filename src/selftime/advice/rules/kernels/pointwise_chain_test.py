@@ -1,8 +1,8 @@
-"""Edges of `pointwise_chain` that its page does not draw."""
+"""Tests the rule `pointwise_chain` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -30,7 +30,7 @@ def drawing(one: str, dtype: str = "float") -> str:
 
 
 def test_what_comes_from_outside_is_read_all_the_same(judge: Judge[Finding]) -> None:
-    """Of nine tensors moved, three are: the first, the second of the sum, and the result."""
+    """Of nine tensors read or written, fusion leaves three: two inputs and the result."""
     [finding] = judge(drawing("aabbaaccmm"))
     assert finding.saving.estimate_ms == pytest.approx(8 * 6 / 9, rel=0.01)
     assert finding.saving.upper_ms == pytest.approx(8.0)

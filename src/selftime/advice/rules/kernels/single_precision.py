@@ -1,9 +1,12 @@
-"""Products of matrices run in float32 beside the tensor cores.
+"""Matrix products run in float32 without using the tensor cores.
 
 ## What it means
 Products and convolutions take float32 tensors, and their kernels run on the scalar units, though
 the device has tensor cores: these take float16 and, since Ampere, bfloat16 and TF32. It may be the
 head of a network alone that was left in float32.
+
+In the trace: operators that multiply float32 inputs, and kernels whose names are not those of
+tensor cores, in a tenth of the device's time or more.
 
 ## Why it costs
 Tensor cores multiply 8 to 16 times as fast as scalar units, and half as wide numbers are half as
@@ -15,6 +18,8 @@ of its mantissa: `torch.set_float32_matmul_precision("high")`. Train under
 `torch.autocast("cuda", torch.bfloat16)` to halve the bytes as well; before Ampere with float16 and
 a `GradScaler`. Compare the loss over some hundred steps. Where full precision is meant, leave it. A
 language model in half precision needs no head in float32: convert the logits that are used.
+
+The estimate leaves half of these kernels' time; 70 % before Ampere.
 
 ## Fires on
 Single precision on an Ampere GPU that works all the time.
@@ -68,168 +73,193 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Where,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Scale
-from selftime.analysis.device.work import device_work
-from selftime.analysis.sites import SITE, sites
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
-LEAST_SHARE: Final = 0.1
-"""Of the device time of the steps: below it another precision is not worth what it may change."""
+MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME: Final = 0.1
+"""Smallest share of device time in float32 matrix products to report, as the fix lowers
+precision."""
 
-KEPT: Final = 0.5
-"""Of the time, as TF32: a third at best; what does not fill the tensor cores gains less."""
+TF32_TO_FLOAT32_TIME_RATIO: Final = 0.5
+"""Assumed time of matrix products in TF32 as a share of their time in float32."""
 
-KEPT_IN_HALF: Final = 0.7
-"""Of the time, as float16 on the first tensor cores: half the bytes, and conversions besides."""
+FLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.7
+"""Assumed time of matrix products in float16 as a share of their time in float32, on devices before
+Ampere."""
 
-KEPT_AT_LEAST: Final = 0.05
-"""Of the time at best: tensor cores are up to 16 times as fast, on half the bytes."""
+MIN_TENSOR_CORE_TO_FLOAT32_TIME_RATIO: Final = 0.05
+"""Smallest time of matrix products on tensor cores as a share of their time in float32."""
 
-TENSOR_CORES: Final = 7
-"""The compute capability since which there are tensor cores: Volta."""
+MIN_TENSOR_CORE_COMPUTE_CAPABILITY: Final = 7
+"""Smallest major compute capability of devices with tensor cores: Volta."""
 
-HALF: Final = ("c10::Half", "c10::BFloat16")
-"""The types of half precision, as `Input type` names them."""
+HALF_PRECISION_DTYPES: Final = ("c10::Half", "c10::BFloat16")
+"""Names of half-precision dtypes in traces."""
 
-AMPERE: Final = 8
-"""The compute capability since which tensor cores take bfloat16 and TF32."""
+MIN_TF32_COMPUTE_CAPABILITY: Final = 8
+"""Smallest major compute capability of devices with TF32 and bfloat16 tensor cores: Ampere."""
 
 
 @rule(covers=("E1", "E2", "K8"), needs=("device", "links", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    capability = _capability(trace)
-    work = _single(trace)
-    if limits is None or not work.height or capability < TENSOR_CORES:
-        yield Checked("no product of float32 matrices runs beside tensor cores", is_absent=True)
+    limits = step_statistics(trace)
+    capability = _lowest_compute_capability_major(trace)
+    kernels = _float32_matrix_kernels_on_scalar_units(trace)
+    if limits is None or not kernels.height or capability < MIN_TENSOR_CORE_COMPUTE_CAPABILITY:
+        yield Checked("no float32 product runs without using the tensor cores", is_absent=True)
         return
-    spent = sum(work["duration"].to_list()) / steps_recorded(trace) / 1e6
-    if _share(trace, work) < LEAST_SHARE:
+    spent_ms = sum(kernels["duration"].to_list()) / recorded_step_count(trace) / 1e6
+    if _share_of_step_device_time(trace, kernels) < MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME:
         yield Checked(
-            f"products in float32 beside tensor cores take {spent:.2f} ms of the device a step",
-            limits.unrecorded(spent),
+            "float32 products without tensor cores take less than "
+            f"{MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME:.0%} of the device's time",
+            spent_ms,
+            is_slowed=False,
         )
         return
-    keep = KEPT if capability >= AMPERE else KEPT_IN_HALF
-    ids = work["id"].cast(pl.Int64).to_numpy()
-    change = Scale(ids, keep)
-    saving = priced(trace, limits, change, most=(Scale(ids, KEPT_AT_LEAST),))
-    yield limits.judge(_finding(trace, work, saving, change))
+    time_share = (
+        TF32_TO_FLOAT32_TIME_RATIO
+        if capability >= MIN_TF32_COMPUTE_CAPABILITY
+        else FLOAT16_TO_FLOAT32_TIME_RATIO
+    )
+    ids = kernels["id"].cast(pl.Int64).to_numpy()
+    change = ScaleDeviceWork(ids, time_share)
+    claim = RemovalClaim(
+        (change,), most=(ScaleDeviceWork(ids, MIN_TENSOR_CORE_TO_FLOAT32_TIME_RATIO),)
+    )
+    yield _finding(trace, kernels, claim)
 
 
-def _capability(trace: Trace) -> int:
-    """The least major compute capability of the devices; 8 where none is described.
+def _lowest_compute_capability_major(trace: Trace) -> int:
+    """Returns the smallest major compute capability of all devices; 8 if it is unknown.
 
-    What has no tensor cores is long gone, and older than the traces that do not describe devices.
+    Devices without tensor cores are older than traces that do not describe devices.
     """
     known = trace.devices["compute_major"].drop_nulls().to_list()
-    return min(known, default=AMPERE)
+    return min(known, default=MIN_TF32_COMPUTE_CAPABILITY)
 
 
-def _single(trace: Trace) -> pl.DataFrame:
-    """Kernels of the steps that count that multiply float32 on scalar units."""
-    return filter_by_name(_products_in(trace, {"float"}), _multiplies_beside)
+def _float32_matrix_kernels_on_scalar_units(trace: Trace) -> pl.DataFrame:
+    """Returns the measured steps' float32 matrix kernels that do not use tensor cores."""
+    return filter_by_name(
+        _matrix_kernels_with_input_dtypes(trace, {"float"}), _is_matrix_kernel_on_scalar_units
+    )
 
 
-def _products_in(trace: Trace, kinds: set[str]) -> pl.DataFrame:
-    """Kernels of the steps that count whose products are of tensors of these types alone."""
-    operators = recorded_operators(trace).filter(pl.col("input_types").is_not_null())
+def _matrix_kernels_with_input_dtypes(trace: Trace, dtypes: set[str]) -> pl.DataFrame:
+    """Returns the measured steps' matrix kernels whose input dtypes are exactly `dtypes`."""
+    operators = operators_in_counted_steps(trace).filter(pl.col("input_types").is_not_null())
     operators = filter_by_name(operators, names.is_matrix_operator)
     types = operators["input_types"].cast(pl.String)
-    mine = [text for text in types.unique().to_list() if _kinds(text) == kinds]
+    mine = [
+        text for text in types.unique().to_list() if _floating_point_input_dtypes(text) == dtypes
+    ]
     operators = operators.filter(types.is_in(mine))
     work = device_work(trace).filter(pl.col("kind") == "kernel")
     return work.filter(pl.col("operator").is_in(operators["id"].implode()))
 
 
-def _is_head(trace: Trace, work: pl.DataFrame) -> bool:
-    """Whether a network that runs in half precision, and is not trained, has these products too."""
+def _are_kernels_of_float32_output_layer(trace: Trace, float32_kernels: pl.DataFrame) -> bool:
+    """Returns whether float32 kernels belong to the output layer of a half-precision network."""
     if filter_by_name(trace.slices, names.is_backward_node).height:
         return False
-    half = pl.concat([_products_in(trace, {kind})["duration"] for kind in HALF])
-    return bool(half.sum() > work["duration"].sum())
+    half = pl.concat(
+        [
+            _matrix_kernels_with_input_dtypes(trace, {dtype})["duration"]
+            for dtype in HALF_PRECISION_DTYPES
+        ]
+    )
+    return bool(half.sum() > float32_kernels["duration"].sum())
 
 
-def _multiplies_beside(name: str) -> bool:
-    is_product = names.kernel_class(name) in {"gemm", "convolution", "attention"}
-    return is_product and names.uses_tensor_cores(name) is False
+def _is_matrix_kernel_on_scalar_units(kernel_name: str) -> bool:
+    is_product = names.kernel_class(kernel_name) in {"gemm", "convolution", "attention"}
+    return is_product and names.uses_tensor_cores(kernel_name) is False
 
 
-def _kinds(text: str) -> set[str]:
-    """The floating types among inputs; none where nobody can read them."""
+def _floating_point_input_dtypes(input_types: str) -> set[str]:
+    """Returns the floating-point dtypes of an operator's inputs; empty if unreadable."""
     try:
-        told = json.loads(text)
+        dtypes = json.loads(input_types)
     except ValueError:
         return set()
-    if not isinstance(told, list):
+    if not isinstance(dtypes, list):
         return set()
-    return {kind for kind in told if isinstance(kind, str) and kind in names.FLOATING}
+    return {
+        dtype for dtype in dtypes if isinstance(dtype, str) and dtype in names.FLOATING_POINT_DTYPES
+    }
 
 
-def _share(trace: Trace, work: pl.DataFrame) -> float:
-    """Of the time of all that the steps that count launched."""
-    counted = recorded_operators(trace)["id"]
+def _share_of_step_device_time(trace: Trace, kernels: pl.DataFrame) -> float:
+    """Returns the share of the measured steps' device time that the kernels take."""
+    counted = operators_in_counted_steps(trace)["id"]
     mine = device_work(trace).filter(pl.col("operator").is_in(counted.implode()))
     whole = sum(mine["duration"].to_list())
-    return float(sum(work["duration"].to_list()) / whole) if whole else 0.0
+    return float(sum(kernels["duration"].to_list()) / whole) if whole else 0.0
 
 
-def _place(trace: Trace, work: pl.DataFrame) -> Where:
-    """The line that launched most of the work."""
-    placed = sites(trace, work["id"]).with_columns(time=work["duration"])
-    lines = placed.group_by(*SITE, maintain_order=True).agg(pl.col("time").sum())
-    return where(lines.sort("time", descending=True, maintain_order=True).row(0, named=True))
-
-
-def _finding(trace: Trace, work: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
-    steps = steps_recorded(trace)
-    is_ampere = _capability(trace) >= AMPERE
-    share = _share(trace, work)
-    is_head = _is_head(trace, work)
-    return Finding(
-        covers=("E1", *(("E2",) if is_ampere else ()), *(("K8",) if is_head else ())),
-        title=f"{share:.0%} of device time are products in float32 beside the tensor cores",
-        where=_place(trace, work),
-        count_per_step=work.height / steps,
-        saving=saving,
-        confidence="medium",
-        semantics="numerics",
-        evidence=(
-            Evidence("device time in them", sum(work["duration"].to_list()) / steps / 1e6, "ms"),
-            Evidence("share of device time", share, "ratio"),
-        ),
-        fix=_HEAD if is_head else _fix(is_ampere=is_ampere),
-        changes=(change,),
+def _line_with_most_kernel_time(trace: Trace, kernels: pl.DataFrame) -> Where:
+    """Returns the source line whose kernels take the most device time."""
+    placed = source_sites_of_slices(trace, kernels["id"]).with_columns(time=kernels["duration"])
+    lines = placed.group_by(*SOURCE_SITE_COLUMNS, maintain_order=True).agg(pl.col("time").sum())
+    return where_from_row(
+        lines.sort("time", descending=True, maintain_order=True).row(0, named=True)
     )
 
 
-_HEAD: Final = Fix(
-    "Run the head in the precision of the network; compare the tokens that it gives.",
+def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Finding:
+    steps = recorded_step_count(trace)
+    is_ampere = _lowest_compute_capability_major(trace) >= MIN_TF32_COMPUTE_CAPABILITY
+    share = _share_of_step_device_time(trace, kernels)
+    is_head = _are_kernels_of_float32_output_layer(trace, kernels)
+    return Finding(
+        covers=("E1", *(("E2",) if is_ampere else ()), *(("K8",) if is_head else ())),
+        title=f"{share:.0%} of device time is float32 products without tensor cores",
+        where=_line_with_most_kernel_time(trace, kernels),
+        count_per_step=kernels.height / steps,
+        claim=claim,
+        confidence="medium",
+        semantics="numerics",
+        evidence=(
+            Evidence(
+                "device time in float32 products, a step",
+                sum(kernels["duration"].to_list()) / steps / 1e6,
+                "ms",
+            ),
+            Evidence("share of device time in float32 products", share, "ratio"),
+        ),
+        fix=_FLOAT32_OUTPUT_LAYER_FIX if is_head else _lower_precision_fix(has_tf32=is_ampere),
+    )
+
+
+_FLOAT32_OUTPUT_LAYER_FIX: Final = Fix(
+    "Run the head in the precision of the network; compare the tokens that it generates.",
     "logits = head(hidden)          # head.to(hidden.dtype), once\n"
     "probabilities = logits[:, -1].float().softmax(dim=-1)   # of what is used",
 )
-"""A head that was left in float32."""
+"""Fix for the output layer (head) of a half-precision network that was left in float32."""
 
 
-def _fix(*, is_ampere: bool) -> Fix:
-    text = "the named line is the one with most of the time. Compare the loss over some steps"
-    if is_ampere:
+def _lower_precision_fix(*, has_tf32: bool) -> Fix:
+    text = "the named line takes most of the time. Compare the loss over some steps"
+    if has_tf32:
         return Fix(
             f"Let products use TF32, or train under autocast; {text}.",
             'torch.set_float32_matmul_precision("high")\n'

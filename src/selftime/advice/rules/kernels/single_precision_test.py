@@ -1,8 +1,8 @@
-"""Edges of `single_precision` that its page does not draw."""
+"""Tests the rule `single_precision` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge, sketch
 
 

@@ -1,16 +1,21 @@
-"""Products of matrices run far below what the device can do.
+"""Matrix products run far below the rate that the device can reach.
 
 ## What it means
 Large products take a good part of the device's time at less than a quarter of the rate that the
 device's peak, or the bandwidth of its memory, would allow for their sizes.
 
+In the trace: the sizes of a product and its kernel's time, 50 us or more, in a fifth of the step or
+more; the device's peaks are known.
+
 ## Why it costs
-Why the kernel is slow a trace does not tell: no caches, no conflicts, no clocks are in it. What it
-does tell are the sizes and the time, and so how far the peak is.
+A trace does not show why the kernel is slow: it has no caches, conflicts or clocks. It has the
+sizes and the time, and so the distance from the peak.
 
 ## What to do
 Measure the same product alone, with neighbouring sizes (multiples of 64, 128), the other operand's
 layout, and a newer library. If it is as slow alone, the size is the reason.
+
+No saving is estimated.
 
 ## Fires on
 A product that reaches a tenth of the peak.
@@ -29,7 +34,7 @@ A product that reaches a tenth of the peak.
     r = reduce_kernel; properties = 0
 
 ## Silent on
-One that reaches half.
+A product that reaches half of the peak.
 
     column = 100 us
     device = {"name": "NVIDIA A100-SXM4-80GB", "multiprocessors": 108}
@@ -65,66 +70,98 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Scale
-from selftime.analysis.device.work import device_work
-from selftime.analysis.models import Call, work
-from selftime.analysis.models.modelled import peaks_in
-from selftime.analysis.sites import SITE, sites
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.estimates import replayed_saving_ms
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.models import RecordedOperatorCall, work_of_operator_call
+from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.devices import Peaks
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.devices import DevicePeakRates
 from selftime.trace import Trace
 
-FAR: Final = 0.25
-"""Of the peak: products of a fair size reach half of it or more."""
+SLOW_BELOW_SHARE_OF_PEAK_RATE: Final = 0.25
+"""Share of the device's peak FLOP rate below which a matrix product counts as slow."""
 
-LEAST_SHARE: Final = 0.2
-"""Of the step in such products, for their rate to be worth a look."""
+MIN_SLOW_PRODUCT_SHARE_OF_STEP: Final = 0.2
+"""Smallest share of the step in slow matrix products to report."""
 
-LONG: Final = 50_000
-"""ns. Shorter products end before they fill the device."""
+MIN_RATED_KERNEL_NS: Final = 50_000
+"""Shortest kernel whose FLOP rate is judged, in ns; shorter kernels do not fill the device."""
 
-ALIGNED: Final = 2
-"""Kernels that load at most so many elements at once have a cause of their own."""
+MAX_ELEMENTS_PER_UNALIGNED_LOAD: Final = 2
+"""Largest number of elements that a kernel for unaligned matrices loads at once; the rule
+`unaligned_matrix` reports such kernels."""
 
 
 @rule(covers=("E12",), needs=("device", "links", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    peaks = peaks_in(trace)
-    if limits is None or peaks is None:
-        yield Checked("the peak of the device is not known, and so no rate tells anything")
-        return
-    found = _products(trace, peaks)
-    slow = found.filter((pl.col("least") < FAR * pl.col("duration")) & (pl.col("duration") > LONG))
-    if not slow.height:
+    limits = step_statistics(trace)
+    device_peaks = common_peak_rates_of_devices(trace)
+    if limits is None or device_peaks is None:
         yield Checked(
-            f"no long product runs below {FAR:.0%} of what the device can do", is_absent=True
+            "the peak rates of the device are unknown, so no matrix product can be judged"
         )
         return
-    slow = slow.with_columns(sites(trace, slow["id"]))
-    least = max(LEAST_SHARE * limits.step_ms, limits.floor_ms())
-    for part in slow.partition_by(*SITE, maintain_order=True):
-        if sum(part["duration"].to_list()) >= least * 1e6 * steps_recorded(trace):
-            bound = priced(trace, limits, Scale(part["id"].cast(pl.Int64).to_numpy(), 0.0))
-            if (bound.estimate_ms or 0.0) >= least:
-                yield _finding(trace, part)
-    spent = sum(slow["duration"].to_list()) / steps_recorded(trace) / 1e6
-    yield Checked(f"long products below {FAR:.0%} of the peak take {spent:.2f} ms a step")
+    products = _matrix_kernels_with_roofline_times(trace, device_peaks)
+    slow = products.filter(
+        (pl.col("least") < SLOW_BELOW_SHARE_OF_PEAK_RATE * pl.col("duration"))
+        & (pl.col("duration") > MIN_RATED_KERNEL_NS)
+    )
+    if not slow.height:
+        yield Checked(
+            f"no long product runs below {SLOW_BELOW_SHARE_OF_PEAK_RATE:.0%} of the device's peak",
+            is_absent=True,
+        )
+        return
+    slow = slow.with_columns(source_sites_of_slices(trace, slow["id"]))
+    least = max(
+        MIN_SLOW_PRODUCT_SHARE_OF_STEP * limits.step_ms, limits.least_significant_saving_ms()
+    )
+    small_ms = 0.0
+    for kernels in slow.partition_by(*SOURCE_SITE_COLUMNS, maintain_order=True):
+        spent_ms = float(sum(kernels["duration"].to_list())) / recorded_step_count(trace) / 1e6
+        removal = ScaleDeviceWork(kernels["id"].cast(pl.Int64).to_numpy(), 0.0)
+        if spent_ms >= least and replayed_saving_ms(trace, limits, [removal]) >= least:
+            yield _finding(trace, kernels)
+        else:
+            small_ms += spent_ms
+    if small_ms:
+        yield Checked(
+            f"removing long products below {SLOW_BELOW_SHARE_OF_PEAK_RATE:.0%} of the peak would "
+            "save little of the step",
+            small_ms,
+            is_slowed=False,
+        )
 
 
-def _products(trace: Trace, peaks: Peaks) -> pl.DataFrame:
-    """Kernels of products whose sizes are told, with the least time that they can take, in ns."""
-    operators = filter_by_name(recorded_operators(trace), names.is_matrix_operator)
+def _matrix_kernels_with_roofline_times(
+    trace: Trace, device_peaks: DevicePeakRates
+) -> pl.DataFrame:
+    """Returns matrix product kernels, with the shortest time in ns by the roofline model.
+
+    The time is in the column `least`.
+    """
+    operators = filter_by_name(operators_in_counted_steps(trace), names.is_matrix_operator)
     keys = ["called", "input_shapes", "input_types", "concrete_inputs"]
-    told = operators.select(*keys[1:], operator="id", called="name")
-    told = told.with_columns(pl.col(*keys).cast(pl.String)).drop_nulls(keys[1:3])
+    calls = operators.select(*keys[1:], operator="id", called="name")
+    calls = calls.with_columns(pl.col(*keys).cast(pl.String)).drop_nulls(keys[1:3])
     runs = device_work(trace).filter((pl.col("kind") == "kernel") & (pl.col("duration") > 0))
-    runs = filter_by_name(runs, _is_product).join(told, on="operator", maintain_order="left")
+    runs = filter_by_name(runs, _is_matrix_kernel_for_aligned_operands).join(
+        calls, on="operator", maintain_order="left"
+    )
     alone = runs.filter(pl.len().over("operator") == 1)
     cores = filter_by_name(alone, lambda name: names.uses_tensor_cores(name) is True)["id"]
     alone = alone.with_columns(cores=pl.col("id").is_in(cores.implode()))
@@ -132,49 +169,58 @@ def _products(trace: Trace, peaks: Peaks) -> pl.DataFrame:
     rows = [
         (*call, least)
         for call in alone.select(keys).unique().iter_rows()
-        if (least := _least(peaks, *call)) is not None
+        if (least := _roofline_time_ns(device_peaks, *call)) is not None
     ]
     kinds = {**dict.fromkeys(keys[:-1], pl.String), "cores": pl.Boolean, "least": pl.Float64}
-    known = pl.DataFrame(rows, schema=kinds, orient="row")
-    return alone.join(known, on=keys, how="inner", nulls_equal=True, maintain_order="left")
+    least_times = pl.DataFrame(rows, schema=kinds, orient="row")
+    return alone.join(least_times, on=keys, how="inner", nulls_equal=True, maintain_order="left")
 
 
-def _is_product(name: str) -> bool:
-    """Whether a kernel multiplies, and is not one for unaligned operands."""
-    alignment = names.alignment_of(name)
-    is_product = names.kernel_class(name) in {"gemm", "convolution"}
-    return is_product and (alignment is None or alignment > ALIGNED)
+def _is_matrix_kernel_for_aligned_operands(kernel_name: str) -> bool:
+    """Returns whether a kernel is a matrix product or convolution on aligned operands."""
+    alignment = names.cutlass_operand_alignment(kernel_name)
+    is_product = names.kernel_class(kernel_name) in {"gemm", "convolution"}
+    return is_product and (alignment is None or alignment > MAX_ELEMENTS_PER_UNALIGNED_LOAD)
 
 
-def _least(
-    peaks: Peaks, name: str, shapes: str, types: str, concrete: str | None, cores: bool
+def _roofline_time_ns(
+    device_peaks: DevicePeakRates,
+    operator_name: str,
+    input_shapes: str,
+    input_types: str,
+    concrete_inputs: str | None,
+    uses_tensor_cores: bool,
 ) -> float | None:
-    """The least time by the roofline: operations at the peak, or bytes at the bandwidth."""
-    found = work(name, Call(shapes, types, concrete))
-    if found is None or found.bytes is None or not 0 < found.flops < 1 << 58:
+    """Returns a call's shortest time in ns by the roofline model; None if it is unknown.
+
+    It is that of the operations at the peak rate, or of the bytes at the memory bandwidth.
+    """
+    work = work_of_operator_call(
+        operator_name, RecordedOperatorCall(input_shapes, input_types, concrete_inputs)
+    )
+    if work is None or work.bytes is None or not 0 < work.flops < 1 << 58:
         return None
-    dtype = "tf32" if cores and found.dtype == "float32" else found.dtype
-    peak = peaks.operations.get(dtype or "")
-    return None if not peak else 1e9 * max(found.flops / peak, found.bytes / peaks.bytes)
+    dtype = "tf32" if uses_tensor_cores and work.dtype == "float32" else work.dtype
+    peak = device_peaks.operations.get(dtype or "")
+    return None if not peak else 1e9 * max(work.flops / peak, work.bytes / device_peaks.bytes)
 
 
-def _finding(trace: Trace, part: pl.DataFrame) -> Finding:
-    row: dict[str, Any] = part.row(0, named=True)
-    steps = steps_recorded(trace)
-    time, least = sum(part["duration"].to_list()), sum(part["least"].to_list())
+def _finding(trace: Trace, kernels: pl.DataFrame) -> Finding:
+    row: dict[str, Any] = kernels.row(0, named=True)
+    steps = recorded_step_count(trace)
+    time, least = sum(kernels["duration"].to_list()), sum(kernels["least"].to_list())
     return Finding(
         title=f"`{row['called']}` of {row['input_shapes']} runs at {least / time:.0%} of the peak",
-        where=where(row),
-        count_per_step=part.height / steps,
-        saving=Saving(),
+        where=where_from_row(row),
+        count_per_step=kernels.height / steps,
         confidence="low",
         semantics="numerics",
         evidence=(
-            Evidence("device time in it, a step", time / steps / 1e6, "ms"),
-            Evidence("least time by the peaks of the device", least / steps / 1e6, "ms"),
+            Evidence("device time in the product, a step", time / steps / 1e6, "ms"),
+            Evidence("shortest time by the device's peak rates, a step", least / steps / 1e6, "ms"),
         ),
         fix=Fix(
-            "A trace does not tell why. Measure the product alone, and with neighbouring sizes.",
+            "A trace does not show why. Measure the product alone, and with neighbouring sizes.",
             "from torch.utils.benchmark import Timer\n"
             'Timer("a @ b", globals={"a": a, "b": b}).blocked_autorange()',
         ),

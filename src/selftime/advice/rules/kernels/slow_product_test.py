@@ -1,8 +1,8 @@
-"""Edges of `slow_product` that its page does not draw."""
+"""Tests the rule `slow_product` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -35,7 +35,7 @@ def drawing(
 
 
 def test_it_tells_the_rate_and_no_saving(judge: Judge[Finding]) -> None:
-    """2 x 4096 cubed in 6 ms, of 312 TFLOP/s."""
+    """A product of 2 * 4096**3 FLOPs takes 6 ms on a device with a peak of 312 TFLOP/s."""
     [finding] = judge(drawing())
     assert finding.saving.estimate_ms is None
     assert finding.where.line == 7
@@ -52,7 +52,7 @@ def test_unaligned_operands_are_another_cause(judge: Judge[Finding]) -> None:
 
 
 def test_single_precision_is_measured_by_its_own_peak(judge: Judge[Finding]) -> None:
-    """137 GFLOP in 6 ms are 23 TFLOP/s, more than there are without tensor cores."""
+    """137 GFLOP in 6 ms are 23 TFLOP/s, above the device's float32 peak without tensor cores."""
     assert not judge(drawing(dtype="float", name="ampere_sgemm_128x64_nn"))
 
 

@@ -1,4 +1,4 @@
-"""Half-precision products have rows that are not aligned to 16 bytes.
+"""Half-precision matrices have rows that are not aligned to 16 bytes.
 
 ## What it means
 A product of float16 or bfloat16 matrices runs a kernel for operands of any alignment (`align1`,
@@ -14,6 +14,9 @@ the distance from one to the next.
 Pad the dimension that is contiguous in memory to a multiple of 8, better of 64: the vocabulary of
 the last layer, the length of sequences, the width of heads. For attention call
 `torch.nn.functional.scaled_dot_product_attention`, which does not need it.
+
+The estimate gives these products the rate of aligned ones in the trace, else 60 % of the device's
+peak, else a quarter of their time.
 
 ## Fires on
 Products of an odd width, beside aligned ones of the same size.
@@ -68,59 +71,73 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Scale
-from selftime.analysis.device.work import device_work
-from selftime.analysis.models import Call, work
-from selftime.analysis.models.modelled import peaks_in
-from selftime.analysis.sites import SITE, sites
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.models import RecordedOperatorCall, work_of_operator_call
+from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
-HALF: Final = frozenset({"c10::Half", "c10::BFloat16"})
-"""Dtypes of which 16 bytes are 8 elements."""
+HALF_PRECISION_DTYPES: Final = frozenset({"c10::Half", "c10::BFloat16"})
+"""Names of half-precision dtypes in traces; 8 of their elements are 16 bytes."""
 
-UNALIGNED: Final = 2
-"""Loads of at most so many elements are a quarter of 16 bytes or less."""
+MAX_ELEMENTS_PER_UNALIGNED_LOAD: Final = 2
+"""Largest number of elements that a kernel for unaligned matrices loads at once."""
 
-ATTAINED: Final = 0.6
-"""Of the device's peak that aligned products of a fair size reach, if none in the trace tells."""
+ALIGNED_PRODUCT_SHARE_OF_PEAK_RATE: Final = 0.6
+"""Assumed share of the device's peak FLOP rate of large aligned matrix products, if the trace has
+no such products."""
 
-COMPARABLE: Final = 0.25
-"""An aligned product with less of the operations says nothing of the rate that these can reach."""
+MIN_COMPARABLE_FLOPS_RATIO: Final = 0.25
+"""Smallest ratio of an aligned product's FLOPs to an unaligned one's for their rates to be
+compared."""
 
-KEPT: Final = 0.25
-"""Of the time, where neither the trace nor the device's peak tells: an aligned product of bfloat16
-on an H100 takes an eighth to a twelfth; smaller ones, and older devices, gain less."""
+DEFAULT_ALIGNED_TO_UNALIGNED_TIME_RATIO: Final = 0.25
+"""Assumed time of an aligned product as a share of an unaligned one's, if the trace shows neither
+aligned products nor the device's peak rate."""
 
 
 @rule(covers=("E3",), needs=("device", "links", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    products = _products(trace)
+    limits = step_statistics(trace)
+    products = _half_precision_matrix_kernels(trace)
     slow = products.filter("unaligned")
     if limits is None or not slow.height:
         yield Checked(
             "no half-precision product runs a kernel for unaligned operands", is_absent=True
         )
         return
-    slow = slow.with_columns(sites(trace, slow["id"]))
-    for part in slow.partition_by(*SITE, maintain_order=True):
-        change = Scale(part["id"].cast(pl.Int64).to_numpy(), _kept(trace, part, products))
-        most = Scale(change.work, 0.0)
-        yield limits.judge(
-            _finding(trace, part, priced(trace, limits, change, most=(most,)), change)
+    slow = slow.with_columns(source_sites_of_slices(trace, slow["id"]))
+    for kernels in slow.partition_by(*SOURCE_SITE_COLUMNS, maintain_order=True):
+        change = ScaleDeviceWork(
+            kernels["id"].cast(pl.Int64).to_numpy(),
+            _aligned_to_unaligned_time_ratio(trace, kernels, products),
         )
+        most = ScaleDeviceWork(change.work, 0.0)
+        yield _finding(trace, kernels, RemovalClaim((change,), most=(most,)))
 
 
-def _products(trace: Trace) -> pl.DataFrame:
-    """Kernels of half-precision products: id, duration, shapes, flops, unaligned."""
-    operators = filter_by_name(recorded_operators(trace), names.is_matrix_operator)
-    told = operators.select(
+def _half_precision_matrix_kernels(trace: Trace) -> pl.DataFrame:
+    """Returns the half-precision matrix kernels, and whether each is for unaligned operands.
+
+    Columns: duration (ns), shapes, flops, unaligned (flag).
+    """
+    operators = filter_by_name(operators_in_counted_steps(trace), names.is_matrix_operator)
+    calls = operators.select(
         operator="id",
         called=pl.col("name").cast(pl.String),
         shapes=pl.col("input_shapes").cast(pl.String),
@@ -128,74 +145,87 @@ def _products(trace: Trace) -> pl.DataFrame:
     ).drop_nulls()
     keys = ["called", "shapes", "types"]
     rows = [
-        (*texts, _operations(*texts))
-        for texts in told.select(keys).unique().iter_rows()
-        if _is_half(texts[2])
+        (*texts, _operator_flop_count(*texts))
+        for texts in calls.select(keys).unique().iter_rows()
+        if _has_only_half_precision_inputs(texts[2])
     ]
     kinds = {**dict.fromkeys(keys, pl.String), "flops": pl.Int64}
-    half = told.join(pl.DataFrame(rows, schema=kinds, orient="row"), on=keys, how="inner")
+    half = calls.join(pl.DataFrame(rows, schema=kinds, orient="row"), on=keys, how="inner")
     runs = device_work(trace).filter((pl.col("kind") == "kernel") & (pl.col("duration") > 0))
     runs = filter_by_name(runs, lambda name: names.kernel_class(name) in {"gemm", "convolution"})
-    slow = filter_by_name(runs, _is_unaligned)["id"]
+    slow = filter_by_name(runs, _is_kernel_for_unaligned_operands)["id"]
     return runs.join(half, on="operator", how="inner", maintain_order="left").with_columns(
         unaligned=pl.col("id").is_in(slow.implode())
     )
 
 
-def _is_unaligned(name: str) -> bool:
-    alignment = names.alignment_of(name)
-    return alignment is not None and alignment <= UNALIGNED
+def _is_kernel_for_unaligned_operands(kernel_name: str) -> bool:
+    alignment = names.cutlass_operand_alignment(kernel_name)
+    return alignment is not None and alignment <= MAX_ELEMENTS_PER_UNALIGNED_LOAD
 
 
-def _is_half(types: str) -> bool:
+def _has_only_half_precision_inputs(input_types: str) -> bool:
     try:
-        told = json.loads(types)
+        value = json.loads(input_types)
     except ValueError:
         return False
-    read = told if isinstance(told, list) else []
-    floating = {kind for kind in read if isinstance(kind, str) and kind in names.FLOATING}
-    return bool(floating) and floating <= HALF
+    dtypes = value if isinstance(value, list) else []
+    floating = {
+        dtype for dtype in dtypes if isinstance(dtype, str) and dtype in names.FLOATING_POINT_DTYPES
+    }
+    return bool(floating) and floating <= HALF_PRECISION_DTYPES
 
 
-def _operations(name: str, shapes: str, types: str) -> int:
-    found = work(name, Call(shapes, types))
-    return found.flops if found and 0 < found.flops < 1 << 58 else 0
+def _operator_flop_count(operator_name: str, input_shapes: str, input_types: str) -> int:
+    work = work_of_operator_call(operator_name, RecordedOperatorCall(input_shapes, input_types))
+    return work.flops if work and 0 < work.flops < 1 << 58 else 0
 
 
-def _kept(trace: Trace, part: pl.DataFrame, products: pl.DataFrame) -> float:
-    """The share of the time that aligned products of as many operations take."""
-    flops, time = sum(part["flops"].to_list()), sum(part["duration"].to_list())
+def _aligned_to_unaligned_time_ratio(
+    trace: Trace, unaligned_kernels: pl.DataFrame, all_kernels: pl.DataFrame
+) -> float:
+    """Returns the time of products on aligned matrices as a share of the recorded time."""
+    flops, time = (
+        sum(unaligned_kernels["flops"].to_list()),
+        sum(unaligned_kernels["duration"].to_list()),
+    )
     if not flops:
-        return KEPT
-    least = COMPARABLE * min(part["flops"].to_list())
-    aligned = products.filter(~pl.col("unaligned") & (pl.col("flops") >= max(least, 1)))
+        return DEFAULT_ALIGNED_TO_UNALIGNED_TIME_RATIO
+    least = MIN_COMPARABLE_FLOPS_RATIO * min(unaligned_kernels["flops"].to_list())
+    aligned = all_kernels.filter(~pl.col("unaligned") & (pl.col("flops") >= max(least, 1)))
     rates = (aligned["flops"] / aligned["duration"]).to_list()
-    peaks = peaks_in(trace)
+    peaks = common_peak_rates_of_devices(trace)
     peak = peaks.operations.get("float16") if peaks else None
     if not rates and peak is None:
-        return KEPT
-    target = median(rates) if rates else ATTAINED * float(peak or 0) / 1e9
+        return DEFAULT_ALIGNED_TO_UNALIGNED_TIME_RATIO
+    target = median(rates) if rates else ALIGNED_PRODUCT_SHARE_OF_PEAK_RATE * float(peak or 0) / 1e9
     return min(1.0, float(flops / target / time))
 
 
-def _finding(trace: Trace, part: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
-    steps = steps_recorded(trace)
-    row: dict[str, Any] = part.row(0, named=True)
-    spent = sum(part["duration"].to_list()) / steps / 1e6
-    place = where(row)
+def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Finding:
+    steps = recorded_step_count(trace)
+    row: dict[str, Any] = kernels.row(0, named=True)
+    spent_ms = sum(kernels["duration"].to_list()) / steps / 1e6
+    location = where_from_row(row)
     return Finding(
         title=f"`{row['called']}` of {row['shapes']} runs a kernel for unaligned operands",
-        where=place,
-        count_per_step=part.height / steps,
-        saving=saving,
-        confidence="high" if place.line is not None else "medium",
+        where=location,
+        count_per_step=kernels.height / steps,
+        claim=claim,
+        confidence="high" if location.line is not None else "medium",
         evidence=(
-            Evidence("device time in these kernels", spent, "ms", tuple(part["id"].head(8))),
-            Evidence("elements loaded at once, at most", float(UNALIGNED), "count"),
+            Evidence(
+                "device time in kernels for unaligned operands",
+                spent_ms,
+                "ms",
+                tuple(kernels["id"].head(8)),
+            ),
+            Evidence(
+                "elements loaded at once, at most", float(MAX_ELEMENTS_PER_UNALIGNED_LOAD), "count"
+            ),
         ),
         fix=Fix(
             "Pad the dimension that is contiguous in memory to a multiple of 8, better of 64.",
             "width = (width + 63) // 64 * 64    # vocabulary, sequence, or width of a head",
         ),
-        changes=(change,),
     )

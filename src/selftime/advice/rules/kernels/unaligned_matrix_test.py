@@ -1,14 +1,14 @@
-"""Edges of `unaligned_matrix` that its page does not draw."""
+"""Tests the rule `unaligned_matrix` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding, Rule
-from selftime.advice.replay import Scale
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 
 
 def test_aligned_products_of_the_trace_set_the_pace(rule: Rule, judge: Judge[Finding]) -> None:
-    """The aligned product takes 1 ms, the other 7 for as many operations.
+    """An aligned product takes 1 ms, an unaligned one with as many operations 7 ms.
 
     Of 8 ms a step 2 would be left, but the host needs 4.
     """
@@ -16,7 +16,7 @@ def test_aligned_products_of_the_trace_set_the_pace(rule: Rule, judge: Judge[Fin
     drawing = drawing.replace("kkkkkkkb" * 3, "kkkkkkkj" * 3)
     [finding] = judge(drawing + "\nj = nvjet_tst_128x64")
     [change] = finding.changes
-    assert isinstance(change, Scale)
+    assert isinstance(change, ScaleDeviceWork)
     assert change.keep == pytest.approx(1 / 7, abs=0.005)
     assert finding.saving.estimate_ms == pytest.approx(4.0)
 
@@ -25,7 +25,7 @@ def test_without_a_measure_a_quarter_is_kept(rule: Rule, judge: Judge[Finding]) 
     drawing = rule.drawings("Fires on")[0].replace("b = aten::mm", "b = aten::relu")
     [finding] = judge(drawing)
     [change] = finding.changes
-    assert isinstance(change, Scale)
+    assert isinstance(change, ScaleDeviceWork)
     assert change.keep == 0.25
 
 

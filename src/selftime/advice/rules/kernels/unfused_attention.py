@@ -1,9 +1,12 @@
-"""Attention runs as products and a softmax of their own.
+"""Attention runs as separate products and a softmax, not one operator.
 
 ## What it means
 Scores are computed by one product of matrices, scaled, masked, put through a softmax, and
 multiplied with the values by a second product: the scores of every query with every key are written
 to memory and read again between each two of these operators.
+
+In the trace: a softmax over 128 x 128 numbers or more, between a product whose result has these
+sizes and a product that takes them.
 
 ## Why it costs
 The scores have S x S numbers for a sequence of S, for each head. Passes over them take more time
@@ -14,6 +17,8 @@ Call `torch.nn.functional.scaled_dot_product_attention`, which keeps the scores 
 called and still runs as a chain (its *math* backend), make it eligible for a fused one: a mask of
 the queries' dtype, `is_causal=True` for a dense causal mask, no head wider than 256. Where the
 weights themselves are wanted, leave it.
+
+The estimate removes the operators between the two products, and their gradients.
 
 ## Fires on
 A softmax over what a product made, with a second product after it.
@@ -83,119 +88,152 @@ Short sequences: the scores stay in a cache.
     a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
 """
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.detectors.changes import change
-from selftime.advice.detectors.counted_steps import is_under, steps_recorded
-from selftime.advice.detectors.operators import recorded_operators, sizes, with_backward
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+    parse_sizes,
+    with_backward_operators,
+)
+from selftime.advice.detectors.counted_steps import begins_within_enclosing, recorded_step_count
+from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.replay import replay_of
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-SHORTEST: Final = 128
-"""Of shorter sequences the scores of a head (128 x 128 floats, 64 KiB) stay in a core's cache."""
+MIN_REPORTED_SEQUENCE_LENGTH: Final = 128
+"""Shortest sequence to report, in tokens; the scores of a shorter one stay in a cache."""
 
-PRODUCTS: Final = frozenset({"aten::bmm", "aten::baddbmm", "aten::mm", "aten::addmm"})
-"""Operators that multiply; what wraps them (`matmul`) runs them within."""
+MATMUL_OPERATORS: Final = frozenset({"aten::bmm", "aten::baddbmm", "aten::mm", "aten::addmm"})
+"""Operators that multiply matrices; wrapper operators such as `matmul` call one of these."""
 
-SOFTMAX: Final = frozenset({"aten::_softmax", "aten::_safe_softmax"})
-"""Operators that normalise the scores."""
+SOFTMAX_OPERATORS: Final = frozenset({"aten::_softmax", "aten::_safe_softmax"})
+"""Softmax operators, which normalise attention scores."""
 
-MATH: Final = "aten::_scaled_dot_product_attention_math"
-"""The operator that runs attention as a chain where no fused one is eligible."""
+ATTENTION_MATH_BACKEND_OPERATOR: Final = "aten::_scaled_dot_product_attention_math"
+"""Operator that runs attention as a chain of operators if no fused backend is eligible."""
 
-CODE: Final = """out = torch.nn.functional.scaled_dot_product_attention(
+FUSED_ATTENTION_FIX_CODE: Final = """out = torch.nn.functional.scaled_dot_product_attention(
     q, k, v, attn_mask=mask)   # or is_causal=True; q, k, v: (batch, heads, length, width)"""
-"""How fused attention is called."""
+"""Example code of the fix: a call of fused attention."""
 
 
 @rule(covers=("E4", "E5"), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    operators = recorded_operators(trace)
-    chains = _chains(operators)
+    limits = step_statistics(trace)
+    operators = operators_in_counted_steps(trace)
+    chains = _softmaxes_of_unfused_attention(operators)
     if limits is None or not chains.height:
         yield Checked("no attention runs as a chain of operators", is_absent=True)
         return
-    scores = _of_scores(operators, chains)
-    whose = filter_by_name(operators, MATH.__eq__)
-    for place, softmax in by_line(trace, chains):
-        parts = _Parts(trace, scores, softmax)
-        saving = priced(trace, limits, parts.cut, most=(parts.all,))
-        is_math = bool(is_under(softmax, whose).all())
-        yield limits.judge(_finding(trace, softmax, parts, saving, place, is_math=is_math))
+    scores = _operators_on_attention_scores(operators, chains)
+    math_calls = filter_by_name(operators, ATTENTION_MATH_BACKEND_OPERATOR.__eq__)
+    for location, softmaxes in operators_by_line(trace, chains):
+        changes = _FusedAttentionChanges(trace, scores, softmaxes)
+        is_math = bool(begins_within_enclosing(softmaxes, math_calls).all())
+        yield _finding(trace, softmaxes, changes, location, is_math_backend=is_math)
 
 
-class _Parts:
-    """What fused attention changes of the chains of one line."""
+class _FusedAttentionChanges:
+    """Simulated changes if one source line used fused attention, and its attention time in ms."""
 
-    def __init__(self, trace: Trace, scores: pl.DataFrame, softmax: pl.DataFrame) -> None:
-        chosen = scores.join(softmax.select(chain="id"), on="chain", how="semi")
-        products = filter_by_name(chosen, PRODUCTS.__contains__)
-        between = chosen.join(products.select("id"), on="id", how="anti")
-        self.cut = change(trace, with_backward(trace, between), 0.0)
-        self.all = change(trace, with_backward(trace, chosen), 0.0)
+    def __init__(
+        self, trace: Trace, score_operators: pl.DataFrame, softmaxes: pl.DataFrame
+    ) -> None:
+        chain_operators = score_operators.join(softmaxes.select(chain="id"), on="chain", how="semi")
+        products = filter_by_name(chain_operators, MATMUL_OPERATORS.__contains__)
+        between = chain_operators.join(products.select("id"), on="id", how="anti")
+        self.cut = change_shortening_operators(trace, with_backward_operators(trace, between), 0.0)
+        self.all = change_shortening_operators(
+            trace, with_backward_operators(trace, chain_operators), 0.0
+        )
         replay = replay_of(trace)
         self.spent_ms = replay.saving(self.all) / 1e6
 
 
-def _chains(operators: pl.DataFrame) -> pl.DataFrame:
-    """Softmaxes between two products: the operator, the begin of the first, the end of the last.
+def _softmaxes_of_unfused_attention(operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns the softmax operators that, with the matrix products around them, form attention.
+
+    The column `begin` is the start of the first product, `done` the end of the second, in ns.
 
     Scores are sums over the width of a head, which is no longer than the sequence. Where the first
     product sums over more it is a layer, and the softmax one over classes or features.
     """
-    softmax = _with_sizes(filter_by_name(operators, SOFTMAX.__contains__), _scores)
-    products = _with_sizes(filter_by_name(operators, PRODUCTS.__contains__), _product)
-    long = pl.min_horizontal("rows", "columns") >= SHORTEST
-    softmax = softmax.filter(long & (pl.col("end") > pl.col("start")))
+    softmaxes = _operators_with_matrix_sizes(
+        filter_by_name(operators, SOFTMAX_OPERATORS.__contains__), _softmax_matrix_sizes
+    )
+    products = _operators_with_matrix_sizes(
+        filter_by_name(operators, MATMUL_OPERATORS.__contains__), _matmul_sizes
+    )
+    long = pl.min_horizontal("rows", "columns") >= MIN_REPORTED_SEQUENCE_LENGTH
+    softmaxes = softmaxes.filter(long & (pl.col("end") > pl.col("start")))
     first = products.select("track", "rows", "columns", "start", begin="start", summed="inner")
     used = products.select("track", "start", rows="rows", columns="inner", done="end")
     keys = ["track", "rows", "columns"]
-    found = softmax.sort("start").join_asof(
+    chains = softmaxes.sort("start").join_asof(
         first.sort("start"), on="start", by=keys, strategy="backward", check_sortedness=False
     )
-    found = found.join_asof(
+    chains = chains.join_asof(
         used.sort("start"), on="start", by=keys, strategy="forward", check_sortedness=False
     )
     scored = pl.col("begin").is_not_null() & (pl.col("summed") <= pl.col("columns"))
-    return found.filter(scored & pl.col("done").is_not_null())
+    return chains.filter(scored & pl.col("done").is_not_null())
 
 
-def _with_sizes(operators: pl.DataFrame, read: Any) -> pl.DataFrame:
-    """With the columns rows, columns and inner, of those whose shapes tell them."""
+class _MatrixSizes(NamedTuple):
+    """Sizes of a result: rows, columns, and a matrix product's inner size (0 for a softmax)."""
+
+    rows: int
+    columns: int
+    inner_size: int
+
+
+def _operators_with_matrix_sizes(
+    operators: pl.DataFrame,
+    sizes_of_inputs: Callable[[list[tuple[int, ...]]], _MatrixSizes | None],
+) -> pl.DataFrame:
+    """Returns operators of known matrix sizes, with the columns `rows`, `columns` and `inner`."""
     texts = operators["input_shapes"].cast(pl.String)
-    told = texts.unique().drop_nulls().to_list()
+    known_texts = texts.unique().drop_nulls().to_list()
     kinds = dict.fromkeys(("rows", "columns", "inner"), pl.Int64)
-    rows = [(text, *found) for text in told if (found := read(sizes(text)))]
+    rows = [(text, *sizes) for text in known_texts if (sizes := sizes_of_inputs(parse_sizes(text)))]
     table = pl.DataFrame(rows, schema={"shapes": pl.String, **kinds}, orient="row")
     return operators.with_columns(shapes=texts).join(
         table, on="shapes", how="inner", maintain_order="left"
     )
 
 
-def _scores(shapes: list[tuple[int, ...]]) -> tuple[int, int, int] | None:
-    return (*shapes[0][-2:], 0) if shapes and len(shapes[0]) > 1 else None  # type: ignore[return-value]  # two sizes
+def _softmax_matrix_sizes(input_shapes: list[tuple[int, ...]]) -> _MatrixSizes | None:
+    if not input_shapes or len(input_shapes[0]) < 2:
+        return None
+    return _MatrixSizes(input_shapes[0][-2], input_shapes[0][-1], 0)
 
 
-def _product(shapes: list[tuple[int, ...]]) -> tuple[int, int, int] | None:
-    """Rows and columns of the result, and the length of what is summed."""
-    matrices = [shape for shape in shapes if len(shape) > 1][-2:]
+def _matmul_sizes(input_shapes: list[tuple[int, ...]]) -> _MatrixSizes | None:
+    """Returns rows, columns and inner size of a matrix product; None if they are unknown."""
+    matrices = [shape for shape in input_shapes if len(shape) > 1][-2:]
     if len(matrices) < 2 or matrices[0][-1] != matrices[1][-2]:
         return None
-    return matrices[0][-2], matrices[1][-1], matrices[0][-1]
+    return _MatrixSizes(matrices[0][-2], matrices[1][-1], matrices[0][-1])
 
 
-def _of_scores(operators: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
-    """Operators between the ends of each chain that take or make its scores; `chain` is whose."""
-    spans = chains.select("track", "rows", "columns", "done", chain="id", start="begin")
+def _operators_on_attention_scores(
+    operators: pl.DataFrame, attention_softmaxes: pl.DataFrame
+) -> pl.DataFrame:
+    """Returns the operators that read or write attention scores, with the id of their softmax.
+
+    The column `chain` is the id of the chain's softmax.
+    """
+    spans = attention_softmaxes.select(
+        "track", "rows", "columns", "done", chain="id", start="begin"
+    )
     placed = operators.sort("start").join_asof(
         spans.sort("start"), on="start", by="track", strategy="backward", check_sortedness=False
     )
@@ -205,56 +243,62 @@ def _of_scores(operators: pl.DataFrame, chains: pl.DataFrame) -> pl.DataFrame:
     rows = [
         (text, rows, columns)
         for text, rows, columns in placed.select(keys).unique().drop_nulls("shapes").iter_rows()
-        if _touches(sizes(text), rows, columns)
+        if _has_attention_score_sizes(parse_sizes(text), rows, columns)
     ]
     wanted = pl.DataFrame(rows, schema=placed.select(keys).schema, orient="row")
     return placed.join(wanted, on=keys, how="semi")
 
 
-def _touches(shapes: list[tuple[int, ...]], rows: int, columns: int) -> bool:
-    made = _product(shapes)
-    is_made = made is not None and made[:2] == (rows, columns)
-    return is_made or any(shape[-2:] == (rows, columns) for shape in shapes)
+def _has_attention_score_sizes(
+    input_shapes: list[tuple[int, ...]], rows: int, columns: int
+) -> bool:
+    product = _matmul_sizes(input_shapes)
+    is_result = product is not None and product[:2] == (rows, columns)
+    return is_result or any(shape[-2:] == (rows, columns) for shape in input_shapes)
 
 
 def _finding(
     trace: Trace,
-    softmax: pl.DataFrame,
-    parts: _Parts,
-    saving: Saving,
-    place: Where,
+    softmaxes: pl.DataFrame,
+    changes: _FusedAttentionChanges,
+    location: Where,
     *,
-    is_math: bool,
+    is_math_backend: bool,
 ) -> Finding:
-    rows, columns = softmax.select("rows", "columns").row(0)
-    count = softmax.height / steps_recorded(trace)
-    what = "The math backend of fused attention runs" if is_math else "Attention runs"
+    rows, columns = softmaxes.select("rows", "columns").row(0)
+    count = softmaxes.height / recorded_step_count(trace)
+    size = f"{rows} x {columns}"
     return Finding(
-        covers=("E5",) if is_math else ("E4",),
-        title=f"{what} as a chain over {rows} x {columns} scores",
-        where=place,
+        covers=("E5",) if is_math_backend else ("E4",),
+        title=f"The math backend of fused attention runs as a chain over {size} scores"
+        if is_math_backend
+        else f"Attention runs as a chain over {size} scores",
+        where=location,
         count_per_step=count,
-        saving=saving,
-        confidence="high" if place.line is not None else "medium",
+        claim=RemovalClaim((changes.cut,), most=(changes.all,)),
+        confidence="high" if location.line is not None else "medium",
         evidence=(
-            Evidence("products, softmax and what is between", parts.spent_ms, "ms"),
-            Evidence("queries", rows, "count"),
-            Evidence("keys", columns, "count"),
+            Evidence(
+                "time in the products, the softmax and operators between them",
+                changes.spent_ms,
+                "ms",
+            ),
+            Evidence("number of queries", rows, "count"),
+            Evidence("number of keys", columns, "count"),
         ),
-        fix=_fix(is_math=is_math),
-        changes=(parts.cut,),
+        fix=_fused_attention_fix(is_math_backend=is_math_backend),
     )
 
 
-def _fix(*, is_math: bool) -> Fix:
-    if is_math:
+def _fused_attention_fix(*, is_math_backend: bool) -> Fix:
+    if is_math_backend:
         text = (
             "Make the call eligible for a fused backend: a mask of the queries' dtype or none, "
             "`is_causal=True` for a causal mask, heads no wider than 256, half precision on a GPU."
         )
-        return Fix(text, CODE)
+        return Fix(text, FUSED_ATTENTION_FIX_CODE)
     text = (
         "Call the fused operator, which never writes the scores; leave it where the attention "
         "weights themselves are wanted."
     )
-    return Fix(text, CODE)
+    return Fix(text, FUSED_ATTENTION_FIX_CODE)

@@ -1,11 +1,11 @@
-"""Edges of `unfused_attention` that its page does not draw."""
+"""Tests the rule `unfused_attention` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -52,7 +52,7 @@ def test_keys_need_not_be_as_many_as_queries(judge: Judge[Finding]) -> None:
 
 
 def test_linear_attention_has_no_scores(judge: Judge[Finding]) -> None:
-    """A softmax over the features of each token, then a product that sums over these."""
+    """In linear attention the softmax is over the features of one token, not over tokens."""
     assert not judge("""
         column = 1 ms
         mark 1 | sssssssssstttttttttt

@@ -1,19 +1,24 @@
-"""Convolutions of fixed shapes run with kernels that were not tried.
+"""Convolutions run without cuDNN's search for the fastest kernels.
 
 ## What it means
 cuDNN has several kernels for a convolution. Unless told to try them once for each shape, it guesses
 which one is fast (`torch.backends.cudnn.benchmark` is off), and here shapes do not change.
 
+In the trace: convolutions take 30 % of the device's time or more, and each of their shapes comes
+twice or more. The setting is a fact of a recording by selftime.
+
 ## Why it costs
-The guess is often right and sometimes far off. How much a search gains a trace does not show.
+The guess is often right and sometimes far off. A trace does not show how much a search gains.
 
 ## What to do
 Set `torch.backends.cudnn.benchmark = True` before the first convolution, and measure. Not where
 shapes change from step to step: each new one is searched for again. Results may differ from run to
 run in the last digits.
 
+No saving is estimated.
+
 ## Fires on
-Convolutions that take most of the device's time, and a recording that tells the setting.
+Convolutions that take most of the device's time, in a recording that has the setting.
 
     column = 1 ms
     facts = {"settings": {"cudnn_benchmark": false}}
@@ -65,75 +70,79 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.detectors.counted_steps import is_under, steps_recorded
-from selftime.advice.detectors.operators import recorded_operators, with_backward
-from selftime.advice.detectors.places import by_line
-from selftime.advice.detectors.recorded_facts import setting
-from selftime.analysis.device.work import device_work
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+    with_backward_operators,
+)
+from selftime.advice.detectors.counted_steps import begins_within_enclosing, recorded_step_count
+from selftime.advice.detectors.recorded_facts import recorded_setting
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-LEAST_SHARE: Final = 0.3
-"""Of the device's time in convolutions: below it no choice of their kernels changes much."""
+MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME: Final = 0.3
+"""Smallest share of device time in convolutions to report."""
 
-REPEATED: Final = 2
-"""Times that each shape must come for a search to pay; what is new in each step comes once."""
+MIN_CONVOLUTIONS_PER_INPUT_SHAPE: Final = 2
+"""Smallest number of convolutions per distinct input shape for a search of kernels to pay."""
 
 
 @rule(covers=("E8",), needs=("device", "links", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    table = filter_by_name(recorded_operators(trace), names.is_convolution)
-    share = _share(trace, table)
-    if share < LEAST_SHARE:
-        told = f"convolutions take {share:.0%} of the device's time"
-        yield Checked(told, is_absent=not table.height)
-    elif not _is_fixed(table):
-        yield Checked("shapes of convolutions change, for each of which a search would run again")
-    elif _has_no_cudnn(trace):
-        yield Checked("the device is not one of cuDNN's")
-    elif (told := setting(trace, "cudnn_benchmark")) is None:
+    convolutions = filter_by_name(operators_in_counted_steps(trace), names.is_convolution)
+    share = _convolution_share_of_device_time(trace, convolutions)
+    if share < MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME:
+        text = f"convolutions take {share:.0%} of the device's time"
+        yield Checked(text, is_absent=not convolutions.height)
+    elif not _do_all_input_shapes_repeat(convolutions):
+        yield Checked("the shapes of convolutions change, and a search would run again for each")
+    elif _do_all_devices_lack_cudnn(trace):
+        yield Checked("the device does not use cuDNN")
+    elif (setting := recorded_setting(trace, "cudnn_benchmark")) is None:
         yield Unknown("whether cuDNN searches for the fastest kernels: record with `selftime run`")
-    elif told is True:
+    elif setting is True:
         yield Checked("cuDNN searches for the fastest kernels")
     else:
-        yield _finding(trace, table, share)
+        yield _finding(trace, convolutions, share)
 
 
-def _share(trace: Trace, table: pl.DataFrame) -> float:
-    """Of the device time of the steps, that of convolutions and their gradients."""
-    begin = recorded_operators(trace).select(operator="id", on="track", when="start")
+def _convolution_share_of_device_time(trace: Trace, convolutions: pl.DataFrame) -> float:
+    """Returns the share of the steps' device time in convolutions and their gradients."""
+    begin = operators_in_counted_steps(trace).select(operator="id", on="track", when="start")
     work = device_work(trace).join(begin, on="operator", how="inner")
-    own = is_under(work.select(track="on", start="when"), with_backward(trace, table))
+    own = begins_within_enclosing(
+        work.select(track="on", start="when"), with_backward_operators(trace, convolutions)
+    )
     whole = sum(work["duration"].to_list())
     mine = sum(work["duration"].filter(pl.Series(own, dtype=pl.Boolean)).to_list())
     return float(mine / whole) if whole else 0.0
 
 
-def _is_fixed(table: pl.DataFrame) -> bool:
-    counts = table.drop_nulls("input_shapes").group_by("input_shapes").len()["len"].to_list()
-    return bool(counts) and min(counts) >= REPEATED
+def _do_all_input_shapes_repeat(convolutions: pl.DataFrame) -> bool:
+    counts = convolutions.drop_nulls("input_shapes").group_by("input_shapes").len()["len"].to_list()
+    return bool(counts) and min(counts) >= MIN_CONVOLUTIONS_PER_INPUT_SHAPE
 
 
-def _has_no_cudnn(trace: Trace) -> bool:
-    """Whether all devices that are described are those of a maker that has no cuDNN."""
+def _do_all_devices_lack_cudnn(trace: Trace) -> bool:
+    """Returns whether all recorded devices are AMD's, which have no cuDNN."""
     described = trace.devices["name"].drop_nulls().to_list()
     return bool(described) and all(name.startswith("AMD ") for name in described)
 
 
-def _finding(trace: Trace, table: pl.DataFrame, share: float) -> Finding:
-    place, _ = next(by_line(trace, table))
+def _finding(trace: Trace, convolutions: pl.DataFrame, device_time_share: float) -> Finding:
+    location, _ = next(operators_by_line(trace, convolutions))
     return Finding(
         title="Convolutions of fixed shapes run without a search for the fastest kernels",
-        where=place,
-        count_per_step=table.height / steps_recorded(trace),
-        saving=Saving(),
+        where=location,
+        count_per_step=convolutions.height / recorded_step_count(trace),
         confidence="low",
         semantics="numerics",
-        evidence=(Evidence("share of device time in convolutions", share, "ratio"),),
+        evidence=(Evidence("share of device time in convolutions", device_time_share, "ratio"),),
         fix=Fix(
-            "Let cuDNN try its kernels once for each shape, and measure: what it gains is not "
-            "known before.",
+            "Let cuDNN try its kernels once for each shape, and measure: the gain is not known in "
+            "advance.",
             "torch.backends.cudnn.benchmark = True",
         ),
     )

@@ -1,6 +1,6 @@
-"""Edges of `untuned_convolution` that its page does not draw."""
+"""Tests the rule `untuned_convolution` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import sketch
 
 DRAWING = """

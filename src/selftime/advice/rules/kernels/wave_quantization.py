@@ -1,8 +1,11 @@
-"""The last wave of a kernel's blocks fills a part of the device only.
+"""The last wave of a kernel's blocks fills only a part of the device.
 
 ## What it means
 The blocks of a product of matrices, or of a convolution, run in waves: as many at once as the
 multiprocessors hold. Here a few blocks are left over for one more wave.
+
+In the trace: the blocks of a kernel's grid, and those that fit at once by its occupancy: more than
+one wave, and four at most.
 
 ## Why it costs
 A wave takes its time however few blocks it has. With 1.1 waves the second is nearly as long as the
@@ -12,7 +15,9 @@ first, and nine tenths of the device are idle in it.
 Choose sizes whose blocks fill whole waves: a batch or a width a little smaller, so that the last
 wave falls away, or larger, so that it is full. A library may choose other tiles for another size:
 measure. Kernels that keep their blocks and share out the work (*persistent*, *stream-K*) have no
-waves, and neither has what recorders tell no grid of.
+waves; kernels without a recorded grid are left out.
+
+The estimate removes half of the time of the empty part of the last wave.
 
 ## Fires on
 A product with one block more for each multiprocessor than fit at once.
@@ -46,7 +51,7 @@ As many blocks as fit.
     k = ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn; grid = [6, 18, 1]; blocks_per_sm = 1.0; block = [256, 1, 1]; registers = 255; shared_memory = 147456; properties = 0
     r = reduce_kernel; properties = 0
 
-A device that nobody describes: what fits is not known.
+A device without a description: the number of blocks that fit is not known.
 
     column = 1 ms
     mark 1 | ssssttttuuuu
@@ -68,106 +73,134 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
-from selftime.advice.detectors.counted_steps import steps_recorded
-from selftime.advice.detectors.operators import recorded_operators
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Scale
-from selftime.analysis.device.kernel_attributes import with_grids
-from selftime.analysis.device.occupancy import computed_occupancy
-from selftime.analysis.device.work import device_work
-from selftime.analysis.sites import SITE, sites
-from selftime.analysis.slice_arguments import argument_rows
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps
+from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.replay import ScaleDeviceWork
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.device.kernel_attributes import (
+    computed_occupancy_of_kernels,
+    with_launch_configurations,
+)
+from selftime.analysis.slice_arguments import argument_row_numbers
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
-MOST_WAVES: Final = 4.0
-"""With more waves the last is a fifth of the time or less, and blocks no longer end together."""
+MAX_REPORTED_BLOCK_WAVES: Final = 4.0
+"""Largest number of waves of thread blocks of a kernel to report; with more, the last wave is at
+most a fifth of the time."""
 
-SAVED: Final = 0.5
-"""Of the empty part of the last wave: tiles change with the size, and blocks that end early let the
-next ones begin."""
+SAVED_SHARE_OF_EMPTY_LAST_WAVE: Final = 0.5
+"""Assumed share of the last wave's idle multiprocessor time that other matrix sizes save."""
 
-LEAST_SHARE: Final = 0.05
-"""Of the step: sizes of a model are not changed for less."""
+MIN_SAVED_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step that the fix must save to report, as it changes the model's sizes."""
+
+SMALL_SAVING_REASON: Final = (
+    f"filling last waves of blocks saves less than {MIN_SAVED_SHARE_OF_STEP:.0%} of the recorded "
+    "step"
+)
+"""Reason to rule the cause out."""
 
 
 @rule(covers=("E9",), needs=("device", "links"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    found = _last_waves(trace)
-    if limits is None or not found.height:
+    limits = step_statistics(trace)
+    products = _matrix_kernels_with_partial_last_wave(trace)
+    if limits is None or not products.height:
         yield Checked(
-            "no product of known grid ends in a wave that is partly empty", is_absent=True
+            "no product whose grid is known ends in a partly empty wave of blocks", is_absent=True
         )
         return
-    found = found.with_columns(sites(trace, found["id"]))
-    empty = float(((1 - found["full"]) * found["duration"]).sum()) / steps_recorded(trace) / 1e6
-    if empty * SAVED < LEAST_SHARE * limits.step_ms:
-        yield Checked(f"empty parts of last waves take {empty:.2f} ms of a step at most", empty)
+    products = products.with_columns(source_sites_of_slices(trace, products["id"]))
+    empty_ms = (
+        float(((1 - products["full"]) * products["duration"]).sum())
+        / recorded_step_count(trace)
+        / 1e6
+    )
+    if empty_ms * SAVED_SHARE_OF_EMPTY_LAST_WAVE < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
+        yield Checked(SMALL_SAVING_REASON, empty_ms, is_slowed=False)
         return
-    for part in found.partition_by(*SITE, maintain_order=True):
-        ids, full = part["id"].cast(pl.Int64).to_numpy(), part["full"].to_numpy()
-        change = Scale(ids, 1 - SAVED * (1 - full))
-        saving = priced(trace, limits, change, most=(Scale(ids, full),))
-        if (saving.estimate_ms or 0.0) < LEAST_SHARE * limits.step_ms:
-            text = f"empty parts of last waves are worth below {LEAST_SHARE:.0%} of the step"
-            yield Checked(text, limits.unrecorded(saving.upper_ms or 0.0))
+    for kernels in products.partition_by(*SOURCE_SITE_COLUMNS, maintain_order=True):
+        ids, full = kernels["id"].cast(pl.Int64).to_numpy(), kernels["full"].to_numpy()
+        change = ScaleDeviceWork(ids, 1 - SAVED_SHARE_OF_EMPTY_LAST_WAVE * (1 - full))
+        claim = RemovalClaim((change,), most=(ScaleDeviceWork(ids, full),))
+        recorded = recorded_saving_amount(trace, claim)
+        if recorded.estimate < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
+            yield Checked(SMALL_SAVING_REASON, recorded.upper, is_slowed=False)
         else:
-            yield limits.judge(_finding(trace, part, saving, change))
+            yield _finding(trace, kernels, claim)
 
 
-def _last_waves(trace: Trace) -> pl.DataFrame:
-    """Products of the steps that count whose waves are known: waves, and the share of them full."""
-    mine = recorded_operators(trace)["id"]
+def _matrix_kernels_with_partial_last_wave(trace: Trace) -> pl.DataFrame:
+    """Returns matrix kernels whose thread blocks run in more than one wave, but in few waves.
+
+    They have at most `MAX_REPORTED_BLOCK_WAVES` waves.
+
+    Columns: waves; fit, the blocks that a multiprocessor runs at once; full, the share of whole
+    waves that blocks fill.
+    """
+    mine = operators_in_counted_steps(trace)["id"]
     work = device_work(trace).filter(pl.col("operator").is_in(mine.implode()))
     work = filter_by_name(work, lambda name: names.kernel_class(name) in {"gemm", "convolution"})
     described = trace.devices.select(properties="id", most=pl.col("threads_per_sm"))
-    held = trace.device_args.select("properties", sides="block").join(
+    limits = trace.device_args.select("properties", sides="block").join(
         described, on="properties", how="left", maintain_order="left"
     )
-    held = held.select("most", "sides", computed_occupancy(trace)["occupancy"])
-    rows = argument_rows(trace, "device_args", work["id"])
+    limits = limits.select("most", "sides", computed_occupancy_of_kernels(trace)["occupancy"])
+    rows = argument_row_numbers(trace, "device_args", work["id"])
     sides = [pl.col("sides").arr.get(axis).cast(pl.Float64) for axis in range(3)]
-    told = (
-        with_grids(trace, work)
+    kernels = (
+        with_launch_configurations(trace, work)
         .drop("occupancy")
-        .hstack(held.select(pl.all().gather(rows)))
+        .hstack(limits.select(pl.all().gather(rows)))
         .with_columns(
             fit=(pl.col("occupancy") * pl.col("most") / 100 / (sides[0] * sides[1] * sides[2]))
         )
         .with_columns(waves=pl.col("blocks_per_sm") / pl.col("fit").round())
     )
-    # where the grid, not the room, is what limits occupancy, it does not tell how many would fit
+    # if the grid limits occupancy, it does not show how many blocks would fit
     by_room = pl.col("fit") < 0.999 * pl.col("blocks_per_sm")
     known = pl.col("fit").is_finite() & (pl.col("fit") >= 1) & by_room
-    told = told.filter(known & (pl.col("waves") > 1) & (pl.col("waves") <= MOST_WAVES))
-    return told.with_columns(full=pl.col("waves") / pl.col("waves").ceil()).drop("sides")
+    kernels = kernels.filter(
+        known & (pl.col("waves") > 1) & (pl.col("waves") <= MAX_REPORTED_BLOCK_WAVES)
+    )
+    return kernels.with_columns(full=pl.col("waves") / pl.col("waves").ceil()).drop("sides")
 
 
-def _finding(trace: Trace, part: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
-    row: dict[str, Any] = part.row(0, named=True)
-    steps = steps_recorded(trace)
-    time = part["duration"].to_numpy()
-    empty = float(np.sum(time * (1 - part["full"].to_numpy()))) / steps / 1e6
-    name = names.short_kernel_name(str(part["name"].cast(pl.String)[0]))
+def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Finding:
+    row: dict[str, Any] = kernels.row(0, named=True)
+    steps = recorded_step_count(trace)
+    time = kernels["duration"].to_numpy()
+    empty_ms = float(np.sum(time * (1 - kernels["full"].to_numpy()))) / steps / 1e6
+    name = names.short_kernel_name(str(kernels["name"].cast(pl.String)[0]))
     return Finding(
-        title=f"`{name}` runs in {row['waves']:.1f} waves",
-        where=where(row),
-        count_per_step=part.height / steps,
-        saving=saving,
+        title=f"`{name}` runs in {row['waves']:.1f} waves of blocks",
+        where=where_from_row(row),
+        count_per_step=kernels.height / steps,
+        claim=claim,
         confidence="low",
         semantics="training",
         evidence=(
-            Evidence("time in which the last wave is empty, a step", empty, "ms"),
+            Evidence("time of the last waves' empty part, a step", empty_ms, "ms"),
             Evidence("blocks for each multiprocessor", row["blocks_per_sm"], "count"),
-            Evidence("blocks that fit at once", row["fit"], "count"),
+            Evidence("blocks that fit on a multiprocessor at once", row["fit"], "count"),
         ),
         fix=Fix(
             "Choose a batch or a width with which the blocks fill whole waves, and measure: the "
             "library may choose other tiles.",
             "for batch in (96, 104, 112, 120, 128): measure(batch)    # time for each sample",
         ),
-        changes=(change,),
     )

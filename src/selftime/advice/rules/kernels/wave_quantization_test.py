@@ -1,8 +1,8 @@
-"""Edges of `wave_quantization` that its page does not draw."""
+"""Tests the rule `wave_quantization` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DEVICE = (
@@ -32,7 +32,7 @@ def drawing(blocks: int, shared: int = 147456, name: str = "ampere_sgemm_128x64_
 
 
 def test_half_of_what_is_empty_is_saved(judge: Judge[Finding]) -> None:
-    """1.2 waves of 6 ms: 0.8 of the second, 2.4 ms, are empty."""
+    """A kernel of 6 ms has 1.2 waves of blocks: 0.8 of the second wave, 2.4 ms, are empty."""
     [finding] = judge(drawing(120))
     assert finding.saving.upper_ms == pytest.approx(2.4, rel=0.01)
     assert finding.saving.estimate_ms == pytest.approx(1.2, rel=0.01)
@@ -45,7 +45,7 @@ def test_waves_that_are_full_or_one_or_many(judge: Judge[Finding], blocks: int) 
 
 
 def test_more_blocks_fit_with_less_memory(judge: Judge[Finding]) -> None:
-    """Two at once, so that 120 blocks are less than a wave, and 220 are 1.1."""
+    """Two blocks fit on each multiprocessor, so 120 blocks are under a wave, and 220 are 1.1."""
     assert not judge(drawing(120, shared=65536))
     assert judge(drawing(220, shared=65536))
 

@@ -1,1 +1,1 @@
-"""Chapter F of the catalogue: the loop."""
+"""Rules about training and evaluation loops: chapter F of the catalogue of bottlenecks."""

@@ -1,13 +1,16 @@
-"""The forward pass records a graph for gradients that nobody computes.
+"""The forward pass records an autograd graph that no backward pass uses.
 
 ## What it means
 Steps run the network forward only, as evaluation and inference do, but with gradients enabled:
 autograd numbers every operator, makes a node for it and keeps what the backward pass would need.
 
+In the trace: autograd's sequence number rises from operator to operator in two steps in a row or
+more, without a backward node, in a program that runs layers.
+
 ## Why it costs
 The activations of all layers stay until the output is dropped, instead of one after the other. That
 memory limits the batch. The nodes cost a little time on the host: measured 0 to 15 % of the
-dispatch. A trace does not tell how much, so no number is given.
+dispatch. A trace does not show how much, so no saving is estimated.
 
 ## What to do
 Run evaluation under `torch.inference_mode()`, or `torch.no_grad()` where the results are used with
@@ -73,111 +76,137 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.detectors.places import Place, places
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.trace import Trace
 
-LEAST_STEPS: Final = 2
-"""A single step without a backward pass may be the first half of one that was cut."""
+MIN_CONSECUTIVE_FORWARD_ONLY_STEPS: Final = 2
+"""Smallest number of successive steps without backward pass to report; a single one may be cut
+off."""
 
-CODE: Final = """with torch.inference_mode():
+INFERENCE_MODE_FIX_CODE: Final = """with torch.inference_mode():
     for batch in loader:
         output = model(batch)"""
-"""Evaluation without a graph."""
+"""Example code of the fix: evaluation that records no graph."""
 
 
 @rule(covers=("F3",), needs=("operators", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    steps = _steps(trace)
-    alone = steps.filter("alone")
-    if alone.height < LEAST_STEPS:
+    steps = _steps_with_autograd_node_counts(trace)
+    forward_only = steps.filter("alone")
+    if forward_only.height < MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
         yield Checked(
             "every graph that autograd records is used by a backward pass", is_absent=True
         )
         return
-    network = _of_networks(trace, alone)
-    if not network.height:
-        yield Checked("what is recorded for gradients is no network's")
+    layers = _layer_operators_recorded_by_autograd(trace, forward_only)
+    if not layers.height:
+        yield Checked("the operators recorded for gradients are no layers of a network")
         return
-    yield _finding(trace, alone, network)
+    yield _finding(trace, forward_only, layers)
 
 
-def _steps(trace: Trace) -> pl.DataFrame:
-    """The steps with `nodes`, that autograd recorded in each, and `alone`, if none is used.
+def _steps_with_autograd_node_counts(trace: Trace) -> pl.DataFrame:
+    """Returns each step's number of autograd nodes, and whether no backward pass uses them.
 
-    The number that an operator bears is that of the next node. It goes on only if there is one.
+    Columns: `nodes`, how many autograd recorded; `alone`, whether no backward pass uses them.
+
+    The sequence number of an operator is that of the next node; it rises only if one is made.
     """
-    steps = assessed_steps(trace).select("start", "end")
-    numbered = _numbered(trace)
-    at = _step_of(steps, numbered["start"])
+    steps = steps_with_counted_flags(trace).select("start", "end")
+    numbered = _forward_operators_with_autograd_numbers(trace)
+    at = _indices_of_steps_at_times(steps, numbered["start"])
     nodes = (
         numbered.with_columns(step=at)
         .filter(pl.col("step").is_not_null())
         .group_by("step")
         .agg(nodes=pl.col("sequence").n_unique() - 1)
     )
-    used = _step_of(steps, _used(trace)["start"]).drop_nulls().unique()
-    told = steps.with_row_index("step").with_columns(pl.col("step").cast(pl.Int64))
-    told = told.join(nodes, on="step", how="left", maintain_order="left")
+    used = (
+        _indices_of_steps_at_times(
+            steps, _backward_nodes_and_their_forward_operators(trace)["start"]
+        )
+        .drop_nulls()
+        .unique()
+    )
+    table = steps.with_row_index("step").with_columns(pl.col("step").cast(pl.Int64))
+    table = table.join(nodes, on="step", how="left", maintain_order="left")
     graph = (pl.col("nodes") > 0).fill_null(value=False)
     alone = graph & ~pl.col("step").is_in(used.implode())
     run = alone.rle_id()
-    return told.with_columns(alone=alone & (pl.len().over(run) >= LEAST_STEPS))
+    return table.with_columns(
+        alone=alone & (pl.len().over(run) >= MIN_CONSECUTIVE_FORWARD_ONLY_STEPS)
+    )
 
 
-def _numbered(trace: Trace) -> pl.DataFrame:
-    """Operators of the forward pass that bear autograd's number."""
-    told = trace.op_args.select("id", "sequence", "forward_thread", "forward").filter(
+def _forward_operators_with_autograd_numbers(trace: Trace) -> pl.DataFrame:
+    """Returns the forward operators to which autograd gave a sequence number."""
+    numbered = trace.op_args.select("id", "sequence", "forward_thread", "forward").filter(
         pl.col("sequence").is_not_null()
         & (pl.col("forward_thread").fill_null(0) == 0)
         & pl.col("forward").is_null()
     )
-    told = told.sort("id")
-    operators = trace.slices[told["id"]].with_columns(told["sequence"])
+    numbered = numbered.sort("id")
+    operators = trace.slices[numbered["id"]].with_columns(numbered["sequence"])
     tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
     operators = operators.filter(pl.col("track").is_in(tracks.implode()))
-    return filter_by_name(operators, names.is_dispatched)
+    return filter_by_name(operators, names.is_dispatched_operator)
 
 
-def _used(trace: Trace) -> pl.DataFrame:
-    """Nodes of the backward pass, and the forward operators that they belong to."""
+def _backward_nodes_and_their_forward_operators(trace: Trace) -> pl.DataFrame:
+    """Returns the backward nodes, and the forward operators that they compute gradients of."""
     nodes = filter_by_name(trace.slices, names.is_backward_node)
     forward = trace.op_args["forward"].drop_nulls().unique()
     linked = trace.slices.filter(pl.col("id").is_in(forward.implode()))
     return pl.concat([nodes, linked])
 
 
-def _step_of(steps: pl.DataFrame, instants: pl.Series) -> pl.Series:
-    """The step that each instant lies in, or null."""
+def _indices_of_steps_at_times(steps: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
+    """Returns for each time the index of the step that contains it; null if none does."""
     begin, end = steps["start"].to_numpy(), steps["end"].to_numpy()
-    when = instants.to_numpy()
+    when = times_ns.to_numpy()
     at = np.searchsorted(begin, when, side="right") - 1
     inside = (at >= 0) & (when < end[at]) if end.size else np.zeros(when.size, bool)
     return pl.Series(at.astype(np.int64)).set(pl.Series(~inside), None)
 
 
-def _of_networks(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
-    """The numbered operators of these steps that are at home in networks."""
-    layers = filter_by_name(_numbered(trace), names.is_layer_operator).sort("start", "id")
-    return layers.filter(_step_of(steps.select("start", "end"), layers["start"]).is_not_null())
+def _layer_operators_recorded_by_autograd(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Returns the layer operators in the steps to which autograd gave a sequence number."""
+    layers = filter_by_name(
+        _forward_operators_with_autograd_numbers(trace), names.is_layer_operator
+    ).sort("start", "id")
+    return layers.filter(
+        _indices_of_steps_at_times(steps.select("start", "end"), layers["start"]).is_not_null()
+    )
 
 
-def _finding(trace: Trace, steps: pl.DataFrame, network: pl.DataFrame) -> Finding:
-    nodes = sum(steps["nodes"].to_list()) / steps.height
-    first = next(places(trace, network.head(1)), Place.of(network.head(1)))
+def _finding(
+    trace: Trace, forward_only_steps: pl.DataFrame, layer_operators: pl.DataFrame
+) -> Finding:
+    step_count = forward_only_steps.height
+    nodes = sum(forward_only_steps["nodes"].to_list()) / step_count
+    first = next(
+        slices_by_line(trace, layer_operators.head(1)),
+        LineSlices.as_one_group(layer_operators.head(1)),
+    )
     return Finding(
-        title=f"{steps.height} steps run forward only and record a graph for gradients",
+        title=f"{step_count} steps run forward only and record a graph for gradients",
         where=first.where,
         count_per_step=nodes,
-        saving=Saving(),
         confidence="medium",
         evidence=(
-            Evidence("steps without a backward pass", steps.height, "count"),
-            Evidence("nodes that autograd recorded in such a step", nodes, "count", first.events()),
+            Evidence("steps without a backward pass", step_count, "count"),
+            Evidence(
+                "autograd nodes recorded in a step without a backward pass",
+                nodes,
+                "count",
+                first.events(),
+            ),
         ),
         fix=Fix(
-            "Run evaluation without a graph; the named line is the first that records one.", CODE
+            "Run evaluation without a graph; the named line is the first that records one.",
+            INFERENCE_MODE_FIX_CODE,
         ),
     )

@@ -1,8 +1,11 @@
-"""Gradients are filled with zeros instead of dropped.
+"""Gradients are filled with zeros instead of set to None.
 
 ## What it means
 `zero_grad(set_to_none=False)` keeps the gradients' memory and writes zeros into it. The backward
 pass then adds to the zeros what it could have stored. Since PyTorch 2.0 the default drops them.
+
+In the trace: `aten::zero_` or `aten::_foreach_zero_` within `zero_grad`, in a program with a device
+that replays no graph.
 
 ## Why it costs
 On a device it is a kernel for each parameter, or a few for all of them, that write all gradients;
@@ -13,6 +16,8 @@ is never more than a remark.
 ## What to do
 Remove the argument: `optimizer.zero_grad()`. Keep it where a CUDA graph is captured: that needs
 gradients that stay where they are.
+
+The estimate leaves a tenth of the time of these operators and their kernels.
 
 ## Fires on
 Gradients of a model on a device.
@@ -76,62 +81,95 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.changes import launched_during, shortened
-from selftime.advice.detectors.counted_steps import counted, is_during, regions_of, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.analysis.device.work import device_work
+from selftime.advice.detectors.counted_steps import (
+    begins_during_intervals,
+    counted_step_count,
+    slices_in_counted_steps,
+    times_of_slices_named,
+)
+from selftime.advice.detectors.operator_changes import (
+    changes_shortening_intervals,
+    device_work_launched_during,
+)
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.intervals import length
 from selftime.trace import Trace
 
-KEPT: Final = 0.1
-"""Of the time for zeros that dropping takes: a reference less for each parameter."""
+GRADIENT_DROPPING_TO_ZEROING_TIME_RATIO: Final = 0.1
+"""Time to set gradients to None as a share of the time to fill them with zeros."""
 
-CODE: Final = "optimizer.zero_grad()"
-"""The default drops the gradients."""
+DROP_GRADIENTS_FIX_CODE: Final = "optimizer.zero_grad()"
+"""Example code of the fix: by default `zero_grad` sets gradients to None."""
 
 
 @rule(covers=("F2",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    fills = counted(trace, filter_by_name(slices_on(trace, "host"), names.fills_with_zeros))
-    fills = fills.filter(is_during(fills, regions_of(trace, names.clears_gradients)))
+    limits = step_statistics(trace)
+    fills = slices_in_counted_steps(
+        trace, filter_by_name(slices_on(trace, "host"), names.fills_with_zeros)
+    )
+    fills = fills.filter(
+        begins_during_intervals(fills, times_of_slices_named(trace, names.clears_gradients))
+    )
     if limits is None or not fills.height:
         yield Checked("no gradient is filled with zeros", is_absent=True)
         return
-    spent = limits.typical(length(Place.of(fills).times) / steps_counted(trace) / 1e6)
+    spent_ms = limits.scaled_to_typical_step(
+        length(LineSlices.as_one_group(fills).times) / counted_step_count(trace) / 1e6
+    )
     if not device_work(trace).height:
         text = "gradients are filled with zeros, which on a CPU costs no more than dropping them"
-        yield Checked(text, limits.unrecorded(spent))
+        yield Checked(text, spent_ms)
     elif filter_by_name(trace.slices, names.is_graph_launch).height:
-        yield Checked("gradients are filled with zeros, as a graph that is replayed needs them")
+        yield Checked(
+            "gradients are filled with zeros, as a replayed device graph needs the same memory"
+        )
     else:
-        for place in places(trace, fills):
-            yield limits.judge(_finding(trace, limits, place))
+        for fills_of_line in slices_by_line(trace, fills):
+            yield _finding(trace, limits, fills_of_line)
 
 
-def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
-    steps = steps_counted(trace)
-    work = launched_during(trace, place.times)
-    changes = shortened(trace, place.times, KEPT)
-    on_device = limits.typical(sum(work["duration"].to_list()) / steps / 1e6)
+def _finding(trace: Trace, statistics: StepStatistics, zero_fills: LineSlices) -> Finding:
+    steps = counted_step_count(trace)
+    count = zero_fills.slices.height / steps
+    work = device_work_launched_during(trace, zero_fills.times)
+    changes = changes_shortening_intervals(
+        trace, zero_fills.times, GRADIENT_DROPPING_TO_ZEROING_TIME_RATIO
+    )
+    on_device = statistics.scaled_to_typical_step(sum(work["duration"].to_list()) / steps / 1e6)
     return Finding(
-        title=f"Gradients are filled with zeros by {place.slices.height / steps:.0f} operators",
-        where=place.where,
-        count_per_step=place.slices.height / steps,
-        saving=priced(trace, limits, *changes, most=shortened(trace, place.times, 0.0)),
+        title=f"Gradients are filled with zeros by {count:.0f} operators",
+        where=zero_fills.where,
+        count_per_step=count,
+        claim=RemovalClaim(
+            changes, most=changes_shortening_intervals(trace, zero_fills.times, 0.0)
+        ),
         confidence="high",
         evidence=(
-            Evidence("device time of the zeros", on_device, "ms", _first(work)),
-            Evidence("operators a step", place.slices.height / steps, "count", place.events()),
+            Evidence(
+                "device time to fill gradients with zeros, a step",
+                on_device,
+                "ms",
+                _first_zeroing_device_event_id(work),
+            ),
+            Evidence(
+                "operators that fill gradients, a step",
+                zero_fills.slices.height / steps,
+                "count",
+                zero_fills.events(),
+            ),
         ),
-        fix=Fix("Drop the gradients: leave `set_to_none` out.", CODE),
-        changes=changes,
+        fix=Fix(
+            "Drop the gradients: call `zero_grad` without `set_to_none=False`.",
+            DROP_GRADIENTS_FIX_CODE,
+        ),
     )
 
 
-def _first(work: pl.DataFrame) -> tuple[int, ...]:
-    return tuple(work["id"].head(1).to_list())
+def _first_zeroing_device_event_id(zeroing_work: pl.DataFrame) -> tuple[int, ...]:
+    return tuple(zeroing_work["id"].head(1).to_list())

@@ -1,6 +1,6 @@
-"""Edges of `launch_blocking` that its page does not draw."""
+"""Tests the rule `launch_blocking` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """

@@ -4,6 +4,8 @@
 Activation checkpointing keeps the inputs of a part of the network only, and runs that part once
 more when its gradients are due.
 
+In the trace: within a backward node, operators that autograd numbers, or frames of modules.
+
 ## Why it costs
 The forward pass of these parts is paid twice, about a third more for the step if it is all of the
 network. It buys memory; where there is memory to spare it buys nothing.
@@ -11,6 +13,8 @@ network. It buys memory; where there is memory to spare it buys nothing.
 ## What to do
 Where the peak of memory leaves room, checkpoint fewer parts or none; where it does not, keep it, or
 save what is expensive to compute and recompute the rest (selective checkpointing).
+
+The estimate removes what runs again, and what checkpointing adds to the forward pass.
 
 ## Fires on
 Forward operators within the nodes of the backward pass.
@@ -45,100 +49,126 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.changes import shortened
-from selftime.advice.detectors.counted_steps import both, counted, gate_of, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.analysis.call_tree.passes import RECOMPUTE, may_recompute, passes_of
+from selftime.advice.detectors.counted_steps import (
+    counted_step_count,
+    significance_limits_for_cause,
+    slices_in_counted_steps,
+    union_of_interval_sets,
+)
+from selftime.advice.detectors.operator_changes import changes_shortening_intervals
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.call_tree.training_passes import (
+    RECOMPUTE_PASS,
+    find_training_passes,
+    may_recompute_forward_work,
+)
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length
-from selftime.names.tensors import is_checkpoint_call, is_checkpoint_overhead
+from selftime.names.tensor_operators import is_checkpoint_call, is_checkpoint_overhead
 from selftime.trace import Trace
 
-ROOM: Final = 0.6
-"""With this share of the device's memory in use at most, the activations may fit as they are."""
+MAX_DEVICE_MEMORY_SHARE_IN_USE: Final = 0.6
+"""Largest share of device memory in use at which all activations may fit without recomputation."""
 
-CODE: Final = (
+NO_CHECKPOINTING_FIX_CODE: Final = (
     """hidden = block(hidden)   # in place of checkpoint(block, hidden, use_reentrant=False)"""
 )
-"""Without checkpointing."""
+"""Example code of the fix: a block called without checkpointing."""
 
 
 @rule(covers=("F8",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    again = _recomputed(trace)
-    if limits is None or not again.height:
+    limits = step_statistics(trace)
+    recomputed = _recomputed_slices(trace)
+    if limits is None or not recomputed.height:
         yield Checked("the backward pass recomputes nothing", is_absent=True)
         return
-    used = _used(trace)
-    if used is not None and used > ROOM:
-        yield Checked(f"recomputation is needed: {used:.0%} of the device's memory is in use")
+    device_memory_share = _peak_share_of_device_memory(trace)
+    if device_memory_share is not None and device_memory_share > MAX_DEVICE_MEMORY_SHARE_IN_USE:
+        yield Checked(
+            f"recomputation is needed: {device_memory_share:.0%} of the device's memory is in use"
+        )
         return
-    time = _time(trace, again)
-    own = gate_of(trace, limits, time)
-    yield own.judge(_finding(trace, limits, again, time, used))
+    recomputation_times = _recomputation_intervals(trace, recomputed)
+    own = significance_limits_for_cause(trace, limits, recomputation_times)
+    yield _finding(trace, own, recomputed, recomputation_times, device_memory_share)
 
 
-def _recomputed(trace: Trace) -> pl.DataFrame:
-    """The outermost slices that the backward pass recomputes, in the steps that count."""
-    if not may_recompute(trace):
+def _recomputed_slices(trace: Trace) -> pl.DataFrame:
+    """Returns the outermost trace slices of forward work that the backward pass runs again.
+
+    Only those of the measured steps.
+    """
+    if not may_recompute_forward_work(trace):
         return trace.slices.clear()
-    tree = passes_of(trace)
-    again = tree.running == RECOMPUTE
+    tree = find_training_passes(trace)
+    again = tree.pass_code == RECOMPUTE_PASS
     parent = tree.entries.parent
     outer = again & ~((parent >= 0) & again[np.maximum(parent, 0)])
     ids = pl.Series(tree.entries.id[outer], dtype=pl.UInt32)
-    return counted(trace, trace.slices.filter(pl.col("id").is_in(ids.implode())))
+    return slices_in_counted_steps(trace, trace.slices.filter(pl.col("id").is_in(ids.implode())))
 
 
-def _time(trace: Trace, again: pl.DataFrame) -> Intervals:
-    """The time of what runs again, and where frames tell it, of what checkpointing adds besides.
+def _recomputation_intervals(trace: Trace, recomputed_slices: pl.DataFrame) -> Intervals:
+    """Returns the intervals of recomputed forward work and of activation checkpointing's overhead.
 
-    It notes what the forward pass would have saved, and compares the second run with it.
+    Checkpointing notes what the forward pass would have saved, and compares the second run.
     """
     frames = filter_by_name(slices_on(trace, "python"), is_checkpoint_overhead)
-    return both(Place.of(again).times, covered_time(counted(trace, frames)))
+    return union_of_interval_sets(
+        LineSlices.as_one_group(recomputed_slices).times,
+        covered_time(slices_in_counted_steps(trace, frames)),
+    )
 
 
-def _asked(trace: Trace) -> Place | None:
-    """The line that asks for checkpoints most, where frames tell it."""
+def _checkpoint_calls_of_slowest_line(trace: Trace) -> LineSlices | None:
+    """Returns the `checkpoint` calls of the source line with most time in them; None if none."""
     calls = filter_by_name(slices_on(trace, "python"), is_checkpoint_call)
     parents = calls["parent"]
     outer = calls.filter(~parents.is_in(calls["id"].implode()).fill_null(value=False))
-    return next(places(trace, counted(trace, outer)), None)
+    return next(slices_by_line(trace, slices_in_counted_steps(trace, outer)), None)
 
 
-def _used(trace: Trace) -> float | None:
-    """The peak of a device's memory as a share of what it has; None where that is not told."""
+def _peak_share_of_device_memory(trace: Trace) -> float | None:
+    """Returns the peak of reserved memory as a share of the device's memory; None if unknown."""
     peaks = trace.memory.filter(pl.col("device_type") != 0)["reserved"].drop_nulls().to_list()
     sizes = trace.devices["memory"].drop_nulls().to_list()
     return max(peaks) / min(sizes) if peaks and sizes and min(sizes) > 0 else None
 
 
 def _finding(
-    trace: Trace, limits: Gate, again: pl.DataFrame, time: Intervals, used: float | None
+    trace: Trace,
+    statistics: StepStatistics,
+    recomputed_slices: pl.DataFrame,
+    recomputation_times: Intervals,
+    device_memory_share: float | None,
 ) -> Finding:
-    steps = steps_counted(trace)
-    asked = _asked(trace) or next(places(trace, again), Place.of(again))
-    changes = shortened(trace, time, 0.0)
-    spent = limits.typical(length(time) / steps / 1e6)
-    room = [Evidence("share of the device's memory in use", used, "ratio")] if used else []
+    steps = counted_step_count(trace)
+    calls = _checkpoint_calls_of_slowest_line(trace) or next(
+        slices_by_line(trace, recomputed_slices), LineSlices.as_one_group(recomputed_slices)
+    )
+    changes = changes_shortening_intervals(trace, recomputation_times, 0.0)
+    spent_ms = statistics.scaled_to_typical_step(length(recomputation_times) / steps / 1e6)
+    room = (
+        [Evidence("share of the device's memory in use", device_memory_share, "ratio")]
+        if device_memory_share
+        else []
+    )
     return Finding(
         title="The backward pass runs a part of the forward pass again",
-        where=asked.where,
-        count_per_step=again.height / steps,
-        saving=priced(trace, limits, *changes),
-        confidence="low" if used is None else "medium",
+        where=calls.where,
+        count_per_step=recomputed_slices.height / steps,
+        claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),
+        confidence="low" if device_memory_share is None else "medium",
         evidence=(
-            Evidence("host time of the recomputation", spent, "ms", asked.events()),
+            Evidence("host time of the recomputation, a step", spent_ms, "ms", calls.events()),
             *room,
         ),
         fix=Fix(
             "Checkpoint fewer parts if memory allows: record with `profile_memory=True` to see.",
-            CODE,
+            NO_CHECKPOINTING_FIX_CODE,
         ),
-        changes=changes,
     )

@@ -1,4 +1,4 @@
-"""Edges of `recomputation` that its page does not draw."""
+"""Tests the rule `recomputation` on edge cases that its documentation page omits."""
 
 import runpy
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.trace import Trace
 
 PROGRAM = """

@@ -3,17 +3,22 @@
 ## What it means
 `backward` is called for several losses one after the other, with `retain_graph=True`, or
 `torch.autograd.grad` for several outputs: autograd evaluates the same nodes again, as a rule the
-whole trunk of the network that the losses share. A gradient of a gradient is none of it.
+whole trunk of the network that the losses share. Gradients of gradients are left out.
+
+In the trace: backward nodes of one name, sequence number and thread that run more than once in a
+step.
 
 ## Why it costs
-Each further pass costs as much as the first, which is about twice the forward pass. And what
-`retain_graph=True` retains stays in memory.
+Each further pass costs as much as the first, which is about twice the forward pass. And the graph
+that `retain_graph=True` keeps stays in memory.
 
 ## What to do
 Add the losses and call `backward` once: gradients add up all the same. Drop `retain_graph=True`
 where nothing needs the graph again. Several gradients of one graph are computed at once with
 `is_grads_batched=True`, or with `torch.func.vmap`. Methods that compare the losses' gradients with
 each other need them apart.
+
+The estimate removes all but the first run of each node.
 
 ## Fires on
 The nodes of one forward pass, evaluated twice.
@@ -60,50 +65,57 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.changes import shortened
-from selftime.advice.detectors.counted_steps import gate_of, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.analysis.slice_arguments import with_arguments
+from selftime.advice.detectors.counted_steps import (
+    counted_step_count,
+    significance_limits_for_cause,
+)
+from selftime.advice.detectors.operator_changes import changes_shortening_intervals
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.steady_steps import counted_windows
+from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import length
-from selftime.names.tensors import calls_backward
+from selftime.names.tensor_operators import calls_backward
 from selftime.trace import Trace
 
-CODE: Final = """first.backward(retain_graph=True)   # before
+SINGLE_BACKWARD_FIX_CODE: Final = """first.backward(retain_graph=True)   # before
 second.backward()
 
 (first + second).backward()         # after"""
-"""One pass for both."""
+"""Example code of the fix: one backward pass for both losses."""
 
 
 @rule(covers=("F7",), needs=("operators", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    nodes = _nodes(trace)
+    limits = step_statistics(trace)
+    nodes = _backward_nodes_marked_as_repeated(trace)
     again = nodes.filter("again")
     if limits is None or not again.height:
         yield Checked("the backward pass evaluates each node once", is_absent=True)
         return
-    if _is_recorded(trace, nodes):
-        yield Checked("the backward pass is recorded itself: for gradients of gradients")
+    if _does_autograd_record_backward_pass(trace, nodes):
+        yield Checked("autograd records the backward pass itself, for gradients of gradients")
         return
-    place = Place.of(again)
-    yield gate_of(trace, limits, place.times).judge(_finding(trace, limits, place, nodes.height))
+    repeated = LineSlices.as_one_group(again)
+    yield _finding(
+        trace, significance_limits_for_cause(trace, limits, repeated.times), repeated, nodes.height
+    )
 
 
-def _nodes(trace: Trace) -> pl.DataFrame:
-    """Nodes of the backward pass in the steps that count; `again`: not the first of its number.
+def _backward_nodes_marked_as_repeated(trace: Trace) -> pl.DataFrame:
+    """Returns the backward nodes in the measured steps, with a flag for those that run again.
 
-    The number of a node is its forward operator's; within a step each has one.
+    The flag is the column `again`: it is true for all runs but the first in a step.
+
+    The number of a node is that of its forward operator, unique within a step.
     """
     nodes = filter_by_name(slices_on(trace, "host"), names.is_backward_node)
     nodes = nodes.filter(pl.col("duration").is_not_null())
-    nodes = with_arguments(trace, "op_args", nodes, "sequence", "forward_thread")
-    windows = counted_windows(trace)
+    nodes = slices_with_arguments(trace, "op_args", nodes, "sequence", "forward_thread")
+    windows = counted_step_windows(trace)
     begun, start = nodes["start"].to_numpy(), windows["start"].to_numpy()
     step = np.searchsorted(start, begun, side="right") - 1
     inside = step >= 0
@@ -111,53 +123,67 @@ def _nodes(trace: Trace) -> pl.DataFrame:
         inside &= begun < windows["end"].to_numpy()[np.maximum(step, 0)]
     numbered = nodes.with_columns(step=pl.Series(step, dtype=pl.Int64))
     numbered = numbered.filter(pl.Series(inside) & (pl.col("sequence") >= 0)).sort("start", "id")
-    same = ("step", "name", "sequence", "forward_thread")
-    return numbered.with_columns(again=pl.int_range(pl.len()).over(same) > 0)
+    identity = ("step", "name", "sequence", "forward_thread")
+    return numbered.with_columns(again=pl.int_range(pl.len()).over(identity) > 0)
 
 
-def _is_recorded(trace: Trace, nodes: pl.DataFrame) -> bool:
-    """Whether operators of the backward pass are numbered as those of a forward pass are.
+def _does_autograd_record_backward_pass(trace: Trace, backward_nodes: pl.DataFrame) -> bool:
+    """Returns whether autograd records the backward pass itself, as with `create_graph=True`.
 
-    What is recomputed for it is, too: such nodes are evaluated by a pass within the pass.
+    Recomputed operators are numbered too: a pass within the pass evaluates their nodes.
     """
-    begin, end = nodes["start"].to_numpy(), (nodes["start"] + nodes["duration"]).to_numpy()
+    begin, end = (
+        backward_nodes["start"].to_numpy(),
+        (backward_nodes["start"] + backward_nodes["duration"]).to_numpy(),
+    )
     numbered = trace.op_args.filter((pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0))
     within = trace.slices["start"].gather(numbered["id"])
     track = trace.slices["track"].gather(numbered["id"])
-    for own in nodes["track"].unique().to_list():
+    for own in backward_nodes["track"].unique().to_list():
         when = np.sort(within.filter(track == own).to_numpy())
-        mine = (nodes["track"] == own).to_numpy()
+        mine = (backward_nodes["track"] == own).to_numpy()
         first, last = np.searchsorted(when, begin[mine]), np.searchsorted(when, end[mine])
         if (last > first).any():
             return True
     return False
 
 
-def _finding(trace: Trace, limits: Gate, again: Place, every: int) -> Finding:
-    steps = steps_counted(trace)
-    count = again.slices.height / steps
-    less, asked = shortened(trace, again.times, 0.0), _called(trace, again)
-    spent = limits.typical(length(again.times) / steps / 1e6)
+def _finding(
+    trace: Trace,
+    statistics: StepStatistics,
+    repeated_nodes: LineSlices,
+    backward_node_count: int,
+) -> Finding:
+    steps = counted_step_count(trace)
+    count = repeated_nodes.slices.height / steps
+    changes, calls = (
+        changes_shortening_intervals(trace, repeated_nodes.times, 0.0),
+        _calls_that_repeat_backward_nodes(trace, repeated_nodes),
+    )
+    spent_ms = statistics.scaled_to_typical_step(length(repeated_nodes.times) / steps / 1e6)
     return Finding(
         title=f"The backward pass evaluates {count:.0f} nodes of the same forward pass again",
-        where=asked.where,
+        where=calls.where,
         count_per_step=count,
-        saving=priced(trace, limits, *less),
+        claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),
         confidence="medium",
         evidence=(
-            Evidence("host time of what is evaluated again", spent, "ms", asked.events()),
-            Evidence("share of all nodes", again.slices.height / every, "ratio"),
+            Evidence("host time of nodes evaluated again, a step", spent_ms, "ms", calls.events()),
+            Evidence(
+                "nodes evaluated again, as a share of all",
+                repeated_nodes.slices.height / backward_node_count,
+                "ratio",
+            ),
         ),
-        fix=Fix("Add the losses, and call `backward` once.", CODE),
-        changes=less,
+        fix=Fix("Add the losses, and call `backward` once.", SINGLE_BACKWARD_FIX_CODE),
     )
 
 
-def _called(trace: Trace, again: Place) -> Place:
-    """The function that starts backward passes, where frames tell it; else the forward line."""
+def _calls_that_repeat_backward_nodes(trace: Trace, repeated_nodes: LineSlices) -> LineSlices:
+    """Returns a line's repeated `backward` calls; the repeated nodes if calls are not recorded."""
     frames = filter_by_name(slices_on(trace, "python"), calls_backward)
-    windows = counted_windows(trace)
+    windows = counted_step_windows(trace)
     if not frames.height or not windows.height:
-        return next(places(trace, again.slices), again)
+        return next(slices_by_line(trace, repeated_nodes.slices), repeated_nodes)
     within = frames.filter(pl.col("start") >= int(windows["start"][0]))
-    return next(places(trace, within.drop_nulls("duration")), again)
+    return next(slices_by_line(trace, within.drop_nulls("duration")), repeated_nodes)

@@ -1,4 +1,4 @@
-"""Edges of `single_tensor_optimizer` that its page does not draw."""
+"""Tests the rule `single_tensor_optimizer` on edge cases that its documentation page omits."""
 
 import runpy
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import selftime
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -36,7 +36,7 @@ def drawing(
     before: str = "",
     more: str = "",
 ) -> str:
-    """Two steps, each with an optimizer that runs two operators a parameter."""
+    """Draws two steps, each with an optimizer that runs two operators per parameter."""
     width = len(before) + 2 * parameters + 4
     return DRAWING.format(
         s="s" * width,
@@ -163,7 +163,7 @@ def step(optimizer, dense, sparse):
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Operators on sparse tensors share their work, and on a busy machine wait for each other."""
+    """Runs a test with one PyTorch thread, as threads on a busy machine wait for each other."""
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -190,7 +190,7 @@ def one_thread() -> Iterator[None]:
 def test_the_fix_runs_in_the_program_that_was_recorded(
     rule: Rule, tmp_path: Path, optimizer: str, options: dict[str, Any], kinds: dict[str, bool]
 ) -> None:
-    """Both programs, as it was and as it is told to be, give the same parameters."""
+    """The recorded program and the program with the advised fix compute the same parameters."""
     torch = pytest.importorskip("torch")
     file = tmp_path / "train.py"
     file.write_text(PROGRAM, encoding="utf-8")

@@ -3,11 +3,14 @@
 ## What it means
 Steps run the network forward only, and dropout still leaves elements out, or batch norms still use
 and update the statistics of each batch: `model.eval()` was not called, or `model.train()` was
-called too early. A hint on correctness; dropout that is left on to estimate uncertainty is meant.
+called too early. This is a hint on correctness; dropout may be left on to estimate uncertainty.
+
+In the trace: dropout masks that are drawn, or the flag `training` of `aten::batch_norm`, in two
+steps in a row or more without a backward node and an optimizer.
 
 ## Why it costs
-The results are those of another network than the one that is meant. The time is small: a mask for
-each dropout, means for each batch norm. So no number is given.
+The results are not those of the trained network. The time is small: a mask for each dropout, means
+for each batch norm. So no saving is estimated.
 
 ## What to do
 Call `model.eval()` before evaluation, and `model.train()` when training goes on.
@@ -83,12 +86,12 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.detectors.places import Place, places
-from selftime.analysis.slice_arguments import with_arguments
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.steady_steps import assessed_steps, is_within
-from selftime.names.tensors import (
+from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
+from selftime.names.tensor_operators import (
     draws_dropout_mask,
     is_batch_norm,
     is_dropout,
@@ -96,87 +99,106 @@ from selftime.names.tensors import (
 )
 from selftime.trace import Trace
 
-LEAST_STEPS: Final = 2
-"""A single step without a backward pass may be the first half of one that was cut."""
+MIN_CONSECUTIVE_FORWARD_ONLY_STEPS: Final = 2
+"""Smallest number of successive steps without backward pass to report; a single one may be cut
+off."""
 
-CODE: Final = """model.eval()
+EVALUATION_MODE_FIX_CODE: Final = """model.eval()
 with torch.inference_mode():
     for batch in loader:
         output = model(batch)
 model.train()"""
-"""Evaluation of the network that is meant."""
+"""Example code of the fix: evaluation of the network in evaluation mode."""
 
 
 @rule(covers=("F4",), needs=("operators", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    steps = _forward_only(trace)
-    if steps.height < LEAST_STEPS:
+    steps = _forward_only_steps(trace)
+    if steps.height < MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
         yield Checked("no steps run forward only", is_absent=True)
         return
-    train = _in_training_mode(trace, steps)
-    if not train.height:
+    training_operators = _training_mode_operators(trace, steps)
+    if not training_operators.height:
         yield Checked(
             "no operator of a step that runs forward only is in training mode", is_absent=True
         )
         return
-    yield _finding(trace, steps, train)
+    yield _finding(trace, steps, training_operators)
 
 
-def _forward_only(trace: Trace) -> pl.DataFrame:
-    """Start and end of the steps without a backward pass and without an optimizer, in a row."""
-    steps = assessed_steps(trace).select("start", "end")
+def _forward_only_steps(trace: Trace) -> pl.DataFrame:
+    """Returns successive steps that have neither a backward pass nor an optimizer step.
+
+    The columns `start` and `end` are in ns.
+    """
+    steps = steps_with_counted_flags(trace).select("start", "end")
     host = slices_on(trace, "host")
-    trains = filter_by_name(host, lambda n: names.is_backward_node(n) or names.is_optimizer(n))
+    trains = filter_by_name(
+        host, lambda n: names.is_backward_node(n) or names.is_optimizer_annotation(n)
+    )
     began = np.sort(trains["start"].to_numpy())
     begin, end = steps["start"].to_numpy(), steps["end"].to_numpy()
     alone = pl.Series(np.searchsorted(began, begin) == np.searchsorted(began, end))
     run = alone.rle_id()
-    told = steps.with_columns(alone=alone, run=run)
-    return told.filter(pl.col("alone") & (pl.len().over("run") >= LEAST_STEPS))
+    table = steps.with_columns(alone=alone, run=run)
+    return table.filter(
+        pl.col("alone") & (pl.len().over("run") >= MIN_CONSECUTIVE_FORWARD_ONLY_STEPS)
+    )
 
 
-def _in_training_mode(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Draws of dropouts, and batch norms that say that they train, in these steps."""
+def _training_mode_operators(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Returns the dropout operators in the steps, and the batch norms that run in training mode."""
     host = slices_on(trace, "host").filter(pl.col("duration").is_not_null())
-    mine = pl.Series(is_within(host["start"].to_numpy(), steps), dtype=pl.Boolean)
+    mine = pl.Series(is_instant_in_windows(host["start"].to_numpy(), steps), dtype=pl.Boolean)
     host = host.filter(mine)
     draws = filter_by_name(host, draws_dropout_mask)
     layers = filter_by_name(host, is_dropout)["id"]
-    draws = draws.filter(pl.col("parent").is_in(layers.implode()) | _is_fused(draws))
-    norms = with_arguments(trace, "op_args", filter_by_name(host, is_batch_norm), "concrete_inputs")
+    draws = draws.filter(pl.col("parent").is_in(layers.implode()) | _are_fused_dropouts(draws))
+    norms = slices_with_arguments(
+        trace, "op_args", filter_by_name(host, is_batch_norm), "concrete_inputs"
+    )
     norms = norms.with_columns(pl.col("concrete_inputs").cast(pl.String))
-    trains = {text: _trains(text) for text in norms["concrete_inputs"].unique().to_list()}
+    trains = {
+        text: _is_batch_norm_in_training_mode(text)
+        for text in norms["concrete_inputs"].unique().to_list()
+    }
     norms = norms.filter(pl.Series([trains[t] for t in norms["concrete_inputs"]], dtype=pl.Boolean))
     return pl.concat([draws, norms.drop("concrete_inputs")]).sort("start", "id")
 
 
-def _is_fused(draws: pl.DataFrame) -> pl.Series:
-    text = draws["name"].cast(pl.String).to_list()
-    return pl.Series([not name.endswith("bernoulli_") for name in text], dtype=pl.Boolean)
+def _are_fused_dropouts(mask_operators: pl.DataFrame) -> pl.Series:
+    operator_names = mask_operators["name"].cast(pl.String).to_list()
+    return pl.Series([not name.endswith("bernoulli_") for name in operator_names], dtype=pl.Boolean)
 
 
-def _trains(concrete_inputs: str | None) -> bool:
+def _is_batch_norm_in_training_mode(concrete_inputs: str | None) -> bool:
     try:
-        told: Any = json.loads(concrete_inputs or "[]")
+        arguments: Any = json.loads(concrete_inputs or "[]")
     except ValueError:
         return False
-    values = [str(value) for value in told] if isinstance(told, list) else []
+    values = [str(value) for value in arguments] if isinstance(arguments, list) else []
     return bool(is_training_batch_norm(values))
 
 
-def _finding(trace: Trace, steps: pl.DataFrame, train: pl.DataFrame) -> Finding:
-    first = next(places(trace, train), Place.of(train))
-    count = train.height / steps.height
+def _finding(
+    trace: Trace, forward_only_steps: pl.DataFrame, training_operators: pl.DataFrame
+) -> Finding:
+    first = next(
+        slices_by_line(trace, training_operators), LineSlices.as_one_group(training_operators)
+    )
+    step_count = forward_only_steps.height
+    count = training_operators.height / step_count
     return Finding(
-        title=f"{steps.height} steps run forward only, with the network in training mode",
+        title=f"{step_count} steps run forward only, with the network in training mode",
         where=first.where,
         count_per_step=count,
-        saving=Saving(),
         confidence="medium",
         semantics="numerics",
         evidence=(
-            Evidence("steps that run forward only", steps.height, "count"),
-            Evidence("dropouts and batch norms that train, a step", count, "count", first.events()),
+            Evidence("steps that run forward only", step_count, "count"),
+            Evidence(
+                "dropouts and batch norms in training mode, a step", count, "count", first.events()
+            ),
         ),
-        fix=Fix("Call `model.eval()` before evaluation.", CODE),
+        fix=Fix("Call `model.eval()` before evaluation.", EVALUATION_MODE_FIX_CODE),
     )

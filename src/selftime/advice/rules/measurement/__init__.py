@@ -1,1 +1,1 @@
-"""Chapter L of the catalogue: measurement and verdicts."""
+"""Rules about the measurement itself: chapter L of the catalogue of bottlenecks."""

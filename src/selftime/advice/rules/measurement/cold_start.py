@@ -1,4 +1,4 @@
-"""What was recorded is mostly initialisation.
+"""A large part of the recorded time is initialisation.
 
 ## What it means
 The first time a program does something it costs far more than later: kernels are loaded, libraries
@@ -6,14 +6,19 @@ such as cuDNN and cuBLAS set up and choose their algorithms, `torch.compile` com
 itself is opened. These costs fell into the steps that were recorded, and make up a good part of
 them.
 
+In the trace: compilations, loading of kernels and libraries, and first calls that take far longer
+than later ones make up a fifth of the steps or more.
+
 ## Why it costs
-It costs the program nothing more; it spoils what is read from the recording. Sums and means over
-it tell of initialisation: an operator may seem to take a second that takes a millisecond ever
-after. How much of a recording is the profiler's own overhead is told with the health of a trace.
+It costs the program nothing more, but falsifies what the recording shows. Sums and means over it
+include initialisation: an operator may seem to take a second that takes a millisecond ever after.
+The profiler's own overhead is reported with the health of a trace.
 
 ## What to do
 Record again after three or more steps of warm-up. Until then trust the medians of steps, which
 leave the first one out, and no table of sums.
+
+No saving is estimated: a program pays these costs once.
 
 ## Fires on
 The first convolution sets its library up.
@@ -82,87 +87,91 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import (
+from selftime.advice.detectors.first_time_work import first_time_work_ns, first_time_work_slices
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     Where,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.first_time import first_time, time_of_it
-from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.trace import Trace
 from selftime.units import share_text
 
-LEAST_SHARE: Final = 0.2
-"""Of the recorded time: from here on sums over it are a quarter too large."""
+MIN_INITIALISATION_SHARE: Final = 0.2
+"""Smallest share of the recorded time in initialisation to report; totals are then a quarter too
+large."""
 
-CODE: Final = """schedule = torch.profiler.schedule(wait=1, warmup=3, active=5)
+FIX_CODE: Final = """schedule = torch.profiler.schedule(wait=1, warmup=3, active=5)
 with torch.profiler.profile(schedule=schedule) as prof:
     for batch in loader:
         train_step(batch)
         prof.step()"""
-"""A recording that begins after the program has warmed up."""
+"""Example code of the fix: record after the program has warmed up."""
 
 
 @rule(covers=("L1", "H3"), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    whole = _recorded(trace)
+    whole = _recorded_host_ns_of_steps(trace)
     if not whole:
-        yield Unknown("steps, or anything else that lasts: nothing tells what was recorded")
+        yield Unknown("steps, or other slices with a duration: the recorded time is unknown")
         return
-    spent = time_of_it(trace)
-    share = min(spent / whole, 1.0)
-    if share < LEAST_SHARE:
-        told = f"what was done for the first time is {share_text(share)} of the recording"
-        yield Checked(told, is_absent=not spent)
+    initialisation_ns = first_time_work_ns(trace)
+    initialisation_share = min(initialisation_ns / whole, 1.0)
+    if initialisation_share < MIN_INITIALISATION_SHARE:
+        told = f"initialisation is {share_text(initialisation_share)} of the recording"
+        yield Checked(told, is_absent=not initialisation_ns)
         return
-    yield _finding(trace, spent, share)
+    yield _finding(trace, initialisation_ns, initialisation_share)
 
 
-def _recorded(trace: Trace) -> int:
-    """Time of all steps on the host, in ns."""
-    steps = assessed_steps(trace)
+def _recorded_host_ns_of_steps(trace: Trace) -> int:
+    """Returns the sum of the durations of all steps on the host, in ns."""
+    steps = steps_with_counted_flags(trace)
     return int((steps["end"] - steps["start"]).sum())
 
 
-def _finding(trace: Trace, spent: int, share: float) -> Finding:
-    rows = first_time(trace)
+def _finding(trace: Trace, initialisation_ns: int, initialisation_share: float) -> Finding:
+    rows = first_time_work_slices(trace)
     longest = rows.sort("extra", "id", descending=[True, False])
     name, extra = longest["name"].cast(pl.String)[0], longest["extra"][0] / 1e6
     compiles = filter_by_name(rows, names.is_compilation).height > 0
     return Finding(
         covers=("L1", "H3") if compiles else ("L1",),
-        title=f"{share_text(share)} of what was recorded is initialisation",
-        where=_place(trace, rows),
-        saving=Saving(),
+        title=f"{share_text(initialisation_share)} of what was recorded is initialisation",
+        where=_line_with_most_initialisation(trace, rows),
         confidence="high",
         evidence=(
-            Evidence("initialisation time", spent / 1e6, "ms"),
-            Evidence("share of the recording", share, "ratio"),
+            Evidence("initialisation time", initialisation_ns / 1e6, "ms"),
+            Evidence("share of the recording", initialisation_share, "ratio"),
             Evidence(
-                f"the first `{name}`, more than later ones",
+                f"time of the first `{name}` beyond that of later ones",
                 extra,
                 "ms",
                 tuple(longest["id"].head(3).to_list()),
             ),
         ),
-        fix=Fix("Your numbers are initialisation: record again after 3 or more steps.", CODE),
+        fix=Fix(
+            "Initialisation distorts the recorded times: record again after 3 or more steps.",
+            FIX_CODE,
+        ),
     )
 
 
-def _place(trace: Trace, rows: pl.DataFrame) -> Where:
-    """The line that most of it is spent on."""
-    placed = rows.with_columns(sites(trace, rows["id"]))
+def _line_with_most_initialisation(trace: Trace, rows: pl.DataFrame) -> Where:
+    """Returns the source line on which most of the initialisation time was spent."""
+    placed = rows.with_columns(source_sites_of_slices(trace, rows["id"]))
     lines = placed.filter(pl.col("file").is_not_null())
     if not lines.height:
         return Where()
-    sums = lines.group_by(*SITE, maintain_order=True).agg(pl.col("extra").sum())
-    return where(sums.sort("extra", descending=True, maintain_order=True).row(0, named=True))
+    sums = lines.group_by(*SOURCE_SITE_COLUMNS, maintain_order=True).agg(pl.col("extra").sum())
+    return where_from_row(
+        sums.sort("extra", descending=True, maintain_order=True).row(0, named=True)
+    )

@@ -1,21 +1,25 @@
-"""Edges of `cold_start` that its page does not draw."""
+"""Tests the rule `cold_start` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 
-def test_it_tells_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_finding_names_the_slowest_line_and_the_share(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     told = {evidence.metric: evidence.value for evidence in finding.evidence}
     assert finding.where.line == 9
     assert finding.saving.method == "none"
     assert told["share of the recording"] == pytest.approx(17 / 32)
-    assert told["the first `aten::cudnn_convolution`, more than later ones"] == pytest.approx(17)
+    assert told[
+        "time of the first `aten::cudnn_convolution` beyond that of later ones"
+    ] == pytest.approx(17)
 
 
-def test_compilation_in_every_step_is_another_cause(rule: Rule, judge: Judge[Finding]) -> None:
+def test_compilation_in_every_step_is_not_initialisation(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[1]
     again = drawing.replace("cccccccccccccc aaaaa", "cccccccccccccc cdcd")
     assert not judge(f"{again}\nd = _compile.compile_inner (dynamo_timed)")
@@ -38,7 +42,7 @@ def test_the_first_launch_of_each_kernel_loads_it(rule: Rule) -> None:
     assert [type(outcome) for outcome in rule(trace)] == [Finding]
 
 
-def test_sizes_differ_on_the_host(rule: Rule) -> None:
+def test_a_first_call_on_larger_inputs_is_not_initialisation(rule: Rule) -> None:
     drawing = """
         column = 1 ms
         cpu 1 | aaaaaaaaaaaaaaaaaaaaaaaa b b b b
@@ -51,7 +55,7 @@ def test_sizes_differ_on_the_host(rule: Rule) -> None:
     assert [type(outcome) for outcome in rule(sketch(same))] == [Finding]
 
 
-def test_pauses_that_strike_anywhere_are_not_initialisation(judge: Judge[Finding]) -> None:
+def test_random_pauses_are_not_initialisation(judge: Judge[Finding]) -> None:
     drawing = """
         column = 100 us
         mark 1 | sssssssssssssssssssstttttttttttttttttttttuvw

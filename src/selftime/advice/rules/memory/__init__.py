@@ -1,1 +1,1 @@
-"""Chapter G of the catalogue: memory."""
+"""Rules about memory: chapter G of the catalogue of bottlenecks."""

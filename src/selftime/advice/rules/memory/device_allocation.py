@@ -4,6 +4,9 @@
 PyTorch keeps the memory that it once got from the driver and hands it out again. Here it asks the
 driver anew in step after step (`cudaMalloc`, `hipMalloc`), or gives memory back (`cudaFree`).
 
+In the trace: `cudaMalloc`, `cudaFree` or their like begin in more than half of the steps, and in
+two at least.
+
 ## Why it costs
 A call takes tenths of a millisecond to milliseconds of the host, and a release waits for all work
 of the device first. It happens where sizes differ from step to step, so that no kept block fits,
@@ -12,6 +15,8 @@ where memory is nearly full, or where the program calls `torch.cuda.empty_cache(
 ## What to do
 Do not empty the cache in the loop. Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, which
 lets blocks grow, or pad to a few sizes so that blocks fit again.
+
+The estimate removes the time of these calls and their waits for the device.
 
 ## Fires on
 A release and an allocation in every step.
@@ -60,70 +65,78 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.detectors.counted_steps import covered
-from selftime.advice.detectors.places import by_line
-from selftime.advice.gate import gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Cut, Unwait
+from selftime.advice.detectors.counted_steps import operator_intervals
+from selftime.advice.detectors.source_lines import operators_by_line
+from selftime.advice.replay import Change, CutHostTime, RemoveWaits
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.trace import Trace
 
-LEAST_STEPS: Final = 0.5
-"""In fewer of the steps the pool grows for the last time, or meets a size that is rare."""
+MIN_ALLOCATING_STEPS_SHARE: Final = 0.5
+"""Share of the steps with allocations from the driver above which they are reported."""
 
 
 @rule(covers=("G1",), needs=("device", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    calls = _calls(trace)
-    if limits is None or not _is_steady(trace, calls):
+    limits = step_statistics(trace)
+    allocation_calls = _driver_allocation_calls(trace)
+    if limits is None or not _are_calls_in_most_steps(trace, allocation_calls):
         yield Checked("no step allocates device memory from the driver", is_absent=True)
         return
-    for place, part in by_line(trace, calls):
-        changes = _changes(part)
-        saving = priced(trace, limits, *changes, most=changes)
-        yield limits.judge(_finding(trace, part, place, saving))
+    for location, part in operators_by_line(trace, allocation_calls):
+        yield _finding(trace, part, location)
 
 
-def _calls(trace: Trace) -> pl.DataFrame:
-    """Allocations and releases of device memory in the steps that count."""
+def _driver_allocation_calls(trace: Trace) -> pl.DataFrame:
+    """Returns the driver calls in the measured steps that allocate or free device memory."""
     host = slices_on(trace, "host").filter(pl.col("duration").is_not_null())
-    calls = filter_by_name(host, names.is_device_allocation)
-    mine = is_within(calls["start"].to_numpy(), counted_windows(trace))
-    return calls.filter(pl.Series(mine, dtype=pl.Boolean)).select(
+    allocation_calls = filter_by_name(host, names.is_device_allocation)
+    mine = is_instant_in_windows(allocation_calls["start"].to_numpy(), counted_step_windows(trace))
+    return allocation_calls.filter(pl.Series(mine, dtype=pl.Boolean)).select(
         "id", "name", "track", "start", end=pl.col("start") + pl.col("duration")
     )
 
 
-def _is_steady(trace: Trace, calls: pl.DataFrame) -> bool:
-    """Whether there are calls in several of the steps that count."""
-    begin = counted_windows(trace)["start"].to_numpy()
-    steps = np.unique(np.searchsorted(begin, calls["start"].to_numpy(), side="right")).size
-    return bool(steps > max(1, LEAST_STEPS * begin.size))
+def _are_calls_in_most_steps(trace: Trace, allocation_calls: pl.DataFrame) -> bool:
+    """Returns whether most of the measured steps, and at least two, contain one of the calls."""
+    begin = counted_step_windows(trace)["start"].to_numpy()
+    steps = np.unique(
+        np.searchsorted(begin, allocation_calls["start"].to_numpy(), side="right")
+    ).size
+    return bool(steps > max(1, MIN_ALLOCATING_STEPS_SHARE * begin.size))
 
 
-def _changes(calls: pl.DataFrame) -> tuple[Change, ...]:
-    """The calls are gone, and so are their waits for the device."""
-    ids = calls["id"].cast(pl.Int64).to_numpy().astype(np.int64)
-    return Cut(covered(calls)), Unwait(ids)
+def _changes_removing_calls_and_waits(allocation_calls: pl.DataFrame) -> tuple[Change, ...]:
+    """Returns simulated changes that remove allocation calls and their waits for the device."""
+    ids = allocation_calls["id"].cast(pl.Int64).to_numpy().astype(np.int64)
+    return CutHostTime(operator_intervals(allocation_calls)), RemoveWaits(ids)
 
 
-def _finding(trace: Trace, calls: pl.DataFrame, place: Where, saving: Saving) -> Finding:
-    steps = max(counted_windows(trace).height, 1)
-    count = calls.height / steps
-    when = covered(calls)
+def _finding(trace: Trace, allocation_calls: pl.DataFrame, location: Where) -> Finding:
+    steps = max(counted_step_windows(trace).height, 1)
+    count = allocation_calls.height / steps
+    changes = _changes_removing_calls_and_waits(allocation_calls)
+    when = operator_intervals(allocation_calls)
     spent = float((when.ends - when.starts).sum()) / steps / 1e6
-    called = ", ".join(f"`{name}`" for name in sorted(calls["name"].cast(pl.String).unique()))
+    called = ", ".join(
+        f"`{name}`" for name in sorted(allocation_calls["name"].cast(pl.String).unique())
+    )
     return Finding(
         title=f"Each step calls {called} {count:.1f} times",
-        where=place,
+        where=location,
         count_per_step=count,
-        saving=saving,
+        claim=RemovalClaim(changes, most=changes),
         confidence="medium",
         evidence=(
-            Evidence("host time in the calls", spent, "ms", tuple(calls["id"].head(8).to_list())),
+            Evidence(
+                "host time in these calls",
+                spent,
+                "ms",
+                tuple(allocation_calls["id"].head(8).to_list()),
+            ),
             Evidence("calls a step", count, "count"),
         ),
         fix=Fix(
@@ -131,5 +144,4 @@ def _finding(trace: Trace, calls: pl.DataFrame, place: Where, saving: Saving) ->
             "few sizes.",
             "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         ),
-        changes=_changes(calls),
     )

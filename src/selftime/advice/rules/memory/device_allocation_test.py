@@ -1,8 +1,8 @@
-"""Edges of `device_allocation` that its page does not draw."""
+"""Tests the rule `device_allocation` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 
@@ -14,13 +14,13 @@ def test_both_calls_of_a_line_are_one_finding(rule: Rule, judge: Judge[Finding])
     assert finding.changes
 
 
-def test_one_in_many_steps_is_left_alone(rule: Rule, judge: Judge[Finding]) -> None:
+def test_allocations_in_a_few_steps_are_not_reported(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[0]
     once = drawing.replace("kfffmmm   kfffmmm   kfffmmm", "k         k      mm k")
     assert not judge(once)
 
 
-def test_what_is_hidden_is_told_with_its_figure(rule: Rule) -> None:
+def test_hidden_allocations_are_checked_with_a_saving_of_0_ms(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert outcome.upper_ms == pytest.approx(0.0)

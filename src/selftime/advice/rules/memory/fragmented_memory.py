@@ -1,9 +1,12 @@
-"""The device's memory is full of pieces that do not fit.
+"""Unused device memory is in blocks that do not fit the next allocation.
 
 ## What it means
-PyTorch holds nearly all memory of the device, and a good part of it is in no tensor: it lies in
-pieces that are too small, or of the wrong pool, for what is asked for next. Or an allocation has
-already failed until all unused memory was given back to the driver.
+PyTorch has reserved nearly all memory of the device, and a good part of it is in no tensor: it is
+in blocks that are too small, or of the wrong pool, for the next request. Or an allocation has
+already succeeded only after all unused memory was given back to the driver.
+
+In the trace, or in the recording's facts: an allocation was retried; or more than nine tenths of
+the device's memory are reserved at the peak, and more than a fifth of it is in no tensor.
 
 ## Why it costs
 Giving memory back waits for all work of the device, and asking for it again takes milliseconds.
@@ -13,6 +16,8 @@ unused costs nothing as long as the device has more.
 ## What to do
 Let blocks grow with `expandable_segments`, and pad inputs to a few sizes. Run what needs much, as
 validation with large batches, before training or in a process of its own.
+
+No saving is estimated.
 
 ## Fires on
 An allocator that had to give memory back.
@@ -72,67 +77,92 @@ A device that is full of tensors.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import (
+from selftime.advice.detectors.device_memory import (
+    NEARLY_FULL_MEMORY_SHARE,
+    DeviceMemoryPeak,
+    device_memory_peaks,
+)
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     Where,
     rule,
 )
-from selftime.advice.detectors.memory_use import NEARLY_FULL, Fullness, fullness
 from selftime.trace import Trace
 from selftime.units import bytes_text
 
-LEAST_UNUSED: Final = 0.2
-"""Of the device's memory: less is the slack of any allocator that rounds sizes and keeps pools."""
+MIN_RESERVED_UNUSED_MEMORY_SHARE: Final = 0.2
+"""Share of device memory, reserved but unused, above which memory counts as fragmented."""
 
-NEEDS: Final = (
+MISSING_DATA_MESSAGE: Final = (
     "what PyTorch's allocator reserved: record with `profile_memory=True`, or with `selftime run`"
 )
-"""Either tells; the count of failed allocations only the recording's facts hold."""
+"""What to record for this rule; only a recording by selftime counts failed allocations."""
 
 
 @rule(covers=("G2",), needs=("device",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    told = [one for one in fullness(trace) if one.unused is not None or one.retries is not None]
+    told = [
+        device_memory
+        for device_memory in device_memory_peaks(trace)
+        if device_memory.unused is not None or device_memory.retries is not None
+    ]
     if not told:
-        yield Unknown(NEEDS)
-    for one in told:
-        if one.retries or _is_in_pieces(one):
-            yield _finding(one)
-        elif one.unused is not None:
+        yield Unknown(MISSING_DATA_MESSAGE)
+    for device_memory in told:
+        if device_memory.retries or _is_memory_fragmented(device_memory):
+            yield _finding(device_memory)
+        elif device_memory.unused is not None:
             yield Checked(
-                f"device {one.device} reserves {bytes_text(one.unused)} that no tensor uses, and "
-                "no allocation is known to have failed"
+                f"device {device_memory.device} reserves {bytes_text(device_memory.unused)} that "
+                "no tensor uses, and no allocation is known to have failed"
             )
         else:
-            yield Checked(f"no allocation on device {one.device} has failed", is_absent=True)
+            yield Checked(
+                f"no allocation on device {device_memory.device} has failed", is_absent=True
+            )
 
 
-def _is_in_pieces(one: Fullness) -> bool:
-    unused, reserved = one.share(one.unused), one.share(one.reserved)
+def _is_memory_fragmented(device_memory: DeviceMemoryPeak) -> bool:
+    unused, reserved = (
+        device_memory.share_of_capacity(device_memory.unused),
+        device_memory.share_of_capacity(device_memory.reserved),
+    )
     if unused is None or reserved is None:
         return False
-    return unused > LEAST_UNUSED and reserved > NEARLY_FULL
+    return unused > MIN_RESERVED_UNUSED_MEMORY_SHARE and reserved > NEARLY_FULL_MEMORY_SHARE
 
 
-def _finding(one: Fullness) -> Finding:
+def _finding(device_memory: DeviceMemoryPeak) -> Finding:
     evidence = (
-        Evidence("allocations that failed and were retried", _number(one.retries), "count"),
-        Evidence("reserved memory that no tensor uses", _number(one.unused), "bytes"),
-        Evidence("peak reserved memory", _number(one.reserved), "bytes"),
-        Evidence("share of device memory", one.share(one.reserved), "ratio"),
+        Evidence(
+            "allocations that failed and were retried",
+            _float_or_none(device_memory.retries),
+            "count",
+        ),
+        Evidence(
+            "reserved memory that no tensor uses", _float_or_none(device_memory.unused), "bytes"
+        ),
+        Evidence("peak reserved memory", _float_or_none(device_memory.reserved), "bytes"),
+        Evidence(
+            "share of device memory",
+            device_memory.share_of_capacity(device_memory.reserved),
+            "ratio",
+        ),
     )
-    failed = f"{one.retries} allocations failed until unused memory was given back"
+    failed = f"{device_memory.retries} allocations failed until unused memory was given back"
     return Finding(
-        title=failed if one.retries else "Memory of the device is reserved in pieces and unused",
+        title=failed
+        if device_memory.retries
+        else "Memory of the device is reserved in pieces and unused",
         where=Where(),
-        saving=Saving(),
-        confidence="high" if one.retries and _is_in_pieces(one) else "medium",
+        confidence="high"
+        if device_memory.retries and _is_memory_fragmented(device_memory)
+        else "medium",
         evidence=tuple(e for e in evidence if e.value is not None),
         fix=Fix(
             "Let blocks grow, and pad inputs to a few sizes.",
@@ -141,5 +171,5 @@ def _finding(one: Fullness) -> Finding:
     )
 
 
-def _number(value: int | None) -> float | None:
+def _float_or_none(value: int | None) -> float | None:
     return None if value is None else float(value)

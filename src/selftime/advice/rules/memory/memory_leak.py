@@ -5,6 +5,9 @@ At the end of every step more memory is held than at the end of the one before: 
 steps are kept by something, most often a list of losses, each of which holds the graph that made
 it.
 
+In the trace: the allocated bytes at the ends of the steps, six or more, rise in every step, on
+average by more than a thousandth of the bytes at the end of the first.
+
 ## Why it costs
 Nothing, until the memory is full: then the program fails, or the allocator begins to give memory
 back to the driver, and every step waits for that.
@@ -12,6 +15,8 @@ back to the driver, and every step waits for that.
 ## What to do
 Keep numbers or detached tensors, not results with their graph: `losses.append(loss.detach())`.
 Where a cache is meant, give it a size.
+
+No saving is estimated.
 
 ## Fires on
 A tensor a step that is never released.
@@ -73,118 +78,126 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.growing_tensors import growing_tensor_lines
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.caches import growing_caches
-from selftime.analysis.memory.growth import step_ends
-from selftime.analysis.sites import SITE
-from selftime.arrays import Ints
+from selftime.analysis.memory.blocks import step_end_times
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.array_types import Ints
 from selftime.trace import Trace
 
-LEAST_STEPS: Final = 5
-"""Rises in a row that are told from caches and optimizers that fill in the first steps."""
+MIN_STEPS_WITH_MEMORY_RISE: Final = 5
+"""Smallest number of successive steps in which allocated memory rises for a leak to be reported."""
 
-LEAST_SHARE: Final = 0.001
-"""Growth below a thousandth of what is held takes hundreds of steps to matter."""
+MIN_MEMORY_GROWTH_SHARE_PER_STEP: Final = 0.001
+"""Smallest growth per step, as a share of the allocated bytes, to report."""
 
-CODE: Final = """losses.append(loss.detach())     # or loss.item(), now and then"""
-"""How a result is kept without its graph."""
+FIX_CODE: Final = """losses.append(loss.detach())     # or loss.item(), now and then"""
+"""Example code of the fix: keep results without their autograd graph."""
 
 
 @rule(covers=("G6",), needs=("memory", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    ends = step_ends(trace)
-    if ends.size <= LEAST_STEPS:
-        yield Unknown(f"more than {LEAST_STEPS} whole steps, to tell growth from warm-up")
+    end_times = step_end_times(trace)
+    if end_times.size <= MIN_STEPS_WITH_MEMORY_RISE:
+        yield Unknown(
+            f"more than {MIN_STEPS_WITH_MEMORY_RISE} whole steps, to tell growth from warm-up"
+        )
         return
     blocks = trace.view("memory_events").filter(pl.col("allocated").is_not_null())
     grows = False
     for part in blocks.partition_by("device_type", "device", maintain_order=True):
-        held = _held(trace, part, ends)
-        rise = int(held[-1] - held[0]) // (held.size - 1)
-        if (np.diff(held) > 0).all() and rise > LEAST_SHARE * held[0]:
+        allocated_bytes = _allocated_bytes_at_times(trace, part, end_times)
+        growth_bytes = int(allocated_bytes[-1] - allocated_bytes[0]) // (allocated_bytes.size - 1)
+        if (
+            np.diff(allocated_bytes) > 0
+        ).all() and growth_bytes > MIN_MEMORY_GROWTH_SHARE_PER_STEP * allocated_bytes[0]:
             grows = True
-            yield _told(trace, part, ends, rise)
+            yield _outcome_for_memory_growth(trace, part, end_times, growth_bytes)
     if not grows:
         yield Checked(
-            "what is held at the ends of the steps does not grow in all of them", is_absent=True
+            "the memory allocated at the end of a step does not grow in every step",
+            is_absent=True,
         )
 
 
-def _told(trace: Trace, blocks: pl.DataFrame, ends: Ints, rise: int) -> Outcome:
-    """The finding, but for a cache: a program that keeps what it has seen grows as it goes on."""
-    row = _grown(blocks, ends)
-    if row is None:
-        return Checked("each step releases what the one before made, and makes more: nothing leaks")
-    joins = [cache.slices["name"].cast(pl.String) for cache in growing_caches(trace)]
-    if any((names == row["operator"]).any() for names in joins):
-        return Checked(f"memory grows by a cache that `{row['operator']}` appends to")
-    return _finding(row, ends, rise)
+def _outcome_for_memory_growth(
+    trace: Trace, blocks: pl.DataFrame, end_times: Ints, growth_bytes: int
+) -> Outcome:
+    """Returns a finding if memory leaks; else why memory growth is no leak."""
+    line_row = _line_with_most_growth(blocks, end_times)
+    if line_row is None:
+        return Checked("each step releases what the step before allocated: nothing leaks")
+    joins = [cache.slices["name"].cast(pl.String) for cache in growing_tensor_lines(trace)]
+    if any((names == line_row["operator"]).any() for names in joins):
+        return Checked(f"memory grows by a cache that `{line_row['operator']}` appends to")
+    return _finding(line_row, end_times, growth_bytes)
 
 
-def _held(trace: Trace, blocks: pl.DataFrame, ends: Ints) -> Ints:
-    """Bytes held at the end of each step: as the trace's totals have it, else of what was seen."""
+def _allocated_bytes_at_times(trace: Trace, blocks: pl.DataFrame, end_times: Ints) -> Ints:
+    """Returns the allocated bytes at each of `end_times`, from recorded totals or block sizes."""
     kind, device = blocks["device_type"][0], blocks["device"][0]
     curve = trace.view("memory_curve").filter(
         (pl.col("device_type") == kind) & pl.col("device").eq_missing(device)
     )
     told = curve.filter(pl.col("allocated").is_not_null()).sort("time", maintain_order=True)
-    at = np.searchsorted(told["time"].to_numpy(), ends, side="right") - 1
+    at = np.searchsorted(told["time"].to_numpy(), end_times, side="right") - 1
     if told.height and at[0] >= 0:
         return np.asarray(told["allocated"].to_numpy()[at], np.int64)
-    return _seen(blocks, ends)
+    return _total_block_bytes_at_times(blocks, end_times)
 
 
-def _seen(blocks: pl.DataFrame, ends: Ints) -> Ints:
+def _total_block_bytes_at_times(blocks: pl.DataFrame, end_times: Ints) -> Ints:
     size = blocks["size"].to_numpy()
     begun = blocks["allocated"].to_numpy()
-    gone = blocks["released"].fill_null(int(ends[-1]) + 1).to_numpy()
-    return np.array([size[(begun <= end) & (gone > end)].sum() for end in ends], np.int64)
+    gone = blocks["released"].fill_null(int(end_times[-1]) + 1).to_numpy()
+    return np.array([size[(begun <= end) & (gone > end)].sum() for end in end_times], np.int64)
 
 
-def _grown(blocks: pl.DataFrame, ends: Ints) -> dict[str, Any] | None:
-    """The line that allocates most of what lives on, though a step has ended since."""
+def _line_with_most_growth(blocks: pl.DataFrame, end_times: Ints) -> dict[str, Any] | None:
+    """Returns the source line that allocated the most bytes still in use after the last step.
+
+    As a table row; None without such bytes. What the first and last step allocate is left out.
+    """
     lives = blocks.filter(
-        (pl.col("allocated") > ends[0])
-        & (pl.col("allocated") <= ends[-2])
-        & (pl.col("released").is_null() | (pl.col("released") > ends[-1]))
+        (pl.col("allocated") > end_times[0])
+        & (pl.col("allocated") <= end_times[-2])
+        & (pl.col("released").is_null() | (pl.col("released") > end_times[-1]))
     )
-    return _largest(lives)
+    return _line_with_most_bytes(lives)
 
 
-def _finding(row: dict[str, Any], ends: Ints, rise: int) -> Finding:
-    place = where(row)
-    made = "" if row["operator"] is None else f"; most of it by `{row['operator']}`"
+def _finding(line_row: dict[str, Any], end_times: Ints, growth_bytes: int) -> Finding:
+    place = where_from_row(line_row)
+    made = "" if line_row["operator"] is None else f"; most of it by `{line_row['operator']}`"
     return Finding(
         title="Memory grows in every step",
         where=place,
-        saving=Saving(),
         confidence="high" if place.line is not None else "medium",
         evidence=(
-            Evidence("growth a step", float(rise), "bytes"),
-            Evidence("steps", float(ends.size), "count"),
+            Evidence("growth a step", float(growth_bytes), "bytes"),
+            Evidence("steps", float(end_times.size), "count"),
         ),
         fix=Fix(
             "Keep numbers or detached tensors of past steps, not results with their graph; the "
             f"named line allocates what is kept{made}.",
-            CODE,
+            FIX_CODE,
         ),
     )
 
 
-def _largest(blocks: pl.DataFrame) -> dict[str, Any] | None:
+def _line_with_most_bytes(blocks: pl.DataFrame) -> dict[str, Any] | None:
     if not blocks.height:
         return None
-    sums = blocks.group_by(*SITE, maintain_order=True).agg(
+    sums = blocks.group_by(*SOURCE_SITE_COLUMNS, maintain_order=True).agg(
         pl.col("size").sum(), pl.col("operator").sort_by("size").last()
     )
     return sums.sort("size", descending=True, maintain_order=True).row(0, named=True)

@@ -1,8 +1,11 @@
-"""A larger batch would help, and does not fit into the device's memory.
+"""A larger batch would be faster, but does not fit into device memory.
 
 ## What it means
 The device waits for the host to launch small work, which larger batches make fewer and larger; but
 at the peak more than nine tenths of its memory are allocated.
+
+In the trace: more than nine tenths of the device's memory are allocated at the peak, and the steps
+are launch-bound.
 
 ## Why it costs
 Full memory slows nothing by itself. It costs what a larger batch would give.
@@ -11,6 +14,8 @@ Full memory slows nothing by itself. It costs what a larger batch would give.
 Make room where most is held at the peak: recompute activations in the backward pass
 (`torch.utils.checkpoint`), compute in bfloat16, move the optimizer's state to the host. Then
 enlarge the batch, and the learning rate with it.
+
+No saving is estimated.
 
 ## Fires on
 A device that is full and waits for the host.
@@ -74,86 +79,107 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.device_memory import (
+    DeviceMemoryPeak,
+    device_memory_peaks,
+    peak_memory_holders,
+)
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     rule,
-    where,
+    where_from_row,
 )
-from selftime.advice.detectors.memory_use import Fullness, fullness, holders
-from selftime.analysis.steps.bound_by import regime
+from selftime.analysis.steps.bound_by import step_regime
 from selftime.trace import Trace
 from selftime.units import bytes_text, share_text
 
-CODE: Final = """from torch.utils.checkpoint import checkpoint
+FIX_CODE: Final = """from torch.utils.checkpoint import checkpoint
 
 y = checkpoint(block, x, use_reentrant=False)     # for the blocks that hold most"""
-"""How activations are computed again instead of kept."""
+"""Example code of the fix: compute activations again instead of keeping them."""
 
-NEEDS: Final = (
+MISSING_DATA_MESSAGE: Final = (
     "the device's memory and what is allocated of it: record with `profile_memory=True`, or with "
     "`selftime run`"
 )
-"""Without the size of the device nobody knows how full it is."""
+"""What to record for this rule, which needs the size of the device's memory."""
 
 
 @rule(covers=("G3", "G4"), needs=("device",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    told = [one for one in fullness(trace) if one.share(one.allocated) is not None]
+    told = [
+        device_memory
+        for device_memory in device_memory_peaks(trace)
+        if device_memory.share_of_capacity(device_memory.allocated) is not None
+    ]
     if not told:
-        yield Unknown(NEEDS)
-    for one in told:
-        top = _largest(trace, one)
-        if one.is_nearly_full and regime(trace) == "launch-bound":
-            yield _finding(one, top)
+        yield Unknown(MISSING_DATA_MESSAGE)
+    for device_memory in told:
+        largest_holder = _line_holding_most_memory_at_peak(trace, device_memory)
+        if device_memory.is_nearly_full and step_regime(trace) == "launch-bound":
+            yield _finding(device_memory, largest_holder)
         else:
-            yield Checked(f"{_peak(one)}{_held(top)}{_why_not(one)}")
+            yield Checked(
+                f"{_peak_memory_text(device_memory)}{_largest_memory_holder_text(largest_holder)}{_no_speedup_text_if_nearly_full(device_memory)}"
+            )
 
 
-def _peak(one: Fullness) -> str:
-    share = share_text(one.share(one.allocated) or 0.0)
-    return f"the peak is {bytes_text(one.allocated or 0)}, {share} of device {one.device}"
+def _peak_memory_text(device_memory: DeviceMemoryPeak) -> str:
+    share = share_text(device_memory.share_of_capacity(device_memory.allocated) or 0.0)
+    peak = bytes_text(device_memory.allocated or 0)
+    return f"the peak is {peak}, {share} of device {device_memory.device}"
 
 
-def _held(top: dict[str, Any] | None) -> str:
-    """Who holds most of the peak, as the rest of a sentence."""
-    if top is None:
+def _largest_memory_holder_text(largest_holder: dict[str, Any] | None) -> str:
+    """Returns text that names what holds most memory at the peak; empty if unknown."""
+    if largest_holder is None:
         return ""
-    place = where(top)
+    place = where_from_row(largest_holder)
     at = f" at {place}" if place.file is not None else ""
-    return f"; of it `{top['operator']}`{at} allocated {bytes_text(top['bytes'])}"
+    size = bytes_text(largest_holder["bytes"])
+    return f"; of it `{largest_holder['operator']}`{at} allocated {size}"
 
 
-def _why_not(one: Fullness) -> str:
-    return "; a larger batch would not speed the device up" if one.is_nearly_full else ""
+def _no_speedup_text_if_nearly_full(device_memory: DeviceMemoryPeak) -> str:
+    return "; a larger batch would not speed the device up" if device_memory.is_nearly_full else ""
 
 
-def _largest(trace: Trace, one: Fullness) -> dict[str, Any] | None:
-    """Where most of the activations of the peak are allocated, else most of what is known."""
-    rows = holders(trace, one.device).filter(pl.col("operator").is_not_null())
+def _line_holding_most_memory_at_peak(
+    trace: Trace, device_memory: DeviceMemoryPeak
+) -> dict[str, Any] | None:
+    """Returns the source line that holds the most activation bytes at the memory peak.
+
+    As a table row. Without activations, the line that holds the most bytes of any kind.
+    """
+    rows = peak_memory_holders(trace, device_memory.device).filter(pl.col("operator").is_not_null())
     activations = rows.filter(pl.col("category") == "activation")
     told = activations if activations.height else rows
     return told.row(0, named=True) if told.height else None
 
 
-def _finding(one: Fullness, top: dict[str, Any] | None) -> Finding:
+def _finding(device_memory: DeviceMemoryPeak, largest_holder: dict[str, Any] | None) -> Finding:
     evidence = [
-        Evidence("allocated at the peak", float(one.allocated or 0), "bytes"),
-        Evidence("share of device memory", one.share(one.allocated), "ratio"),
+        Evidence("memory allocated at the peak", float(device_memory.allocated or 0), "bytes"),
+        Evidence(
+            "share of device memory",
+            device_memory.share_of_capacity(device_memory.allocated),
+            "ratio",
+        ),
     ]
-    if top is not None:
-        evidence.append(Evidence("of it by the named line", float(top["bytes"]), "bytes"))
+    if largest_holder is not None:
+        evidence.append(
+            Evidence("memory allocated by the named line", float(largest_holder["bytes"]), "bytes")
+        )
     return Finding(
         title="The device waits for small work, and its memory is too full for larger",
-        where=where(top),
-        saving=Saving(),
+        where=where_from_row(largest_holder),
         confidence="low",
         semantics="training",
         evidence=tuple(evidence),
-        fix=Fix("Make room where most is held at the peak, then enlarge the batch.", CODE),
+        fix=Fix("Make room where most is held at the peak, then enlarge the batch.", FIX_CODE),
     )

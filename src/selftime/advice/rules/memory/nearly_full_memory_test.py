@@ -1,17 +1,19 @@
-"""Edges of `nearly_full_memory` that its page does not draw."""
+"""Tests the rule `nearly_full_memory` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 
-def test_the_line_is_that_of_the_peak(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_finding_names_the_line_with_most_memory_at_the_peak(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     assert finding.where.line == 30
     assert finding.saving.method == "none"
     assert finding.semantics == "training"
 
 
-def test_who_holds_the_peak_is_told_of_devices_with_room(rule: Rule) -> None:
+def test_the_check_of_a_device_with_free_memory_names_the_largest_line(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert "9.5 % of device 0" in outcome.reason

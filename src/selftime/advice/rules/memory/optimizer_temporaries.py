@@ -1,10 +1,13 @@
-"""The optimizer's own temporaries make the peak of memory.
+"""The optimizer's temporary tensors cause the peak of memory use.
 
 ## What it means
 Most memory is allocated in the middle of the optimizer's step: `foreach` optimizers work on all
 parameters at once, and hold results of the size of all of them. With them the device is nearly
-full. What an optimizer holds for good beside the parameters, as its state or a copy in float32, is
-not told apart where it was allocated before the recording.
+full. The optimizer's state and float32 copies of parameters cannot be distinguished from other
+memory where they were allocated before the recording.
+
+In the trace: the peak of memory falls into an `Optimizer.step`, and temporary blocks are a tenth of
+it or more.
 
 ## Why it costs
 Nothing but room: what the peak takes is not there for a larger batch.
@@ -12,7 +15,9 @@ Nothing but room: what the peak takes is not there for a larger batch.
 ## What to do
 Use a fused optimizer, which has no such temporaries, or `foreach=False`, which is slower and works
 on one parameter at a time. No fused form takes sparse gradients or complex parameters, and most
-optimizers have none: what is advised is what the one that was seen has.
+optimizers have none: the advice names a form that the recorded optimizer has.
+
+No saving is estimated.
 
 ## Fires on
 Temporaries in the step of an optimizer, on a device that they fill.
@@ -63,72 +68,94 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
-from selftime.advice.detectors.memory_use import fullness, holders
-from selftime.advice.detectors.optimizers import form_of, updates_of
+from selftime.advice.detectors.device_memory import device_memory_peaks, peak_memory_holders
+from selftime.advice.detectors.optimizer_steps import fastest_optimizer_form, optimizer_updates
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+    where_from_row,
+)
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.steady_steps import is_within
+from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.trace import Trace
 from selftime.units import bytes_text
 
-LEAST_SHARE: Final = 0.1
-"""Of the peak: the room of a batch that is a tenth larger."""
+MIN_TEMPORARIES_SHARE_OF_PEAK: Final = 0.1
+"""Smallest share of the peak memory in the optimizer's temporary tensors to report."""
 
 
 @rule(covers=("G5",), needs=("device", "memory", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
     told = False
-    for one in fullness(trace):
-        rows = _temporaries(trace, one.device)
-        held = int(rows["bytes"].sum())
-        if not one.allocated or held < LEAST_SHARE * one.allocated:
+    for device_memory in device_memory_peaks(trace):
+        temporaries = _optimizer_temporaries_at_peak(trace, device_memory.device)
+        temporary_bytes = int(temporaries["bytes"].sum())
+        if (
+            not device_memory.allocated
+            or temporary_bytes < MIN_TEMPORARIES_SHARE_OF_PEAK * device_memory.allocated
+        ):
             continue
         told = True
-        if one.is_nearly_full:
-            yield _finding(trace, rows, held, one.allocated)
+        if device_memory.is_nearly_full:
+            yield _finding(trace, temporaries, temporary_bytes, device_memory.allocated)
         else:
-            text = f"temporaries of the optimizer are {bytes_text(held)} of the peak"
-            yield Checked(f"{text}, and device {one.device} is not known to be nearly full")
+            text = f"temporaries of the optimizer are {bytes_text(temporary_bytes)} of the peak"
+            yield Checked(
+                f"{text}, and device {device_memory.device} is not known to be nearly full"
+            )
     if not told:
-        yield Checked("no peak of memory is made by temporaries of an optimizer", is_absent=True)
+        yield Checked("no memory peak consists of an optimizer's temporaries", is_absent=True)
 
 
-def _temporaries(trace: Trace, device: int) -> pl.DataFrame:
-    """What is temporary at the peak of a device, if that lies in an optimizer's step."""
-    rows = holders(trace, device)
-    steps = _steps(trace)
+def _optimizer_temporaries_at_peak(trace: Trace, device: int) -> pl.DataFrame:
+    """Returns temporary memory blocks at the peak, if the peak is in an optimizer step."""
+    temporaries = peak_memory_holders(trace, device)
+    steps = _optimizer_step_calls(trace)
     windows = steps.select("start", end=pl.col("start") + pl.col("duration"))
-    mine = pl.Series(is_within(rows["time"].to_numpy(), windows), dtype=pl.Boolean)
-    return rows.filter(mine & (pl.col("category") == "temporary"))
+    mine = pl.Series(
+        is_instant_in_windows(temporaries["time"].to_numpy(), windows), dtype=pl.Boolean
+    )
+    return temporaries.filter(mine & (pl.col("category") == "temporary"))
 
 
-def _steps(trace: Trace) -> pl.DataFrame:
-    """The runs of optimizers' steps, in order of time."""
+def _optimizer_step_calls(trace: Trace) -> pl.DataFrame:
+    """Returns the calls of `Optimizer.step`, in order of time."""
     return filter_by_name(slices_on(trace, "host", ended=True), names.is_optimizer_step).sort(
         "start"
     )
 
 
-def _finding(trace: Trace, rows: pl.DataFrame, held: int, peak: int) -> Finding:
+def _finding(
+    trace: Trace, temporaries: pl.DataFrame, temporary_bytes: int, peak_bytes: int
+) -> Finding:
     return Finding(
-        title=f"Temporaries of the optimizer are {bytes_text(held)} of a peak that fills memory",
-        where=where(rows.row(0, named=True)),
-        saving=Saving(),
+        title=(
+            f"Temporaries of the optimizer are {bytes_text(temporary_bytes)} of a peak that fills "
+            "memory"
+        ),
+        where=where_from_row(temporaries.row(0, named=True)),
         confidence="medium",
         evidence=(
-            Evidence("temporaries of the optimizer at the peak", float(held), "bytes"),
-            Evidence("of the peak", held / peak, "ratio"),
+            Evidence("temporaries of the optimizer at the peak", float(temporary_bytes), "bytes"),
+            Evidence("share of the peak memory", temporary_bytes / peak_bytes, "ratio"),
         ),
-        fix=_fix(trace, int(rows["time"][0])),
+        fix=_smaller_temporaries_fix(trace, int(temporaries["time"][0])),
     )
 
 
-def _fix(trace: Trace, peak: int) -> Fix:
-    """A form of the optimizer that ran at the peak which holds less, and which it has."""
-    before = _steps(trace).filter(pl.col("start") <= peak)
+def _smaller_temporaries_fix(trace: Trace, peak_time: int) -> Fix:
+    """Returns the fix: an optimizer implementation that needs less temporary memory."""
+    before = _optimizer_step_calls(trace).filter(pl.col("start") <= peak_time)
     step = str(before["name"].cast(pl.String)[-1])
-    updates = updates_of(trace, filter_by_name(before, step.__eq__))
-    optimizer, form = names.optimizer_of(step), form_of(names.optimizer_of(step), updates)
+    updates = optimizer_updates(trace, filter_by_name(before, step.__eq__))
+    optimizer, form = (
+        names.optimizer_class(step),
+        fastest_optimizer_form(names.optimizer_class(step), updates),
+    )
     if form is None:
         return Fix(
             f"Use an optimizer with a fused form, as PyTorch's AdamW has it, or see whether "

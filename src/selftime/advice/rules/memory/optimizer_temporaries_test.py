@@ -1,32 +1,32 @@
-"""Edges of `optimizer_temporaries` that its page does not draw."""
+"""Tests the rule `optimizer_temporaries` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 
-def test_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> None:
+def test_the_finding_names_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> None:
     [finding] = judge(rule.drawings("Fires on")[0])
     told = {evidence.metric: evidence.value for evidence in finding.evidence}
     assert finding.where.line == 20
-    assert told["of the peak"] == pytest.approx(3500 / 15500)
+    assert told["share of the peak memory"] == pytest.approx(3500 / 15500)
 
 
-def test_a_device_with_room_is_told_with_its_figure(rule: Rule) -> None:
+def test_the_check_of_a_device_with_free_memory_names_the_bytes(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[0]))
     assert isinstance(outcome, Checked)
     assert "3.42 KiB" in outcome.reason
 
 
-def test_temporaries_elsewhere_are_not_the_optimizers(rule: Rule, judge: Judge[Finding]) -> None:
+def test_temporaries_outside_the_optimizer_are_not_reported(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
     drawing = rule.drawings("Fires on")[0]
     assert not judge(drawing.replace("Optimizer.step#AdamW.step", "evaluate"))
 
 
-def test_the_form_is_one_that_the_optimizer_of_the_peak_has(
-    rule: Rule, judge: Judge[Finding]
-) -> None:
+def test_the_fix_is_a_form_that_the_optimizer_supports(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[0]
     fixes = {}
     for optimizer in ("AdamW", "RMSprop", "Adagrad", "Lion"):
@@ -40,7 +40,7 @@ def test_the_form_is_one_that_the_optimizer_of_the_peak_has(
     }
 
 
-def test_no_fused_form_is_told_for_sparse_gradients(rule: Rule, judge: Judge[Finding]) -> None:
+def test_sparse_gradients_get_no_fused_optimizer(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[0].replace("AdamW", "SGD").replace("  ffff", "  fffc")
     [finding] = judge(drawing.replace("ffff", "fffc") + "\nc = aten::_coalesce")
     assert finding.fix.code is not None

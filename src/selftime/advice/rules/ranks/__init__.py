@@ -1,1 +1,1 @@
-"""Chapter I of the catalogue: several ranks."""
+"""Rules about jobs of several ranks: chapter I of the catalogue of bottlenecks."""

@@ -1,16 +1,21 @@
-"""Gradients are exchanged between ranks before all of them are there.
+"""Ranks exchange gradients for every batch of a gradient accumulation.
 
 ## What it means
 The program adds up the gradients of several batches before the optimizer's step, and all ranks
 exchange them after each of these batches.
 
+In the trace: forward passes of a replicated module before one step of the optimizer, each followed
+by as many exchanges of as many bytes.
+
 ## Why it costs
-Only the sum is needed, once. With k batches a step, k - 1 of k exchanges are for nothing, and what
-of them the backward pass does not hide is lost.
+Only the sum is needed, once. With k batches a step, k - 1 of k exchanges are useless, and the part
+of them that the backward pass does not hide is lost.
 
 ## What to do
 Run all but the last batch of a step under `no_sync()`, the forward pass included. For modules that
 are sharded (`fully_shard`), call `set_requires_gradient_sync(False)`, which costs memory.
+
+The estimate removes all of these exchanges but the last batch's.
 
 ## Fires on
 Two batches before each step of the optimizer, and an exchange in the backward pass of each.
@@ -84,58 +89,69 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.communication import (
-    exposed,
-    gradients,
-    less_exchange,
-    replica_forwards,
-    rounds,
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.gradient_communication import (
+    changes_shortening_exchanges,
+    ddp_forward_passes,
+    exposed_communication_times,
+    gradient_exchange_rounds,
+    gradient_exchanges,
 )
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
-CODE: Final = """for number, batch in enumerate(batches, 1):
+FIX_CODE: Final = """for number, batch in enumerate(batches, 1):
     with model.no_sync() if number < len(batches) else contextlib.nullcontext():
         loss = loss_of(model(batch)) / len(batches)
         loss.backward()
 optimizer.step()"""
-"""Gradients of all but the last batch stay on their rank."""
+"""Example code of the fix: exchange gradients only with the last batch of a step."""
 
 
 @rule(covers=("I1",), needs=("steps", "operators"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    forwards = replica_forwards(trace)
-    if limits is None or not forwards.height:
+    step_stats = step_statistics(trace)
+    forward_passes = ddp_forward_passes(trace)
+    if step_stats is None or not forward_passes.height:
         yield Checked("no module that is replicated on every rank is in this trace", is_absent=True)
         return
-    if not gradients(trace).height:
-        yield Checked("no gradients are seen to be exchanged", is_absent=True)
+    if not gradient_exchanges(trace).height:
+        yield Checked("the trace shows no exchange of gradients", is_absent=True)
         return
-    found = rounds(trace)
-    again = found.repeated
-    if not again.any():
+    found = gradient_exchange_rounds(trace)
+    repeated_forwards = found.are_exchanged_again
+    if not repeated_forwards.any():
         yield Checked("gradients are exchanged once for each step of the optimizer")
         return
-    when = union(found.begin[again], found.end[again])
-    yield limits.judge(_finding(trace, limits, forwards.filter(pl.Series(again)), when))
+    exchange_times = union(found.begin[repeated_forwards], found.end[repeated_forwards])
+    yield _finding(
+        trace, step_stats, forward_passes.filter(pl.Series(repeated_forwards)), exchange_times
+    )
 
 
-def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, when: Intervals) -> Finding:
-    steps = steps_counted(trace)
-    changes = less_exchange(trace, when, 0.0)
-    in_the_open = limits.typical(length(intersect(exposed(trace), when)) / steps / 1e6)
-    batches = again.height / steps
+def _finding(
+    trace: Trace,
+    step_stats: StepStatistics,
+    repeated_forwards: pl.DataFrame,
+    exchange_times: Intervals,
+) -> Finding:
+    steps = counted_step_count(trace)
+    changes = changes_shortening_exchanges(trace, exchange_times, 0.0)
+    in_the_open = step_stats.scaled_to_typical_step(
+        length(intersect(exposed_communication_times(trace), exchange_times)) / steps / 1e6
+    )
+    batches = repeated_forwards.height / steps
     return Finding(
         title=f"Gradients are exchanged {np.ceil(batches):.0f} times too often in a step",
-        where=next(places(trace, again), Place.of(again)).where,
+        where=next(
+            slices_by_line(trace, repeated_forwards), LineSlices.as_one_group(repeated_forwards)
+        ).where,
         count_per_step=batches,
-        saving=priced(trace, limits, *changes),
+        claim=RemovalClaim(changes),
         confidence="high",
         evidence=(
             Evidence("batches with a repeated gradient exchange", batches, "count"),
@@ -143,9 +159,8 @@ def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, when: Intervals) -
                 "their exposed communication time",
                 in_the_open,
                 "ms",
-                Place.of(again).events(),
+                LineSlices.as_one_group(repeated_forwards).events(),
             ),
         ),
-        fix=Fix("Exchange gradients with the last batch of a step only.", CODE),
-        changes=changes,
+        fix=Fix("Exchange gradients with the last batch of a step only.", FIX_CODE),
     )

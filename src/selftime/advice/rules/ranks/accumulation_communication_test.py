@@ -1,8 +1,8 @@
-"""Edges of `accumulation_communication` that its page does not draw."""
+"""Tests the rule `accumulation_communication` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -51,7 +51,7 @@ DEVICE = """
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "again"),
+    ("first_exchange", "second_exchange", "is_reported"),
     [
         ("input_shapes = [[[1000000]]]", "input_shapes = [[[1000000]]]", True),
         ("input_shapes = [[[1000000]]]", "input_shapes = [[[500000]]]", False),
@@ -60,13 +60,14 @@ DEVICE = """
         ("input_shapes = 7", "input_shapes = [[[3000]]]", True),
     ],
 )
-def test_only_the_same_gradients_come_again(
-    judge: Judge[Finding], first: str, second: str, *, again: bool
+def test_only_exchanges_of_the_same_gradients_are_reported(
+    judge: Judge[Finding], first_exchange: str, second_exchange: str, *, is_reported: bool
 ) -> None:
-    assert bool(judge(DRAWING.format(first=first, second=second))) == again
+    drawing = DRAWING.format(first=first_exchange, second=second_exchange)
+    assert bool(judge(drawing)) == is_reported
 
 
-def test_what_is_saved_is_the_wait(judge: Judge[Finding]) -> None:
+def test_the_saving_is_the_wait_for_repeated_exchanges(judge: Judge[Finding]) -> None:
     same = "input_shapes = [[[1000000]]]"
     [finding] = judge(DRAWING.format(first=same, second=same))
     assert finding.count_per_step == 1
@@ -74,7 +75,7 @@ def test_what_is_saved_is_the_wait(judge: Judge[Finding]) -> None:
     assert finding.saving.estimate_ms == pytest.approx(4)
 
 
-def test_on_a_device_kernels_exchange(judge: Judge[Finding]) -> None:
+def test_repeated_exchanges_by_device_kernels_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(DEVICE)
     assert finding.where.line == 21
     assert finding.saving.estimate_ms == pytest.approx(2, rel=0.1)

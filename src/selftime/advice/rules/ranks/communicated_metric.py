@@ -1,8 +1,11 @@
-"""All ranks wait for each other over a small value, in each step.
+"""In each step all ranks wait for each other to exchange a small value.
 
 ## What it means
 The program itself exchanges a few numbers between ranks, such as a loss to log, or calls a barrier,
 on each step, beside the exchange of gradients.
+
+In the trace: exchanges of at most 4 KiB, or barriers, that neither the backward pass, a replicated
+module nor the optimizer issues, one a step or more.
 
 ## Why it costs
 However small, an exchange takes its latency, and each rank waits until the slowest is there. Ranks
@@ -11,6 +14,8 @@ that could run ahead of each other keep pace twice in each step.
 ## What to do
 Exchange what is only logged every 50th step; collect it on the device until then. Leave barriers
 out of the loop: the exchange of gradients keeps the ranks together.
+
+The estimate leaves one of fifty.
 
 ## Fires on
 A loss that is exchanged in each step, by hosts.
@@ -57,74 +62,84 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.communication import exposed, is_on_host, own_exchanges, transfers
-from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Change, Cut, Scale
+from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.gradient_communication import (
+    communicates_on_host,
+    communication_transfers,
+    exchanges_issued_by_program,
+    exposed_communication_times,
+)
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
-SMALL: Final = 4096
-"""Bytes of a handful of numbers: what is exchanged to be looked at, not to be computed with."""
+MAX_METRIC_BYTES: Final = 4096
+"""Largest collective, in bytes, that counts as the exchange of a logged value such as the loss."""
 
-EVERY: Final = 50
-"""Steps between two lines of a log that anyone reads."""
+ADVISED_STEPS_PER_LOG: Final = 50
+"""Number of steps from one log to the next that the fix advises."""
 
-CODE: Final = """total += loss.detach()
+FIX_CODE: Final = """total += loss.detach()
 if step % 50 == 0:
     dist.all_reduce(total)
     log(total.item() / (50 * dist.get_world_size()))
     total.zero_()"""
-"""The ranks meet over the loss once in 50 steps."""
+"""Example code of the fix: exchange the loss once in 50 steps."""
 
 
 @rule(covers=("I7",), needs=("steps", "operators"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = gate(trace)
-    own = own_exchanges(trace)
-    small = own.filter(pl.col("bytes") <= SMALL)
-    steps = steps_counted(trace)
-    if limits is None or small.height < steps:
+    step_stats = step_statistics(trace)
+    own = exchanges_issued_by_program(trace)
+    small = own.filter(pl.col("bytes") <= MAX_METRIC_BYTES)
+    steps = counted_step_count(trace)
+    if step_stats is None or small.height < steps:
         yield Checked("ranks exchange no small values in each step", is_absent=True)
         return
-    for place in places(trace, small):
-        if place.slices.height >= steps:
-            yield limits.judge(_finding(trace, limits, place))
+    for exchanges in slices_by_line(trace, small):
+        if exchanges.slices.height >= steps:
+            yield _finding(trace, step_stats, exchanges)
 
 
-def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
-    waits, work = _cost(trace, place.slices)
-    changes = _changes(trace, waits, work, 1 / EVERY)
-    steps = steps_counted(trace)
-    spent = limits.typical(length(waits) / steps / 1e6)
+def _finding(trace: Trace, step_stats: StepStatistics, exchanges: LineSlices) -> Finding:
+    waits, transfer_ids = _exposed_intervals_and_transfer_ids(trace, exchanges.slices)
+    changes = _changes_scaling_transfers(trace, waits, transfer_ids, 1 / ADVISED_STEPS_PER_LOG)
+    steps = counted_step_count(trace)
+    spent = step_stats.scaled_to_typical_step(length(waits) / steps / 1e6)
     return Finding(
         title="All ranks wait for each other over a small value",
-        where=place.where,
-        count_per_step=place.slices.height / steps,
-        saving=priced(trace, limits, *changes, most=_changes(trace, waits, work, 0.0)),
+        where=exchanges.where,
+        count_per_step=exchanges.slices.height / steps,
+        claim=RemovalClaim(
+            changes, most=_changes_scaling_transfers(trace, waits, transfer_ids, 0.0)
+        ),
         confidence="medium",
-        evidence=(Evidence("exposed communication time", spent, "ms", place.events()),),
-        fix=Fix("Exchange what is only logged now and then.", CODE),
-        changes=changes,
+        evidence=(Evidence("exposed communication time", spent, "ms", exchanges.events()),),
+        fix=Fix("Exchange values that are only logged once in many steps.", FIX_CODE),
     )
 
 
-def _cost(trace: Trace, issued: pl.DataFrame) -> tuple[Intervals, pl.Series]:
-    """When the program stood still for these exchanges, and the work that carried them."""
-    carried = transfers(trace).drop_nulls("launched").sort("launched")
-    begin = issued["start"].to_numpy()
+def _exposed_intervals_and_transfer_ids(
+    trace: Trace, exchange_calls: pl.DataFrame
+) -> tuple[Intervals, pl.Series]:
+    """Returns intervals in which only these calls' transfers ran, and the transfers' slice ids."""
+    carried = communication_transfers(trace).drop_nulls("launched").sort("launched")
+    begin = exchange_calls["start"].to_numpy()
     at = np.searchsorted(carried["launched"].to_numpy(), begin)
     known = at < carried.height
     mine = carried[at[known].tolist()]
     end = (mine["start"] + mine["duration"].fill_null(0)).to_numpy()
-    waits = intersect(exposed(trace), union(begin[known], end))
+    waits = intersect(exposed_communication_times(trace), union(begin[known], end))
     return waits, mine["id"]
 
 
-def _changes(trace: Trace, waits: Intervals, work: pl.Series, keep: float) -> tuple[Change, ...]:
-    if is_on_host(trace):
-        return (Cut(waits, keep),)
-    return (Scale(work.cast(pl.Int64).to_numpy(), keep),)
+def _changes_scaling_transfers(
+    trace: Trace, waits: Intervals, transfer_ids: pl.Series, remaining_share: float
+) -> tuple[Change, ...]:
+    if communicates_on_host(trace):
+        return (CutHostTime(waits, remaining_share),)
+    return (ScaleDeviceWork(transfer_ids.cast(pl.Int64).to_numpy(), remaining_share),)

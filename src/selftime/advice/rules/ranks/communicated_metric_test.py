@@ -1,8 +1,8 @@
-"""Edges of `communicated_metric` that its page does not draw."""
+"""Tests the rule `communicated_metric` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 HOST = """
@@ -35,22 +35,26 @@ DEVICE = """
 """
 
 
-def drawing(name: str, operators: str = "aaaar     aaaar", inner: str = "") -> str:
-    return HOST.format(name=name, operators=operators, inner=inner)
+def drawing(
+    exchange_name: str, operators: str = "aaaar     aaaar", inner_operators: str = ""
+) -> str:
+    return HOST.format(name=exchange_name, operators=operators, inner=inner_operators)
 
 
-@pytest.mark.parametrize("name", ["c10d::allreduce_", "c10d::barrier", "c10d::broadcast_"])
-def test_small_values_and_barriers(judge: Judge[Finding], name: str) -> None:
-    [finding] = judge(drawing(name))
+@pytest.mark.parametrize("exchange_name", ["c10d::allreduce_", "c10d::barrier", "c10d::broadcast_"])
+def test_small_exchanges_and_barriers_are_reported(
+    judge: Judge[Finding], exchange_name: str
+) -> None:
+    [finding] = judge(drawing(exchange_name))
     assert finding.where.line == 30
     assert finding.count_per_step == 1
     assert finding.saving.estimate_ms == pytest.approx(3 * 0.98, abs=0.1)
 
 
-def test_gradients_of_a_tiny_network_are_no_metric(judge: Judge[Finding]) -> None:
+def test_gradients_of_a_tiny_network_are_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing("c10d::allreduce_", "aaaabbb   aaaabbb", "    r         r"))
 
 
-def test_devices_exchange_small_values_too(judge: Judge[Finding]) -> None:
+def test_small_exchanges_between_devices_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(DEVICE)
     assert finding.saving.estimate_ms == pytest.approx(4 * 0.98, abs=0.5)

@@ -1,22 +1,26 @@
-"""The step waits for what the ranks exchange.
+"""The step waits for communication between ranks.
 
 ## What it means
 While gradients or parameters are exchanged between ranks nothing else computes: the exchange is
 exposed.
 
+In the trace: the time of exchanges in which no kernel runs, or on hosts no operator: a tenth of the
+step or more.
+
 ## Why it costs
-An exchange that runs beside computation is free. What of it stands alone is lost, on every rank. It
-is either too much for the link, or begins too late, or waits for a slower rank: which of these, a
-single rank's trace tells only where some of its exchanges were much quicker than others of the same
-size.
+An exchange that runs beside computation is free. Its exposed part is lost, on every rank. It is
+either too large for the link, or begins too late, or waits for a slower rank. The trace of a single
+rank distinguishes these only if some exchanges were much quicker than others of the same size.
 
 ## What to do
 Exchange in half precision (`bf16_compress_hook`), or less often, by larger batches a step. With
-gloo and tensors on devices every exchange goes through the host: use nccl. How fast a link is, and
-which one was taken, is not visible in a trace; neither is which rank is slow, without its trace.
+gloo and tensors on devices every exchange goes through the host: use nccl. A trace does not show
+how fast a link is or which one was used; nor does it show which other rank is slow.
+
+The estimate halves the transfer, as half precision halves the bytes; waits for other ranks stay.
 
 ## Fires on
-Exchanges of which each takes as long as the quickest, and the device idle meanwhile.
+Exchanges that each take as long as the quickest, while the device is idle.
 
     column = 1 ms
     mark 1 | sssssssssstttttttttt
@@ -66,77 +70,80 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.advice.detectors.gradient_communication import (
+    changes_shortening_exchanges,
+    communicates_on_host,
+    communication_transfers,
+    ddp_forward_passes,
+    exposed_communication_times,
+    gradient_exchanges,
+)
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     Where,
     rule,
 )
-from selftime.advice.detectors.communication import (
-    exposed,
-    gradients,
-    is_on_host,
-    less_exchange,
-    replica_forwards,
-    transfers,
-)
-from selftime.advice.detectors.counted_steps import counted, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.analysis.device.work import device_work
-from selftime.analysis.ranks.membership import place
-from selftime.analysis.ranks.ranks import Ranks, joined_ranks
-from selftime.analysis.steps.steady_steps import counted_windows
+from selftime.advice.savings.claims import RemovalClaim, UpperBoundClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
+from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
+from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
-EXPOSED_SHARE: Final = 0.1
-"""Of the step, as in the TensorBoard plugin: below, the last bucket alone explains it."""
+MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP: Final = 0.1
+"""Smallest share of the step with communication but no computation to report."""
 
-LARGE: Final = 1 << 20
-"""Exchanges of a mebibyte and more show what the link can carry; smaller ones show its latency."""
+MIN_LARGE_EXCHANGE_BYTES: Final = 1 << 20
+"""Smallest collective, in bytes, from which a link's bandwidth is computed; latency dominates
+smaller ones."""
 
-WITHIN_A_MACHINE: Final = 5e9
-"""Bytes a second of the slowest link between devices of one machine, PCIe 3, both ways at once."""
+SLOWEST_LOCAL_LINK_BYTES_PER_S: Final = 5e9
+"""Bytes per second of the slowest usual link between devices of one machine: PCIe 3, both
+directions."""
 
-BETWEEN_MACHINES: Final = 1e8
-"""Bytes a second of the slowest network that anyone trains on, gigabit Ethernet."""
+SLOWEST_NETWORK_BYTES_PER_S: Final = 1e8
+"""Bytes per second of the slowest network usual for training: gigabit Ethernet."""
 
-TRANSFER_SHARE: Final = 0.5
-"""With less of the time than this, at the best rate seen, exchanges are waits for a slow rank."""
+MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME: Final = 0.5
+"""Smallest share of the collectives' time in which data moves to report; else they wait for a
+rank."""
 
-HALVED: Final = 0.5
-"""Half precision exchanges half of the bytes."""
+HALF_PRECISION_BYTES_SHARE: Final = 0.5
+"""Bytes of a collective in half precision as a share of its bytes in float32."""
 
-CODE: Final = """from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+FIX_CODE: Final = """from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
-"""Gradients are exchanged in bfloat16, and added to in single precision."""
+"""Example code of the fix: exchange gradients in bfloat16, and add them up in float32."""
 
-OTHER_RANKS: Final = "traces of the other ranks, to tell a slow rank from a slow link"
-"""What one rank cannot show."""
+MISSING_OTHER_RANKS_TEXT: Final = "traces of the other ranks, to tell a slow rank from a slow link"
+"""What to record for this rule if the trace of one rank does not show the cause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """What the exchanges of the steps that count carried, and how fast."""
+class ExchangeTotals:
+    """Totals of the collectives in the measured steps: bytes and seconds."""
 
     bytes: float
     spent_s: float
     best: float
-    """Bytes a second of the quickest large exchange; 0 without one."""
+    """Bytes per second of the fastest large collective; 0 if there is none."""
     moved_s: float | None = None
-    """How long the transfers took without waits, where the traces of other ranks tell it."""
+    """Seconds in which collectives move data and do not wait for ranks; None if only one rank's
+    trace is known."""
 
     @property
-    def share(self) -> float:
-        """Of the time, what was transfer: else what the bytes take at the best rate seen."""
+    def transfer_share(self) -> float:
+        """Share of the collectives' time in which data moves; an estimate from a single rank."""
         if self.moved_s is not None:
             return self.moved_s / self.spent_s
         return self.bytes / self.best / self.spent_s if self.best and self.spent_s else 0.0
@@ -144,41 +151,57 @@ class Transfer:
 
 @rule(covers=("I3", "I8"), needs=("steps",), broad=True)
 def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
-    limits, forwards = gate(trace), replica_forwards(trace)
-    if limits is None or not transfers(trace).height:
+    step_stats, forward_passes = step_statistics(trace), ddp_forward_passes(trace)
+    if step_stats is None or not communication_transfers(trace).height:
         yield Checked("ranks exchange nothing in this trace", is_absent=True)
         return
-    alone = limits.typical(length(_counted(trace)) / steps_counted(trace) / 1e6)
-    if alone < EXPOSED_SHARE * limits.step_ms:
-        upper = limits.unrecorded(alone)
-        yield Checked(f"{upper:.2f} ms a step are spent exchanging and nothing else", upper)
+    exposed_ms = step_stats.scaled_to_typical_step(
+        length(_exposed_times_in_steps(trace)) / counted_step_count(trace) / 1e6
+    )
+    if exposed_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
+        least = f"{MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP:.0%}"
+        yield Checked(
+            f"less than {least} of the step is spent on nothing but exchanges between ranks",
+            exposed_ms,
+            is_slowed=False,
+        )
         return
-    if is_on_host(trace) and device_work(trace).height:
-        yield _on_host(trace, limits, forwards, alone)
+    if communicates_on_host(trace) and device_work(trace).height:
+        yield _host_exchange_finding(trace, forward_passes, exposed_ms)
         return
-    seen = None if ranks is None else _seen(trace, ranks)
-    if seen is not None:
-        yield _of_job(trace, limits, forwards, alone, seen)
+    totals = None if ranks is None else _exchange_totals_from_all_ranks(trace, ranks)
+    if totals is not None:
+        yield _outcome_from_all_ranks(trace, step_stats, forward_passes, exposed_ms, totals)
         return
-    found = _transfer(trace)
-    if found is None or not forwards.height:
-        yield Unknown(f"the sizes of exchanges: `record_shapes=True`; and {OTHER_RANKS}")
-    elif found.best < _slowest(trace) or found.share < TRANSFER_SHARE:
-        yield Unknown(OTHER_RANKS)
+    totals = _exchange_totals_of_one_rank(trace)
+    if totals is None or not forward_passes.height:
+        yield Unknown(
+            f"the sizes of exchanges: `record_shapes=True`; and {MISSING_OTHER_RANKS_TEXT}"
+        )
+    elif (
+        totals.best < _slowest_link_bytes_per_s(trace)
+        or totals.transfer_share < MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME
+    ):
+        yield Unknown(MISSING_OTHER_RANKS_TEXT)
     else:
-        yield limits.judge(_finding(trace, limits, forwards, alone, found))
+        yield _finding(trace, step_stats, forward_passes, exposed_ms, totals)
 
 
-def _counted(trace: Trace) -> Intervals:
-    """The exposed exchange of the steps that count."""
-    windows = counted_windows(trace)
-    return intersect(exposed(trace), union(windows["start"].to_numpy(), windows["end"].to_numpy()))
+def _exposed_times_in_steps(trace: Trace) -> Intervals:
+    """Returns the intervals of measured steps in which a rank communicates and computes nothing."""
+    windows = counted_step_windows(trace)
+    return intersect(
+        exposed_communication_times(trace),
+        union(windows["start"].to_numpy(), windows["end"].to_numpy()),
+    )
 
 
-def _transfer(trace: Trace) -> Transfer | None:
-    """Exchanges of gradients, paired in order with what carried them; None if sizes are unknown."""
-    issued = gradients(trace)
-    carried = counted(trace, transfers(trace).filter(pl.col("duration") > 0))
+def _exchange_totals_of_one_rank(trace: Trace) -> ExchangeTotals | None:
+    """Returns one rank's totals of gradient collectives; None if their bytes are unknown."""
+    issued = gradient_exchanges(trace)
+    carried = slices_in_counted_steps(
+        trace, communication_transfers(trace).filter(pl.col("duration") > 0)
+    )
     if not issued.height or issued["bytes"].null_count():
         return None
     longest = carried.sort("duration", descending=True).head(issued.height).sort("start")
@@ -186,14 +209,14 @@ def _transfer(trace: Trace) -> Transfer | None:
         return None
     seconds = longest["duration"].to_numpy() / 1e9
     sizes = issued["bytes"].to_numpy()
-    rates = (sizes / seconds)[sizes >= LARGE]
+    rates = (sizes / seconds)[sizes >= MIN_LARGE_EXCHANGE_BYTES]
     best = float(rates.max()) if rates.size else 0.0
-    return Transfer(float(sizes.sum()), float(seconds.sum()), best)
+    return ExchangeTotals(float(sizes.sum()), float(seconds.sum()), best)
 
 
-def _seen(trace: Trace, ranks: Ranks) -> Transfer | None:
-    """As `_transfer`, by the traces of all ranks, which tell transfers from waits for a rank."""
-    key, rows = ranks.key_of(trace), joined_ranks(ranks).rows
+def _exchange_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> ExchangeTotals | None:
+    """Returns one rank's totals of collectives, from the traces of all ranks; None if unknown."""
+    key, rows = ranks.key_of(trace), collectives_on_one_clock(ranks).rows
     if key is None or not rows.height:
         return None
     rows = rows.filter((pl.col("rank") == key) & pl.col("match").is_not_null() & pl.col("counted"))
@@ -201,96 +224,114 @@ def _seen(trace: Trace, ranks: Ranks) -> Transfer | None:
     moved = float(rows["transfer"].sum()) / 1e9
     if not spent or not moved or rows["bytes"].null_count():
         return None
-    large = rows.filter((pl.col("bytes") >= LARGE) & (pl.col("transfer") > 0))
+    large = rows.filter((pl.col("bytes") >= MIN_LARGE_EXCHANGE_BYTES) & (pl.col("transfer") > 0))
     rates = large["bytes"] / large["transfer"] * 1e9
     best = float(rates.max()) if rates.len() else 0.0  # type: ignore[arg-type]  # a number
-    return Transfer(float(rows["bytes"].sum()), spent, best, moved)
+    return ExchangeTotals(float(rows["bytes"].sum()), spent, best, moved)
 
 
-def _of_job(
-    trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float, seen: Transfer
+def _outcome_from_all_ranks(
+    trace: Trace,
+    step_stats: StepStatistics,
+    forward_passes: pl.DataFrame,
+    exposed_ms: float,
+    totals: ExchangeTotals,
 ) -> Outcome:
-    """What all ranks together tell: that one is late, that the link is slow, or much is moved."""
-    if seen.share < TRANSFER_SHARE:
-        waits = f"{1 - seen.share:.0%} of the exchanges' time"
+    """Returns the outcome that all ranks' traces show: late ranks, a slow link, or many bytes."""
+    if totals.transfer_share < MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME:
+        waits = f"{1 - totals.transfer_share:.0%} of the exchanges' time"
         reason = f"{waits} is a wait for ranks that come later, and no transfer: see `slow_rank`"
-        return Checked(reason, limits.unrecorded(alone))
-    if seen.best and seen.best < _slowest(trace):
-        return _slow_link(trace, limits, forwards, alone, seen)
-    return limits.judge(_finding(trace, limits, forwards, alone, seen))
+        return Checked(reason, exposed_ms, is_slowed=False)
+    if totals.best and totals.best < _slowest_link_bytes_per_s(trace):
+        return _slow_link_finding(trace, forward_passes, exposed_ms, totals)
+    return _finding(trace, step_stats, forward_passes, exposed_ms, totals)
 
 
-def _slow_link(
-    trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float, seen: Transfer
+def _slow_link_finding(
+    trace: Trace, forward_passes: pl.DataFrame, exposed_ms: float, totals: ExchangeTotals
 ) -> Finding:
-    least = _slowest(trace)
+    least = _slowest_link_bytes_per_s(trace)
     return Finding(
         covers=("I8",),
-        title=f"Exchanges move {seen.best / 1e6:,.0f} MB/s, less than any link between the ranks",
-        where=_where(trace, forwards),
+        title=f"Exchanges move {totals.best / 1e6:,.0f} MB/s, less than any link between the ranks",
+        where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
-        saving=Saving(upper_ms=limits.unrecorded(alone)),
+        claim=UpperBoundClaim(exposed_ms, is_slowed=False),
         confidence="medium",
         evidence=(
-            Evidence("exposed communication time", alone, "ms"),
-            Evidence("best measured bandwidth", seen.best, "count"),
+            Evidence("exposed communication time", exposed_ms, "ms"),
+            Evidence("best measured bandwidth", totals.best, "count"),
             Evidence("bandwidth of the slowest expected link", least, "count"),
         ),
         fix=Fix(
-            "See which way they take (`NCCL_DEBUG=INFO`), and name the fast interface.",
+            "See which network interface they use (`NCCL_DEBUG=INFO`), and name the fast one.",
             "export NCCL_SOCKET_IFNAME=eth0  # or GLOO_SOCKET_IFNAME",
         ),
     )
 
 
-def _slowest(trace: Trace) -> float:
-    """Bytes a second that the slowest plausible link between these ranks carries."""
-    ranks = place(trace).size
+def _slowest_link_bytes_per_s(trace: Trace) -> float:
+    """Returns the bytes per second of the slowest link that is usual between these ranks."""
+    ranks = rank_and_size(trace).size
     here = ranks is not None and ranks <= trace.devices.height
-    return WITHIN_A_MACHINE if here else BETWEEN_MACHINES
+    return SLOWEST_LOCAL_LINK_BYTES_PER_S if here else SLOWEST_NETWORK_BYTES_PER_S
 
 
 def _finding(
-    trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float, found: Transfer
+    trace: Trace,
+    step_stats: StepStatistics,
+    forward_passes: pl.DataFrame,
+    exposed_ms: float,
+    totals: ExchangeTotals,
 ) -> Finding:
-    every = union([0], [_end(trace)])
-    changes = less_exchange(trace, every, 1 - (1 - HALVED) * min(found.share, 1.0))
+    every = union([0], [_latest_slice_end_ns(trace)])
+    changes = changes_shortening_exchanges(
+        trace, every, 1 - (1 - HALF_PRECISION_BYTES_SHARE) * min(totals.transfer_share, 1.0)
+    )
     return Finding(
         covers=("I3",),
-        title=f"{alone / limits.step_ms:.0%} of the step are spent exchanging gradients alone",
-        where=_where(trace, forwards),
+        title=(
+            f"{exposed_ms / step_stats.step_ms:.0%} of the step is spent on nothing but exchanging "
+            "gradients"
+        ),
+        where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
-        saving=priced(trace, limits, *changes, most=less_exchange(trace, every, 0.0)),
+        claim=RemovalClaim(changes, most=changes_shortening_exchanges(trace, every, 0.0)),
         confidence="low",
         semantics="numerics",
         evidence=(
-            Evidence("exposed communication time", alone, "ms"),
-            Evidence("bytes a step", found.bytes / steps_counted(trace), "bytes"),
-            Evidence("best measured bandwidth", found.best, "count"),
+            Evidence("exposed communication time", exposed_ms, "ms"),
+            Evidence("bytes a step", totals.bytes / counted_step_count(trace), "bytes"),
+            Evidence("best measured bandwidth", totals.best, "count"),
         ),
-        fix=Fix("Exchange gradients in half precision, or take larger batches a step.", CODE),
-        changes=changes,
+        fix=Fix("Exchange gradients in half precision, or take larger batches a step.", FIX_CODE),
     )
 
 
-def _on_host(trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float) -> Finding:
+def _host_exchange_finding(
+    trace: Trace, forward_passes: pl.DataFrame, exposed_ms: float
+) -> Finding:
     return Finding(
         covers=("I8",),
         title="Tensors of a device are exchanged through the host",
-        where=_where(trace, forwards),
-        saving=Saving(upper_ms=limits.unrecorded(alone)),
+        where=_line_of_forward_pass(trace, forward_passes),
+        claim=UpperBoundClaim(exposed_ms, is_slowed=False),
         confidence="medium",
-        evidence=(Evidence("exposed communication time", alone, "ms"),),
+        evidence=(Evidence("exposed communication time", exposed_ms, "ms"),),
         fix=Fix(
             "Exchange tensors of devices with nccl.", 'dist.init_process_group(backend="nccl")'
         ),
     )
 
 
-def _where(trace: Trace, forwards: pl.DataFrame) -> Where:
-    return next(places(trace, forwards), Place.of(forwards)).where if forwards.height else Where()
+def _line_of_forward_pass(trace: Trace, forward_passes: pl.DataFrame) -> Where:
+    return (
+        next(slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)).where
+        if forward_passes.height
+        else Where()
+    )
 
 
-def _end(trace: Trace) -> int:
+def _latest_slice_end_ns(trace: Trace) -> int:
     known = trace.slices.select(pl.col("start") + pl.col("duration")).to_series().max()
     return int(known) + 1 if isinstance(known, int) else 1

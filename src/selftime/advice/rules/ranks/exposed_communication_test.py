@@ -1,14 +1,14 @@
-"""Edges of `exposed_communication` that its page does not draw."""
+"""Tests the rule `exposed_communication` on edge cases that its documentation page omits."""
 
 from pathlib import Path
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
-from selftime.analysis.ranks.ranks import Ranks
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
+from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.ingest.load import load
 from selftime.testing import Judge, sketch
-from selftime.testing.jobs import Delay, Machine, simulate
+from selftime.testing.simulated_jobs import RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job
 
 DRAWING = """
@@ -54,7 +54,7 @@ GLOO = """
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "needs"),
+    ("first_exchange", "second_exchange", "missing_data"),
     [
         ("sequence = 1", "sequence = 2", "record_shapes"),
         ("input_shapes = [[[4000000]]]", "input_shapes = [[[4000000]]]", "other ranks"),
@@ -62,13 +62,15 @@ GLOO = """
     ],
     ids=["unknown sizes", "the second waits", "too small to tell"],
 )
-def test_what_a_single_rank_cannot_tell(rule: Rule, first: str, second: str, needs: str) -> None:
-    [outcome] = rule(sketch(DRAWING.format(first=first, second=second)))
+def test_a_single_rank_may_lack_the_data(
+    rule: Rule, first_exchange: str, second_exchange: str, missing_data: str
+) -> None:
+    [outcome] = rule(sketch(DRAWING.format(first=first_exchange, second=second_exchange)))
     assert isinstance(outcome, Unknown)
-    assert needs in outcome.needs
+    assert missing_data in outcome.needs
 
 
-def test_exchanges_that_take_what_their_bytes_take(judge: Judge[Finding]) -> None:
+def test_exchanges_as_slow_as_the_best_measured_rate_are_reported(judge: Judge[Finding]) -> None:
     first, second = "input_shapes = [[[4000000]]]", "input_shapes = [[[20000000]]]"
     [finding] = judge(DRAWING.format(first=first, second=second))
     assert finding.covers == ("I3",)
@@ -77,41 +79,43 @@ def test_exchanges_that_take_what_their_bytes_take(judge: Judge[Finding]) -> Non
     assert finding.where.line == 21
 
 
-def test_gloo_for_tensors_of_a_device(judge: Judge[Finding]) -> None:
+def test_device_tensors_exchanged_by_gloo_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(GLOO)
     assert finding.covers == ("I8",)
     assert finding.saving.estimate_ms is None
     assert finding.saving.upper_ms == pytest.approx(6)
 
 
-def job(folder: Path, machine: Machine, late: Delay | None = None) -> Job:
-    for rank, text in simulate(ranks=3, steps=6, machine=machine, late=late).traces.items():
+def simulated_job(folder: Path, machine: SimulatedMachine, delay: RankDelay | None = None) -> Job:
+    for rank, text in simulate_job(ranks=3, steps=6, machine=machine, late=delay).traces.items():
         (folder / f"rank{rank}.json").write_bytes(text)
     found = load(folder, cache=False)
     assert isinstance(found, Job)
     return found
 
 
-def median_ms(job: Job) -> float:
+def median_step_ms(job: Job) -> float:
     times = next(iter(job)).view("steps").filter("counted")["time"]
     return float(times.median() or 0) / 1e6  # type: ignore[arg-type]  # a number
 
 
 def test_with_all_ranks_a_wait_is_no_slow_link(rule: Rule, tmp_path: Path) -> None:
-    found = job(tmp_path, Machine(), Delay(1, 8_000_000, "data"))
+    found = simulated_job(tmp_path, SimulatedMachine(), RankDelay(1, 8_000_000, "data"))
     [outcome] = rule(next(iter(found)), Ranks.of(found))
     assert isinstance(outcome, Checked)
     assert "is a wait for ranks that come later" in outcome.reason
 
 
-def test_with_all_ranks_what_is_moved_is_priced(rule: Rule, tmp_path: Path) -> None:
-    found = job(tmp_path, Machine(transfer=5_000_000))
+def test_with_all_ranks_the_saving_of_half_precision_is_estimated(
+    rule: Rule, tmp_path: Path
+) -> None:
+    found = simulated_job(tmp_path, SimulatedMachine(transfer=5_000_000))
     [outcome] = rule(next(iter(found)), Ranks.of(found))
     assert isinstance(outcome, Finding)
     assert outcome.covers == ("I3",)
     (tmp_path / "half").mkdir()
-    half = job(tmp_path / "half", Machine(transfer=2_500_000))
-    true_ms = median_ms(found) - median_ms(half)
+    half = simulated_job(tmp_path / "half", SimulatedMachine(transfer=2_500_000))
+    true_ms = median_step_ms(found) - median_step_ms(half)
     assert outcome.saving.estimate_ms is not None
     assert outcome.saving.upper_ms is not None
     # Each bucket waits for the gradients that were launched before it.
@@ -119,8 +123,10 @@ def test_with_all_ranks_what_is_moved_is_priced(rule: Rule, tmp_path: Path) -> N
     assert true_ms < outcome.saving.upper_ms
 
 
-def test_with_all_ranks_a_slow_link_is_told(rule: Rule, tmp_path: Path) -> None:
-    found = job(tmp_path, Machine(transfer=500_000_000))  # 26 MB in half a second
+def test_with_all_ranks_a_slow_link_is_reported(rule: Rule, tmp_path: Path) -> None:
+    found = simulated_job(
+        tmp_path, SimulatedMachine(transfer=500_000_000)
+    )  # 26 MB in half a second
     [outcome] = rule(next(iter(found)), Ranks.of(found))
     assert isinstance(outcome, Finding)
     assert outcome.covers == ("I8",)

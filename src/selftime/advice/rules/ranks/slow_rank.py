@@ -1,9 +1,9 @@
-"""One rank comes late to what all of them do together.
+"""One rank arrives late at collectives, and the other ranks wait for it.
 
 ## What it means
-All ranks have to be there before gradients, parameters or tokens are exchanged. One of them comes
-later than the others, step after step, by more than what varies from step to step. Traces of
-several ranks tell it: their clocks are brought together at the ends of the exchanges.
+All ranks have to arrive before gradients, parameters or tokens are exchanged. One of them arrives
+later than the others, step after step, by more than the steps vary. It takes traces of several
+ranks, whose clocks are aligned at the ends of the exchanges.
 
 ## Why it costs
 All the other ranks wait, and it looks as if the network were slow: their exchanges take long, and
@@ -17,6 +17,9 @@ division into stages, work that only this rank does, such as logging or evaluati
 kernels, and each of them slower: the device is throttled, too hot or shared. Garbage collection:
 `gc.freeze()` after the first steps, and `gc.collect()` on all ranks in the same step. Host: what
 runs between operators on this rank alone.
+
+The estimate replays all ranks together, with the late rank spending as little on the cause as the
+others.
 
 ## Fires on
 Batches that come 4 ms later on one of two ranks.
@@ -43,7 +46,7 @@ Batches that come 4 ms later on one of two ranks.
     w = cudaDeviceSynchronize
 
 ## Silent on
-Now the one rank is late, and now the other.
+Sometimes one rank is late, sometimes the other.
 
     column = 1 ms
     rank 0
@@ -66,7 +69,7 @@ Now the one rank is late, and now the other.
     n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
     w = cudaDeviceSynchronize
 
-The trace of one rank alone does not tell who is late.
+The trace of one rank alone, which does not show which rank is late.
 
     column = 1 ms
     mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv
@@ -88,32 +91,34 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import (
+from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
+from selftime.advice.replay.job_replays import job_replay
+from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Saving,
     Unknown,
     Where,
     rule,
 )
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import ERROR
-from selftime.advice.replay import Change, Cut, Scale
-from selftime.advice.replay.job import job_replay
-from selftime.analysis.device.work import device_work
-from selftime.analysis.ranks.collectives import collectives
-from selftime.analysis.ranks.lateness import excess, rounds
-from selftime.analysis.ranks.ranks import Ranks
-from selftime.analysis.ranks.stragglers import Verdict, straggler_verdicts
-from selftime.analysis.ranks.time_before import held_up
-from selftime.analysis.steps.steady_steps import assessed_steps, recorded_windows
+from selftime.advice.savings.claims import ModelledClaim, UpperBoundClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.ranks.collectives import collectives_of_trace
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.ranks.lateness import excess_times_on_cause, rank_lateness_by_round
+from selftime.analysis.ranks.rank_summary import lateness_cause_intervals
+from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
+from selftime.analysis.steps.steady_steps import (
+    recorded_time_windows_of_steps,
+    steps_with_counted_flags,
+)
 from selftime.intervals import Intervals, subtract
 from selftime.trace import Trace
 
-FIXES: Final = {
+FIX_TEXT_BY_LATENESS_CAUSE: Final = {
     "data": "Have batches come as early on this rank as on the others: share files and the work "
     "on them out evenly, and give each rank as many workers.",
     "compute": "Give this rank as much to compute as the others: put inputs of like size together "
@@ -125,110 +130,133 @@ FIXES: Final = {
     "host": "See what the program does on this rank alone between operators, and do it rarely, "
     "in another thread, or on all ranks at once.",
 }
-"""What to do about each cause."""
+"""Text of the fix for each cause of a rank's lateness."""
 
-SLOWER: Final = {"clocks": "compute"}
-"""What a cause takes more of, where it has another name."""
+TIMED_CAUSE_BY_LATENESS_CAUSE: Final = {"clocks": "compute"}
+"""Maps a cause of lateness to another cause, whose times are compared between ranks instead."""
 
 
 @rule(covers=("I4",), needs=("steps",))
 def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
-    limits = gate(trace)
-    if limits is None or not collectives(trace).height:
-        yield Checked("ranks do nothing together in this trace", is_absent=True)
+    step_stats = step_statistics(trace)
+    if step_stats is None or not collectives_of_trace(trace).height:
+        yield Checked("this trace has no collective operations between ranks", is_absent=True)
         return
-    every = {} if ranks is None else ranks.by_key()
+    every = {} if ranks is None else ranks.ranks_by_key()
     if ranks is None or len(every) < 2:
         yield Unknown("traces of several ranks: give their folder")
         return
     said = straggler_verdicts(ranks)
-    late = [one for one in said if one.is_straggler]
-    untold = [one for one in said if one.late is None]
+    late = [straggler for straggler in said if straggler.is_straggler]
+    untold = [straggler for straggler in said if straggler.late is None]
     if len(untold) == len(said):
         yield Unknown(f"traces whose exchanges belong together: {untold[0].why_not}")
         return
     if not late:
-        waited = rounds(ranks).group_by("rank").agg(pl.col("waited").mean())["waited"].max()
+        waited = (
+            rank_lateness_by_round(ranks)
+            .group_by("rank")
+            .agg(pl.col("waited").mean())["waited"]
+            .max()
+        )
         reason = "no rank arrives later than the other ranks by more than their steps vary"
-        yield Checked(reason, limits.unrecorded(float(waited or 0) / 1e6))  # type: ignore[arg-type]  # a number
+        yield Checked(reason, float(waited or 0) / 1e6)  # type: ignore[arg-type]  # a number
         return
-    for one in late:
-        yield limits.judge(_finding(trace, ranks, limits, one))
+    for straggler in late:
+        yield _finding(trace, ranks, step_stats, straggler)
 
 
-def _finding(trace: Trace, ranks: Ranks, limits: Gate, one: Verdict) -> Finding:
-    rank = ranks.by_key()[one.key]
-    own = rounds(ranks).filter(pl.col("rank") == one.key)
-    means = own.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
+def _finding(
+    trace: Trace, ranks: Ranks, step_stats: StepStatistics, straggler: StragglerVerdict
+) -> Finding:
+    rank = ranks.ranks_by_key()[straggler.key]
+    rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
+    means = rounds.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
     evidence = [
-        Evidence("arrives later than the other ranks by", (one.late or 0.0) / 1e6, "ms"),
+        Evidence("arrives later than the other ranks by", (straggler.late or 0.0) / 1e6, "ms"),
         Evidence("the other ranks wait for it", means["held"] / 1e6, "ms"),
         Evidence(
             "collectives that it arrived last to", means["last"] / means["collectives"], "ratio"
         ),
     ]
-    if one.more is not None:
-        evidence.append(Evidence(f"more of it: {one.cause}", one.more / 1e6, "ms"))
-    others = len(ranks.by_key()) - 1
+    if straggler.more is not None:
+        evidence.append(
+            Evidence(f"time beyond the other ranks: {straggler.cause}", straggler.more / 1e6, "ms")
+        )
+    others = len(ranks.ranks_by_key()) - 1
     whom = "the other one" if others == 1 else f"the {others} others"
-    fix = FIXES[one.cause] if one.cause else "See in what it differs: `selftime view ranks`."
+    changes = (
+        _changes_removing_excess_on_rank(trace, straggler, rounds)
+        if ranks.key_of(trace) == straggler.key
+        else ()
+    )
+    fix = (
+        FIX_TEXT_BY_LATENESS_CAUSE[straggler.cause]
+        if straggler.cause
+        else "See how this rank differs from the others: `selftime view ranks`."
+    )
     return Finding(
-        title=f"`{rank.label}` makes {whom} wait: {one.why}",
-        where=_where(one),
+        title=f"`{rank.label}` makes {whom} wait: {straggler.why}",
+        where=_line_of_straggler_excess(straggler),
         count_per_step=means["last"],
-        saving=_saving(ranks, limits, one),
-        confidence="high" if one.cause is not None else "low",
+        claim=_straggler_excess_claim(ranks, step_stats, straggler, changes),
+        confidence="high" if straggler.cause is not None else "low",
         evidence=tuple(evidence),
         fix=Fix(fix),
-        changes=_changes(trace, one, own) if ranks.key_of(trace) == one.key else (),
     )
 
 
-def _where(one: Verdict) -> Where:
-    if one.line is None:
+def _line_of_straggler_excess(straggler: StragglerVerdict) -> Where:
+    if straggler.line is None:
         return Where()
-    told = one.line
+    told = straggler.line
     return Where(told["file"], told["line"], told["function"], told["how"] or "unknown")
 
 
-def _saving(ranks: Ranks, limits: Gate, one: Verdict) -> Saving:
-    """By the replay of the job without what the rank does more of; else a bound."""
-    bound = (one.more if one.more is not None else one.beyond or 0.0) / 1e6
-    if one.cause is None:
-        return Saving(upper_ms=min(bound, limits.step_ms))
-    less = excess(ranks, one.key, SLOWER.get(one.cause, one.cause))
-    estimate = min(max(job_replay(ranks).saving(one.key, less) / 1e6, 0.0), limits.step_ms)
-    upper = min(max(bound, estimate), limits.step_ms)
-    return Saving.of_step(
-        limits.step_ms,
-        estimate,
-        method="replay",
-        low_ms=(1 - ERROR) * estimate,
-        high_ms=min((1 + ERROR) * estimate, upper),
-        upper_ms=upper,
+def _straggler_excess_claim(
+    ranks: Ranks,
+    step_stats: StepStatistics,
+    straggler: StragglerVerdict,
+    changes: tuple[Change, ...],
+) -> ModelledClaim | UpperBoundClaim:
+    """Returns a claim: the ms per step saved if the slow rank takes as long as the other ranks."""
+    bound = (straggler.more if straggler.more is not None else straggler.beyond or 0.0) / 1e6
+    if straggler.cause is None:
+        return UpperBoundClaim(min(bound, step_stats.step_ms))
+    less = excess_times_on_cause(
+        ranks, straggler.key, TIMED_CAUSE_BY_LATENESS_CAUSE.get(straggler.cause, straggler.cause)
     )
+    estimate = min(
+        max(job_replay(ranks).saving_ns(straggler.key, less) / 1e6, 0.0), step_stats.step_ms
+    )
+    return ModelledClaim(estimate, min(max(bound, estimate), step_stats.step_ms), changes=changes)
 
 
-def _changes(trace: Trace, one: Verdict, own: pl.DataFrame) -> tuple[Change, ...]:
-    """On the late rank itself: it does as much of the cause as the others."""
-    if one.cause is None or one.more is None:
+def _changes_removing_excess_on_rank(
+    trace: Trace, straggler: StragglerVerdict, rounds: pl.DataFrame
+) -> tuple[Change, ...]:
+    """Returns simulated changes that remove the time by which the slow rank exceeds other ranks.
+
+    Only the time that it spends on the cause of its lateness.
+    """
+    if straggler.cause is None or straggler.more is None:
         return ()
-    cause = SLOWER.get(one.cause, one.cause)
-    spent = float(own[cause].mean() or 0)  # type: ignore[arg-type]  # a number
-    keep = max(1 - one.more / spent, 0.0) if spent > 0 else 1.0
+    cause = TIMED_CAUSE_BY_LATENESS_CAUSE.get(straggler.cause, straggler.cause)
+    spent = float(rounds[cause].mean() or 0)  # type: ignore[arg-type]  # a number
+    keep = max(1 - straggler.more / spent, 0.0) if spent > 0 else 1.0
     work = device_work(trace)
     if cause == "compute" and work.height:
         computed = work.filter(pl.col("kind") != "communication")["id"]
-        return (Scale(computed.cast(pl.Int64).to_numpy(), keep),)
-    return (Cut(_times(trace, cause), keep),)
+        return (ScaleDeviceWork(computed.cast(pl.Int64).to_numpy(), keep),)
+    return (CutHostTime(_intervals_of_cause(trace, cause), keep),)
 
 
-def _times(trace: Trace, cause: str) -> Intervals:
-    """When the cause held the rank up; the host did where nothing else did."""
-    when = held_up(trace)
+def _intervals_of_cause(trace: Trace, cause: str) -> Intervals:
+    """Returns the intervals of one cause of lateness; `host` is time without any other cause."""
+    when = lateness_cause_intervals(trace)
     if cause != "host":
         return when[cause]
-    left = recorded_windows(assessed_steps(trace))
+    left = recorded_time_windows_of_steps(steps_with_counted_flags(trace))
     for other in when.values():
         left = subtract(left, other)
     return left

@@ -4,13 +4,19 @@
 Replicas exchange their gradients in buckets, each as soon as its gradients are there. Here the
 buckets are many and small, or there is a single large one.
 
+In the trace: the exchanges that the backward pass issues: more than 4, and than twice the default's
+number, of below 1 MiB; or a single one of over 50 MiB.
+
 ## Why it costs
 Every exchange costs its latency, whatever its size: many small ones cost it many times. And a
-single one begins when the last gradient is there, so that no backward pass is left to hide it.
+single one begins with the last gradient, so that no backward pass is left to hide it.
 
 ## What to do
 Leave `bucket_cap_mb` at its default of 25, or try twice and half of that; pass
 `gradient_as_bucket_view=True`, which saves a copy.
+
+The estimate removes the latency of the exchanges that the default does not make; for a large
+bucket, the exchange but 25 MiB of it.
 
 ## Fires on
 Ten exchanges of 4 kB a step.
@@ -61,167 +67,186 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.detectors.communication import (
-    exposed,
-    gradients,
-    is_on_host,
-    less_exchange,
-    replica_forwards,
-    rounds,
-    transfers,
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.advice.detectors.gradient_communication import (
+    changes_shortening_exchanges,
+    communicates_on_host,
+    communication_transfers,
+    ddp_forward_passes,
+    exposed_communication_times,
+    gradient_exchange_rounds,
+    gradient_exchanges,
 )
-from selftime.advice.detectors.counted_steps import counted, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
-MEBI: Final = 1 << 20
-"""Bytes of a mebibyte: `bucket_cap_mb` counts in these."""
-SMALL: Final = MEBI
-"""Below this the latency of an exchange outweighs its transfer, on any link worth the name."""
-FEW: Final = 4
-"""Fewer exchanges a round are what the default makes of a small network, and cost little."""
-DEFAULT: Final = 25 * MEBI
-"""The default of `bucket_cap_mb`; its first bucket is of 1 MiB, to begin early."""
-TIMES_TOO_MANY: Final = 2
-"""As many buckets more than the default would make are no accident of sizes and dtypes."""
+MEBIBYTE: Final = 1 << 20
+"""Bytes of a mebibyte, the unit of `bucket_cap_mb`."""
+SMALL_BUCKET_BYTES: Final = MEBIBYTE
+"""Bucket size in bytes below which a collective takes longer to start than to transfer data."""
+MAX_USUAL_BUCKET_COUNT: Final = 4
+"""Largest number of gradient buckets per backward pass that costs little."""
+DEFAULT_BUCKET_BYTES: Final = 25 * MEBIBYTE
+"""Default size of a gradient bucket in bytes; DDP's first bucket has 1 MiB."""
+MAX_RATIO_TO_DEFAULT_BUCKETS: Final = 2
+"""Ratio to the default above which the number or size of buckets is reported; dtypes change it
+too."""
 
-QUICK: Final = 25
-"""A quarter of the exchanges found all ranks ready: what they took is no wait for another."""
+UNDELAYED_EXCHANGE_PERCENTILE: Final = 25
+"""Percentile of the collectives' durations that is taken as one without a wait for a late rank."""
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
-    """What a backward pass exchanges, as medians over the rounds."""
+class GradientBuckets:
+    """Gradient buckets of a backward pass: number and bytes, as medians over all passes."""
 
     count: float
     bytes: float
-    """Of one exchange."""
+    """Bytes of one bucket."""
     total: float
-    """Of all exchanges of a round."""
+    """Bytes of all buckets of one backward pass."""
 
     @property
-    def usual(self) -> float:
-        """How many buckets the default makes of as many bytes."""
-        return 1.0 + ceil(max(self.total - MEBI, 0) / DEFAULT)
+    def default_count(self) -> float:
+        """Number of buckets into which DistributedDataParallel by default divides the gradients."""
+        return 1.0 + ceil(max(self.total - MEBIBYTE, 0) / DEFAULT_BUCKET_BYTES)
 
     @property
     def are_small(self) -> bool:
-        many = self.count > max(FEW, TIMES_TOO_MANY * self.usual)
-        return many and self.bytes < SMALL
+        many = self.count > max(
+            MAX_USUAL_BUCKET_COUNT, MAX_RATIO_TO_DEFAULT_BUCKETS * self.default_count
+        )
+        return many and self.bytes < SMALL_BUCKET_BYTES
 
     @property
-    def is_one_large(self) -> bool:
-        return self.count == 1 and self.total > TIMES_TOO_MANY * DEFAULT
+    def is_single_large_bucket(self) -> bool:
+        return self.count == 1 and self.total > MAX_RATIO_TO_DEFAULT_BUCKETS * DEFAULT_BUCKET_BYTES
 
 
 @rule(covers=("I2",), needs=("steps", "operators"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, issued = gate(trace), gradients(trace)
-    forwards = replica_forwards(trace)
-    if limits is None or not forwards.height or not issued.height:
-        yield Checked("no gradients are seen to be exchanged by buckets", is_absent=True)
+    step_stats, exchange_calls = step_statistics(trace), gradient_exchanges(trace)
+    forward_passes = ddp_forward_passes(trace)
+    if step_stats is None or not forward_passes.height or not exchange_calls.height:
+        yield Checked("the trace shows no exchange of gradients in buckets", is_absent=True)
         return
-    if issued["bytes"].null_count():
+    if exchange_calls["bytes"].null_count():
         yield Unknown("the sizes of exchanges: `record_shapes=True`")
         return
-    buckets = _buckets(trace, issued)
+    buckets = _typical_gradient_buckets(trace, exchange_calls)
     if buckets.are_small:
-        yield limits.judge(_small(trace, limits, forwards, buckets))
-    elif buckets.is_one_large and not is_on_host(trace):
-        yield limits.judge(_large(trace, limits, forwards, buckets))
+        yield _small_buckets_finding(trace, step_stats, forward_passes, buckets)
+    elif buckets.is_single_large_bucket and not communicates_on_host(trace):
+        yield _large_bucket_finding(trace, step_stats, forward_passes, buckets)
     else:
         yield Checked(
-            f"gradients are exchanged in buckets of {buckets.bytes / MEBI:.1f} MiB, "
+            f"gradients are exchanged in buckets of {buckets.bytes / MEBIBYTE:.1f} MiB, "
             f"{buckets.count:.0f} after each backward pass"
         )
 
 
-def _buckets(trace: Trace, issued: pl.DataFrame) -> Buckets:
-    found = rounds(trace)
+def _typical_gradient_buckets(trace: Trace, exchange_calls: pl.DataFrame) -> GradientBuckets:
+    found = gradient_exchange_rounds(trace)
     used = found.exchanges > 0
     if not used.any():
-        return Buckets(0.0, 0.0, 0.0)
-    return Buckets(
+        return GradientBuckets(0.0, 0.0, 0.0)
+    return GradientBuckets(
         float(np.median(found.exchanges[used])),
-        float(np.median(issued["bytes"].to_numpy())),
+        float(np.median(exchange_calls["bytes"].to_numpy())),
         float(np.median(found.bytes[used])),
     )
 
 
-def _when(forwards: pl.DataFrame) -> Intervals:
-    """From each forward pass until the next: the time of its exchange."""
-    begin = forwards["start"].to_numpy()
+def _intervals_from_forward_to_next(forward_passes: pl.DataFrame) -> Intervals:
+    """Returns the intervals from the start of each forward pass to the start of the next pass."""
+    begin = forward_passes["start"].to_numpy()
     return union(begin, np.append(begin[1:], np.iinfo(np.int64).max)[: begin.size])
 
 
-def _small(trace: Trace, limits: Gate, forwards: pl.DataFrame, buckets: Buckets) -> Finding:
-    when = _when(forwards)
-    keep = _merged(trace, buckets)
-    changes = less_exchange(trace, when, keep)
-    most = less_exchange(trace, when, buckets.usual / buckets.count)
+def _small_buckets_finding(
+    trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, buckets: GradientBuckets
+) -> Finding:
+    exchange_times = _intervals_from_forward_to_next(forward_passes)
+    keep = _exchange_time_share_with_default_buckets(trace, buckets)
+    changes = changes_shortening_exchanges(trace, exchange_times, keep)
+    most = changes_shortening_exchanges(
+        trace, exchange_times, buckets.default_count / buckets.count
+    )
     return Finding(
         title=(
             f"Gradients are exchanged in {buckets.count:.0f} buckets of "
             f"{buckets.bytes / 1024:.0f} KiB"
         ),
-        where=next(places(trace, forwards), Place.of(forwards)).where,
-        count_per_step=buckets.count * forwards.height / steps_counted(trace),
-        saving=priced(trace, limits, *changes, most=most),
+        where=next(
+            slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
+        ).where,
+        count_per_step=buckets.count * forward_passes.height / counted_step_count(trace),
+        claim=RemovalClaim(changes, most=most),
         confidence="medium",
         evidence=(
             Evidence("exchanges after a backward pass", buckets.count, "count"),
-            Evidence("bytes of each", buckets.bytes, "bytes"),
-            Evidence("buckets that the default would make", buckets.usual, "count"),
-            _open(trace, limits, when),
+            Evidence("bytes of each exchange", buckets.bytes, "bytes"),
+            Evidence("buckets that the default would make", buckets.default_count, "count"),
+            _exposed_communication_evidence(trace, step_stats, exchange_times),
         ),
         fix=Fix(
             "Leave the size of buckets at its default.",
             "DistributedDataParallel(model, gradient_as_bucket_view=True)   # bucket_cap_mb=25",
         ),
-        changes=changes,
     )
 
 
-def _merged(trace: Trace, buckets: Buckets) -> float:
-    """The share of the time that the usual buckets leave: they save the latency of those that go.
+def _exchange_time_share_with_default_buckets(trace: Trace, buckets: GradientBuckets) -> float:
+    """Returns the share of communication time that remains with buckets of the default size.
 
-    What an exchange takes beyond its latency is the wait for another rank, and stays.
+    The time of an exchange beyond its latency is a wait for another rank, and stays.
     """
-    fewer = buckets.usual / buckets.count
-    found = counted(trace, transfers(trace).drop_nulls("duration"))
+    fewer = buckets.default_count / buckets.count
+    found = slices_in_counted_steps(trace, communication_transfers(trace).drop_nulls("duration"))
     times = found["duration"].to_numpy()
     if not times.size:
         return fewer
-    latency = float(np.percentile(times, QUICK)) / float(times.mean())
+    latency = float(np.percentile(times, UNDELAYED_EXCHANGE_PERCENTILE)) / float(times.mean())
     return 1 - (1 - fewer) * min(latency, 1.0)
 
 
-def _large(trace: Trace, limits: Gate, forwards: pl.DataFrame, buckets: Buckets) -> Finding:
-    when = _when(forwards)
-    changes = less_exchange(trace, when, DEFAULT / buckets.total)
+def _large_bucket_finding(
+    trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, buckets: GradientBuckets
+) -> Finding:
+    exchange_times = _intervals_from_forward_to_next(forward_passes)
+    changes = changes_shortening_exchanges(
+        trace, exchange_times, DEFAULT_BUCKET_BYTES / buckets.total
+    )
     return Finding(
-        title=f"All gradients, {buckets.total / MEBI:.0f} MiB, are exchanged at once",
-        where=next(places(trace, forwards), Place.of(forwards)).where,
-        count_per_step=forwards.height / steps_counted(trace),
-        saving=priced(trace, limits, *changes, most=less_exchange(trace, when, 0.0)),
+        title=f"All gradients, {buckets.total / MEBIBYTE:.0f} MiB, are exchanged at once",
+        where=next(
+            slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
+        ).where,
+        count_per_step=forward_passes.height / counted_step_count(trace),
+        claim=RemovalClaim(changes, most=changes_shortening_exchanges(trace, exchange_times, 0.0)),
         confidence="low",
         evidence=(
             Evidence("bytes of the exchange", buckets.total, "bytes"),
-            _open(trace, limits, when),
+            _exposed_communication_evidence(trace, step_stats, exchange_times),
         ),
         fix=Fix(
             "Leave the size of buckets at its default: the first are exchanged while the backward "
             "pass goes on.",
             "DistributedDataParallel(model, gradient_as_bucket_view=True)   # bucket_cap_mb=25",
         ),
-        changes=changes,
     )
 
 
-def _open(trace: Trace, limits: Gate, when: Intervals) -> Evidence:
-    spent = length(intersect(exposed(trace), when)) / steps_counted(trace) / 1e6
-    return Evidence("exposed communication time", limits.typical(spent), "ms")
+def _exposed_communication_evidence(
+    trace: Trace, step_stats: StepStatistics, exchange_times: Intervals
+) -> Evidence:
+    spent = (
+        length(intersect(exposed_communication_times(trace), exchange_times))
+        / counted_step_count(trace)
+        / 1e6
+    )
+    return Evidence("exposed communication time", step_stats.scaled_to_typical_step(spent), "ms")

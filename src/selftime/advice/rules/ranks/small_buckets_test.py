@@ -1,11 +1,11 @@
-"""Edges of `small_buckets` that its page does not draw."""
+"""Tests the rule `small_buckets` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding, Rule, Unknown
+from selftime.advice.rule_definition import Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
-MANY = """
+MANY_BUCKETS = """
     column = 1 ms
     mark 1 | sssssssssssssssssssssssssstttttttttttttttttttttttttt
     mark 2 | ff                        ff
@@ -24,7 +24,7 @@ MANY = """
     p = Optimizer.step#SGD.step
 """
 
-ONE = """
+ONE_BUCKET = """
     column = 1 ms
     mark 1 | sssssssssstttttttttt
     mark 2 | f         f
@@ -44,19 +44,21 @@ ONE = """
 """
 
 
-def test_without_sizes_nobody_knows(rule: Rule) -> None:
-    [outcome] = rule(sketch(MANY.format(told="sequence = 1")))
+def test_without_sizes_the_outcome_is_unknown(rule: Rule) -> None:
+    [outcome] = rule(sketch(MANY_BUCKETS.format(told="sequence = 1")))
     assert isinstance(outcome, Unknown)
     assert "record_shapes" in outcome.needs
 
 
-def test_many_buckets_of_a_large_network_are_as_many_as_it_needs(judge: Judge[Finding]) -> None:
-    assert judge(MANY.format(told="input_shapes = [[[200000]]]"))
-    assert not judge(MANY.format(told="input_shapes = [[[6000000]]]"))
+def test_many_large_buckets_are_not_reported(judge: Judge[Finding]) -> None:
+    assert judge(MANY_BUCKETS.format(told="input_shapes = [[[200000]]]"))
+    assert not judge(MANY_BUCKETS.format(told="input_shapes = [[[6000000]]]"))
 
 
-@pytest.mark.parametrize(("elements", "found"), [(100_000_000, True), (5_000_000, False)])
-def test_one_bucket_for_all(judge: Judge[Finding], elements: int, *, found: bool) -> None:
-    findings = judge(ONE.format(elements=elements))
-    assert bool(findings) == found
+@pytest.mark.parametrize(("elements", "is_reported"), [(100_000_000, True), (5_000_000, False)])
+def test_one_large_bucket_for_all_gradients_is_reported(
+    judge: Judge[Finding], elements: int, *, is_reported: bool
+) -> None:
+    findings = judge(ONE_BUCKET.format(elements=elements))
+    assert bool(findings) == is_reported
     assert all(finding.confidence == "low" for finding in findings)

@@ -1,12 +1,12 @@
-"""Edges of `synchronised_norm` that its page does not draw."""
+"""Tests the rule `synchronised_norm` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 
-def drawing(layers: int, idle: int = 0) -> str:
-    """Two steps of so many layers; a column of 100 us for an exchange, and one for the norm."""
-    one = 2 * layers + idle
+def drawing(layers: int, idle_columns: int = 0) -> str:
+    """Draws two steps of layers, each with 100 us of communication and of normalisation."""
+    one = 2 * layers + idle_columns
     lanes = [("cpu 1 ", "rb"), ("call 1", "nk"), ("gpu 7 ", "nk")]
     rows = [f"{lane} | {((two * layers).ljust(one)) * 2}" for lane, two in lanes]
     legend = """
@@ -19,14 +19,14 @@ def drawing(layers: int, idle: int = 0) -> str:
     return "\n".join(["column = 100 us", f"mark 1 | {'s' * one}{'t' * one}", *rows, legend])
 
 
-def test_twenty_layers_are_few(judge: Judge[Finding]) -> None:
+def test_twenty_layers_a_step_are_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing(20))
     [finding] = judge(drawing(21))
     assert finding.count_per_step == 21
     assert (finding.where.file, finding.where.line) == ("net.py", 12)
 
 
-def test_it_promises_nothing_but_a_bound(judge: Judge[Finding]) -> None:
+def test_the_saving_is_only_an_upper_bound(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(30))
     assert finding.saving.estimate_ms is None
     assert finding.saving.upper_ms is not None
@@ -34,5 +34,7 @@ def test_it_promises_nothing_but_a_bound(judge: Judge[Finding]) -> None:
     assert finding.semantics == "training"
 
 
-def test_exchanges_that_are_a_small_part_of_the_step_do_not_matter(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(24, idle=400))
+def test_exchanges_that_take_a_small_share_of_the_step_are_not_reported(
+    judge: Judge[Finding],
+) -> None:
+    assert not judge(drawing(24, idle_columns=400))

@@ -2,15 +2,19 @@
 
 ## What it means
 With `find_unused_parameters=True` a replicated module walks through the graph of every forward
-pass, to tell which parameters will get no gradient, and all ranks exchange what they found.
+pass, to find the parameters that will get no gradient, and all ranks exchange the result.
+
+In the trace: the Python frames of the search, and of the reducer that uses its result.
 
 ## Why it costs
 The walk visits every node of the graph on the host, and the exchange is one more, with its latency.
-Where every parameter is used in every step both are for nothing.
+Both are useless if every step uses every parameter.
 
 ## What to do
-Leave the argument out if each step uses all parameters: PyTorch says so in its log, once. If what
-is unused never changes, pass `static_graph=True` instead, which looks once.
+Leave the argument out if each step uses all parameters: PyTorch says so in its log, once. If the
+unused parameters never change, pass `static_graph=True` instead, which searches once.
+
+The estimate removes the time of these frames.
 
 ## Fires on
 A search after each forward pass.
@@ -49,13 +53,13 @@ from collections.abc import Iterator
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.detectors.communication import replica_forwards
-from selftime.advice.detectors.counted_steps import counted, steps_counted
-from selftime.advice.detectors.places import Place, places
-from selftime.advice.gate import Gate, gate
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.advice.detectors.gradient_communication import ddp_forward_passes
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.replay import CutHostTime
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.intervals import length
 from selftime.trace import Trace
@@ -63,36 +67,46 @@ from selftime.trace import Trace
 
 @rule(covers=("I5",), needs=("steps", "stacks"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, forwards = gate(trace), replica_forwards(trace)
-    search = _frames(trace)
-    if limits is None or not forwards.height or not search.height:
+    step_stats, forward_passes = step_statistics(trace), ddp_forward_passes(trace)
+    search_frames = _unused_parameter_search_frames(trace)
+    if step_stats is None or not forward_passes.height or not search_frames.height:
         yield Checked("no forward pass is searched for unused parameters", is_absent=True)
         return
-    yield limits.judge(_finding(trace, limits, forwards, Place.of(search)))
+    yield _finding(trace, step_stats, forward_passes, LineSlices.as_one_group(search_frames))
 
 
-def _frames(trace: Trace) -> pl.DataFrame:
-    """The search, and what the reducer makes of it; nothing where there is no search."""
-    frames = counted(trace, slices_on(trace, "python"))
-    search = filter_by_name(frames, names.finds_unused_parameters)
-    if not search.height:
-        return search
-    return pl.concat([search, filter_by_name(frames, names.prepares_reducer)]).sort("start", "id")
+def _unused_parameter_search_frames(trace: Trace) -> pl.DataFrame:
+    """Returns Python frames in which DDP searches for unused parameters or prepares its reducer."""
+    frames = slices_in_counted_steps(trace, slices_on(trace, "python"))
+    search_frames = filter_by_name(frames, names.finds_unused_parameters)
+    if not search_frames.height:
+        return search_frames
+    return pl.concat([search_frames, filter_by_name(frames, names.prepares_reducer)]).sort(
+        "start", "id"
+    )
 
 
-def _finding(trace: Trace, limits: Gate, forwards: pl.DataFrame, search: Place) -> Finding:
-    changes = (Cut(search.times),)
-    spent = limits.typical(length(search.times) / steps_counted(trace) / 1e6)
+def _finding(
+    trace: Trace,
+    step_stats: StepStatistics,
+    forward_passes: pl.DataFrame,
+    search_frames: LineSlices,
+) -> Finding:
+    changes = (CutHostTime(search_frames.times),)
+    spent = step_stats.scaled_to_typical_step(
+        length(search_frames.times) / counted_step_count(trace) / 1e6
+    )
     return Finding(
         title="Each forward pass is searched for unused parameters",
-        where=next(places(trace, forwards), Place.of(forwards)).where,
-        count_per_step=forwards.height / steps_counted(trace),
-        saving=priced(trace, limits, *changes),
+        where=next(
+            slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
+        ).where,
+        count_per_step=forward_passes.height / counted_step_count(trace),
+        claim=RemovalClaim(changes),
         confidence="low",
-        evidence=(Evidence("host time of the search", spent, "ms", search.events()),),
+        evidence=(Evidence("host time of the search", spent, "ms", search_frames.events()),),
         fix=Fix(
             "Do not search if each step uses all parameters.",
             "DistributedDataParallel(model)   # without find_unused_parameters=True",
         ),
-        changes=changes,
     )

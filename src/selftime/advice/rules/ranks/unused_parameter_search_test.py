@@ -1,8 +1,8 @@
-"""Edges of `unused_parameter_search` that its page does not draw."""
+"""Tests the rule `unused_parameter_search` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 DRAWING = """
@@ -21,19 +21,19 @@ DRAWING = """
 """
 
 
-def test_the_search_and_what_the_reducer_makes_of_it_are_saved(judge: Judge[Finding]) -> None:
+def test_the_saving_includes_the_search_and_the_reducer(judge: Judge[Finding]) -> None:
     [finding] = judge(DRAWING.format(frames="  up        up"))
     assert finding.saving.estimate_ms == pytest.approx(2.0)
     assert (finding.where.file, finding.where.line) == ("train.py", 21)
     assert finding.count_per_step == 1
 
 
-def test_a_short_search_is_below_the_gate(judge: Judge[Finding]) -> None:
+def test_a_short_search_is_not_reported(judge: Judge[Finding]) -> None:
     long = DRAWING.format(frames="  u").replace("s" * 10 + "t" * 10, "s" * 100)
     assert not judge(long.replace("t = ProfilerStep#2", ""))
 
 
-def test_a_frame_of_that_name_outside_of_a_replica_is_the_programs_own(
+def test_a_search_without_a_replicated_module_is_not_reported(
     judge: Judge[Finding],
 ) -> None:
     text = DRAWING.format(frames="  up        up")

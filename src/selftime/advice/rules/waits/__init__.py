@@ -1,1 +1,1 @@
-"""Chapter B of the catalogue: waits for the device."""
+"""Rules about waits for the device: chapter B of the catalogue of bottlenecks."""

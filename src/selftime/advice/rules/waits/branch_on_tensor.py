@@ -1,9 +1,12 @@
-"""The program branches on what the device computes.
+"""The program branches on a value that the device computes.
 
 ## What it means
 `if t.any():`, `while error > eps:` or `assert (x == x).all()` asks a tensor of the device for a
 truth value. The host waits until it is computed. A language model that asks after each token
 whether all texts have ended does the same.
+
+In the trace: the host waits for the device within `aten::is_nonzero`, on the same line in more than
+half of the steps.
 
 ## Why it costs
 The queue of the device runs empty while the host learns which way to go, and the device stands idle
@@ -12,6 +15,9 @@ until work comes again. A loop that asks in each round pays each time.
 ## What to do
 Compute both and choose on the device with `torch.where`; assert with `torch._assert_async`; ask
 only every few rounds; in compiled code use `torch.cond`.
+
+The estimate replays the step without these waits: it is the mean of the savings if they alone are
+removed, and if all other waits are removed first.
 
 ## Fires on
 A branch in the middle of the step.
@@ -59,32 +65,50 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.detectors.decoding import Decoding, decoding
-from selftime.advice.detectors.wait_savings import Advised, described, found_at
-from selftime.advice.detectors.wait_sites import Site
+from selftime.advice.detectors.token_decoding import TokenDecoding, token_decoding_of
+from selftime.advice.detectors.wait_savings import (
+    WaitSiteAdvice,
+    outcomes_of_waiting_lines,
+    waiting_call_text,
+)
+from selftime.advice.detectors.wait_sites import WaitSite
+from selftime.advice.rule_definition import Fix, Outcome, rule
 from selftime.trace import Trace
 
-CODE: Final = """x = torch.where(mask.any(), x.masked_fill(mask, 0.0), x)   # for: if mask.any():
+BRANCH_ON_DEVICE_FIX_CODE: Final = """\
+x = torch.where(mask.any(), x.masked_fill(mask, 0.0), x)   # for: if mask.any():
 torch._assert_async(torch.isfinite(x).all())               # for: assert"""
-"""The same choice without a wait."""
+"""Example code of the fix: the same choice and the same check, made on the device."""
 
 
-TOKENS: Final = """ended |= token == end_of_text        # stays on the device
+RARE_END_CHECK_FIX_CODE: Final = """ended |= token == end_of_text        # stays on the device
 if position % 16 == 0 and bool(ended.all()):
     break                            # one wait in sixteen tokens"""
-"""What is made after the end is cut off afterwards."""
+"""Example code of the fix in text generation: checks for the end of the text every 16 tokens, and
+drops tokens made after the end."""
 
 
 @rule(covers=("B2", "K3"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("branch_on_tensor",), partial(_advised, decoding(trace)))
+    yield from outcomes_of_waiting_lines(
+        trace,
+        ("branch_on_tensor",),
+        partial(_advice_for_branch_on_tensor, token_decoding_of(trace)),
+    )
 
 
-def _advised(tokens: Decoding | None, site: Site) -> Advised:
-    title = f"The host waits for a truth value at {described(site)} in every step"
-    if tokens is None:
-        return Advised(("B2",), title, Fix("Choose on the device, or ask less often.", CODE))
-    return Advised(
-        ("B2", "K3"), title, Fix("Look for the end of the text every so many tokens.", TOKENS)
+def _advice_for_branch_on_tensor(
+    decoding: TokenDecoding | None, wait_site: WaitSite
+) -> WaitSiteAdvice:
+    title = f"The host waits for a truth value at {waiting_call_text(wait_site)} in every step"
+    if decoding is None:
+        return WaitSiteAdvice(
+            ("B2",),
+            title,
+            Fix("Choose on the device, or read the value less often.", BRANCH_ON_DEVICE_FIX_CODE),
+        )
+    return WaitSiteAdvice(
+        ("B2", "K3"),
+        title,
+        Fix("Check for the end of the text only once in several tokens.", RARE_END_CHECK_FIX_CODE),
     )

@@ -1,6 +1,6 @@
-"""Edges of `branch_on_tensor` that its page does not draw."""
+"""Tests the rule `branch_on_tensor` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 WAITS = """
@@ -23,7 +23,7 @@ TO_HOST = "DtoH (Device -> Pageable)"
 
 
 def drawing(outer: str, inner: str, *, line: str = "a.py:4 f", copy: str = TO_HOST) -> str:
-    """Three steps that wait in one operator within another."""
+    """Draws three steps, in each of which an operator within another waits for the device."""
     told = f"; line = {line}" if line else ""
     return WAITS.format(outer=outer, inner=inner, line=told, copy=copy)
 

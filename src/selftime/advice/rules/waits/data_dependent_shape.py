@@ -1,10 +1,13 @@
-"""The shape of a tensor depends on what the device computes.
+"""The shape of a tensor depends on values that the device computes.
 
 ## What it means
 `x[mask]`, `x.nonzero()`, `torch.where(mask)`, `torch.unique`, `bincount`, `one_hot` without the
-number of classes, `repeat_interleave` without an output size: how large their result is, only the
-data tell. The host waits for it in order to allocate. `x[mask]` waits once more in the backward
+number of classes, `repeat_interleave` without an output size: the size of their result depends on
+the data. The host waits for it in order to allocate. `x[mask]` waits once more in the backward
 pass.
+
+In the trace: the host waits within one of these operators, such as `aten::nonzero` or
+`aten::_unique2`, on the same line in more than half of the steps.
 
 ## Why it costs
 The queue of the device runs empty while the host waits for the size, and the device stands idle
@@ -13,9 +16,12 @@ from reuse.
 
 ## What to do
 Keep the shape: multiply by the mask, `masked_fill`, `torch.where` with three arguments,
-`ignore_index=` of a loss. Tell the size where it is known: `one_hot(x, k)`, `repeat_interleave(x,
-t, output_size=n)`, `nonzero_static(x, size=n)`. Whether there are two different values tells
-`x.amin() != x.amax()`, without sorting.
+`ignore_index=` of a loss. Pass the size where it is known: `one_hot(x, k)`, `repeat_interleave(x,
+t, output_size=n)`, `nonzero_static(x, size=n)`. `x.amin() != x.amax()`
+says whether there are two different values, without sorting.
+
+The estimate replays the step without these waits: it is the mean of the savings if they alone are
+removed, and if all other waits are removed first.
 
 ## Fires on
 A mask selects elements.
@@ -58,44 +64,48 @@ A wait while the device has work on another stream: nothing stands idle, so it i
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.detectors.wait_savings import Advised, found_at
-from selftime.advice.detectors.wait_sites import Site
-from selftime.names.waits import shape_operator
+from selftime.advice.detectors.wait_savings import WaitSiteAdvice, outcomes_of_waiting_lines
+from selftime.advice.detectors.wait_sites import WaitSite
+from selftime.advice.rule_definition import Fix, Outcome, rule
+from selftime.names.wait_causes import data_dependent_shape_operator
 from selftime.trace import Trace
 
-REPEATED: Final = 4
-"""From so many waits a step at one line on it stands in a layer or a loop: shapes are ragged."""
+MIN_WAITS_PER_STEP_OF_REPEATED_LINE: Final = 4
+"""Smallest number of waits per step from which a line counts as part of a layer or loop."""
 
-_FIXES: Final = {
+_FIX_TEXT_AND_CODE_BY_BOTTLENECK_CODE: Final = {
     "B5": (
-        "Use the mask itself in place of the positions.",
+        "Use the mask itself instead of the indices of its true elements.",
         "y = torch.where(mask, a, b)   # for: index = mask.nonzero()",
     ),
     "B6": (
-        "Keep the shape, and let the mask weigh the elements.",
+        "Keep the shape of the tensor, and multiply its elements by the mask.",
         "loss = (loss_each * mask).sum() / mask.sum()   # for: loss_each[mask].mean()",
     ),
     "B7": (
-        "Tell the size, or ask for what you want without it.",
+        "Pass the size of the result, or compute what you need without that size.",
         """y = F.one_hot(x, num_classes)                          # the size is told
 y = torch.repeat_interleave(x, times, output_size=n)
 has_two = x.amin() != x.amax()                         # for: len(x.unique()) > 1""",
     ),
 }
-"""By entry of the catalogue."""
+"""Text and example code of the fix, by the bottleneck's code in the catalogue."""
 
 
 @rule(covers=("B5", "B6", "B7", "B13"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("data_dependent_shape",), _advised)
+    yield from outcomes_of_waiting_lines(
+        trace, ("data_dependent_shape",), _advice_for_data_dependent_shape
+    )
 
 
-def _advised(site: Site) -> Advised:
-    name, entry = shape_operator(site.operators) or (site.name, "B5")
-    covers = (entry, "B13") if site.per_step >= REPEATED else (entry,)
-    text, code = _FIXES[entry]
-    return Advised(
+def _advice_for_data_dependent_shape(wait_site: WaitSite) -> WaitSiteAdvice:
+    name, entry = data_dependent_shape_operator(wait_site.operators) or (wait_site.name, "B5")
+    covers = (
+        (entry, "B13") if wait_site.per_step >= MIN_WAITS_PER_STEP_OF_REPEATED_LINE else (entry,)
+    )
+    text, code = _FIX_TEXT_AND_CODE_BY_BOTTLENECK_CODE[entry]
+    return WaitSiteAdvice(
         covers,
         f"The host waits for the size of a result at `{name}` in every step",
         Fix(text, code),

@@ -4,6 +4,9 @@
 `torch.cuda.synchronize()`, or a wait for a stream or an event, in the step: mostly left over from
 timing code.
 
+In the trace: a call such as `cudaStreamSynchronize`, within no operator, waits in more than half of
+the steps.
+
 ## Why it costs
 The queue of the device runs empty while the host waits, and the device stands idle until the host
 has launched again.
@@ -11,6 +14,9 @@ has launched again.
 ## What to do
 Drop it. To time work on the device record events and read them later. To order streams let one wait
 for the other: `stream.wait_stream(other)` does not hold the host.
+
+The estimate replays the step without these waits: it is the mean of the savings if they alone are
+removed, and if all other waits are removed first.
 
 ## Fires on
 A wait after each step's work.
@@ -57,30 +63,39 @@ The recorder's own wait at the end, outside of the steps.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.detectors.wait_savings import Advised, found_at
-from selftime.advice.detectors.wait_sites import Site
+from selftime.advice.detectors.wait_savings import WaitSiteAdvice, outcomes_of_waiting_lines
+from selftime.advice.detectors.wait_sites import WaitSite
+from selftime.advice.rule_definition import Fix, Outcome, rule
 from selftime.trace import Trace
 
-CODE: Final = """begin = torch.cuda.Event(enable_timing=True)
+CUDA_EVENT_TIMING_FIX_CODE: Final = """begin = torch.cuda.Event(enable_timing=True)
 end = torch.cuda.Event(enable_timing=True)
 begin.record()
 step()
 end.record()
 # many steps later:
 milliseconds = begin.elapsed_time(end)"""
-"""Timing that does not hold the host."""
+"""Example code of the fix: timing that does not make the host wait."""
 
 
 @rule(covers=("B9",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("explicit_synchronize",), _advised)
+    yield from outcomes_of_waiting_lines(
+        trace, ("explicit_synchronize",), _advice_for_explicit_synchronize
+    )
 
 
-def _advised(site: Site) -> Advised:
-    place = f" in `{site.annotation}`" if site.where.file is None and site.annotation else ""
-    return Advised(
+def _advice_for_explicit_synchronize(wait_site: WaitSite) -> WaitSiteAdvice:
+    title = "The program synchronises with the device in every step"
+    if wait_site.where.file is None and wait_site.annotation:
+        title = (
+            f"The program synchronises with the device in `{wait_site.annotation}` in every step"
+        )
+    return WaitSiteAdvice(
         ("B9",),
-        f"The program synchronises with the device{place} in every step",
-        Fix("Drop the wait; time the device with events that are read later.", CODE),
+        title,
+        Fix(
+            "Drop the wait; measure device time with events that you read later.",
+            CUDA_EVENT_TIMING_FIX_CODE,
+        ),
     )

@@ -1,6 +1,6 @@
-"""Edges of `explicit_synchronize` that its page does not draw."""
+"""Tests the rule `explicit_synchronize` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 
 

@@ -1,6 +1,6 @@
-"""Edges of `finite_check` that its page does not draw."""
+"""Tests the rule `finite_check` on edge cases that its documentation page omits."""
 
-from selftime.advice.base import Finding
+from selftime.advice.rule_definition import Finding
 from selftime.testing import Judge
 
 GUARD = """
@@ -22,7 +22,7 @@ GUARD = """
 
 
 def drawing(before: str, read: str, test: str = "aten::isnan") -> str:
-    """Three steps, with operators before a read."""
+    """Draws three steps, each with operators followed by a read of a number from the device."""
     return GUARD.format(before=before.ljust(6), read=read, test=test)
 
 

@@ -1,8 +1,8 @@
-"""Edges of `scalar_read` that its page does not draw."""
+"""Tests the rule `scalar_read` on edge cases that its documentation page omits."""
 
 import pytest
 
-from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 WAITS = """
@@ -25,13 +25,13 @@ TO_HOST = "DtoH (Device -> Pageable)"
 
 
 def drawing(outer: str, inner: str, *, line: str = "a.py:4 f", copy: str = TO_HOST) -> str:
-    """Three steps that wait in one operator within another."""
+    """Draws three steps, in each of which an operator within another waits for the device."""
     told = f"; line = {line}" if line else ""
     return WAITS.format(outer=outer, inner=inner, line=told, copy=copy)
 
 
 def test_the_saving_is_what_the_device_stands_idle(judge: Judge[Finding]) -> None:
-    """Of 2 ms the device works 0.9; what the host does besides takes 1.1, the read's call left."""
+    """Without the read, a step of 2 ms takes 1.1 ms of host time; the device works for 0.9 ms."""
     [finding] = judge(drawing("aten::item", "aten::_local_scalar_dense"))
     assert finding.saving.estimate_ms == pytest.approx(0.9, abs=0.1)
     assert finding.saving.upper_ms is not None
@@ -46,7 +46,7 @@ def test_what_other_rules_explain_is_left_to_them(judge: Judge[Finding]) -> None
 
 
 def test_a_read_now_and_then_is_left_alone(rule: Rule) -> None:
-    """In one of the two steps that count: the second does not read."""
+    """Reads a number in only one of the two measured steps, which is not reported."""
     lines = drawing("aten::item", "aten::_local_scalar_dense").splitlines()
     second = slice(len("    cpu 1  | ") + 21, len("    cpu 1  | ") + 40)
     once = [

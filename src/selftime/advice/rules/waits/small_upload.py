@@ -5,14 +5,19 @@ A list as an index (`x[[0, 2]]`), a number assigned at positions (`x[index] = 0.
 `torch.tensor(values, device="cuda")`, `new_tensor`: each makes a small tensor on the host and
 copies it, and the host waits for the copy.
 
+In the trace: the host waits for a copy of at most 64 KiB to the device, on the same line in more
+than half of the steps, and no larger copy is on that line.
+
 ## Why it costs
 The bytes are few, but the copy stands behind all work in the queue, and the host waits for its
 turn. Then the queue is empty, and the device stands idle until work comes again.
 
 ## What to do
-What is the same in every step make once, on the device, as a buffer of the module. Assign with
-`index_fill_` or `masked_fill_`. What changes each step send from pinned memory, with
-`non_blocking=True`.
+Make constants once, on the device, as buffers of the module. Assign with `index_fill_` or
+`masked_fill_`. Send what changes in each step from pinned memory, with `non_blocking=True`.
+
+The estimate replays the step without these waits: it is the mean of the savings if they alone are
+removed, and if all other waits are removed first.
 
 ## Fires on
 A constant is made in the forward pass, behind the work in the queue.
@@ -50,25 +55,33 @@ A copy that the host does not wait for.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.detectors.wait_savings import Advised, described, found_at
-from selftime.advice.detectors.wait_sites import Site
+from selftime.advice.detectors.wait_savings import (
+    WaitSiteAdvice,
+    outcomes_of_waiting_lines,
+    waiting_call_text,
+)
+from selftime.advice.detectors.wait_sites import WaitSite
+from selftime.advice.rule_definition import Fix, Outcome, rule
 from selftime.trace import Trace
 
-CODE: Final = """self.register_buffer("index", torch.tensor([0, 2]))   # once, in __init__
+CONSTANT_ON_DEVICE_FIX_CODE: Final = """\
+self.register_buffer("index", torch.tensor([0, 2]))   # once, in __init__
 x.index_fill_(0, index, 0.0)                          # for: x[index] = 0.0
 t = torch.tensor(values).pin_memory().to(device, non_blocking=True)   # what changes"""
-"""The same without a wait."""
+"""Example code of the fix: the tensor is created on the device, or sent without waiting."""
 
 
 @rule(covers=("B8",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("small_upload",), _advised)
+    yield from outcomes_of_waiting_lines(trace, ("small_upload",), _advice_for_small_upload)
 
 
-def _advised(site: Site) -> Advised:
-    return Advised(
+def _advice_for_small_upload(wait_site: WaitSite) -> WaitSiteAdvice:
+    return WaitSiteAdvice(
         ("B8",),
-        f"The host waits to send a few bytes at {described(site)} in every step",
-        Fix("Make constants once, on the device; send what changes without waiting.", CODE),
+        f"The host waits to send a few bytes at {waiting_call_text(wait_site)} in every step",
+        Fix(
+            "Create constants once, on the device; send values that change without waiting.",
+            CONSTANT_ON_DEVICE_FIX_CODE,
+        ),
     )

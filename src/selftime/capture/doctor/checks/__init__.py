@@ -1,1 +1,1 @@
-"""The checks, one subject a file: each turns what was seen into findings."""
+"""Contains the checks of `selftime doctor`: each examines one condition for recording."""

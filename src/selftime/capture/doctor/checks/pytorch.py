@@ -1,4 +1,4 @@
-"""Is there a PyTorch that can record?"""
+"""Checks that the installed PyTorch supports recording: its version, build and extra packages."""
 
 import platform
 import sys
@@ -6,121 +6,133 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from selftime.capture.doctor.observations import Finding, Seen, State, Subject
+from selftime.capture.doctor.observations import (
+    DoctorFinding,
+    FindingState,
+    FindingSubject,
+    MachineObservations,
+)
 
-_OLDEST: Final = (2, 4)
-"""The oldest PyTorch that selftime asks for, in its package's extra `torch`."""
+_OLDEST_TESTED_TORCH_VERSION: Final = (2, 4)
+"""Oldest version of PyTorch that selftime's extra `torch` requires."""
 
-_OPTIONAL: Final = ("tensorboard", "ipython", "ray")
-"""Packages that selftime works with where they are, and does without."""
+_NAMES_OF_OPTIONAL_PACKAGES: Final = ("tensorboard", "ipython", "ray")
+"""Optional packages that selftime uses if they are installed."""
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    yield _python()
-    build = seen.host.answer("build")
+def check_pytorch(observations: MachineObservations) -> Iterator[DoctorFinding]:
+    yield _python_version_finding()
+    build = observations.host.answer("build")
     if build is None:
-        yield _without_torch(seen.host.why("build"))
+        yield _missing_torch_finding(observations.host.error("build"))
     else:
-        yield _torch(build)
-        yield _kineto(build)
-    yield from _shadow(seen, build)
-    yield _optional()
+        yield _torch_version_finding(build)
+        yield _kineto_finding(build)
+    yield from _shadowing_torch_findings(observations, build)
+    yield _optional_packages_finding()
 
 
-def _python() -> Finding:
-    told = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
-    return Finding("python", Subject.pytorch, State.ok, told)
+def _python_version_finding() -> DoctorFinding:
+    seen = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
+    return DoctorFinding("python", FindingSubject.pytorch, FindingState.ok, seen)
 
 
-def _without_torch(why: str | None) -> Finding:
+def _missing_torch_finding(why: str | None) -> DoctorFinding:
     if why is not None and why.startswith("ModuleNotFoundError: No module named 'torch'"):
-        return Finding(
+        return DoctorFinding(
             "torch",
-            Subject.pytorch,
-            State.problem,
+            FindingSubject.pytorch,
+            FindingState.problem,
             "not installed for this Python",
             "install it here (`pip install torch`), or run `python -m selftime doctor` with the "
             "Python of your programs",
         )
-    return Finding(
+    return DoctorFinding(
         "torch",
-        Subject.pytorch,
-        State.problem,
-        f"cannot be imported: {why or 'it was not tried'}",
-        "run `python -c 'import torch'` for the whole message; a library that is not found, or a "
-        "crash, is most often cured by installing PyTorch again in a new environment",
+        FindingSubject.pytorch,
+        FindingState.problem,
+        f"cannot be imported: {why or 'it was not tested'}",
+        "run `python -c 'import torch'` for the whole message; if a library is not found or Python "
+        "crashes, install PyTorch again in a new environment",
     )
 
 
-def _torch(build: Mapping[str, Any]) -> Finding:
-    told = f"{build['version']}, built for {built_for(build)}"
+def _torch_version_finding(build: Mapping[str, Any]) -> DoctorFinding:
+    seen = f"{build['version']}, built for {platform_of_build(build)}"
     if build["debug"]:
-        return Finding(
+        return DoctorFinding(
             "torch",
-            Subject.pytorch,
-            State.warning,
-            f"{told}, as a debug build: its times say nothing of a release",
+            FindingSubject.pytorch,
+            FindingState.warning,
+            f"{seen}, is a debug build: its times differ from those of a release",
             "install a release of PyTorch",
         )
-    if _numbers(build["version"]) < _OLDEST:
-        oldest = ".".join(map(str, _OLDEST))
-        return Finding(
+    if _major_and_minor_version(build["version"]) < _OLDEST_TESTED_TORCH_VERSION:
+        oldest = ".".join(map(str, _OLDEST_TESTED_TORCH_VERSION))
+        return DoctorFinding(
             "torch",
-            Subject.pytorch,
-            State.warning,
-            f"{told}, is older than {oldest}, with which selftime is tested",
+            FindingSubject.pytorch,
+            FindingState.warning,
+            f"{seen}, is older than {oldest}, with which selftime is tested",
             f"update to PyTorch {oldest} or newer; traces of older ones can be read",
         )
-    return Finding("torch", Subject.pytorch, State.ok, told)
+    return DoctorFinding("torch", FindingSubject.pytorch, FindingState.ok, seen)
 
 
-def built_for(build: Mapping[str, Any]) -> str:
-    """What a build of PyTorch runs on beside the CPU."""
+def platform_of_build(build: Mapping[str, Any]) -> str:
+    """Returns the platform for which PyTorch was built, such as `CUDA 12.4`, as text."""
     for name, key in (("ROCm", "hip"), ("CUDA", "cuda"), ("XPU", "xpu")):
         if build[key]:
             return f"{name} {build[key]}"
     return "the CPU alone"
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
+def _major_and_minor_version(text: str) -> tuple[int, ...]:
+    """Returns the first two numbers of a version, such as (2, 13)."""
     parts = text.partition("+")[0].split(".")[:2]
     return tuple(int(part) for part in parts if part.isdecimal())
 
 
-def _kineto(build: Mapping[str, Any]) -> Finding:
+def _kineto_finding(build: Mapping[str, Any]) -> DoctorFinding:
     if build["kineto"]:
-        told = f"records {', '.join(build['activities'])}"
-        return Finding("kineto", Subject.pytorch, State.ok, told)
-    return Finding(
+        seen = f"records {', '.join(build['activities'])}"
+        return DoctorFinding("kineto", FindingSubject.pytorch, FindingState.ok, seen)
+    return DoctorFinding(
         "kineto",
-        Subject.pytorch,
-        State.problem,
+        FindingSubject.pytorch,
+        FindingState.problem,
         "this PyTorch was built without its recorder, Kineto",
         "install a build with it (the official ones are), or build with USE_KINETO=1",
     )
 
 
-def _shadow(seen: Seen, build: Mapping[str, Any] | None) -> Iterator[Finding]:
-    """A folder named torch where programs lie is found before the installed one."""
+def _shadowing_torch_findings(
+    observations: MachineObservations, build: Mapping[str, Any] | None
+) -> Iterator[DoctorFinding]:
+    """Yields a warning if a file or folder `torch` in the working folder shadows PyTorch."""
     for name in ("torch.py", "torch/__init__.py"):
-        file = seen.place.folder / name
+        file = observations.machine.working_folder / name
         if file.is_file() and (build is None or str(file) != build["file"]):
-            yield Finding(
+            yield DoctorFinding(
                 "shadow",
-                Subject.pytorch,
-                State.warning,
-                f"`{name}` lies in this folder: programs here import it in place of PyTorch",
+                FindingSubject.pytorch,
+                FindingState.warning,
+                f"`{name}` is in this folder: programs here import it instead of PyTorch",
                 "rename it, or start programs from another folder",
             )
 
 
-def _optional() -> Finding:
-    told = ", ".join(f"{name} {_installed(name) or 'not installed'}" for name in _OPTIONAL)
-    return Finding("optional", Subject.pytorch, State.ok, f"{told}; none is needed to record")
+def _optional_packages_finding() -> DoctorFinding:
+    seen = ", ".join(
+        f"{name} {_installed_version(name) or 'not installed'}"
+        for name in _NAMES_OF_OPTIONAL_PACKAGES
+    )
+    return DoctorFinding(
+        "optional", FindingSubject.pytorch, FindingState.ok, f"{seen}; none is needed to record"
+    )
 
 
-def _installed(name: str) -> str | None:
+def _installed_version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,110 +1,119 @@
-"""Does a recording of the CPU hold what it should?"""
+"""Checks that a CPU recording contains all operators, and that DataLoader workers start."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from selftime.capture.doctor.observations import Finding, Seen, State, Subject
+from selftime.capture.doctor.observations import (
+    DoctorFinding,
+    FindingState,
+    FindingSubject,
+    MachineObservations,
+)
 
 
-def check(seen: Seen) -> Iterator[Finding]:
-    if seen.host.answer("build") is None:
+def check_finished_recording(observations: MachineObservations) -> Iterator[DoctorFinding]:
+    if observations.host.answer("build") is None:
         return
-    host = seen.host.answer("host")
+    host = observations.host.answer("host")
     if host is None:
-        yield _failed(seen.host.why("host"))
+        yield _failed_recording_finding(observations.host.error("host"))
     else:
-        yield _operators(host)
-        yield _lines(host)
-        yield _clock(host)
-    yield _workers(seen)
+        yield _recorded_operators_finding(host)
+        yield _source_lines_finding(host)
+        yield _host_clock_finding(host)
+    yield _dataloader_workers_finding(observations)
 
 
-def _failed(why: str | None) -> Finding:
+def _failed_recording_finding(why: str | None) -> DoctorFinding:
     if why is None:
-        return Finding("capture", Subject.recording, State.unknown, "was not tried")
-    return Finding(
+        return DoctorFinding(
+            "capture", FindingSubject.recording, FindingState.unknown, "was not tested"
+        )
+    return DoctorFinding(
         "capture",
-        Subject.recording,
-        State.problem,
+        FindingSubject.recording,
+        FindingState.problem,
         f"a recording of two lines of Python failed: {why}",
         "try another version of PyTorch or Python; if the process crashed, record without source "
         "lines: `selftime run --no-stack`",
     )
 
 
-def _operators(host: Mapping[str, Any]) -> Finding:
+def _recorded_operators_finding(host: Mapping[str, Any]) -> DoctorFinding:
     missing = {"aten::mul", "aten::add"} - set(host["operators"])
     if missing:
-        return Finding(
+        return DoctorFinding(
             "capture",
-            Subject.recording,
-            State.problem,
+            FindingSubject.recording,
+            FindingState.problem,
             f"a recording lacks {' and '.join(sorted(missing))}, which ran in it",
-            "look for another profiler in this Python: one that starts by itself takes the "
-            "recorder away",
+            "look for another profiler in this Python: one that starts automatically keeps "
+            "PyTorch's from recording",
         )
-    told = "two lines of Python were recorded, with their operators and frames"
+    seen = "two lines of Python were recorded, with their operators and frames"
     if host["frames"]:
-        return Finding("capture", Subject.recording, State.ok, told)
-    return Finding(
+        return DoctorFinding("capture", FindingSubject.recording, FindingState.ok, seen)
+    return DoctorFinding(
         "capture",
-        Subject.recording,
-        State.warning,
-        "operators are recorded, and no Python frames: there will be no source lines",
-        "look for a debugger or coverage tool that traces this Python, and leave it out",
+        FindingSubject.recording,
+        FindingState.warning,
+        "operators are recorded, but no Python frames: there will be no source lines",
+        "look for a debugger or coverage tool that traces this Python, and disable it",
     )
 
 
-def _lines(host: Mapping[str, Any]) -> Finding:
+def _source_lines_finding(host: Mapping[str, Any]) -> DoctorFinding:
     if set(host["expected_lines"]) <= set(host["lines"]):
-        told = "the executing line of each operator is known"
-        return Finding("lines", Subject.recording, State.ok, told)
+        seen = "the executing line of each operator is known"
+        return DoctorFinding("lines", FindingSubject.recording, FindingState.ok, seen)
     found = ", ".join(map(str, host["lines"])) or "none"
     wanted = ", ".join(map(str, host["expected_lines"]))
-    return Finding(
+    return DoctorFinding(
         "lines",
-        Subject.recording,
-        State.warning,
-        f"operators of lines {wanted} were told to be of {found}",
-        "read lines of this PyTorch with care, and tell its version to selftime's authors",
+        FindingSubject.recording,
+        FindingState.warning,
+        f"operators of lines {wanted} were assigned to lines {found}",
+        "do not rely on source lines with this PyTorch, and report its version to selftime",
     )
 
 
-def _clock(host: Mapping[str, Any]) -> Finding:
+def _host_clock_finding(host: Mapping[str, Any]) -> DoctorFinding:
     if host["clock_ok"]:
-        told = "the recorder's clock agrees with the system's"
-        return Finding("host clock", Subject.recording, State.ok, told)
-    return Finding(
+        seen = "the recorder's clock agrees with the system's"
+        return DoctorFinding("host clock", FindingSubject.recording, FindingState.ok, seen)
+    return DoctorFinding(
         "host clock",
-        Subject.recording,
-        State.warning,
+        FindingSubject.recording,
+        FindingState.warning,
         "operators were recorded outside of the time in which they ran",
         "recordings of several processes may not line up; if the clock was just set, try again",
     )
 
 
-def _workers(seen: Seen) -> Finding:
-    workers = seen.workers.answer("workers")
+def _dataloader_workers_finding(observations: MachineObservations) -> DoctorFinding:
+    workers = observations.workers.answer("workers")
     if workers is None:
-        why = seen.workers.why("workers")
+        why = observations.workers.error("workers")
         if why is None:
-            return Finding("workers", Subject.recording, State.unknown, "was not tried")
-        return Finding(
+            return DoctorFinding(
+                "workers", FindingSubject.recording, FindingState.unknown, "was not tested"
+            )
+        return DoctorFinding(
             "workers",
-            Subject.recording,
-            State.warning,
-            f"workers of a DataLoader could not be tried: {why}",
-            "if programs hang as they load, pass num_workers=0, and look at shared memory below",
+            FindingSubject.recording,
+            FindingState.warning,
+            f"DataLoader workers could not be tested: {why}",
+            "if programs hang while they load data, pass num_workers=0; see shared memory below",
         )
     if workers["failed"]:
-        way, why = next(iter(workers["failed"].items()))
-        return Finding(
+        method, why = next(iter(workers["failed"].items()))
+        return DoctorFinding(
             "workers",
-            Subject.recording,
-            State.warning,
-            f"a worker of a DataLoader that is started by {way} hands nothing over: {why}",
+            FindingSubject.recording,
+            FindingState.warning,
+            f"a DataLoader worker started by {method} returns no data: {why}",
             "pass num_workers=0, or the other of fork and spawn as multiprocessing_context",
         )
-    ways = " and ".join(workers["ways"])
-    told = f"a DataLoader's workers run by {ways}; {workers['default']} is the default"
-    return Finding("workers", Subject.recording, State.ok, told)
+    methods = " and ".join(workers["ways"])
+    seen = f"DataLoader workers run with {methods}; {workers['default']} is the default"
+    return DoctorFinding("workers", FindingSubject.recording, FindingState.ok, seen)

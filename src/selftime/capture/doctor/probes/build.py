@@ -1,10 +1,10 @@
-"""Is PyTorch there, and what was it built for?"""
+"""Reads the version of PyTorch and the platforms for which it was built."""
 
 from typing import Any
 
 
-def answer() -> dict[str, Any]:
-    import torch  # noqa: PLC0415 - whether this works is the question
+def read_torch_build() -> dict[str, Any]:
+    import torch  # noqa: PLC0415 - whether this works is tested
 
     built_for: dict[str, Any] = vars(torch.version)
     autograd: Any = torch.autograd

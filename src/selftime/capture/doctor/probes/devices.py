@@ -1,12 +1,12 @@
-"""Which devices does PyTorch find, and if none, why?"""
+"""Returns the devices that PyTorch finds, or the error that PyTorch raises."""
 
 from typing import Any
 
 import torch
 
 
-def backend() -> tuple[str, Any] | None:
-    """Its kind and torch's module for it; None if the build is for the CPU alone."""
+def device_type_and_module() -> tuple[str, Any] | None:
+    """Returns (device type, torch's module), such as ("cuda", torch.cuda); None for a CPU build."""
     if torch.version.cuda or torch.version.hip:
         return "cuda", torch.cuda
     if vars(torch.version).get("xpu"):
@@ -14,8 +14,8 @@ def backend() -> tuple[str, Any] | None:
     return None
 
 
-def answer() -> dict[str, Any]:
-    found = backend()
+def list_torch_devices() -> dict[str, Any]:
+    found = device_type_and_module()
     if found is None:
         return {"kind": None, "count": 0, "names": [], "error": None}
     kind, module = found
@@ -23,8 +23,8 @@ def answer() -> dict[str, Any]:
     try:
         count = int(module.device_count())
         if not count or not module.is_available():
-            module.init()  # it says why
+            module.init()  # raises the reason
         names = [module.get_device_name(index) for index in range(count)]
-    except Exception as failed:  # noqa: BLE001 - it is what was found out
+    except Exception as failed:  # noqa: BLE001 - the error is the result
         error = f"{type(failed).__name__}: {failed}".splitlines()[0]
     return {"kind": kind, "count": count, "names": names, "error": error}

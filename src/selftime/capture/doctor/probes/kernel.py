@@ -1,4 +1,4 @@
-"""Record one kernel: is it there, linked to its launch, and on the host's clock?"""
+"""Records one kernel; checks its timestamps and that the trace links it to its launch call."""
 
 import json
 import tempfile
@@ -9,10 +9,10 @@ from typing import Any, Final
 import torch
 from torch.profiler import ProfilerActivity
 
-from selftime.capture.doctor.probes.devices import backend
+from selftime.capture.doctor.probes.devices import device_type_and_module
 from selftime.capture.profile import Profile
 
-_TRACERS: Final = (
+_TRACER_LIBRARY_PREFIXES: Final = (
     "libcupti",
     "libroctracer",
     "librocprofiler",
@@ -20,29 +20,29 @@ _TRACERS: Final = (
     "libnvperf",
     "libToolsInj",
 )
-"""How the libraries begin that trace devices for PyTorch, and those that other profilers inject."""
+"""Prefixes of the names of libraries that trace devices for profilers."""
 
-_KERNEL: Final = "kernel"
-_RUNTIMES: Final = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime")
-"""Kineto's categories of rows."""
+_CATEGORY_OF_KERNELS: Final = "kernel"
+_CATEGORIES_OF_LAUNCH_CALLS: Final = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime")
+"""Trace categories of the runtime calls that may launch a kernel."""
 
-_VERSIONS: Final = ("cupti_version", "cuda_runtime_version", "cuda_driver_version",
+_VERSION_KEYS_OF_TRACE: Final = ("cupti_version", "cuda_runtime_version", "cuda_driver_version",
                     "hip_runtime_version", "hip_driver_version", "roctracer_version")  # fmt: skip
 
 
-def answer() -> dict[str, Any]:
-    found = backend()
+def record_one_kernel() -> dict[str, Any]:
+    found = device_type_and_module()
     if found is None:
-        raise RuntimeError("this build of PyTorch knows no device")
+        raise RuntimeError("this build of PyTorch supports no device")
     kind, module = found
     rows = torch.ones(1 << 20, device=kind)
     rows.mul(2)
     module.synchronize()
-    # The recorder's first moments are not all recorded: it is warmed up as a schedule does.
-    plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
+    # The profiler misses events right after it starts, so a warm-up step comes first.
+    schedule = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=1)
     device = ProfilerActivity.CUDA if kind == "cuda" else ProfilerActivity.XPU
     with tempfile.TemporaryDirectory(prefix="selftime-") as folder:
-        with Profile(activities=[ProfilerActivity.CPU, device], schedule=plan) as profile:
+        with Profile(activities=[ProfilerActivity.CPU, device], schedule=schedule) as profile:
             profile.step()
             before = time.time_ns()
             rows.mul(2)
@@ -52,17 +52,17 @@ def answer() -> dict[str, Any]:
         path = Path(folder, "trace.json")
         profile.write_trace(path)
         trace = json.loads(path.read_text(encoding="utf-8"))
-    return {**told(trace, before, after), "libraries": _libraries()}
+    return {**summarize_kernel_trace(trace, before, after), "libraries": _loaded_tracer_libraries()}
 
 
-def told(trace: dict[str, Any], before: int, after: int) -> dict[str, Any]:
-    """What a trace holds of kernels that ran between two nanoseconds of the wall clock."""
+def summarize_kernel_trace(trace: dict[str, Any], before: int, after: int) -> dict[str, Any]:
+    """Counts kernels and those linked to launch calls, and checks their start times (ns)."""
     rows = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
-    kernels = [row for row in rows if row.get("cat") == _KERNEL]
+    kernels = [row for row in rows if row.get("cat") == _CATEGORY_OF_KERNELS]
     launches = {
         row["args"]["correlation"]: row
         for row in rows
-        if row.get("cat") in _RUNTIMES and "correlation" in row.get("args", {})
+        if row.get("cat") in _CATEGORIES_OF_LAUNCH_CALLS and "correlation" in row.get("args", {})
     }
     linked = [(row, launches.get(row.get("args", {}).get("correlation"))) for row in kernels]
     base = int(trace.get("baseTimeNanoseconds", 0))
@@ -75,15 +75,17 @@ def told(trace: dict[str, Any], before: int, after: int) -> dict[str, Any]:
             launch is not None and float(row["ts"]) < float(launch["ts"]) for row, launch in linked
         ),
         "clock_ok": all(before <= start <= after for start in starts),
-        "versions": {name: trace[name] for name in _VERSIONS if name in trace},
+        "versions": {name: trace[name] for name in _VERSION_KEYS_OF_TRACE if name in trace},
     }
 
 
-def _libraries() -> list[str]:
-    """Files of tracers that this process has loaded."""
+def _loaded_tracer_libraries() -> list[str]:
+    """Returns the paths of device-tracing libraries that this process has loaded."""
     try:
         mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     paths = {line.partition("/")[2] for line in mapped.splitlines() if "/" in line}
-    return sorted(f"/{path}" for path in paths if Path(path).name.startswith(_TRACERS))
+    return sorted(
+        f"/{path}" for path in paths if Path(path).name.startswith(_TRACER_LIBRARY_PREFIXES)
+    )

@@ -1,4 +1,4 @@
-"""Start a worker of a DataLoader in each way that the system has: does its tensor arrive?"""
+"""Starts a DataLoader worker by each start method and checks that its batch arrives."""
 
 import multiprocessing
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 
-class _Rows(Dataset[torch.Tensor]):
+class _TwoRowDataset(Dataset[torch.Tensor]):
     def __len__(self) -> int:
         return 2
 
@@ -15,20 +15,28 @@ class _Rows(Dataset[torch.Tensor]):
         return torch.full((4,), float(index))
 
 
-def answer() -> dict[str, Any]:
-    ways = [way for way in ("fork", "spawn") if way in multiprocessing.get_all_start_methods()]
+def run_dataloader_workers() -> dict[str, Any]:
+    methods = [
+        method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()
+    ]
     return {
         "default": multiprocessing.get_start_method(),
-        "failed": {way: failed for way in ways if (failed := _failure(way)) is not None},
-        "ways": ways,
+        "failed": {
+            method: failed
+            for method in methods
+            if (failed := _worker_start_error(method)) is not None
+        },
+        "ways": methods,
     }
 
 
-def _failure(way: str) -> str | None:
-    """Why a worker that is started so hands nothing over."""
+def _worker_start_error(start_method: str) -> str | None:
+    """Returns why a worker process started by `fork` or `spawn` sends no data; None if it does."""
     try:
-        loader = DataLoader(_Rows(), batch_size=2, num_workers=1, multiprocessing_context=way)
+        loader = DataLoader(
+            _TwoRowDataset(), batch_size=2, num_workers=1, multiprocessing_context=start_method
+        )
         (rows,) = list(loader)
-    except Exception as error:  # noqa: BLE001 - it is what was found out
+    except Exception as error:  # noqa: BLE001 - the error is the result
         return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None if rows.sum().item() == 4.0 else "the rows that arrived are others"
+    return None if rows.sum().item() == 4.0 else "the batch has other values"

@@ -1,5 +1,6 @@
-"""The folder that a recorded program's processes find first on their path; see `sitecustomize`.
+"""Contains modules that Python imports at the start of each process of a recorded program.
 
-Nothing imports it as a part of selftime: it is named by `PYTHONPATH`, and its modules are found by
-their own names. They are read by whatever Python the program starts, so they may not fail anywhere.
+It is not imported as a package of selftime: `PYTHONPATH` names it, and its modules are top-level
+modules (see `sitecustomize`). Any Python that the program starts reads them, so they must not fail
+anywhere.
 """

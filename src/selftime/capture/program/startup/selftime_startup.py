@@ -1,25 +1,24 @@
-"""Waits in a process of a recorded program until it imports torch, and records it from there.
+"""Waits in a process of a recorded program until it imports torch; then starts to record.
 
-Nothing else is imported before: most processes never come so far. One that imports selftime may
-import torch within a module of ours, where it is too late to prepare for it: it is prepared for as
-soon as selftime is there.
+Nothing else is imported before, since most processes never import torch. A module of selftime may
+be what imports torch, when it is too late to prepare: so the import of selftime also prepares.
 """
 
 import sys
 
-TYPE_CHECKING = False  # as type checkers read it; `typing` is slow to import
+TYPE_CHECKING = False  # for type checkers; `typing` is slow to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 
-class _Finder:
-    """Finds nothing itself: it sees that torch or selftime is looked for."""
+class _TorchImportWatcher:
+    """Meta path finder that detects the import of torch or of selftime."""
 
     def __init__(self) -> None:
         self._asking = False
-        """Whether the others are asked for selftime."""
+        """Whether this finder is now asking the other finders for selftime."""
 
     def find_spec(
         self,
@@ -28,16 +27,16 @@ class _Finder:
         _target: "ModuleType | None" = None,
     ) -> "ModuleSpec | None":
         if fullname == "selftime" and not self._asking:
-            return self._selftime()
-        if fullname != "torch" or not _prepare():
+            return self._selftime_spec_with_preparation()
+        if fullname != "torch" or not _start_recorders_import_watch():
             return None
-        from importlib.util import find_spec  # noqa: PLC0415 - not before
+        from importlib.util import find_spec  # noqa: PLC0415 - not at startup
 
         return find_spec(fullname)
 
-    def _selftime(self) -> "ModuleSpec | None":
-        """The package as the others find it, prepared for torch once it is there."""
-        from importlib.util import find_spec  # noqa: PLC0415 - not before
+    def _selftime_spec_with_preparation(self) -> "ModuleSpec | None":
+        """Returns selftime's import spec, changed so that its import starts recording."""
+        from importlib.util import find_spec  # noqa: PLC0415 - not at startup
 
         self._asking = True
         try:
@@ -49,41 +48,41 @@ class _Finder:
         loader, execute = spec.loader, spec.loader.exec_module
 
         def exec_module(module: "ModuleType") -> None:
-            vars(loader).pop("exec_module", None)  # the class's own shows again
+            vars(loader).pop("exec_module", None)  # restores the class's method
             execute(module)
-            _prepare()
+            _start_recorders_import_watch()
 
-        loader.exec_module = exec_module  # type: ignore[method-assign]  # of this loader alone
+        loader.exec_module = exec_module  # type: ignore[method-assign]  # on this loader only
         return spec
 
 
-_finder = _Finder()
+_finder = _TorchImportWatcher()
 
 
-def leave() -> bool:
-    """Watch no more; whether it was watching."""
+def stop_import_watch() -> bool:
+    """Stops watching imports; returns whether they were being watched."""
     watching = _finder in sys.meta_path
     if watching:
         sys.meta_path.remove(_finder)
     return watching
 
 
-def _prepare() -> bool:
-    """Let what records this process wait for torch instead of us; whether it does."""
-    if not leave():
+def _start_recorders_import_watch() -> bool:
+    """Makes selftime record at torch's import; returns False if selftime cannot be imported."""
+    if not stop_import_watch():
         return False
     try:
-        from selftime.capture.program.attachment import attach  # noqa: PLC0415 - not before
-    except ImportError as error:  # another Python's packages; theirs are not ours to change
-        _tell(error)
+        from selftime.capture.program.attachment import record_or_time_this_process  # noqa: PLC0415 - not at startup
+    except ImportError as error:  # another Python, with other packages
+        _report_import_error(error)
         return False
-    attach()
+    record_or_time_this_process()
     return True
 
 
-def _tell(error: ImportError) -> None:
-    """Leave word for the run that this process cannot be recorded."""
-    import json  # noqa: PLC0415 - not before
+def _report_import_error(error: ImportError) -> None:
+    """Reports to `selftime run` that this process cannot be recorded."""
+    import json  # noqa: PLC0415 - not at startup
     import os  # noqa: PLC0415 - likewise
     from pathlib import Path  # noqa: PLC0415 - likewise
 
@@ -94,7 +93,7 @@ def _tell(error: ImportError) -> None:
         path = Path(folder, f"{os.getpid()}.tmp")
         path.write_text(json.dumps(report), encoding="utf-8")
         path.replace(path.with_suffix(".json"))
-    except (OSError, KeyError, ValueError):  # nobody waits for the word
+    except (OSError, KeyError, ValueError):  # no run reads the report
         pass
 
 

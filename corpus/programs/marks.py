@@ -1,0 +1,194 @@
+"""The clock that `clock.py` puts into a program.
+
+Events are a list of (instant, what, name): `start`, `enter` and `leave` of a phase, `iteration` of
+a loop, `end` of the program. Instants are in ns of `time.perf_counter_ns`, which processes of one
+machine share. Each process writes its own file into the folder that `PROGRAM_CLOCK` names, whenever
+no phase goes on. Garbage collections, imports and compilations by `torch.compile` are phases that
+the clock sees by itself, in the thread that imported it first. A collection within selftime's own
+work, or as the interpreter ends, is no part of the program: of selftime the clock knows no more
+than its folder.
+"""
+
+import builtins
+import functools
+import gc
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from time import perf_counter_ns
+from types import FrameType
+from typing import Any, Final
+
+__all__ = ["batches", "end", "enter", "iteration", "leave"]
+
+SHORT_NS: Final = 20_000
+"""An import that takes less finds its module loaded, and is no phase."""
+
+_OWN: Final = f"{os.sep}selftime{os.sep}capture{os.sep}"
+_TORCH: Final = f"{os.sep}torch{os.sep}"
+_PROFILER: Final = f"torch{os.sep}profiler{os.sep}", f"torch{os.sep}autograd{os.sep}profiler"
+_PROGRAM: Final = str(Path(__file__).parents[1])
+"""The folder of the program, below which the clock's own folder lies."""
+_FOLDER: Final = Path(os.environ["PROGRAM_CLOCK"])
+_compilers: list[tuple[str, str | None, str]] = [
+    ("torch._dynamo.convert_frame", None, "_compile"),
+    (
+        "torch._functorch._aot_autograd.runtime_wrappers",
+        "_AutogradBackwardCompiler",
+        "get_or_compile",
+    ),
+]
+"""Functions of torch that compile: the module, the class if there is one, the name."""
+_events: list[tuple[int, str, str]] = []
+_open: list[str] = []
+_iterators = 0
+
+
+class _State:
+    thread = threading.get_ident()
+    imports = 0
+    """How many imports go on within each other."""
+
+
+def enter(part: str) -> None:
+    if threading.get_ident() == _State.thread:
+        _open.append(part)
+        _events.append((perf_counter_ns(), "enter", part))
+
+
+def leave() -> None:
+    if threading.get_ident() == _State.thread and _open:
+        _events.append((perf_counter_ns(), "leave", _open.pop()))
+        if not _open:
+            _write()
+
+
+def iteration(loop: str) -> None:
+    _events.append((perf_counter_ns(), "iteration", loop))
+
+
+def batches(loader: Iterable[Any]) -> Iterator[Any]:
+    """Yields what the loader does; each wait is a phase."""
+    global _iterators
+    _iterators += 1
+    part = "first_batch" if _iterators == 1 else "epoch_boundary"
+    enter(part)
+    iterator = iter(loader)
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            leave()
+            return
+        leave()
+        yield item
+        enter("data_wait")
+
+
+def end() -> None:
+    _events.append((perf_counter_ns(), "end", ""))
+    _write()
+
+
+def _write() -> None:
+    path = _FOLDER / f"{os.getpid()}.json"
+    path.write_text(json.dumps(_events), encoding="utf-8")
+
+
+def _collected(phase: str, _info: dict[str, int]) -> None:
+    if phase == "start":
+        is_program_running = sys._getframe().f_back is not None  # noqa: SLF001 - as below
+        if is_program_running and not _is_recorder_at_work():
+            enter("garbage_collection")
+    elif _open and _open[-1] == "garbage_collection" and threading.get_ident() == _State.thread:
+        _events.append((perf_counter_ns(), "leave", _open.pop()))
+
+
+def _is_recorder_at_work() -> bool:
+    """Returns whether the program has called the recorder, which started the program itself.
+
+    Where a frame of the recorder wraps a function of torch, the program is at work, unless that
+    function is the profiler's.
+    """
+    is_torch = False
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the frames
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if _OWN in file:
+            return not is_torch and not file.endswith(
+                "after_import.py"
+            )  # through it torch is loaded
+        if file.startswith(_PROGRAM) and file != __file__:
+            return False
+        is_torch = is_torch or (_TORCH in file and not any(part in file for part in _PROFILER))
+        frame = frame.f_back
+    return False
+
+
+def _timed(imports: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != _State.thread:
+            return imports(*args, **kwargs)
+        _State.imports += 1
+        began, known = perf_counter_ns(), len(_events)
+        outermost = _State.imports == 1
+        if outermost:
+            _open.append("imports")
+            _events.append((began, "enter", "imports"))
+        try:
+            return imports(*args, **kwargs)
+        finally:
+            _State.imports -= 1
+            if outermost:
+                _open.pop()
+                now = perf_counter_ns()
+                if now - began < SHORT_NS and len(_events) == known + 1:
+                    _events.pop()
+                else:
+                    _events.append((now, "leave", "imports"))
+                _find_compilers()
+
+    return timed
+
+
+def _find_compilers() -> None:
+    """Time the functions that compile, once their modules are loaded."""
+    for place in [place for place in _compilers if place[0] in sys.modules]:
+        module, kind, name = place
+        owner: Any = sys.modules[module]
+        if kind is not None:
+            owner = getattr(owner, kind, None)
+        if hasattr(owner, name):
+            _compilers.remove(place)
+            setattr(owner, name, _compiling(getattr(owner, name)))
+
+
+def _compiling(compiles: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(compiles)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        enter("compile")
+        try:
+            return compiles(*args, **kwargs)
+        finally:
+            leave()
+
+    return timed
+
+
+def _forked() -> None:
+    _events.clear()
+    _open.clear()
+    _State.imports = 0
+    _State.thread = threading.get_ident()
+    _events.append((perf_counter_ns(), "start", ""))
+
+
+_events.append((perf_counter_ns(), "start", ""))
+os.register_at_fork(after_in_child=_forked)
+gc.callbacks.append(_collected)
+builtins.__import__ = _timed(builtins.__import__)
+importlib.import_module = _timed(importlib.import_module)

@@ -1,0 +1,1 @@
+"""Recognise digits of a display."""

@@ -1,0 +1,313 @@
+// The interface between page and server or report: requests and the types of their JSON responses,
+// which docs/formats.md describes.
+
+/** The unit of a column, which decides how values are printed; see units.py. */
+export type Unit =
+  | "ns" | "instant" | "bytes" | "count" | "flops" | "flops/s" | "bytes/s" | "flops/byte"
+  | "ratio" | "percent" | "gb/s" | "times" | "id" | "name" | "text" | "sentence" | "flag";
+
+export type Cell = number | string | boolean | null;
+
+export interface Column {
+  name: string;
+  unit: Unit;
+  doc: string;
+  nullable: boolean;
+}
+
+export interface OptionSpec {
+  name: string;
+  type: "int" | "float" | "text" | "flag" | "choice";
+  default: Cell;
+  choices: string[];
+  /** Allowed words of a text option, which may be joined by "+"; empty if any text is allowed. */
+  parts: string[];
+}
+
+export interface ViewSpec {
+  name: string;
+  title: string;
+  doc: string;
+  needs: string[];
+  /** Whether the view compares the ranks of a job, so that all its traces give the same table. */
+  across: boolean;
+  options: OptionSpec[];
+  columns: Column[];
+}
+
+export interface TraceInfo {
+  /** The value of the URL parameter `trace`. */
+  id: string;
+  name: string;
+  /** The run, which is the folder of the trace. */
+  run: string;
+  worker: string;
+  /** The recording's number or time, if a worker has several. */
+  span: string;
+  bytes: number;
+  /** An id shared by all traces of a job. */
+  job: string;
+  /** Whether it is the ledger of a run alone, without a trace of any of its steps. */
+  is_ledger: boolean;
+}
+
+/** A trace of a job, and the conversion of its times to the common clock. */
+export interface TraceClock {
+  trace: string;
+  /** Offset in ns; null if the recording's start time is unknown. */
+  shift: number | null;
+  /** Drift, in seconds per second. */
+  drift: number;
+}
+
+export interface Rank {
+  /** The rank's number, or another unique number if it has none. */
+  key: number;
+  label: string;
+  rank: number | null;
+  device: string | null;
+  /** Remaining error of the clock alignment in ns; null if the clock is not aligned. */
+  residual: number | null;
+  /** The rank's recordings, in order of time. */
+  traces: TraceClock[];
+}
+
+export interface ProcessGroup {
+  group: string | null;
+  description: string | null;
+  axis: string | null;
+  backend: string | null;
+  size: number | null;
+  /** The ranks of the group; null if the trace does not list all of them. */
+  ranks: number[] | null;
+}
+
+/** The job that a trace belongs to, with its ranks and process groups. */
+export interface Job {
+  /** The number of ranks; null if unknown. */
+  size: number | null;
+  ranks: Rank[];
+  missing: number[];
+  refused: { name: string; why: string }[];
+  notes: string[];
+  /** The largest residual of all ranks, in ns. */
+  residual: number | null;
+  groups: ProcessGroup[];
+}
+
+/** Values of a column, plain or as indices of texts; unknown values are null. */
+export type Values = { values: Cell[] } | { codes: (number | null)[]; texts: string[] };
+
+/** Some rows of a view's table, after search, filters and sorting. */
+export interface Page {
+  view: string;
+  options: Record<string, Cell>;
+  /** The number of rows before and after search and filters. */
+  all: number;
+  total: number;
+  /** The number of rows in the report, if it does not contain all. */
+  held?: number;
+  /** Index of the page's first row, and its number of rows; fewer than requested if rows are large. */
+  from: number;
+  rows: number;
+  columns: Record<string, Values>;
+  /** Sums over all matching rows, for columns whose sum is meaningful. */
+  totals: Record<string, number | null>;
+  /** What the recording lacks for this view, as sentences. */
+  lacks: string[];
+}
+
+/** A condition on a column; texts are compared without case. */
+export interface Filter {
+  column: string;
+  op: "is" | "has" | "from" | "to";
+  value: string;
+}
+
+export interface Query {
+  /** Column to sort by, with "-" before it for descending; by default the view's order. */
+  sort?: string;
+  /** A text that any column of the row must contain. */
+  find?: string;
+  where?: Filter[];
+  from?: number;
+  rows?: number;
+  /** Columns to return; all by default. */
+  columns?: readonly string[];
+}
+
+export type Options = Record<string, Cell>;
+
+export type Metric = "host" | "device";
+
+export type ComparedTable = "steps" | "parts" | "tree" | "kernels" | "kernel_names" | "run_parts" | "run_steps";
+
+/** The comparison of two traces, as by `selftime compare`: times per step, after minus before. */
+export interface Compared {
+  /** The metric that the tree compares, and the available metrics. */
+  metric: Metric;
+  metrics: Metric[];
+  /** Other differences between the recordings, as sentences. */
+  notes: string[];
+  /** The run and the step times as texts; sentences, null where there is nothing to compare. */
+  said: { run: string | null; steps: StepText[]; no_steps: string | null };
+  /** Descriptions of the tables and their columns. */
+  specs: Record<ComparedTable, { doc: string; columns: Column[] }>;
+  /** All rows; of a large tree the costliest. */
+  tables: Record<ComparedTable, Page>;
+}
+
+/** Texts about one kind of step time, before and after. */
+export interface StepText {
+  title: string;
+  before: string;
+  after: string;
+  /** Null if the difference is not significant. */
+  verdict: "slower" | "faster" | null;
+  /** The difference as text. */
+  said: string;
+  /** The difference's interval and the numbers of steps, as text. */
+  surely: string;
+}
+
+/** Two traces by their ids. */
+export interface Pair {
+  before: string;
+  after: string;
+}
+
+export interface Where {
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  how: "stamp" | "stack" | "static" | "definition" | "module" | "unknown";
+}
+
+export interface Saving {
+  estimate_ms: number | null;
+  low_ms: number | null;
+  high_ms: number | null;
+  upper_ms: number | null;
+  speedup: number | null;
+  method: "replay" | "model" | "none";
+}
+
+export interface Evidence {
+  metric: string;
+  value: number | null;
+  unit: string;
+  events: number[];
+}
+
+export interface Finding {
+  rule: string;
+  /** The finding's id. */
+  id: string;
+  covers: string[];
+  title: string;
+  where: Where;
+  count_per_step: number | null;
+  saving: Saving;
+  confidence: "high" | "medium" | "low";
+  semantics: "neutral" | "numerics" | "training";
+  evidence: Evidence[];
+  fix: { text: string; code: string | null };
+}
+
+/** The format `selftime.advice/1`, as `selftime advise --format json` prints it. */
+export interface Advice {
+  format: string;
+  health: {
+    verdict: Health["verdict"];
+    notes: { check: string; text: string; value: number | null }[];
+  };
+  step: { count: number; device_ms: number | null; host_ms: number | null; regime: string | null } | null;
+  findings: Finding[];
+  joint: { estimate_ms: number | null; speedup: number | null } | null;
+  checked: { rule: string; reason: string; upper_ms: number | null }[];
+  unknown: { rule: string; needs: string }[];
+  /** Texts about the advice, for the page only. */
+  said: AdviceTexts;
+}
+
+/** The trace's health as a sentence, and notes on what limits the advice. */
+export interface Health {
+  verdict: "good" | "degraded" | "unusable";
+  text: string;
+  notes: string[];
+}
+
+/** The sentences that the command prints about the advice; the page shows them unchanged. */
+export interface AdviceTexts {
+  health: string;
+  step: string;
+  /** What the time of a step was spent on; null without steps. */
+  account: string | null;
+  nothing_to_do: string | null;
+  /** Texts of each finding, in the order of the findings. */
+  findings: FindingTexts[];
+  joint: string | null;
+  /** The speed-up of all changes together. */
+  speedup: string | null;
+  checked_title: string;
+  checked: { rule: string; text: string }[];
+  /** A sentence with the number of causes that are absent. */
+  absent: string | null;
+  unknown_title: string;
+  unknown: { text: string; rules: string[] }[];
+  /** The output of `selftime advise --format markdown`. */
+  markdown: string;
+}
+
+export interface FindingTexts {
+  /** File and line, empty if unknown; and the text after it. */
+  line: string;
+  place: string;
+  /** Estimate, interval and speed-up; joined by spaces they form one sentence. */
+  saving: string[];
+  sureness: string;
+  /** Texts of each measurement, in the order of the finding's evidence. */
+  evidence: { metric: string; value: string }[];
+  /** The output of `selftime advise --finding ID --format markdown`. */
+  markdown: string;
+}
+
+/** Lines of a source file that the trace names. */
+export interface Source {
+  file: string;
+  /** Number of the first line. */
+  from: number;
+  lines: string[];
+  /** The number of lines of the file. */
+  count: number;
+}
+
+/** The page's data source: a server, or the data inside a report. */
+export interface Data {
+  /** Whether the data is inside the page; tables and timeline may then be incomplete. */
+  readonly inline: boolean;
+  /** The two traces that a comparison report is about; null if the reader can choose. */
+  readonly pair: Pair | null;
+  traces(): Promise<TraceInfo[]>;
+  views(): Promise<ViewSpec[]>;
+  page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
+  advice(trace: string): Promise<Advice>;
+  /** Returns the trace's health, which is known long before the advice. */
+  health(trace: string): Promise<Health>;
+  /** Returns the comparison by the given metric; by default one that both recordings have. */
+  compare(pair: Pair, metric: Metric | null): Promise<Compared>;
+  /** Returns the job of a trace. */
+  job(trace: string): Promise<Job>;
+  /** Returns the documentation of a rule, as Markdown. */
+  rule(name: string): Promise<string>;
+  /** Returns lines of a source file; null if the file is not available. */
+  source(trace: string, file: string, from: number, rows: number): Promise<Source | null>;
+  /** Returns the URL of the table as CSV; null without a server: the panel then writes the CSV. */
+  csv(trace: string, view: string, options: Options, query: Query): string | null;
+}
+
+/** An error with one sentence for the user. */
+export class DataError extends Error {}
+
+/** The report does not contain the data; another request would fail, too. */
+export class NotInReport extends DataError {}

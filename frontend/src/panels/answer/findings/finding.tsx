@@ -1,0 +1,130 @@
+// One finding: a line in the list, with details when it is open.
+
+import { Fragment } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
+import { plain } from "../../../parts/text/plain.ts";
+import { TraceSentence } from "../../../parts/text/said.tsx";
+import { SourceAt } from "../../../parts/code/source.tsx";
+import { link } from "../../../route.ts";
+import type { Mix } from "../step/background.ts";
+import { CopyButton } from "./copy.tsx";
+import { EvidenceTable } from "./evidence.tsx";
+import { RangeBar } from "./range.tsx";
+import { Remedy } from "../fix/remedy.tsx";
+import { RuleLink } from "../rule.tsx";
+import { WhatIfPicture } from "../step/whatif.tsx";
+
+export interface FindingProps {
+  data: Data;
+  trace: TraceInfo;
+  advice: Advice;
+  finding: Finding;
+  number: number;
+  scale: number;
+  mix: Mix;
+  /** A step to show in the timeline if the finding has no slices. */
+  range: { from: string; to: string } | null;
+  isOpen: boolean;
+  onToggle: () => void;
+}
+
+export function FindingItem(props: FindingProps) {
+  const { advice, finding, number, scale, isOpen, onToggle } = props;
+  const said = advice.said.findings[number - 1] as FindingTexts;
+  const [saves, ...more] = said.saving;
+  const body = `finding-${number}`;
+  const item = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    // an address may open one far down
+    if (isOpen) item.current?.scrollIntoView({ block: "nearest" });
+  }, []);
+  return (
+    <li ref={item} class="finding" data-open={isOpen} data-rule={finding.rule}>
+      <div class="finding-head" onClick={(event) => isOther(event) || onToggle()}>
+        <span class="finding-number">{number}</span>
+        <div class="finding-what">
+          <h3>
+            <button type="button" class="finding-toggle" aria-expanded={isOpen} aria-controls={body}>
+              <TraceSentence text={finding.title} />
+            </button>
+          </h3>
+          <Place finding={finding} said={said} />
+          <p class="muted finding-sureness">{said.sureness}</p>
+        </div>
+        <RangeBar saving={finding.saving} text={said.saving.join(" ")} scale={scale} />
+        <p class="finding-saving">
+          <strong>{saves}</strong>
+          {more.map((part) => <span key={part} class="muted"> {part}</span>)}
+        </p>
+      </div>
+      {isOpen && <Body {...props} said={said} id={body} />}
+    </li>
+  );
+}
+
+/** Whether a click opens the finding; clicks on links and text selections do not. */
+function isOther(event: MouseEvent): boolean {
+  const head = event.currentTarget as HTMLElement;
+  const selection = getSelection();
+  const isSelecting =
+    event.detail > 0 && selection !== null && !selection.isCollapsed && head.contains(selection.anchorNode);
+  return isSelecting || (event.target as HTMLElement).closest("a") !== null;
+}
+
+function Place(props: { finding: Finding; said: FindingTexts }) {
+  const { finding: { where }, said } = props;
+  if (where.file === null) return <p class="finding-place muted">{said.place}</p>;
+  const line = where.line === null ? {} : { line: String(where.line) };
+  return (
+    <p class="finding-place" title={plain(where.file)}>
+      <a class="mono" href={link("lines", { file: where.file, ...line })}>
+        {said.line.split(/(?<=\/)/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}
+      </a>
+      {said.place}
+    </p>
+  );
+}
+
+/** A text on how the line is known; empty if it is unknown. */
+const KNOWN: Readonly<Record<Finding["where"]["how"], string>> = {
+  stamp: "The recording marked this line.",
+  stack: "The Python stack was at this line.",
+  static: "Found by reading the source.",
+  definition: "The line where the function is defined.",
+  module: "The module named this line.",
+  unknown: "",
+};
+
+function Body(props: FindingProps & { said: FindingTexts; id: string }) {
+  const { data, trace, advice, finding, said, mix, range, id } = props;
+  const { file, line, how } = finding.where;
+  const slice = finding.evidence.flatMap((row) => row.events)[0];
+  const shown = slice === undefined ? range : { slice: String(slice) };
+  return (
+    <div class="finding-body" id={id}>
+      <section class="finding-left">
+        <h4>What to do</h4>
+        <Remedy data={data} trace={trace.id} finding={finding} said={said} />
+        {file !== null && line !== null && (
+          <>
+            <h4 title={plain(file)}>{said.line}</h4>
+            <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
+            {KNOWN[how] !== "" && <p class="muted finding-known">{KNOWN[how]}</p>}
+          </>
+        )}
+      </section>
+      <section class="finding-right">
+        <h4>The step, before and after</h4>
+        <WhatIfPicture advice={advice} finding={finding} mix={mix} />
+        <h4>Measured</h4>
+        <EvidenceTable finding={finding} said={said} />
+        <p class="finding-actions">
+          {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
+          <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
+          <CopyButton text={said.markdown}>Copy as Markdown</CopyButton>
+        </p>
+      </section>
+    </div>
+  );
+}

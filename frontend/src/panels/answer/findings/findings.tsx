@@ -1,0 +1,53 @@
+// The first section: the ranked findings.
+
+import type { Advice } from "../../../data/api.ts";
+import { change } from "../../../route.ts";
+import type { PanelProps } from "../../panel.ts";
+import type { Background } from "../step/background.ts";
+import { FindingItem } from "./finding.tsx";
+import { RangeScale } from "./range.tsx";
+import { findingAddresses, scaleOf } from "../step/step.ts";
+
+export function Findings(props: PanelProps & { advice: Advice; known: Background }) {
+  const { advice, known, params, data, trace } = props;
+  const { findings, said } = advice;
+  const names = findingAddresses(findings);
+  const scale = scaleOf(findings);
+  const open = params["open"];
+  const toggle = (name: string) => change({ open: open === name ? undefined : name });
+  if (said.nothing_to_do !== null) return <p>{said.nothing_to_do}</p>;
+  return (
+    <>
+      <RangeScale scale={scale} />
+      <ol class="findings" onKeyDown={walk}>
+        {findings.map((finding, at) => (
+          <FindingItem
+            key={names[at]}
+            data={data}
+            trace={trace}
+            advice={advice}
+            finding={finding}
+            number={at + 1}
+            scale={scale}
+            mix={known.mix}
+            range={known.range}
+            isOpen={names[at] === open}
+            onToggle={() => toggle(names[at] ?? "")}
+          />
+        ))}
+      </ol>
+      {said.joint !== null && <p class="answer-joint">{said.joint}</p>}
+    </>
+  );
+}
+
+/** Up and down move between the findings. */
+function walk(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const list = event.currentTarget as HTMLElement;
+  const all = [...list.querySelectorAll<HTMLElement>(".finding-toggle")];
+  const at = all.indexOf(event.target as HTMLElement);
+  if (by === undefined || at === -1) return;
+  event.preventDefault();
+  all[at + by]?.focus();
+}

@@ -1,0 +1,48 @@
+// What to change: as text, and as a diff if the fix matches the file.
+
+import type { Data, Finding, FindingTexts } from "../../../data/api.ts";
+import { useQuery } from "../../../parts/data/asking.tsx";
+import { Diff } from "../../../parts/code/diff.tsx";
+import { TraceSentence } from "../../../parts/text/said.tsx";
+import { Code } from "../../../parts/code/source.tsx";
+import { edits } from "./fix.ts";
+
+/** Lines of a file that are searched for the fix's code. */
+const LONGEST = 5_000;
+
+export function Remedy(props: { data: Data; trace: string; finding: Finding; said: FindingTexts }) {
+  const { fix } = props.finding;
+  return (
+    <>
+      <p class="remedy-text"><TraceSentence text={fix.text} /></p>
+      {fix.code !== null && <AsCode {...props} code={fix.code} />}
+    </>
+  );
+}
+
+function AsCode(props: { data: Data; trace: string; finding: Finding; said: FindingTexts; code: string }) {
+  const { data, trace, finding, code } = props;
+  const { file, line } = finding.where;
+  const asked = useQuery(
+    async () => (file === null ? null : data.source(trace, file, 1, LONGEST)),
+    `${trace} ${file}`,
+  );
+  const source = asked.state === "here" ? asked.value : null;
+  const changes = source !== null && source.from === 1 ? edits(code, source.lines, line) : [];
+  if (asked.state === "waiting") return null;
+  if (source === null || changes.length === 0) {
+    return (
+      <figure class="remedy">
+        <figcaption>Code to adapt</figcaption>
+        <Code lines={code.split("\n")} label="The fix as code to adapt" />
+      </figure>
+    );
+  }
+  const name = line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length);
+  return (
+    <figure class="remedy">
+      <figcaption>The change in <code>{name}</code></figcaption>
+      <Diff lines={source.lines} changes={changes} label={`The fix as a change of ${name}`} />
+    </figure>
+  );
+}

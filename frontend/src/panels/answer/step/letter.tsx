@@ -1,0 +1,77 @@
+// The head of the panel: the trace's health, the step time, and what limits it.
+
+import type { Advice, Health } from "../../../data/api.ts";
+import { TraceSentence } from "../../../parts/text/said.tsx";
+import { link } from "../../../route.ts";
+import type { Background } from "./background.ts";
+import { stepOf } from "./step.ts";
+import { millisecondsText } from "../../../units.ts";
+
+/** Recording overhead, as a ratio, above which the unrecorded step time is shown too. */
+const SLOWED = 0.02;
+const MARKS = { good: "✓", degraded: "!", unusable: "✕" } as const;
+
+export function HealthNotes(props: { health: Health }) {
+  const { verdict, text, notes } = props.health;
+  const [word = "", rest = ""] = text.split(/(?=:)/);
+  return (
+    <section class="answer-health" data-verdict={verdict} aria-label="Health">
+      <p>
+        <span class="answer-mark" aria-hidden="true">{MARKS[verdict]}</span>{" "}
+        <a href={link("health")}><b>{word}</b></a>{rest}
+      </p>
+      {notes.length > 0 && (
+        <ul>{notes.map((note, at) => <li key={at}><TraceSentence text={note} /></li>)}</ul>
+      )}
+    </section>
+  );
+}
+
+/** The key figures; those from the advice appear when it has loaded. */
+export function Figures(props: { known: Background; advice: Advice | null }) {
+  const { known, advice } = props;
+  const step = advice?.step ?? null;
+  const time = step?.device_ms ?? step?.host_ms ?? known.typical;
+  if (time === null) return null;
+  return (
+    <dl class="answer-figures">
+      <div>
+        <dt>{step?.count === 0 ? "The recording" : "A step"}</dt>
+        <dd class="answer-big">{millisecondsText(time)}</dd>
+        <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
+        {advice?.said.account && (
+          <dd class="muted"><a href={link("account")}><TraceSentence text={advice.said.account} /></a></dd>
+        )}
+      </div>
+      {advice !== null && <Promise advice={advice} typical={time} />}
+      {known.bound !== null && (
+        <div class="answer-regime">
+          <dt>Bound by</dt>
+          <dd class="answer-word">{known.bound}</dd>
+          {known.meaning !== null && <dd class="muted">{known.meaning}</dd>}
+        </div>
+      )}
+    </dl>
+  );
+}
+
+/** The joint saving of all changes that keep results the same. */
+function Promise(props: { advice: Advice; typical: number | null }) {
+  const { typical } = props;
+  const { joint, findings, said } = props.advice;
+  const estimate = joint?.estimate_ms ?? null;
+  const speedup = joint?.speedup ?? null;
+  const before = stepOf(estimate, speedup);
+  if (findings.length === 0 || estimate === null || speedup === null || before === null) return null;
+  const isSlowed = typical !== null && before < (1 - SLOWED) * typical;
+  return (
+    <div>
+      <dt>{findings.length === 1 ? "With the change below" : "With the changes below"}</dt>
+      <dd class="answer-big">{millisecondsText(before - estimate)}</dd>
+      <dd class="muted">
+        {said.speedup}
+        {isSlowed && `; a step that is not recorded takes ${millisecondsText(before)} now`}
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,303 @@
+// The canvas: it is redrawn on changes, from loaded tiles, and requests missing ones. All motion goes
+// through this module.
+
+import { fitCanvas } from "../../../draw/canvas.ts";
+import { padSpan } from "../../../draw/span.ts";
+import type { Span } from "../../../draw/span.ts";
+import { endAt, strokeFlows } from "./arrows.ts";
+import type { ArrowEnd } from "./arrows.ts";
+import { strokeSelection } from "./chosen.ts";
+import type { Selection } from "./chosen.ts";
+import { strokeCurve } from "./curves.ts";
+import { NarrowSlices } from "./grain.ts";
+import { sliceAt } from "../input/hits.ts";
+import { ROW, layoutTracks, openTrackRow, partsFor } from "../tracks/layout.ts";
+import type { Line, Toggled } from "../tracks/layout.ts";
+import type { Tiles } from "../tiles/joint.ts";
+import { Motion } from "./motion.ts";
+import type { Names } from "./names.ts";
+import { strokeGrid, strokeRuler } from "./ruler.ts";
+import { RULER, Viewport } from "./sight.ts";
+import type { Slice, Step } from "./sight.ts";
+import { wantedParts } from "../tiles/store.ts";
+import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
+import type { Brush } from "./strokes.ts";
+import { readTheme } from "./theme.ts";
+import { levelFor, tilesInSpan, width } from "../tiles/tiles.ts";
+import type { Place } from "../tiles/tiles.ts";
+import { mostOf } from "../tracks/tracks.ts";
+import type { Group } from "../tracks/tracks.ts";
+
+/** Shortest width of a slice after navigation, in pixels. */
+const PART = 60;
+/** Delay in ms before tiles are loaded, to skip levels while zooming. */
+const SETTLED_MS = 70;
+
+/** The position of a tile: its top, pixel rows, and whether it is the leftmost. */
+interface Where {
+  y: number;
+  rows: readonly number[];
+  leftmost: boolean;
+}
+
+export class Picture {
+  readonly sight: Viewport;
+  readonly motion: Motion;
+  readonly names: Names;
+  readonly store: Tiles;
+  readonly groups: readonly Group[];
+  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, find: "" };
+  steps: readonly Step[] = [];
+  /** Whether visible tiles are still loading. */
+  lacks = true;
+  readonly #followers = new Set<() => void>();
+  readonly #canvas: HTMLCanvasElement;
+  readonly #context: CanvasRenderingContext2D;
+  #theme;
+  #turned: Toggled = new Set();
+  readonly #grain = new NarrowSlices();
+  #pending = 0;
+  #ends: ArrowEnd[] = [];
+  #matches = new Map<number, boolean>();
+  #level = -1;
+  #since = 0;
+  #isWhole = false;
+
+  constructor(
+    canvas: HTMLCanvasElement,
+    given: { groups: readonly Group[]; limits: Span; names: Names; store: Tiles },
+  ) {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (context === null) throw new Error("this browser cannot draw on a canvas");
+    this.#canvas = canvas;
+    this.#context = context;
+    this.#theme = readTheme(canvas);
+    this.groups = given.groups;
+    this.names = given.names;
+    this.store = given.store;
+    this.sight = new Viewport(given.limits);
+    this.motion = new Motion(this.sight);
+    this.turn(this.#turned);
+  }
+
+  get theme() {
+    return this.#theme;
+  }
+
+  get turned(): Toggled {
+    return this.#turned;
+  }
+
+  turn(turned: Toggled): void {
+    this.#turned = turned;
+    this.sight.layout = layoutTracks(this.groups, turned);
+    this.sight.scrollTo(this.sight.scroll);
+    this.redraw();
+  }
+
+  choose(chosen: Partial<Selection>): void {
+    if (chosen.find !== undefined && chosen.find !== this.chosen.find) this.#matches.clear();
+    this.chosen = { ...this.chosen, ...chosen };
+    this.redraw();
+  }
+
+  resize(width: number, height: number): void {
+    this.sight.width = Math.max(width, 1);
+    const lower = height < this.sight.height;
+    this.sight.height = Math.max(height, 1);
+    this.sight.scrollTo(this.sight.scroll);
+    const { selected } = this.chosen;
+    if (lower && selected !== null) this.reveal(selected.track, selected.row);
+    this.redraw();
+  }
+
+  retheme(): void {
+    this.#theme = readTheme(this.#canvas);
+    this.redraw();
+  }
+
+  /** Calls a listener after each redraw; returns a function that removes it. */
+  follow(told: () => void): () => void {
+    this.#followers.add(told);
+    this.redraw();
+    return () => void this.#followers.delete(told);
+  }
+
+  redraw(): void {
+    if (this.#pending === 0) this.#pending = requestAnimationFrame((now) => this.#frame(now));
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.#pending);
+    this.#pending = -1;
+  }
+
+  /** Brings a slice into view: its row, and a stretch of time in which it can be seen. */
+  show(slice: Slice, { zoom = false } = {}): void {
+    const long = slice.end - slice.start;
+    const { sight } = this;
+    const part = Math.min(slice.end, sight.span.to) - Math.max(slice.start, sight.span.from);
+    const seen = part >= Math.min(long, PART * sight.pixel);
+    const wide = long * sight.scale;
+    if (zoom) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.15, sight.limits));
+    else if (wide < 2) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 12, sight.limits));
+    else if (!seen) this.#center(slice);
+    this.reveal(slice.track, slice.row);
+    this.redraw();
+  }
+
+  #center(slice: Slice): void {
+    const { span, limits } = this.sight;
+    const length = Math.max(span.to - span.from, (slice.end - slice.start) * 1.2);
+    const middle = (slice.start + slice.end) / 2;
+    this.motion.go(padSpan({ from: middle - length / 2, to: middle + length / 2 }, 0, limits));
+  }
+
+  /** Opens what hides a row and scrolls to it. */
+  reveal(track: number, row: number): void {
+    const turned = openTrackRow(this.groups, this.#turned, track, row);
+    if (turned !== this.#turned) this.turn(turned);
+    const line = this.sight.lineOf(track);
+    if (line === undefined) return;
+    const top = line.y + row * ROW;
+    const room = this.sight.height - RULER;
+    if (top < this.sight.scroll + 4) this.sight.scrollTo(top - 40);
+    else if (top + 2 * ROW > this.sight.scroll + room) this.sight.scrollTo(top + 3 * ROW - room);
+  }
+
+  hit(x: number, y: number): Slice | null {
+    return sliceAt(this.sight, this.store, this.names, x, y);
+  }
+
+  arrowEnd(x: number, y: number): ArrowEnd | undefined {
+    return endAt(this.#ends, x, y);
+  }
+
+  /** Tiles of the level that is shown. */
+  get level(): number {
+    return levelFor(this.sight.pixel);
+  }
+
+  #frame(now: number): void {
+    this.#pending = 0;
+    const moving = this.motion.step(now);
+    this.#draw();
+    this.#wants(now, moving);
+    for (const told of this.#followers) told();
+    if (moving) this.redraw();
+  }
+
+  #draw(): void {
+    const { sight } = this;
+    fitCanvas(this.#canvas, sight.width, sight.height);
+    const brush = this.#brush();
+    setFont(brush);
+    brush.context.fillStyle = this.#theme.surface;
+    brush.context.fillRect(0, 0, sight.width, sight.height);
+    strokeGrid(brush, sight, this.steps);
+    this.#grain.begin(sight.width, brush.ratio);
+    for (const line of this.#seen(0)) this.#strokeLine(brush, line);
+    this.#grain.put(this.#context);
+    strokeSelection(brush, sight, this.chosen, this.#seen(0));
+    this.#ends = strokeFlows(brush, sight, this.chosen.flows);
+    strokeRuler(brush, sight, this.steps, this.chosen.area);
+  }
+
+  #brush(): Brush {
+    const { sight, chosen } = this;
+    return {
+      context: this.#context,
+      theme: this.#theme,
+      names: this.names,
+      from: sight.span.from,
+      scale: sight.scale,
+      width: sight.width,
+      ratio: devicePixelRatio || 1,
+      matches: chosen.find === "" ? null : (name) => this.isFound(name),
+      grain: this.#grain,
+      texts: [],
+    };
+  }
+
+  isFound(name: number): boolean {
+    let found = this.#matches.get(name);
+    if (found === undefined) {
+      found = (this.names.texts[name] ?? "").toLowerCase().includes(this.chosen.find);
+      this.#matches.set(name, found);
+    }
+    return found;
+  }
+
+  /** Lines that are in the picture, or at most so many pixels beside it. */
+  #seen(beside: number): Line[] {
+    const { layout, scroll, height } = this.sight;
+    return layout.lines.filter(
+      (line) => line.y + line.height > scroll - beside && line.y < scroll + height - RULER + beside,
+    );
+  }
+
+  #strokeLine(brush: Brush, line: Line): void {
+    const { sight } = this;
+    const y = sight.top(line);
+    const { context } = brush;
+    if (line.kind === "group") {
+      context.fillStyle = this.#theme.sunken;
+      context.fillRect(0, y, sight.width, line.height);
+      context.fillStyle = this.#theme.strong;
+      if (line.group.leads === true) context.fillRect(0, y, sight.width, 1);
+      return;
+    }
+    context.fillStyle = this.#theme.line;
+    context.fillRect(0, y + line.height - 1, sight.width, 1);
+    const slices = line.track !== null && line.track.id >= 0;
+    const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) =>
+      this.#grain.row(y + 2 + row * ROW, ROW - 1),
+    );
+    for (const [at, number] of tilesInSpan(sight.span.from, sight.span.to, this.level).entries()) {
+      this.#strokeTile(brush, line, { y: y + 2, rows, leftmost: at === 0 }, { level: this.level, number });
+    }
+    writeTexts(brush);
+  }
+
+  #strokeTile(brush: Brush, line: Line, { y, rows, leftmost }: Where, place: Place): void {
+    const from = place.number * width(place.level);
+    const to = from + width(place.level);
+    const { track } = line;
+    if (track === null) return;
+    if (track.id < 0) {
+      const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
+      for (const samples of this.store.samples(track.title, place, track.id)) strokeCurve(brush, samples, area);
+      return;
+    }
+    for (const found of this.store.found(track.id, place)) {
+      const first = Math.max(from, found.from);
+      const last = Math.min(to, found.to);
+      for (const [row, grain] of rows.entries()) {
+        const lane = found.part.lanes[row];
+        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, grain };
+        if (lane) strokeLane(brush, lane, { ...at, leftmost: leftmost && first === from });
+      }
+      if (found.part.marks) strokeMarks(brush, found.part.marks, { from: first, to: last, y: y - 2 });
+    }
+  }
+
+  #wants(now: number, moving: boolean): void {
+    if (this.level !== this.#level) {
+      this.#level = this.level;
+      this.#since = now;
+    }
+    const settled = now - this.#since > SETTLED_MS;
+    if (moving && !settled) return;
+    const { span, limits } = this.sight;
+    const places = tilesInSpan(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
+    const seen = partsFor(this.#seen(120), places);
+    const all = seen.every((one) => this.store.has(one));
+    this.lacks = !all && this.store.error === null;
+    if (all && !this.#isWhole) {
+      this.#isWhole = true;
+      performance.mark("timeline whole"); // benchmarks wait for it
+    }
+    const beside = all && !moving ? partsFor(this.#seen(0), wantedParts(span, this.level, limits)) : [];
+    this.store.want([...seen, ...beside]);
+  }
+}

@@ -1,0 +1,81 @@
+// Draws the time ruler, the steps, and the grid lines.
+
+import { ticks } from "../../../draw/ticks.ts";
+import type { Brush } from "./strokes.ts";
+import { RULER } from "./sight.ts";
+import type { Area, Viewport, Step } from "./sight.ts";
+
+const TEXT_Y = 15;
+const STEPS_Y = 21;
+const STEP_HEIGHT = RULER - STEPS_Y - 1;
+
+/** Faint lines behind the tracks, at the marks of the ruler and where steps begin. */
+export function strokeGrid(brush: Brush, sight: Viewport, steps: readonly Step[]): void {
+  const { context, theme } = brush;
+  context.fillStyle = theme.line;
+  for (const { time } of ticks(sight.span, sight.width).marks) {
+    context.fillRect(Math.round(sight.x(time)), RULER, 1, sight.height - RULER);
+  }
+  const seen = steps.filter((step) => step.end > sight.span.from && step.start < sight.span.to);
+  if (seen.length * 12 > sight.width) return;
+  context.fillStyle = theme.strong;
+  for (const step of seen) {
+    context.fillRect(Math.round(sight.x(step.start)), RULER, 1, sight.height - RULER);
+  }
+}
+
+export function strokeRuler(
+  brush: Brush,
+  sight: Viewport,
+  steps: readonly Step[],
+  area: Area | null,
+): void {
+  const { context, theme } = brush;
+  context.fillStyle = theme.surface;
+  context.fillRect(0, 0, sight.width, RULER);
+  if (area !== null) strokeArea(brush, sight, area);
+  const { base, marks } = ticks(sight.span, sight.width);
+  context.font = `11px ${theme.font}`;
+  let free = 0;
+  if (base) {
+    context.fillStyle = theme.text;
+    context.fillText(base, 6, TEXT_Y);
+    free = 12 + context.measureText(base).width;
+  }
+  for (const { time, text } of marks) {
+    const x = Math.round(sight.x(time));
+    context.fillStyle = theme.strong;
+    context.fillRect(x, TEXT_Y - 11, 1, 14);
+    if (x < free || x + 4 + context.measureText(text).width > sight.width) continue;
+    context.fillStyle = theme.muted;
+    context.fillText(text, x + 4, TEXT_Y);
+  }
+  strokeSteps(brush, sight, steps);
+  context.fillStyle = theme.strong;
+  context.fillRect(0, RULER - 1, sight.width, 1);
+}
+
+function strokeSteps(brush: Brush, sight: Viewport, steps: readonly Step[]): void {
+  const { context, theme } = brush;
+  let reached = -1;
+  for (const step of steps) {
+    const left = Math.max(sight.x(step.start), 0);
+    const right = Math.min(sight.x(step.end), sight.width);
+    if (right <= left || right < reached + 1) continue;
+    reached = right;
+    context.fillStyle = step.number % 2 === 0 ? theme.sunken : theme.band;
+    context.fillRect(left, STEPS_Y, right - left, STEP_HEIGHT);
+    context.fillStyle = theme.strong;
+    if (sight.x(step.start) >= 0) context.fillRect(Math.round(left), STEPS_Y, 1, STEP_HEIGHT);
+    const text = right - left > 64 ? `step ${step.number}` : `${step.number}`;
+    if (right - left < text.length * 6 + 8) continue;
+    context.fillStyle = theme.text;
+    context.fillText(text, left + 5, RULER - 7);
+  }
+}
+
+function strokeArea({ context, theme }: Brush, sight: Viewport, area: Area): void {
+  context.fillStyle = theme.sunken;
+  const left = sight.x(area.from);
+  context.fillRect(left, 0, sight.x(area.to) - left, RULER);
+}

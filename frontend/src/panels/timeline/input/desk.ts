@@ -1,0 +1,319 @@
+// The timeline's controller: handles selection, navigation and search, and connects canvas, URL and
+// data requests.
+
+import type { Data, Page } from "../../../data/api.ts";
+import { padSpan } from "../../../draw/span.ts";
+import type { Span } from "../../../draw/span.ts";
+import { change } from "../../../route.ts";
+import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCollectives } from "../tracks/besides.ts";
+import type { ShownRank } from "../tracks/besides.ts";
+import { areaText, readArea, readSpan } from "./address.ts";
+import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
+import { adjacentSlice, nextMatch, sliceOfId } from "./nearby.ts";
+import type { Picture } from "../drawing/picture.ts";
+import { cellReader } from "../tiles/reading.ts";
+import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
+import type { Link } from "./relations.ts";
+import { RULER, stepBeside } from "../drawing/sight.ts";
+import type { Area, Slice, Step } from "../drawing/sight.ts";
+
+/** Details of the chosen slice, or the error. */
+export interface SliceAnswer {
+  page: Page | null;
+  links: Link[];
+  error: string | null;
+}
+
+const NOTHING: SliceAnswer = { page: null, links: [], error: null };
+const WRITE_MS = 250;
+/** Attempts to find a slice of the URL in the loaded tiles. */
+const TURNS = 12;
+
+export class TimelineController {
+  readonly data: Data;
+  readonly trace: string;
+  /** The ranks in the timeline, the first trace first. */
+  readonly besides: readonly ShownRank[];
+  readonly twins = new SameCollectives();
+  readonly picture: Picture;
+  told: SliceAnswer = NOTHING;
+  /** Whether dragging selects a time span instead of panning. */
+  marking = false;
+  /** The last action as text, for screen readers. */
+  said = "";
+  /** Called when elements around the canvas must be redrawn. */
+  changed: () => void = () => {};
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #written: Record<string, string | undefined> = {};
+  #at = -1;
+  #seen: Span = { from: 0, to: 0 };
+
+  constructor(data: Data, besides: readonly ShownRank[], picture: Picture) {
+    this.data = data;
+    this.besides = besides;
+    this.trace = this.of(0).trace;
+    this.picture = picture;
+    picture.follow(() => this.#moved());
+  }
+
+  /** The rank of the picture that a slice is of. */
+  of(id: number): ShownRank {
+    return this.besides[placeOfId(id)] ?? this.besides[0] ?? singleRank("");
+  }
+
+  /** A slice, and loaded slices of the same collective on other ranks. */
+  joined(slice: Slice | null): readonly Slice[] {
+    if (slice === null || slice.id < 0) return [];
+    const others = this.twins.of(slice.id).map((id) => sliceOfId(this.picture, id)).filter((other) => other !== null);
+    return others.length === 0 ? [] : [slice, ...others];
+  }
+
+  know(steps: readonly Step[]): void {
+    this.picture.steps = steps;
+    this.picture.redraw();
+  }
+
+  /** Selects a slice, or none if null; adds an entry to the browser's history. */
+  select(slice: Slice | null, { show = true, write = true } = {}): void {
+    if (slice !== null && slice.id < 0) {
+      this.picture.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.1, this.picture.sight.limits));
+      this.picture.redraw();
+      return;
+    }
+    const same = slice?.id === this.picture.chosen.selected?.id;
+    this.picture.choose({ selected: slice, twins: this.joined(slice), ...(same ? {} : { flows: [] }) });
+    if (slice !== null && show) this.picture.show(slice);
+    if (write) this.#write({ slice: slice === null ? undefined : String(slice.id) }, false);
+    if (!same) {
+      this.told = NOTHING;
+      if (slice !== null) void this.#tell(slice.id);
+    }
+    this.said = slice === null ? "nothing is selected" : spoken(slice);
+    this.changed();
+  }
+
+  /** Selects a slice by its id. */
+  async open(id: number, options: { show?: boolean; zoom?: boolean; write?: boolean } = {}): Promise<void> {
+    const page = await this.#tell(id);
+    if (this.#at !== id) return;
+    const found = page === null ? null : sliceOfPage(page);
+    const slice = page === null ? await this.#atHand(id) : found && shownSlice(this.of(id), found);
+    if (slice === null) return;
+    const { told } = this;
+    this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
+    this.told = told;
+    if (options.show !== false) this.picture.show(slice, { zoom: options.zoom ?? false });
+    if (options.write !== false) this.#write({ slice: String(id) }, false);
+    this.said = spoken(slice);
+    this.changed();
+  }
+
+  async #tell(id: number): Promise<Page | null> {
+    this.#at = id;
+    try {
+      const [page, flows] = await Promise.all([
+        this.data.page(this.of(id).trace, "slice", { id: ownId(id) }, {}),
+        this.#flows(id),
+      ]);
+      if (this.#at !== id) return null;
+      const links = linksOf(page).map((link) => shownLink(this.of(id), link));
+      this.told = { page, links, error: null };
+      this.picture.choose({ flows });
+      return page;
+    } catch (error) {
+      if (this.#at !== id) return null;
+      this.told = { page: null, links: [], error: error instanceof Error ? error.message : String(error) };
+      return null;
+    } finally {
+      this.changed();
+    }
+  }
+
+  /** Shows a slice from the loaded tiles, if no details are available. */
+  async #atHand(id: number): Promise<Slice | null> {
+    for (let turns = 0; turns < TURNS; turns++) {
+      const slice = sliceOfId(this.picture, id);
+      if (slice !== null || this.#at !== id) return slice;
+      await new Promise((done) => setTimeout(done, WRITE_MS));
+    }
+    return null;
+  }
+
+  async #flows(id: number) {
+    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters" };
+    const where = [{ column: "kind", op: "is" as const, value: "flow" }];
+    const page = await this.data.page(this.of(id).trace, "timeline", options, { where });
+    return flowsOf(page, ownId(id)).map((flow) => shownFlow(this.of(id), flow));
+  }
+
+  /** Goes to a related slice. */
+  follow(key: string): void {
+    const { selected } = this.picture.chosen;
+    const link = this.told.links.find((known) => known.key === key);
+    if (selected === null) return;
+    if (link) {
+      void this.open(link.slice);
+      return;
+    }
+    const other = this.told.error === null ? null : adjacentSlice(this.picture, selected, key);
+    if (other !== null) this.select(other);
+    else if (this.told.page !== null || this.told.error !== null) {
+      this.said = `there is no ${key} slice`;
+      this.changed();
+    }
+  }
+
+  /** The slice closest to the middle of the canvas. */
+  selectMiddle(): void {
+    const { width, height } = this.picture.sight;
+    for (let y = RULER; y < height; y += 8) {
+      for (let away = 0; away < width / 2; away += 8) {
+        const slice = this.picture.hit(width / 2 + away, y) ?? this.picture.hit(width / 2 - away, y);
+        if (slice !== null && slice.id >= 0) {
+          this.select(slice);
+          return;
+        }
+      }
+    }
+  }
+
+  /** Goes to the next or previous step. */
+  step(by: 1 | -1): void {
+    const { sight, steps, motion } = this.picture;
+    const step = stepBeside(steps, sight.span, by);
+    if (step === undefined) return;
+    motion.go(padSpan({ from: step.start, to: step.end }, 0.03, sight.limits));
+    this.said = `step ${step.number}`;
+    this.changed();
+  }
+
+  /** Goes to the next or previous slice that the search finds. */
+  async match(by: 1 | -1): Promise<void> {
+    const { find, selected } = this.picture.chosen;
+    if (find === "") return;
+    const { from } = this.picture.sight.span;
+    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id, start: Math.round(from), top: 1 };
+    try {
+      const page = await this.data.page(this.trace, "matches", options, {});
+      const id = firstId(page);
+      if (id !== null) await this.open(id);
+      this.said = id === null ? `no ${by > 0 ? "later" : "earlier"} slice has ${find}` : this.said;
+    } catch (error) {
+      const slice = nextMatch(this.picture, selected, by, (name) => this.picture.isFound(name));
+      if (slice !== null) this.select(slice);
+      else this.said = error instanceof Error ? error.message : String(error);
+    }
+    this.changed();
+  }
+
+  mark(area: Area | null): void {
+    this.picture.choose({ area });
+    this.#write({ area: area === null ? undefined : areaText(area) }, true);
+    this.changed();
+  }
+
+  /** Selects the time of the chosen slice, else all visible time. */
+  markSeen(): void {
+    const { selected, area } = this.picture.chosen;
+    const { span } = this.picture.sight;
+    if (area !== null) this.mark(null);
+    else if (selected !== null) this.mark({ from: selected.start, to: selected.end, tracks: null });
+    else this.mark({ from: Math.round(span.from), to: Math.round(span.to), tracks: null });
+  }
+
+  find(text: string): void {
+    this.picture.choose({ find: text.trim().toLowerCase() });
+    this.#write({ find: text.trim() || undefined }, true);
+    this.changed();
+  }
+
+  turn(key: string): void {
+    this.picture.turn(toggleKey(this.picture.turned, key));
+    this.#write({ fold: toggledText(this.picture.turned) }, true);
+    this.changed();
+  }
+
+  /** Zooms to the chosen slice, else to the whole trace. */
+  fit(): void {
+    const { selected, area } = this.picture.chosen;
+    const { sight, motion } = this.picture;
+    const target = selected ? { from: selected.start, to: selected.end } : area;
+    motion.go(target === null ? sight.limits : padSpan(target, 0.08, sight.limits));
+    this.picture.redraw();
+  }
+
+  whole(): void {
+    this.picture.motion.go(this.picture.sight.limits);
+    this.picture.redraw();
+  }
+
+  /** Closes the time span, the slice or the search. */
+  close(): void {
+    const { area, selected, find } = this.picture.chosen;
+    if (area !== null) this.mark(null);
+    else if (selected !== null) this.select(null);
+    else if (find !== "") this.find("");
+  }
+
+  /** Writes the visible span to the URL once the motion has stopped. */
+  #moved(): void {
+    const { from, to } = this.picture.motion.target;
+    if (from === this.#seen.from && to === this.#seen.to) return;
+    this.#seen = { from, to };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const { limits } = this.picture.sight;
+      const isWhole = from <= limits.from && to >= limits.to;
+      const words = isWhole
+        ? { from: undefined, to: undefined }
+        : { from: String(Math.floor(from)), to: String(Math.ceil(to)) };
+      this.#write(words, true);
+    }, WRITE_MS);
+  }
+
+  #write(words: Record<string, string | undefined>, replace: boolean): void {
+    const fresh = Object.entries(words).some(([name, value]) => this.#written[name] !== value);
+    this.#written = { ...this.#written, ...words };
+    if (fresh) change(words, { replace });
+  }
+
+  /** Applies a URL change by a link or the browser's history. */
+  async obey(params: Readonly<Record<string, string>>): Promise<void> {
+    const differs = (name: string) => params[name] !== this.#written[name];
+    const first = Object.keys(this.#written).length === 0;
+    const [moves, slice, area, find, fold] = [
+      differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
+    ];
+    const { from, to } = params;
+    this.#written = { from, to, slice: params["slice"], area: params["area"], find: params["find"], fold: params["fold"] };
+    if (fold) this.picture.turn(parseToggled(params["fold"]));
+    if (find) this.picture.choose({ find: (params["find"] ?? "").toLowerCase() });
+    if (area) this.picture.choose({ area: readArea(params["area"]) });
+    const span = readSpan(from, to);
+    if (moves && span !== null) this.picture.sight.look(span);
+    else if (moves && !first) this.picture.sight.look(this.picture.sight.limits);
+    if (slice) await this.#obeySlice(params["slice"], span === null);
+    this.picture.redraw();
+    this.changed();
+  }
+
+  async #obeySlice(text: string | undefined, show: boolean): Promise<void> {
+    const id = text === undefined ? Number.NaN : Number(text);
+    if (!Number.isInteger(id) || id < 0) {
+      this.select(null, { write: false });
+      return;
+    }
+    await this.open(id, { show, write: false });
+    const { selected } = this.picture.chosen;
+    if (!show && selected !== null) this.picture.reveal(selected.track, selected.row);
+  }
+}
+
+function spoken(slice: Slice): string {
+  return `selected ${slice.name.slice(0, 200)}`;
+}
+
+/** The id of the first slice in a page of matches. */
+export function firstId(page: Page): number | null {
+  return page.rows === 0 ? null : cellReader(page).number("id", 0);
+}

@@ -1,0 +1,195 @@
+// Details of the chosen slice, with links.
+
+import type { Page, Unit } from "../../../data/api.ts";
+import { shortName } from "../../../draw/names.ts";
+import { plain } from "../../../parts/text/plain.ts";
+import { current, link } from "../../../route.ts";
+import { text, timeText } from "../../../units.ts";
+import type { PanelProps } from "../../panel.ts";
+import type { TimelineController } from "../input/desk.ts";
+import { cellReader } from "../tiles/reading.ts";
+import { LINKS } from "../input/relations.ts";
+import type { Link } from "../input/relations.ts";
+import type { Slice } from "../drawing/sight.ts";
+
+interface Fact {
+  key: string;
+  value: string;
+}
+
+const TITLES: Record<string, string> = {
+  slice: "Slice",
+  where: "Source",
+  arguments: "Arguments",
+  launch: "Launch configuration",
+  copy: "Copy",
+  collective: "Collective",
+  compiled: "Compiled kernel",
+  wait: "Wait",
+  frame: "Python frame",
+};
+const FIRST = "slice";
+/** Facts that the heading or links show already. */
+const ELSEWHERE = new Set(["name"]);
+
+export function Details(props: PanelProps & { desk: TimelineController }) {
+  const { desk, views } = props;
+  const slice = desk.picture.chosen.selected;
+  if (slice === null) return null;
+  const { page, links, error } = desk.told;
+  return (
+    <section class="timeline-details" aria-label="Details of the slice">
+      <header>
+        <h2 title={plain(slice.name.slice(0, 4000))}>{plain(slice.name.slice(0, 600))}</h2>
+        <span class="muted">{[desk.besides.length > 1 ? desk.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
+        <Grids slice={slice} views={views} trace={desk.of(slice.id).trace} />
+        <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
+        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.select(null)}>×</button>
+      </header>
+      <div class="timeline-facts">
+        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={desk.of(slice.id).trace} />}
+        {links.length > 0 && <Links links={links} slice={slice} desk={desk} />}
+        {page !== null && <div class="timeline-column"><Facts page={page} trace={desk.of(slice.id).trace} /></div>}
+      </div>
+    </section>
+  );
+}
+
+/** Details from the tile, while or if no more are available. */
+function Brief(props: { slice: Slice; error: string | null }) {
+  const { slice, error } = props;
+  return (
+    <>
+      <Table
+        title="Slice"
+        facts={[
+          { key: "duration", value: timeText(slice.end - slice.start) },
+          { key: "self time", value: Number.isNaN(slice.self) ? "-" : timeText(slice.self) },
+          { key: "start", value: timeText(slice.start) },
+        ]}
+      />
+      {error !== null && <p class="muted">{error}</p>}
+    </>
+  );
+}
+
+/** The groups of facts: the one that stands first alone, else the others. */
+function Facts(props: { page: Page; only?: string; trace: string }) {
+  const groups = [...factsOf(props.page)].filter(([group]) => (group === FIRST) === (props.only === FIRST));
+  return (
+    <>
+      {groups.map(([group, facts]) =>
+        group === "where" ? <Source key={group} facts={facts} trace={props.trace} /> : <Table key={group} title={TITLES[group] ?? group} facts={facts} />,
+      )}
+    </>
+  );
+}
+
+function factsOf(page: Page): Map<string, Fact[]> {
+  const read = cellReader(page);
+  const groups = new Map<string, Fact[]>();
+  for (let row = 0; row < page.rows; row++) {
+    const [group, key] = [read.text("group", row), read.text("key", row)];
+    if (group === LINKS || (group === "slice" && ELSEWHERE.has(key))) continue;
+    const facts = groups.get(group) ?? [];
+    facts.push({ key, value: written(read.text("value", row), read.text("unit", row) as Unit) });
+    groups.set(group, facts);
+  }
+  return groups;
+}
+
+const WORDS = new Set<Unit>(["name", "text", "sentence"]);
+
+function written(value: string, unit: Unit): string {
+  if (WORDS.has(unit) || value === "") return plain(value);
+  if (unit === "flag") return value === "true" ? "yes" : "no";
+  const number = Number(value);
+  return Number.isNaN(number) ? plain(value) : text(number, unit);
+}
+
+function Table(props: { title: string; facts: readonly Fact[] }) {
+  return (
+    <div class="timeline-table">
+      <h3>{props.title}</h3>
+      <dl>
+        {props.facts.map(({ key, value }) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd title={value}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+/** The line in the user's file, as a way to it. */
+function Source(props: { facts: readonly Fact[]; trace: string }) {
+  const of = (key: string) => props.facts.find((fact) => fact.key === key)?.value;
+  const [file, line, function_, how] = [of("file"), of("line"), of("function"), of("how")];
+  if (file === undefined) return null;
+  const short = file.split(/[/\\]/).at(-1) ?? file;
+  const where = line === undefined ? { file } : { file, line };
+  const to = link("lines", current().params["trace"] === undefined ? where : { trace: props.trace, ...where });
+  return (
+    <div class="timeline-table">
+      <h3>Source</h3>
+      <dl>
+        <div><dt>line</dt><dd><a href={to} title={file}>{line === undefined ? short : `${short}:${line}`}</a></dd></div>
+        {function_ && <div><dt>function</dt><dd title={function_}>{function_}</dd></div>}
+        {how && <div><dt>known by</dt><dd>{how}</dd></div>}
+      </dl>
+    </div>
+  );
+}
+
+const MOST_LINKS = 40;
+
+function Links(props: { links: readonly Link[]; slice: Slice; desk: TimelineController }) {
+  const { links, slice, desk } = props;
+  return (
+    <div class="timeline-table timeline-links">
+      <h3>Related slices</h3>
+      <dl>
+        {links.slice(0, MOST_LINKS).map((one, at) => (
+          <div key={at}>
+            <dt>{one.key}</dt>
+            <dd>
+              <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void desk.open(one.slice)}>
+                {plain(shortName(one.name.slice(0, 400)).slice(0, 200))}
+              </button>
+              <span class="muted">{` ${timeText(one.duration)}, ${offset(one.start - slice.start)}`}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {links.length > MOST_LINKS && <p class="muted">and {links.length - MOST_LINKS} more</p>}
+    </div>
+  );
+}
+
+function offset(by: number): string {
+  return by < 0 ? `${timeText(-by)} earlier` : `${timeText(by)} later`;
+}
+
+const KERNELS = new Set(["kernel", "concurrent_kernel"]);
+const COPIES = new Set(["gpu_memcpy", "gpu_memset"]);
+
+/** Ways to the tables in which the slice is a row. */
+function Grids(props: { slice: Slice; views: PanelProps["views"]; trace: string }) {
+  const { slice, views } = props;
+  const of = current().params["trace"] === undefined ? {} : { trace: props.trace };
+  const find = slice.name.length <= 200 ? slice.name : slice.name.slice(0, 120);
+  const ways: [string, string][] = [];
+  if (slice.category === "cpu_op") ways.push(["operators", "in operators"]);
+  else if (KERNELS.has(slice.category)) ways.push(["kernels", "in kernels"]);
+  else if (COPIES.has(slice.category)) ways.push(["copies", "in copies"]);
+  else if (slice.category.endsWith("_runtime") || slice.category.endsWith("_driver")) ways.push(["launches", "in launches"]);
+  return (
+    <>
+      {ways.filter(([view]) => views.has(view)).map(([view, title]) => (
+        <a key={view} href={link(view, { ...of, find })}>{title}</a>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+// The tooltip of the timeline.
+
+import { plain } from "../../../parts/text/plain.ts";
+import { bytesText, countText, timeText } from "../../../units.ts";
+import type { TimelineController } from "../input/desk.ts";
+import type { Slice } from "../drawing/sight.ts";
+import type { Track } from "../tracks/tracks.ts";
+
+export interface Pointed {
+  at: { x: number; y: number };
+  slice: Slice | null;
+  counter: { track: Track; time: number; value: number; low: number; high: number } | null;
+  width: number;
+  height: number;
+}
+
+const LONGEST = 240;
+
+export function Tip(props: { pointed: Pointed; desk: TimelineController | null }) {
+  const { at, slice, counter, width, height } = props.pointed;
+  const onLeft = at.x > width * 0.6;
+  const place = onLeft
+    ? { right: `calc(100% - var(--gutter) - ${at.x - 12}px)` }
+    : { left: `calc(var(--gutter) + ${at.x + 14}px)` };
+  const level = at.y > height * 0.6 ? { bottom: `${height - at.y + 12}px` } : { top: `${at.y + 16}px` };
+  return (
+    <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
+      {slice && <SliceTip slice={slice} />}
+      {slice && props.desk && <Rank slice={slice} desk={props.desk} />}
+      {!slice && counter && <CounterTip {...counter} />}
+    </div>
+  );
+}
+
+function SliceTip({ slice }: { slice: Slice }) {
+  const name = plain(slice.name.slice(0, LONGEST)) + (slice.name.length > LONGEST ? "…" : "");
+  return (
+    <>
+      <p class="timeline-tip-name">{name}</p>
+      {slice.count > 1 ? (
+        <p>{countText(slice.count)} slices within {timeText(slice.end - slice.start)}, this the longest; click to come closer</p>
+      ) : (
+        <dl>
+          <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
+          {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
+          <dt>start</dt><dd>{timeText(slice.start)}</dd>
+          <dt>category</dt><dd>{plain(slice.category)}</dd>
+        </dl>
+      )}
+    </>
+  );
+}
+
+/** Of several ranks that are shown: which one it is of, and the same collective on the others. */
+function Rank(props: { slice: Slice; desk: TimelineController }) {
+  const { slice, desk } = props;
+  if (desk.besides.length < 2 || slice.id < 0) return null;
+  const others = desk.twins.of(slice.id).map((id) => plain(desk.of(id).label));
+  return (
+    <p class="timeline-tip-rank">
+      {plain(desk.of(slice.id).label)}{others.length > 0 && `; the same one on ${others.join(", ")}`}
+    </p>
+  );
+}
+
+function CounterTip(props: NonNullable<Pointed["counter"]>) {
+  const { track, time, value, low, high } = props;
+  const written = (amount: number) => {
+    if (track.kind === "memory") return bytesText(amount);
+    return track.kind === "utilization" ? `${amount.toFixed(1)} %` : countText(amount);
+  };
+  return (
+    <>
+      <p class="timeline-tip-name">{plain(track.title)}</p>
+      <dl>
+        <dt>value</dt><dd>{written(value)}</dd>
+        {low !== high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
+        <dt>at</dt><dd>{timeText(time)}</dd>
+      </dl>
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+// The tiles of several ranks as one: each rank's tiles are loaded by its own clock, and shifted when
+// drawn.
+
+import { ownTime, ownTrack, placeOfTrack, shownId, shownTime } from "../tracks/besides.ts";
+import type { ShownRank } from "../tracks/besides.ts";
+import type { AvailablePart, Store, Wanted } from "./store.ts";
+import { tilesInSpan, width } from "./tiles.ts";
+import type { Part, Place, Samples } from "./tiles.ts";
+
+/** The interface of tiles for the canvas. */
+export interface Tiles {
+  readonly error: string | null;
+  readonly thinned: number | null;
+  want(wanted: readonly Wanted[]): void;
+  has(one: Wanted): boolean;
+  found(track: number, place: Place): AvailablePart[];
+  samples(name: string, place: Place, track?: number): Samples[];
+}
+
+export class JointTiles implements Tiles {
+  readonly #ranks: readonly { beside: ShownRank; store: Store }[];
+  readonly #parts = new WeakMap<Part, Part>();
+  readonly #samples = new WeakMap<Samples, Samples>();
+
+  constructor(ranks: readonly { beside: ShownRank; store: Store }[]) {
+    this.#ranks = ranks;
+  }
+
+  get error(): string | null {
+    return this.#ranks.find(({ store }) => store.error !== null)?.store.error ?? null;
+  }
+
+  get thinned(): number | null {
+    const known = this.#ranks.flatMap(({ store }) => (store.thinned === null ? [] : [store.thinned]));
+    return known.length === 0 ? null : Math.max(...known);
+  }
+
+  want(wanted: readonly Wanted[]): void {
+    for (const { beside, store } of this.#ranks) {
+      const those = wanted.filter((one) => placeOfTrack(one.track) === beside.at);
+      store.want(those.flatMap((one) => own(beside, one)));
+    }
+  }
+
+  has(one: Wanted): boolean {
+    const rank = this.#ranks[placeOfTrack(one.track)];
+    return rank !== undefined && own(rank.beside, one).every((part) => rank.store.has(part));
+  }
+
+  found(track: number, place: Place): AvailablePart[] {
+    const rank = this.#ranks[placeOfTrack(track)];
+    if (rank === undefined) return [];
+    const { beside, store } = rank;
+    if (beside.at === 0) return store.found(track, place);
+    return ownPlaces(beside, place).flatMap((asked) => {
+      const [from, to] = [asked.number * width(asked.level), (asked.number + 1) * width(asked.level)];
+      return store.found(ownTrack(track), asked).map((found) => ({
+        ...found,
+        from: shownTime(beside, Math.max(from, found.from)),
+        to: shownTime(beside, Math.min(to, found.to)),
+        part: this.#shown(beside, found.part),
+      }));
+    });
+  }
+
+  samples(name: string, place: Place, track = -1): Samples[] {
+    const rank = this.#ranks[placeOfTrack(track)];
+    if (rank === undefined) return [];
+    const { beside, store } = rank;
+    if (beside.at === 0) return store.samples(name, place);
+    const found = ownPlaces(beside, place).flatMap((asked) => store.samples(name, asked));
+    return [...new Set(found)].map((samples) => {
+      const known = this.#samples.get(samples);
+      if (known !== undefined) return known;
+      const shown = { ...samples, start: moved(beside, samples.start), end: moved(beside, samples.end) };
+      this.#samples.set(samples, shown);
+      return shown;
+    });
+  }
+
+  /** A part converted to the timeline's clock and ids; cached. */
+  #shown(beside: ShownRank, part: Part): Part {
+    const known = this.#parts.get(part);
+    if (known !== undefined) return known;
+    const shown = {
+      ...part,
+      lanes: part.lanes.map((lane) => ({
+        ...lane,
+        start: moved(beside, lane.start),
+        end: moved(beside, lane.end),
+        id: Float64Array.from(lane.id, (id) => shownId(beside, id)),
+      })),
+      marks: part.marks && { ...part.marks, time: moved(beside, part.marks.time) },
+    };
+    this.#parts.set(part, shown);
+    return shown;
+  }
+}
+
+function moved(beside: ShownRank, times: Float64Array): Float64Array {
+  return times.map((time) => shownTime(beside, time));
+}
+
+/** The one or two tiles of a rank that overlap a tile of the timeline. */
+export function ownPlaces(beside: ShownRank, place: Place): Place[] {
+  const [from, to] = [place.number, place.number + 1].map((number) => ownTime(beside, number * width(place.level)));
+  return tilesInSpan(from ?? 0, to ?? 0, place.level).map((number) => ({ level: place.level, number }));
+}
+
+function own(beside: ShownRank, one: Wanted): Wanted[] {
+  if (beside.at === 0) return [one];
+  return ownPlaces(beside, one).map((place) => ({ ...place, track: ownTrack(one.track), depth: one.depth }));
+}

@@ -1,0 +1,186 @@
+// Tracks and counters in groups, as the `timeline` view lists them.
+
+import type { Page } from "../../../data/api.ts";
+import { cellReader } from "../tiles/reading.ts";
+
+export interface Track {
+  /** The key in the URL: `t3`, or `c0` for the first counter. */
+  key: string;
+  /** The view's number; -1 for counters. */
+  id: number;
+  kind: string;
+  title: string;
+  /** The title as there is room for it. */
+  label: string;
+  /** A short description of the content. */
+  what: string;
+  rows: number;
+  count: number;
+  start: number;
+  end: number;
+  /** Of a counter. */
+  low: number;
+  high: number;
+  /** Whether it is open by default. */
+  open: boolean;
+}
+
+export interface Group {
+  key: string;
+  title: string;
+  tracks: Track[];
+  /** The rank that it is of, where several are shown, and its place among them. */
+  of?: string;
+  at?: number;
+  /** Whether it is the first of a rank below another. */
+  leads?: boolean;
+  /** Whether it is folded by default. */
+  folded?: boolean;
+}
+
+/** Rows of a deep track that are shown by default. */
+export const DEPTH = 8;
+
+const WHAT: Record<string, string> = {
+  host: "operators",
+  python: "frames",
+  device: "kernels",
+  "device annotation": "annotations",
+  "device sync": "waits",
+  profiler: "profiler",
+  other: "other",
+  memory: "memory",
+  utilization: "utilisation",
+  queue: "queued",
+  counter: "counter",
+};
+const ON_DEVICE = new Set(["device", "device annotation", "device sync"]);
+/** Height that the tracks may take at first, and that of a folded one, in pixels. */
+const ROOM = 590;
+const FOLDED = 24;
+/** Streams and counters that are open at first. */
+const OPEN_STREAMS = 4;
+const OPEN_COUNTERS = 3;
+
+/** The groups from the top: counters, threads by process, streams by device, the rest. */
+export function groupTracks(page: Page): Group[] {
+  const counters: Track[] = [];
+  const groups = new Map<string, Track[]>();
+  const read = cellReader(page);
+  for (let row = 0; row < page.rows; row++) {
+    const kind = read.text("category", row);
+    const isCounter = read.text("kind", row) === "counter";
+    const id = read.number("track", row);
+    const start = read.number("start", row);
+    const title = read.text("name", row) || `track ${id}`;
+    const track: Track = {
+      key: isCounter ? `c${counters.length}` : `t${id}`,
+      id: isCounter ? -1 : id,
+      kind,
+      title,
+      label: shortTitle(title),
+      what: WHAT[kind] ?? kind,
+      rows: isCounter ? 1 : read.number("rows", row),
+      count: read.number("count", row),
+      start,
+      end: start + read.number("duration", row),
+      low: read.number("low", row),
+      high: read.number("high", row),
+      open: false,
+    };
+    if (isCounter) counters.push(track);
+    else if (track.count > 0) grow(groups, read.text("process", row) || "no process", track);
+  }
+  const listed = [...groups].map(([title, tracks]) => ({ title: spelled(title, tracks), tracks }));
+  listed.sort((one, other) => place(one.tracks) - place(other.tracks));
+  unlabel(counters);
+  if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
+  choose(listed.flatMap((group) => group.tracks));
+  return listed.map((group, at) => ({ key: `g${at}`, ...group }));
+}
+
+function grow(groups: Map<string, Track[]>, title: string, track: Track): void {
+  const found = groups.get(title);
+  if (found) found.push(track);
+  else groups.set(title, [track]);
+}
+
+/** The sort key of a group, by the kind of most of its slices. */
+function place(tracks: readonly Track[]): number {
+  const count = (test: (kind: string) => boolean) =>
+    tracks.reduce((sum, track) => sum + (test(track.kind) ? track.count : 0), 0);
+  const device = count((kind) => ON_DEVICE.has(kind));
+  const host = count((kind) => kind === "host" || kind === "python");
+  if (device === 0 && host === 0) return 2;
+  return device > host ? 1 : 0;
+}
+
+/** The main thread: the first that is nearly as busy as the busiest. */
+export function mainThread(tracks: Track[]): Track | undefined {
+  const host = tracks.filter((track) => track.kind === "host");
+  const most = Math.max(0, ...host.map((track) => track.count));
+  return host.find((track) => track.count * 10 >= most);
+}
+
+/** "thread 12 (main)" is "main 12", "device 0 percent busy" is "device 0 busy". */
+function shortTitle(title: string): string {
+  return title.replace(/^thread (-?\d+) \((.+)\)$/, "$2 $1").replace(" percent busy", " busy");
+}
+
+/** Removes the device number if there is only one device. */
+function unlabel(counters: readonly Track[]): void {
+  const device = /^device \d+ (?=stream)/;
+  const known = new Set(counters.map((track) => device.exec(track.label)?.[0]).filter(Boolean));
+  if (known.size !== 1) return;
+  for (const track of counters) track.label = track.label.replace(device, "");
+}
+
+/** A process that has a number only. */
+function spelled(title: string, tracks: readonly Track[]): string {
+  if (!/^-?\d+$/.test(title)) return title;
+  return place(tracks) === 1 ? `device ${title}` : `process ${title}`;
+}
+
+/** Opens the most informative tracks until a small screen is full. */
+function choose(tracks: Track[]): void {
+  const main = mainThread(tracks);
+  const streams = byCount(tracks.filter((track) => track.kind === "device")).slice(0, OPEN_STREAMS);
+  const counters = ["utilization", "memory", "queue", "counter"].flatMap((kind) =>
+    tracks
+      .filter((track) => track.id < 0 && track.kind === kind)
+      .sort((one, other) => weight(other) - weight(one))
+      .slice(0, 1),
+  );
+  const frames = tracks.filter((track) => track.kind === "python");
+  const sure = [...(main ? [main] : []), ...streams, ...counters.slice(0, OPEN_COUNTERS)];
+  // where the room is left: the other threads that work, then the frames of the main one
+  const others = byCount(tracks.filter((track) => track.kind === "host" && track !== main));
+  const first = main && frames.find((track) => track.title === main.title);
+  const more = [...others.slice(0, 2), first ?? frames[0]].filter((track) => track !== undefined);
+  let room = ROOM - tracks.length * FOLDED - sure.reduce((sum, track) => sum + taken(track), 0);
+  for (const track of sure) track.open = true;
+  for (const track of more) {
+    if (taken(track) > room) continue;
+    track.open = true;
+    room -= taken(track);
+  }
+}
+
+function byCount(tracks: Track[]): Track[] {
+  return tracks.sort((one, other) => other.count - one.count);
+}
+
+/** About how much an open track takes beyond what a folded one does, in pixels. */
+function taken(track: Track): number {
+  return track.id < 0 ? 20 : (Math.min(track.rows, DEPTH) - 1) * 17;
+}
+
+/** The most informative counter of a kind: used memory, where it is largest. */
+function weight(track: Track): number {
+  return track.title.endsWith(" reserved") ? -1 / Math.max(track.high, 1) : track.high;
+}
+
+/** The label of a counter's maximum. */
+export function mostOf(kind: string, high: number): number {
+  return kind === "utilization" ? 100 : high;
+}

@@ -1,0 +1,138 @@
+"""Defines the advice on a trace, which `advise` returns and every report shows."""
+
+import json
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from selftime.advice.rule_outcomes import Checked, Finding, Unknown
+from selftime.analysis.steps.bound_by import StepRegime
+from selftime.trace import Trace
+
+__all__ = [
+    "FORMAT",
+    "Advice",
+    "Health",
+    "HealthVerdict",
+    "Joint",
+    "Note",
+    "RunTime",
+    "Step",
+    "StepRegime",
+]
+
+FORMAT: Final = "selftime.advice/1"
+"""Name and version of the advice's JSON format, described in `reports/schemas/advice.json`."""
+
+_MAX_JSON_TEXT_CHARACTERS: Final = 2000
+"""Largest number of characters of a text in the JSON output; a longer text loses its middle."""
+
+HealthVerdict: TypeAlias = Literal["good", "degraded", "unusable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A defect of the trace that limits the advice, as a failed check of the trace found it."""
+
+    check: str
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The verdict on whether a trace's data are good enough for advice, and the trace's defects."""
+
+    verdict: HealthVerdict
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The typical step: number of measured steps, median device and host time, limiting factor."""
+
+    count: int = 0
+    device_ms: float | None = None
+    host_ms: float | None = None
+    regime: StepRegime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What all fixes save together: ms per step and speed-up; None where not computed."""
+
+    estimate_ms: float | None = None
+    speedup: float | None = None
+    run_s: float | None = None
+    """Seconds of the whole run that all fixes save together; None without the run's ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """The whole run that a trace was recorded in, and which of its steps the trace stands for."""
+
+    wall_s: float
+    """The wall time of the run, in seconds."""
+    kind: str | None = None
+    """The kind of steps that were recorded; None if no step was."""
+    steps: int | None = None
+    """The number of steps that the recorded ones stand for; None if no step was recorded."""
+    covered_s: float | None = None
+    """What these steps take of the run, in seconds; None if no step was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Advice on a trace: findings with savings, and causes of lost time without a finding."""
+
+    health: Health
+    step: Step = Step()
+    findings: tuple[Finding, ...] = ()
+    joint: Joint = Joint()
+    checked: tuple[Checked, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+    run: RunTime | None = None
+    """The whole run, as its ledger tells it; None if there is no ledger."""
+    trace: Trace | None = field(default=None, compare=False, repr=False, metadata={"inner": True})
+    """The trace that the advice is about, for reports that also show the trace."""
+    chosen: str | None = field(default=None, metadata={"inner": True})
+    """The one rule name or finding id that the advice is limited to; None if it is not limited."""
+
+    def _repr_html_(self) -> str:
+        from selftime import notebook  # noqa: PLC0415 - a notebook shows advice
+
+        return notebook.notebook_html(self)
+
+    def __str__(self) -> str:
+        """Returns the advice as the text that the terminal shows."""
+        from selftime.reports.advice.text import as_text  # noqa: PLC0415 - reports show advice
+
+        return as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the advice as JSON values, floats rounded to 6 decimals, keys in fixed order."""
+        return {"format": FORMAT, **_to_json_value(self)}
+
+    def to_json(self) -> str:
+        """Returns the advice as ASCII JSON text; equal advice gives equal text."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        return text.replace("\x7f", "\\u007f")  # the one ASCII control that JSON lets through
+
+
+def _to_json_value(value: Any) -> Any:
+    if is_dataclass(value):
+        told = [f.name for f in fields(value) if not f.metadata.get("inner")]
+        return {name: _to_json_value(getattr(value, name)) for name in told}
+    if isinstance(value, tuple):
+        return [_to_json_value(element) for element in value]
+    if isinstance(value, float):
+        return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
+    return truncate_middle(value) if isinstance(value, str) else value
+
+
+def truncate_middle(text: str) -> str:
+    """Returns the text; if it has over 2,000 characters, with `…` in place of its middle."""
+    if len(text) <= _MAX_JSON_TEXT_CHARACTERS:
+        return text
+    half = _MAX_JSON_TEXT_CHARACTERS // 2
+    return f"{text[:half]} … {text[-half:]}"

@@ -1,0 +1,207 @@
+"""Measures how long the steps load data, and how long they wait for data and do nothing else."""
+
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.advice.detectors.batch_fetching import (
+    epoch_boundary_worker_wait_times,
+    mid_epoch_worker_wait_times,
+)
+from selftime.advice.detectors.recorded_facts import WorkerCoreUse
+from selftime.advice.replay import CutHostTime, replay_of
+from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.main_thread import slices_on_main_thread
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.intervals import Intervals, covered_time_before, length, subtract
+from selftime.trace import Trace
+
+MIN_EXPOSED_LOADING_SHARE: Final = 0.05
+"""Smallest share of the step spent waiting for data for which worker processes are worth their
+cost."""
+
+MIN_EXPOSED_LOADING_MS: Final = 2.0
+"""Shortest wait for data per step, in ms, for which worker processes are worth their cost: a worker
+takes about a millisecond to hand over a batch."""
+
+MIN_LATE_BATCH_STEPS_SHARE: Final = 0.5
+"""Share of the steps that wait for data above which the DataLoader's workers count as too slow."""
+
+MIN_EQUAL_WAITING_STEP_DISTANCES: Final = 2
+"""Smallest number of equal distances between waiting steps for the waits to count as regular."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoadingTimes:
+    """Durations of the typical step and of its data loading, in ms."""
+
+    step: float
+    """The duration of the typical step in ms."""
+    exposed: float
+    """Time in ms of the typical step in which it loads data, or waits for workers, and nothing else
+    runs."""
+    average: float
+    """Mean of `exposed` over the measured steps, in ms; it differs from the typical step if few
+    steps wait."""
+    around: float
+    """Wait for workers at the begin and end of epochs, in ms per step."""
+    total: float
+    """Time that the main thread spends in the DataLoader, in ms per step."""
+    waiting: float
+    """Part of `total` in Python functions that wait for storage, a socket or a timer, in ms; 0 if
+    no Python functions were recorded."""
+    noise: float
+    """Median absolute deviation of `exposed` between steps, in ms."""
+    shares: tuple[float, ...]
+    """Share of each measured step spent waiting for data, one value per step, 0 to 1."""
+    rest: float
+    """Simulated duration of the step without data loading, in ms."""
+    lag: float
+    """Time in ms from a step's end on the host to the end of its device work; median of the
+    measured steps."""
+    has_workers: bool
+    has_device: bool
+
+    @property
+    def is_small(self) -> bool:
+        """Returns whether steps wait for data so briefly that no change is worth it."""
+        few = self.exposed < MIN_EXPOSED_LOADING_SHARE * self.step
+        return few or max(self.exposed, self.average) < MIN_EXPOSED_LOADING_MS
+
+    @property
+    def waiting_steps(self) -> list[int]:
+        """The indices of the measured steps that wait for data for over 5 % of their time."""
+        return [at for at, share in enumerate(self.shares) if share > MIN_EXPOSED_LOADING_SHARE]
+
+    def is_steady(self, workers: WorkerCoreUse | None) -> bool:
+        """Returns whether batches come late in most steps, or in every n-th step.
+
+        Workers that began together end together, so that starved loops wait once in so many steps
+        as there are workers. Workers that never rest are too slow, whatever the rhythm.
+        """
+        late = self.waiting_steps
+        if len(late) > MIN_LATE_BATCH_STEPS_SHARE * len(self.shares) or (
+            workers is not None and workers.are_always_busy
+        ):
+            return True
+        gaps = np.diff(late).tolist()
+        if len(set(gaps)) != 1:
+            return False
+        return len(gaps) >= MIN_EQUAL_WAITING_STEP_DISTANCES or (
+            workers is not None and gaps[0] == workers.count
+        )
+
+
+@cached_per_trace
+def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
+    """Returns how long measured steps load data and wait for it; None if no loading is seen."""
+    limits = step_statistics(trace)
+    steps = trace.view("steps").filter(pl.col("counted") & pl.col("loading").is_not_null())
+    rows = data_loading_annotations(trace)
+    if limits is None or not steps.height or not rows:
+        return None
+    time = "device_time" if steps["device_time"].null_count() < steps.height else "host_time"
+    told = steps.filter(pl.col(time).is_not_null())
+    has_workers = not any(names.loads_on_main_thread(row["name"]) for row in rows)
+    exposed, around = told["data_loading"].to_list(), []
+    if has_workers:
+        exposed = _exposed_wait_ns_by_step(trace, told, mid_epoch_worker_wait_times(trace))
+        around = _exposed_wait_ns_by_step(trace, told, epoch_boundary_worker_wait_times(trace))
+    times: list[int] = told[time].to_list()
+    step = _median_ms(times)
+    rest = limits.scaled_to_typical_step(
+        replay_of(trace).step_time(change_shortening_loading(trace)) / 1e6
+    )
+    total = max(
+        _median_ms(told["loading"].to_list()), step - rest
+    )  # of medians, parts need not fit
+    return DataLoadingTimes(
+        step=step,
+        exposed=_typical_exposed_loading_ms(exposed, limits, is_average=has_workers),
+        average=fmean(exposed) / 1e6 if exposed else 0.0,
+        around=_typical_exposed_loading_ms(around, limits, is_average=True),
+        total=total,
+        waiting=_waiting_share_of_loading(trace) * total,
+        noise=_median_absolute_deviation_ms(exposed),
+        shares=tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)),
+        rest=rest,
+        lag=_median_ms(told["lag"].drop_nulls().to_list()),
+        has_workers=has_workers,
+        has_device=time == "device_time",
+    )
+
+
+def change_shortening_loading(trace: Trace, kept_share: float = 0.0) -> CutHostTime:
+    """Returns a change, for simulation, that shortens data loading to the share `kept_share`."""
+    loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
+    return CutHostTime(covered_time(slices_on_main_thread(trace, loading)), kept_share)
+
+
+def data_loading_annotations(trace: Trace) -> list[dict[str, Any]]:
+    """Returns the rows of the view `annotations` that are about data loading."""
+    regions = trace.view("annotations").iter_rows(named=True)
+    return [row for row in regions if names.is_data_loading(row["name"])]
+
+
+def _exposed_wait_ns_by_step(trace: Trace, steps: pl.DataFrame, waits: Intervals) -> list[int]:
+    """Returns for each step the ns within `waits` in which no device worked."""
+    exposed = subtract(waits, covered_time(device_work(trace)))
+    start = steps["start"].to_numpy()
+    found: list[int] = (
+        covered_time_before(exposed, start + steps["host_time"].to_numpy())
+        - covered_time_before(exposed, start)
+    ).tolist()
+    return found
+
+
+def _typical_exposed_loading_ms(
+    step_times: list[int], limits: StepStatistics, *, is_average: bool
+) -> float:
+    """Returns the median of times in ns, in ms; if `is_average` the mean, where that is larger."""
+    if not step_times:
+        return 0.0
+    common = median(step_times) / 1e6
+    return (
+        max(common, limits.scaled_to_typical_step(fmean(step_times) / 1e6))
+        if is_average
+        else common
+    )
+
+
+def _waiting_share_of_loading(trace: Trace) -> float:
+    """Returns the share of data loading in Python functions that wait, as for storage; 0 to 1.
+
+    It is 0 if no Python frames were recorded.
+    """
+    thread = pl.col("track").replace_strict(trace.tracks["id"], trace.tracks["thread"])
+    host, python = slices_on(trace, "host"), slices_on(trace, "python")
+    loading = filter_by_name(host, lambda name: name.startswith(names.DATA_LOADING_PREFIX))
+    frames = filter_by_name(python, names.is_waiting_frame)
+    by_thread = frames.with_columns(thread).partition_by("track", as_dict=True)
+    whole = waiting = 0
+    for key, marks in loading.with_columns(thread).partition_by("track", as_dict=True).items():
+        periods = covered_time(marks)
+        whole += length(periods)
+        if key in by_thread:
+            found = by_thread[key]
+            start = found["start"].to_numpy()
+            inside = covered_time_before(periods, start + 1) > covered_time_before(periods, start)
+            waiting += int(found["self"].fill_null(0).to_numpy()[inside].sum())
+    return min(1.0, waiting / whole) if whole else 0.0
+
+
+def _median_ms(times: list[int]) -> float:
+    """Returns the median in ms of `times` in ns; 0 if `times` is empty."""
+    return median(times) / 1e6 if times else 0.0
+
+
+def _median_absolute_deviation_ms(times: list[int]) -> float:
+    """Returns the median absolute deviation in ms of `times` in ns; 0 if `times` is empty."""
+    middle = median(times) if times else 0
+    return median(abs(time - middle) for time in times) / 1e6 if times else 0.0

@@ -1,0 +1,178 @@
+"""Finds which kinds of tensors an optimizer updates, and its fastest implementation for these.
+
+PyTorch refuses any other with an error, in the constructor or in the first step. No fused form
+takes a sparse gradient or a complex parameter. Of the optimizers that have a faster form only SGD
+and Adagrad take sparse gradients at all, and with `foreach=True` they go back to the loop for all
+parameters of that dtype. Only the loop can be differentiated through. Tried with PyTorch 2.13:
+every optimizer with every form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.advice.detectors.counted_steps import operator_intervals
+from selftime.advice.detectors.recorded_facts import torch_version
+from selftime.analysis.slice_arguments import parent_of_every_slice, slices_with_arguments
+from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.intervals import Intervals, subtract
+from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.trace import Trace
+
+__all__ = [
+    "FOREACH_OPTIMIZERS",
+    "LOOP_ONLY_OPTIMIZERS",
+    "OptimizerForm",
+    "OptimizerUpdates",
+    "fastest_optimizer_form",
+    "optimizer_step_slices",
+    "optimizer_updates",
+]
+
+OptimizerForm: TypeAlias = Literal["fused", "foreach"]
+"""Fast implementation of an optimizer's step, named by PyTorch's argument: `fused` or `foreach`."""
+
+FUSED_SINCE_TORCH_VERSION: Final = {"Adam": (2, 0), "AdamW": (2, 0), "SGD": (2, 3)}
+"""First PyTorch version, as (major, minor), in which each optimizer accepts `fused=True` on a
+device."""
+
+FUSED_ON_CPU_SINCE_TORCH_VERSION: Final = dict.fromkeys(("Adam", "AdamW", "SGD", "Adagrad"), (2, 4))
+"""First PyTorch version, as (major, minor), in which each optimizer accepts `fused=True` on a CPU.
+Adagrad accepts it on some kinds of devices only, since 2026."""
+
+FOREACH_OPTIMIZERS: Final = frozenset(
+    {"ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam"}
+    | {"RMSprop", "Rprop", "SGD"}
+)
+"""PyTorch's optimizers that accept `foreach=True`."""
+
+LOOP_ONLY_OPTIMIZERS: Final = frozenset({"LBFGS", "Muon", "SparseAdam"})
+"""PyTorch's optimizers that reject both `fused=True` and `foreach=True` with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerUpdates:
+    """The recorded steps of an optimizer: their operators, and the kinds of updated tensors."""
+
+    runs: pl.DataFrame
+    """Slices of the optimizer's steps, one row per step."""
+    operators: pl.DataFrame
+    """Operators within these steps, without those called by an operator of the same name."""
+    sparse: pl.DataFrame
+    """Outermost operators that work on sparse gradients, directly or in an operator that they
+    call."""
+    is_complex: bool
+    """Whether some updated parameters have a complex dtype."""
+    is_recorded: bool
+    """Whether autograd recorded operators of the optimizer's step, as for a differentiable
+    optimizer.
+
+    It does if the step is differentiated through, or calls a closure with a forward pass.
+    """
+    on_device: bool
+    """Whether the parameters are on a device."""
+    version: tuple[int, int] | None
+    """PyTorch's version as (major, minor); None if it was not recorded."""
+
+    @property
+    def dense_update_times(self) -> Intervals:
+        """Intervals of the optimizer's steps, without operators on sparse gradients."""
+        return subtract(covered_time(self.runs), operator_intervals(self.sparse))
+
+
+def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
+    """Returns the operators within an optimizer's steps, and the kinds of tensors they update."""
+    within = _operators_within_steps(trace, runs["id"])
+    types = within["input_types"].cast(pl.String)
+    viewed = filter_by_name(within, "aten::view_as_real".__eq__).height > 0
+    return OptimizerUpdates(
+        runs=runs,
+        operators=within,
+        sparse=_outermost_sparse_operators(trace, within),
+        is_complex=viewed or bool(types.str.contains("complex", literal=True).any()),
+        is_recorded=bool(within["sequence"].is_not_null().any()),
+        on_device=trace.device_args.height > 0,
+        version=torch_version(trace),
+    )
+
+
+def fastest_optimizer_form(optimizer: str, updates: OptimizerUpdates) -> OptimizerForm | None:
+    """Returns the fastest implementation that the optimizer has for its parameters; None if none.
+
+    Sparse gradients are not looked at: their parameters need a group without that form.
+    """
+    since = (
+        FUSED_SINCE_TORCH_VERSION if updates.on_device else FUSED_ON_CPU_SINCE_TORCH_VERSION
+    ).get(optimizer)
+    is_there = since is not None and (updates.version is None or updates.version >= since)
+    if is_there and not updates.is_complex:
+        return "fused"
+    return "foreach" if optimizer in FOREACH_OPTIMIZERS else None
+
+
+def optimizer_step_slices(trace: Trace, annotation: Mapping[str, Any]) -> pl.DataFrame:
+    """Returns the slices of the optimizer whose step a row of the view `annotations` describes.
+
+    Those of its name and line: a program may have two optimizers of one class.
+    """
+    runs = filter_by_name(slices_on(trace, "host", ended=True), str(annotation["name"]).__eq__)
+    told = slices_with_arguments(trace, "lines", runs.select("id"), "file", "line")
+    mine = told.select(
+        pl.col("file").cast(pl.String).eq_missing(pl.lit(annotation["file"], pl.String))
+        & pl.col("line").eq_missing(pl.lit(annotation["line"], pl.Int32))
+    )
+    return runs.filter(mine.to_series())
+
+
+def _operators_within_steps(trace: Trace, run_ids: pl.Series) -> pl.DataFrame:
+    """Returns the operators within optimizer steps, with their input types and sequence numbers."""
+    slices = trace.slices
+    is_operator = (
+        slices["category"].is_in(list(names.OPERATOR_CATEGORIES)) & slices["duration"].is_not_null()
+    )
+    at = np.flatnonzero(is_operator.to_numpy())
+    parent = parent_of_every_slice(trace)
+    at = at[parent[at] != NO_SLICE]
+    at = at[
+        nearest_ancestor(parent, _mask_of_slice_ids(slices.height, run_ids), parent[at]) != NO_SLICE
+    ]
+    codes = slices["name"].to_physical().to_numpy()
+    at = at[codes[at] != codes[parent[at]]]
+    table = slices[pl.Series(at, dtype=pl.UInt32)]
+    table = table.select("id", "name", "track", "start", end=pl.col("start") + pl.col("duration"))
+    return slices_with_arguments(trace, "op_args", table, "input_types", "sequence")
+
+
+def _outermost_sparse_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns the outermost operators that use sparse tensors, directly or in a nested operator."""
+    sparse = filter_by_name(operators, names.is_sparse_operator)
+    outermost = operators.filter(
+        ~pl.Series(_are_within_another_operator(trace, operators), dtype=pl.Boolean)
+    )
+    wanted = _mask_of_slice_ids(trace.slices.height, outermost["id"])
+    roots = nearest_ancestor(
+        parent_of_every_slice(trace), wanted, sparse["id"].to_numpy().astype(np.int64)
+    )
+    return outermost.filter(pl.col("id").is_in(roots.tolist()))
+
+
+def _are_within_another_operator(trace: Trace, operators: pl.DataFrame) -> NDArray[np.bool_]:
+    """Returns for each operator whether it runs inside another one of `operators`."""
+    parent = parent_of_every_slice(trace)
+    above = parent[operators["id"].to_numpy()]
+    around = nearest_ancestor(
+        parent, _mask_of_slice_ids(trace.slices.height, operators["id"]), above
+    )
+    return np.asarray(around != NO_SLICE)
+
+
+def _mask_of_slice_ids(slice_count: int, ids: pl.Series) -> NDArray[np.bool_]:
+    """Returns one boolean per slice of the trace: true for the slices with an id in `ids`."""
+    flags = np.zeros(slice_count, bool)
+    flags[ids.to_numpy()] = True
+    return flags

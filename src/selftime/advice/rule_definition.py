@@ -1,0 +1,149 @@
+"""Defines a rule: a function that checks a trace for one possible cause of lost time.
+
+A rule is one file. Its name is the file's, its page is the module's docstring, its check reads
+views and yields outcomes. Drawings on the page are run as tests.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from textwrap import dedent
+from typing import Any, Final, TypeAlias
+
+from selftime.advice.rule_outcomes import (
+    FIX_SEMANTICS,
+    Checked,
+    Confidence,
+    Evidence,
+    Finding,
+    Fix,
+    FixSemantics,
+    LineEvidence,
+    Outcome,
+    Unknown,
+    Where,
+    where_from_row,
+)
+from selftime.advice.savings.calibration import NO_CALIBRATION_FACTORS, CalibrationFactors
+from selftime.advice.savings.saving import Saving
+from selftime.advice.savings.saving_from_claim import outcome_with_saving
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.analysis.recording_requirements import RecordingNeed
+from selftime.trace import Trace
+
+__all__ = [
+    "FIX_SEMANTICS",
+    "RULE_PAGE_SECTIONS",
+    "Checked",
+    "Confidence",
+    "Evidence",
+    "Finding",
+    "Fix",
+    "FixSemantics",
+    "LineEvidence",
+    "Outcome",
+    "Rule",
+    "Saving",
+    "Unknown",
+    "Where",
+    "rule",
+    "where_from_row",
+]
+
+RULE_PAGE_SECTIONS: Final = ("What it means", "Why it costs", "What to do", "Fires on", "Silent on")
+"""Headings of the sections of a rule's documentation page, in order."""
+
+RuleCheck: TypeAlias = (
+    Callable[[Trace], Iterator[Outcome]] | Callable[[Trace, Ranks], Iterator[Outcome]]
+)
+"""The check of a rule: a function of one trace, or of one rank's trace and the data of all
+ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A check of a trace for one cause of lost time; its module has the rule's name and text."""
+
+    name: str
+    doc: str
+    covers: tuple[str, ...]
+    needs: tuple[RecordingNeed, ...]
+    check: RuleCheck
+    broad: bool = False
+    """Whether the fix concerns the whole program; its saving then counts only what other fixes
+    leave."""
+
+    @property
+    def uses_all_ranks(self) -> bool:
+        """Returns whether the check takes the data of all ranks of a job, besides one trace."""
+        return len(inspect.signature(self.check).parameters) > 1
+
+    def __call__(
+        self,
+        trace: Trace,
+        ranks: Ranks | None = None,
+        *,
+        factors_by_rule: Mapping[str, CalibrationFactors] = NO_CALIBRATION_FACTORS,
+    ) -> tuple[Outcome, ...]:
+        """Runs the rule on a trace; returns findings with savings, or why nothing is worth a fix.
+
+        Args:
+            trace: The trace of one process.
+            ranks: What it and those of the other ranks of its job tell; None of one that is alone.
+            factors_by_rule: How far estimates of each rule have been off.
+        """
+        check: Any = self.check
+        outcomes = check(trace, ranks) if self.uses_all_ranks else check(trace)
+        return tuple(
+            outcome_with_saving(trace, self._with_rule_name(outcome), factors_by_rule)
+            for outcome in outcomes
+        )
+
+    @property
+    def title(self) -> str:
+        return self.doc.partition("\n")[0]
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The text of each section of the rule's documentation page, by heading."""
+        _, *parts = ("\n" + self.doc).split("\n## ")
+        return {
+            head.strip(): text.strip("\n") for head, _, text in (p.partition("\n") for p in parts)
+        }
+
+    def drawings(self, section: str) -> list[str]:
+        """Returns the example traces drawn as indented text in a section of the rule's page."""
+        blocks: list[list[str]] = [[]]
+        for line in self.sections[section].splitlines():
+            if line.startswith("    "):
+                blocks[-1].append(line)
+            elif line.strip() or blocks[-1]:
+                blocks.append([])
+        return [dedent("\n".join(block)) for block in blocks if block]
+
+    def _with_rule_name(self, outcome: Outcome) -> Outcome:
+        if not isinstance(outcome, Finding):
+            return replace(outcome, rule=self.name)
+        covers = outcome.covers or self.covers
+        if not set(covers) <= set(self.covers):
+            raise ValueError(f"the rule `{self.name}` covers {self.covers}, not all of {covers}")
+        return replace(outcome, rule=self.name, covers=covers)
+
+
+def rule(
+    *, covers: tuple[str, ...], needs: tuple[RecordingNeed, ...] = (), broad: bool = False
+) -> Callable[[RuleCheck], Rule]:
+    """Returns a decorator that makes a module's check function a `Rule`.
+
+    `covers` names entries of the catalogue of bottlenecks. `needs` names what a recording must
+    contain; if it does not, the rule is not run and stands under *cannot tell*. The fix of a
+    `broad` rule is for the program as a whole: its findings are priced with all others fixed.
+    """
+
+    def make_rule(check: RuleCheck) -> Rule:
+        module = sys.modules[check.__module__]
+        name = module.__name__.rpartition(".")[2]
+        return Rule(name, inspect.getdoc(module) or "", covers, needs, check, broad)
+
+    return make_rule

@@ -1,0 +1,108 @@
+"""The run waits for its data.
+
+## What it means
+The loop asks for a batch, and it is not there. Recorded steps show a few of these waits; over a run
+they change, as caches fill, other programs use the disk, or workers fall behind.
+
+In the ledger of the run: the time in requests for batches, but the first of each pass over the
+data, and whether the DataLoaders have workers.
+
+## Why it costs
+Neither the processor nor a device computes meanwhile, or the thread that trains does the loading
+itself.
+
+## What to do
+Without workers: `num_workers=4`, so that batches are made beside the steps. With workers: more of
+them while cores are free, or less work for each sample. `selftime run --workers` tells what workers
+do.
+
+Without workers the estimate hides of each wait as much as the rest of its step lasts; half of that
+at the low end, since workers need cores of their own; the whole wait at the high end. With workers,
+nobody can tell what more of them would save: the whole wait is told as the most, from a tenth of
+the run.
+
+## Fires on
+A third of each step is a wait, without workers.
+
+    run | before 1 s
+    run | iterator 1 ms with 0 workers at train.py:9 main
+    run | 50 training 100 ms: data_wait 30 ms
+
+Workers that are too slow.
+
+    run | before 1 s
+    run | iterator 1 ms with 2 new workers at train.py:9 main
+    run | 50 training 100 ms: data_wait 30 ms
+
+## Silent on
+Short waits.
+
+    run | before 1 s
+    run | iterator 1 ms with 2 new workers at train.py:9 main
+    run | 50 training 100 ms: data_wait 1 ms
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from selftime.advice.detectors.loader_workers import ASSUMED_LOADER_WORKERS
+from selftime.advice.detectors.recorded_facts import available_cores
+from selftime.advice.detectors.run_lines import where_from_reading, where_of_step_loop
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RunClaim
+from selftime.run import Run
+from selftime.trace import Trace
+from selftime.units import share_text
+
+MIN_SAVED_SHARE: Final = 0.5
+"""Smallest share of the estimate that workers save, if the program uses the cores itself."""
+
+
+@rule(covers=("M10", "A1", "A2"), needs=("ledger",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    run = trace.run
+    steps = run.segments.filter(pl.col("kind").is_not_null()).slice(1)
+    waits = steps.filter(pl.col("data_wait") > 0)
+    spent = int(waits["data_wait"].sum())
+    if not spent:
+        yield Checked("no step waited for a batch", is_absent=True)
+        return
+    workers = _workers_of_most_iterators(run)
+    rest = waits.select(pl.min_horizontal("data_wait", pl.col("duration") - pl.col("data_wait")))
+    hidden = int(rest.to_series().sum())
+    made = run.iterators.rows(named=True)
+    yield Finding(
+        title=f"The run waits for data {share_text(spent / run.wall_ns)} of its time",
+        where=where_from_reading(made[0]) if made else where_of_step_loop(run),
+        claim=RunClaim(spent, saved=hidden, least=int(MIN_SAVED_SHARE * hidden))
+        if workers == 0
+        else RunClaim(spent),
+        confidence="medium",
+        evidence=(
+            Evidence("waits for data", spent / 1e6, "ms"),
+            Evidence("steps that waited", float(waits.height), "count"),
+            Evidence(
+                "workers of the DataLoader", None if workers is None else float(workers), "count"
+            ),
+        ),
+        fix=Fix("Load in workers.", _code_of_loader_with_workers(trace))
+        if workers == 0
+        else Fix("Give the DataLoader more workers while cores are free, or less work a sample."),
+    )
+
+
+def _code_of_loader_with_workers(trace: Trace) -> str:
+    """Returns code of a DataLoader with a worker for each core but the program's own."""
+    cores = available_cores(trace.facts)
+    free = ASSUMED_LOADER_WORKERS if cores is None else max(1, int(cores) - 1)
+    workers = min(ASSUMED_LOADER_WORKERS, free)
+    return f"DataLoader(..., num_workers={workers}, persistent_workers=True)"
+
+
+def _workers_of_most_iterators(run: Run) -> int | None:
+    """Returns the workers of the DataLoader that most iterators were of; None if unknown."""
+    counted = run.iterators.group_by("workers", maintain_order=True).len()
+    ordered = counted.sort("len", descending=True, maintain_order=True)
+    return int(ordered["workers"][0]) if ordered.height else None

@@ -1,0 +1,47 @@
+"""Tests the rule `data_waits_of_run` on sketched runs."""
+
+import pytest
+
+from selftime.advice.rule_definition import Finding, Rule
+from selftime.testing import Judge, sketch
+
+RUN = """
+    run | before 1 s
+    run | iterator 1 ms with {} at train.py:9 main
+    run | 101 training 100 ms: data_wait {} ms
+"""
+
+
+def test_without_workers_waits_are_hidden_behind_the_rest(judge: Judge[Finding]) -> None:
+    [finding] = judge(RUN.format("0 workers", 30))
+    assert finding.saving.run_s == pytest.approx(3)
+    assert finding.saving.run_low_s == pytest.approx(1.5)
+    assert finding.where.line == 9
+    [longer] = judge(RUN.format("0 workers", 80))
+    assert longer.saving.run_s == pytest.approx(2)
+    assert longer.saving.run_high_s == pytest.approx(8)
+
+
+def test_with_workers_the_wait_is_the_most(judge: Judge[Finding]) -> None:
+    [finding] = judge(RUN.format("2 new workers", 30))
+    assert finding.saving.run_s is None
+    assert finding.saving.run_upper_s == pytest.approx(3)
+
+
+def test_without_known_iterators_the_wait_is_the_most(judge: Judge[Finding]) -> None:
+    drawn = "\n".join(
+        line for line in RUN.format("0 workers", 30).splitlines() if "iterator" not in line
+    )
+    [finding] = judge(drawn)
+    assert finding.saving.run_s is None
+
+
+@pytest.mark.parametrize(("cores", "workers"), [(None, 4), (1, 1), (2, 1), (4, 3), (64, 4)])
+def test_no_more_workers_are_advised_than_cores_are_free(
+    rule: Rule, cores: int | None, workers: int
+) -> None:
+    facts = {"cores": {"effective": cores}}
+    [finding] = rule(sketch(RUN.format("0 workers", 30), metadata={"selftime": facts}))
+    assert isinstance(finding, Finding)
+    assert finding.fix is not None
+    assert f"num_workers={workers}," in (finding.fix.code or "")

@@ -1,0 +1,132 @@
+"""Evaluation takes a large part of the run.
+
+## What it means
+The program evaluates its model during training, often or on much data.
+
+In the ledger of the run: the time from `model.eval()` to `model.train()` or to the next step, and
+how often it came.
+
+## Why it costs
+No step of training runs meanwhile. A forward pass over a tenth of the data, once an epoch, takes
+some 4 % of the training: a third of a step's work, on a ninth of the data.
+
+## What to do
+Evaluate less often, on fewer samples, or with larger batches, which need no memory for gradients.
+Use `torch.inference_mode()`, and let the evaluation's DataLoader have workers that stay.
+
+The rule fires from a tenth of the run. The estimate evaluates every other time; the low end leaves
+out the shorter half, the high end all but the last.
+
+## Fires on
+Half a second of evaluation after each second of steps.
+
+    run | before 1 s
+    run | 10 training 100 ms
+    run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
+    run | 9 training 100 ms
+    run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
+    run | 9 training 100 ms
+
+## Silent on
+An evaluation that takes little.
+
+    run | before 1 s
+    run | 50 training 100 ms
+    run | training 200 ms: evaluation 100 ms, program 100 ms at train.py:40 validate
+    run | 49 training 100 ms
+    run | training 200 ms: evaluation 100 ms, program 100 ms at train.py:40 validate
+
+One evaluation.
+
+    run | before 1 s
+    run | 10 training 100 ms
+    run | training 900 ms: evaluation 800 ms, program 800 ms at train.py:40 validate
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import polars as pl
+
+from selftime.advice.detectors.run_lines import where_from_reading
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.savings.claims import RunClaim
+from selftime.analysis.run.slow_step_activities import checkpoint_time_by_step
+from selftime.run import Run
+from selftime.trace import Trace
+from selftime.units import share_text
+
+MIN_SHARE_OF_RUN: Final = 0.1
+"""Smallest share of the run for the rule to fire: more than twice what evaluating on a tenth of the
+data after each pass over the rest takes."""
+
+MIN_EVALUATIONS: Final = 2
+"""Smallest number of evaluations for the rule to fire: one cannot come less often."""
+
+
+@rule(covers=("M7",), needs=("ledger",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    run = trace.run
+    times = _evaluation_times(run)
+    whole, count = int(times.sum()), times.len()
+    if not count:
+        yield Checked("no evaluation was seen between steps", is_absent=True)
+        return
+    share = whole / run.wall_ns
+    if share < MIN_SHARE_OF_RUN or count < MIN_EVALUATIONS:
+        passes = "once" if count == 1 else f"{count} times"
+        yield Checked(f"the program evaluates {passes}, which takes {share_text(share)} of the run")
+        return
+    ordered = times.sort()
+    yield Finding(
+        title=f"Evaluation takes {share_text(share)} of the run, in {count} passes",
+        where=_where_evaluated(run),
+        claim=RunClaim(
+            whole - int(times[-1]),
+            saved=whole // 2,
+            least=int(ordered.head(count // 2).sum()),
+        ),
+        confidence="medium",
+        evidence=(
+            Evidence("evaluations", float(count), "count"),
+            Evidence("time of one evaluation", whole / count / 1e6, "ms"),
+        ),
+        fix=Fix(
+            "Evaluate less often, on fewer samples, or with larger batches.",
+            "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
+        ),
+    )
+
+
+def _evaluation_times(run: Run) -> pl.Series:
+    """Returns the time (ns) of each evaluation without the checkpoints seen within it."""
+    saved = checkpoint_time_by_step(run).group_by("segment").agg(pl.col("duration").sum())
+    joined = run.segments.join(
+        saved.select(pl.col("segment").alias("id"), pl.col("duration").alias("saved")),
+        on="id",
+        how="left",
+        maintain_order="left",
+    )
+    beside = pl.col("duration") - pl.col("evaluation")
+    within = (pl.col("saved").fill_null(0) - beside).clip(lower_bound=0)
+    times = joined.select((pl.col("evaluation") - within).alias("time"))["time"]
+    return times.filter(times > 0)
+
+
+def _where_evaluated(run: Run) -> Where:
+    """Returns the line that was seen for longest in steps with an evaluation."""
+    evaluated = run.segments.filter(pl.col("evaluation") > 0)["id"].implode()
+    seen = (
+        run.readings.filter(
+            pl.col("segment").is_in(evaluated)
+            & pl.col("file").is_not_null()
+            & (pl.col("part").cast(pl.String) != "checkpoint")
+        )
+        .group_by("file", "line", "function", maintain_order=True)
+        .agg(pl.col("duration").sum())
+        .sort("duration", descending=True, maintain_order=True)
+    )
+    if not seen.height:
+        return Where()
+    row: dict[str, Any] = seen.row(0, named=True)
+    return where_from_reading(row)

@@ -1,0 +1,38 @@
+"""Tests the rule `frequent_evaluation` on sketched runs."""
+
+import pytest
+
+from selftime.advice.rule_definition import Checked, Finding, Rule
+from selftime.testing import Judge, sketch
+
+SEEN = "program 500 ms at train.py:40 validate"
+EPOCH = f"""
+    run | 9 training 100 ms
+    run | training 600 ms: evaluation 500 ms, {SEEN}
+"""
+
+
+def test_every_other_evaluation_is_saved(judge: Judge[Finding]) -> None:
+    [finding] = judge("run | before 1 s" + 4 * EPOCH)
+    assert finding.saving.run_s == pytest.approx(1)
+    assert finding.saving.run_high_s == pytest.approx(1.5)
+    assert finding.where.function == "validate"
+
+
+def test_the_evaluation_after_the_last_step_counts(judge: Judge[Finding]) -> None:
+    after = f"run | after 500 ms: evaluation 500 ms, {SEEN}"
+    [finding] = judge("run | before 1 s" + EPOCH + after)
+    assert finding.evidence[0].value == 2
+
+
+def test_a_checkpoint_within_it_is_not_evaluation(judge: Judge[Finding]) -> None:
+    seen = "program 250 ms at train.py:40 validate, checkpoint save 250 ms at train.py:50 main"
+    [finding] = judge("run | before 100 ms" + 4 * EPOCH.replace(SEEN, seen))
+    assert finding.evidence[1].value == pytest.approx(350, rel=0.01)
+    assert finding.where.line == 40
+
+
+def test_it_tells_how_often_it_was_where_that_is_little(rule: Rule) -> None:
+    [outcome] = rule(sketch("run | before 9 s" + 2 * EPOCH))
+    assert isinstance(outcome, Checked)
+    assert "evaluates 2 times" in outcome.reason

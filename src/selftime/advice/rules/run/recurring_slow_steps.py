@@ -1,0 +1,121 @@
+"""The same line makes steps slow, again and again.
+
+## What it means
+Most steps take about the same time, and some take much longer. In those the program was seen at the
+same line of its own.
+
+In the ledger of the run: steps that take at least twice the median of their kind and 20 ms longer,
+two or more of them seen at one line. Their waits for data, evaluations, compilations, garbage
+collections and checkpoints are left out, and so are steps in which workers start and take the
+cores: other rules tell of them.
+
+## Why it costs
+What comes seldom is in no median, and in few recordings: a log that is written, a picture that is
+drawn, a file that is read, metrics of an epoch. Over the whole run it may be more than what every
+step could save.
+
+## What to do
+Look at the line: do it less often, cheaper, or beside the program. Nobody can tell from outside
+what of it is needed: the finding tells the time beyond the usual step as the most. It is reported
+from a tenth of the run.
+
+## Fires on
+Every tenth step writes something.
+
+    run | before 1 s
+    run | 9 training 100 ms
+    run | training 900 ms: program 800 ms at train.py:50 plot
+    run | 9 training 100 ms
+    run | training 900 ms: program 800 ms at train.py:50 plot
+    run | 9 training 100 ms
+
+## Silent on
+A slow step that does not come again.
+
+    run | before 1 s
+    run | 9 training 100 ms
+    run | training 900 ms: program 800 ms at train.py:50 plot
+    run | 9 training 100 ms
+
+Slow steps that are evaluations.
+
+    run | before 1 s
+    run | 9 training 100 ms
+    run | training 900 ms: evaluation 800 ms, program 800 ms at train.py:40 validate
+    run | 9 training 100 ms
+    run | training 900 ms: evaluation 800 ms, program 800 ms at train.py:40 validate
+    run | 9 training 100 ms
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import polars as pl
+
+from selftime.advice.detectors.run_lines import reading_error, where_from_reading
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RunClaim
+from selftime.analysis.run.iterator_segments import iterators_with_segments
+from selftime.analysis.run.slow_step_activities import slow_step_activities
+from selftime.run import Run
+from selftime.trace import Trace
+from selftime.units import seconds_text
+
+MIN_SLOW_STEPS: Final = 2
+"""Smallest number of slow steps at one line for the rule to fire: one may be of the machine."""
+
+MIN_SHARE_OF_RUN: Final = 0.02
+"""Smallest share of the run that a line must take to be told of at all, as of any saving."""
+
+PARTS_OF_OTHER_RULES: Final = ("checkpoint", "compile", "data_wait", "imports")
+"""Parts of the run that other rules tell of."""
+
+
+@rule(covers=("M8",), needs=("ledger",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    lines = _slow_time_by_line(trace.run)
+    lines = lines.filter(pl.col("duration") >= MIN_SHARE_OF_RUN * trace.run.wall_ns)
+    if not lines.height:
+        yield Checked("no line was seen in slow steps again and again", is_absent=True)
+    for row in lines.iter_rows(named=True):
+        yield _finding(row)
+
+
+def _slow_time_by_line(run: Run) -> pl.DataFrame:
+    """Returns the time (ns) beyond usual steps by line, the largest first.
+
+    What was seen in a step with an evaluation counts as evaluation as far as it lasted.
+    """
+    starts = iterators_with_segments(run).filter("starts_workers")["segment"].implode()
+    seen = slow_step_activities(run).filter(~pl.col("segment").is_in(starts))
+    whole = pl.col("duration").sum().over("step")
+    other = (1 - pl.col("evaluation") / whole).clip(0, 1).fill_nan(0)
+    own = seen.with_columns((pl.col("duration") * other).floor().cast(pl.Int64).alias("duration"))
+    own = own.filter(
+        ~pl.col("part").is_in(PARTS_OF_OTHER_RULES)
+        & pl.col("file").is_not_null()
+        & (pl.col("duration") > 0)
+    )
+    lines = own.group_by("file", "line", "function", maintain_order=True).agg(
+        pl.col("duration").sum(),
+        pl.col("step").n_unique().alias("steps"),
+        pl.col("duration").max().alias("longest"),
+    )
+    return lines.filter(pl.col("steps") >= MIN_SLOW_STEPS).sort(
+        "duration", descending=True, maintain_order=True
+    )
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    return Finding(
+        title=f"{row['steps']} steps are slow at this line, {seconds_text(row['duration'])} in all",
+        where=where_from_reading(row),
+        claim=RunClaim(row["duration"], noise=reading_error(row["steps"])),
+        confidence="medium",
+        evidence=(
+            Evidence("slow steps at the line", float(row["steps"]), "count"),
+            Evidence("beyond the usual step", row["duration"] / row["steps"] / 1e6, "ms"),
+            Evidence("most of it in one step", row["longest"] / 1e6, "ms"),
+        ),
+        fix=Fix("Do this less often, cheaper, or beside the program."),
+    )

@@ -1,0 +1,45 @@
+"""Tests the rule `recurring_slow_steps` on sketched runs."""
+
+import pytest
+
+from selftime.advice.rule_definition import Finding, Rule
+from selftime.testing import Judge, sketch
+
+SLOW = """
+    run | 9 training 100 ms
+    run | training 900 ms: {}
+"""
+
+
+def test_the_time_beyond_usual_steps_is_the_most(judge: Judge[Finding]) -> None:
+    [finding] = judge("run | before 1 s" + 3 * SLOW.format("program 800 ms at train.py:50 plot"))
+    assert finding.saving.run_s is None
+    assert finding.saving.run_upper_s == pytest.approx(2.4)
+    assert (finding.where.line, finding.where.function) == (50, "plot")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "checkpoint save 800 ms at train.py:50 main",
+        "data_wait 800 ms, program 800 ms at train.py:50 main",
+        "garbage_collection 800 ms, program 800 ms at train.py:50 main",
+        "program 800 ms",
+    ],
+)
+def test_causes_of_other_rules_and_without_a_line_are_left_out(told: str, rule: Rule) -> None:
+    said = rule(sketch("run | before 1 s" + 3 * SLOW.format(told)))
+    assert not [outcome for outcome in said if isinstance(outcome, Finding)]
+
+
+def test_what_an_evaluation_takes_is_taken_off(judge: Judge[Finding]) -> None:
+    told = "evaluation 400 ms, program 800 ms at train.py:50 main"
+    [finding] = judge("run | before 1 s" + 3 * SLOW.format(told))
+    assert finding.saving.run_upper_s == pytest.approx(1.2, rel=0.01)
+
+
+def test_steps_in_which_workers_start_are_left_out(rule: Rule) -> None:
+    start = "run | iterator 1 ms with 2 new workers at train.py:9 main"
+    step = "run | training 900 ms: program 800 ms at train.py:50 main"
+    drawn = "run | before 1 s\n" + 3 * f"run | 9 training 100 ms\n{start}\n{step}\n"
+    assert not [outcome for outcome in rule(sketch(drawn)) if isinstance(outcome, Finding)]

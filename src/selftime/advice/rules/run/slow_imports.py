@@ -1,0 +1,87 @@
+"""Importing packages takes a large part of a short run.
+
+## What it means
+Before its first step the program imports packages, and some of them take long.
+
+In the ledger of the run: readings of the Python stack within the import system, by the package that
+the program imports. What that package imports itself counts to it. PyTorch is left out: the program
+needs it.
+
+## Why it costs
+An import reads hundreds of files and runs them, on one thread. A long run does not notice. A short
+one, as a test, a job of a few minutes or a command, may spend a good part of its time on a package
+of which it uses one function.
+
+## What to do
+Import where it is needed, within the function that does: `python -X importtime train.py` lists what
+takes long. Import the module and not the package that holds everything.
+
+What the program can do without is not known: the finding tells the whole time as the most. It is
+reported from a tenth of the run.
+
+## Fires on
+Two of five seconds.
+
+    run | before 3 s: imports pandas 2 s at train.py:2, imports torch 1 s at train.py:1
+    run | 20 training 100 ms
+
+## Silent on
+PyTorch alone.
+
+    run | before 3 s: imports torch 2 s at train.py:1, program 1 s at train.py:7
+    run | 20 training 100 ms
+
+A long run.
+
+    run | before 3 s: imports pandas 2 s at train.py:2, imports torch 1 s at train.py:1
+    run | 2000 training 100 ms
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import polars as pl
+
+from selftime.advice.detectors.run_lines import reading_error, where_from_reading
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.savings.claims import RunClaim
+from selftime.analysis.run.parts import run_parts
+from selftime.trace import Trace
+from selftime.units import seconds_text
+
+NEEDED_PACKAGES: Final = ("torch", "selftime")
+"""Packages that the program needs, and the one that looks at it."""
+
+FIX_CODE: Final = """def plot(losses):
+    import matplotlib.pyplot as plt     # when it is needed, and not before
+    ..."""
+"""Example code of the fix: import within the function that needs the package."""
+
+
+@rule(covers=("M9",), needs=("ledger",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    imports = (
+        run_parts(trace.run)
+        .filter((pl.col("part") == "imports") & ~pl.col("what").is_in(NEEDED_PACKAGES))
+        .sort("duration", descending=True)
+    )
+    packages = imports.group_by("what", maintain_order=True).agg(
+        pl.col("duration").sum(), pl.col("file", "line", "function").first()
+    )
+    packages = packages.sort("duration", descending=True, maintain_order=True)
+    if not packages.height:
+        yield Checked("no import but that of PyTorch was seen", is_absent=True)
+    for row in packages.iter_rows(named=True):
+        yield _finding(row)
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    package = str(row["what"]).replace("`", "'")
+    return Finding(
+        title=f"Importing `{package}` takes {seconds_text(row['duration'])}",
+        where=where_from_reading(row),
+        claim=RunClaim(row["duration"], noise=reading_error(1)),
+        confidence="medium",
+        evidence=(Evidence("import, with what it imports itself", row["duration"] / 1e6, "ms"),),
+        fix=Fix("Import it where it is needed, or a smaller part of it.", FIX_CODE),
+    )

@@ -1,0 +1,139 @@
+"""Computes how many seconds of the whole run a fix saves, with the run's ledger.
+
+A fix of a recorded step saves as much in each step that the recorded ones stand for, and never
+more than that step took. A fix of a cause outside of steady steps saves what its rule claims.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from selftime.advice.advice_result import Joint
+from selftime.advice.rule_outcomes import Checked, Finding
+from selftime.advice.savings.checked_causes import finding_as_checked
+from selftime.advice.savings.claims import RunClaim
+from selftime.advice.savings.saving import Saving
+from selftime.analysis.run.parts import run_parts
+from selftime.analysis.run.recorded_step_coverage import (
+    RecordedStepCoverage,
+    recorded_step_coverage,
+)
+from selftime.run import Run
+from selftime.trace import Trace
+from selftime.units import seconds_text
+
+MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN: Final = 0.02
+"""Smallest share of a run that an estimated saving must have to be reported, as of a step."""
+MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN: Final = 0.1
+"""Smallest share of a run that is reported if nobody can estimate what of it a fix saves."""
+MIN_SAVING_TO_NOISE_RATIO: Final = 3.0
+"""Ratio of a saving to the error of its numbers below which the finding has low confidence."""
+
+
+def program_ns(run: Run) -> int:
+    """Returns the run's wall time without selftime's own work, in ns."""
+    parts = run_parts(run)
+    return int(parts.filter(parts["part"] != "recording")["duration"].sum())
+
+
+def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Finding | Checked:
+    """Returns the finding with its saving of the run, or rules it out if that is too small."""
+    whole, told = program_ns(run), claim.most if claim.saved is None else claim.saved
+    share = (
+        MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN
+        if claim.saved is None
+        else MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN
+    )
+    if told <= claim.noise or told < share * whole:
+        reason = f"saves at most {seconds_text(claim.most)} of the run"
+        return Checked(f"{finding.title.rstrip('.')}: {reason}", rule=finding.rule)
+    is_noisy = told < MIN_SAVING_TO_NOISE_RATIO * claim.noise
+    saving = _saving_of_run_claim(claim, whole)
+    return replace(
+        finding, saving=saving, confidence="low" if is_noisy else finding.confidence, claim=claim
+    )
+
+
+def _saving_of_run_claim(claim: RunClaim, whole_ns: int) -> Saving:
+    most = min(claim.most, whole_ns)
+    if claim.saved is None:
+        return Saving(run_upper_s=most / 1e9)
+    saved = min(claim.saved, most)
+    high = most if claim.best is None else max(saved, min(claim.best, most))
+    return Saving(
+        method="model",
+        run_s=saved / 1e9,
+        run_low_s=min(claim.least, saved) / 1e9,
+        run_high_s=high / 1e9,
+        run_upper_s=most / 1e9,
+    )
+
+
+def with_savings_of_run(run: Run, findings: Iterable[Finding]) -> list[Finding]:
+    """Returns findings about steps with what each fix saves over the run; unchanged if unknown."""
+    every = list(findings)
+    coverage = recorded_step_coverage(run) if every else None
+    return every if coverage is None else [_with_saving_of_run(coverage, one) for one in every]
+
+
+def _with_saving_of_run(coverage: RecordedStepCoverage, finding: Finding) -> Finding:
+    saving = finding.saving
+    if saving.run_s is not None or saving.run_upper_s is not None:
+        return finding
+    return replace(
+        finding,
+        saving=replace(
+            saving,
+            run_s=_seconds_of_steps(coverage, saving.estimate_ms),
+            run_low_s=_seconds_of_steps(coverage, saving.low_ms),
+            run_high_s=_seconds_of_steps(coverage, saving.high_ms),
+            run_upper_s=_seconds_of_steps(coverage, saving.upper_ms),
+        ),
+    )
+
+
+def _seconds_of_steps(coverage: RecordedStepCoverage, per_step_ms: float | None) -> float | None:
+    return None if per_step_ms is None else coverage.saved_ns(per_step_ms * 1e6) / 1e9
+
+
+def one_finding_per_cause(trace: Trace, findings: list[Finding]) -> list[Finding | Checked]:
+    """Returns the findings, of one cause only one: of the recorded steps, or of the whole run.
+
+    Two are of one cause if they cover the same entry of the catalogue of bottlenecks. The one
+    about steps stays if it saves the run as much as the other one does at the least, for it says
+    more of where the time goes.
+    """
+    of_run = [finding for finding in findings if isinstance(finding.claim, RunClaim)]
+    of_steps = [finding for finding in findings if not isinstance(finding.claim, RunClaim)]
+    outcomes: list[Finding | Checked] = []
+    for whole in of_run:
+        same = [one for one in of_steps if set(one.covers) & set(whole.covers)]
+        known = sum(one.saving.run_s or 0.0 for one in same)
+        if same and known >= (whole.saving.run_low_s or 0.0):
+            outcomes.append(_checked_as_same_cause(trace, whole, same))
+            continue
+        of_steps = [one for one in of_steps if one not in same]
+        outcomes += [_checked_as_same_cause(trace, one, [whole]) for one in same]
+        outcomes.append(whole)
+    return [*of_steps, *outcomes]
+
+
+def _checked_as_same_cause(trace: Trace, finding: Finding, others: list[Finding]) -> Checked:
+    names = ", ".join(dict.fromkeys(f"`{other.rule}`" for other in others))
+    reason = f"{finding.title.rstrip('.')}: its cause is that of {names}"
+    return finding_as_checked(trace, finding, reason)
+
+
+def with_joint_saving_of_run(run: Run, joint: Joint, findings: tuple[Finding, ...]) -> Joint:
+    """Returns what all fixes save together, with the seconds of the run.
+
+    Causes outside of steady steps are parts of the run that do not overlap: they add up.
+    """
+    coverage = recorded_step_coverage(run)
+    of_steps = _seconds_of_steps(coverage, joint.estimate_ms) if coverage is not None else None
+    is_unknown = of_steps is None and any(f.saving.estimate_ms is not None for f in findings)
+    outside = [f.saving.run_s for f in findings if isinstance(f.claim, RunClaim)]
+    known = [seconds for seconds in (of_steps, *outside) if seconds is not None]
+    if is_unknown or not known:
+        return joint
+    return replace(joint, run_s=min(sum(known), program_ns(run) / 1e9))

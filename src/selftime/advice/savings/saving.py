@@ -1,0 +1,121 @@
+"""Defines the saving of a fix in ms per step: the reported form, and the form for computing."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+EstimateMethod: TypeAlias = Literal["replay", "model", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """How much time a fix saves, per step and over the whole run; None for unknown numbers.
+
+    `estimate_ms` to `upper_ms` are of one step. `run_s` to `run_upper_s` are of the whole run, in
+    seconds, and only known with the run's ledger.
+    """
+
+    estimate_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    upper_ms: float | None = None
+    speedup: float | None = None
+    method: EstimateMethod = "none"
+    run_s: float | None = None
+    run_low_s: float | None = None
+    run_high_s: float | None = None
+    run_upper_s: float | None = None
+
+    def __post_init__(self) -> None:
+        of_step = [self.low_ms, self.estimate_ms, self.high_ms, self.upper_ms]
+        of_run = [self.run_low_s, self.run_s, self.run_high_s, self.run_upper_s]
+        for known in (of_step, of_run):
+            values = [0.0, *(value for value in known if value is not None)]
+            if values != sorted(values):
+                raise ValueError(f"expected 0 <= low <= estimate <= high <= upper, got {known}")
+        is_estimated = self.estimate_ms is not None or self.run_s is not None
+        if is_estimated != (self.method != "none"):
+            raise ValueError("expected a method exactly if there is an estimate")
+
+    @classmethod
+    def of_step(
+        cls,
+        step_ms: float,
+        estimate_ms: float,
+        *,
+        method: EstimateMethod,
+        low_ms: float = 0.0,
+        high_ms: float | None = None,
+        upper_ms: float | None = None,
+    ) -> "Saving":
+        """Returns a saving of `estimate_ms` in a step of `step_ms`, with the resulting speed-up.
+
+        >>> Saving.of_step(100.0, 20.0, method="model", high_ms=30.0, upper_ms=30.0).speedup
+        1.25
+        """
+        left = step_ms - estimate_ms
+        speedup = step_ms / left if left > 0 else None
+        return cls(estimate_ms, low_ms, high_ms, upper_ms, speedup, method)
+
+
+@dataclass(frozen=True, slots=True)
+class SavingAmount:
+    """A saving while it is computed, in ms, and the duration in ms of the step that it shortens."""
+
+    step: float
+    estimate: float
+    low: float
+    high: float
+    upper: float
+    """Largest saving that any fix can reach, in ms."""
+    method: EstimateMethod
+
+    @classmethod
+    def from_saving(cls, saving: Saving, step: float) -> "SavingAmount":
+        """Returns a reported saving as an amount; the step's ms come from the speed-up, or `step`.
+
+        A speed-up of 2 by 10 ms is that of a step of 20 ms.
+        """
+        estimate, fastest = saving.estimate_ms or 0.0, saving.speedup
+        if estimate and fastest is not None and fastest > 1:
+            step = estimate / (1 - 1 / fastest)
+        low = estimate if saving.low_ms is None else saving.low_ms
+        high = estimate if saving.high_ms is None else saving.high_ms
+        upper = max(step, high) if saving.upper_ms is None else saving.upper_ms
+        return cls(step, estimate, low, high, upper, saving.method)
+
+    def scaled_by(self, share: float) -> "SavingAmount":
+        """Returns a copy with all savings multiplied by `share`, and the same step duration."""
+        return replace(
+            self,
+            estimate=share * self.estimate,
+            low=share * self.low,
+            high=share * self.high,
+            upper=share * self.upper,
+        )
+
+    def limited_to_ms(self, most_ms: float) -> "SavingAmount":
+        """Returns a copy with no saving above `most_ms`; the interval keeps its relative width."""
+        part = self.scaled_by(most_ms / self.estimate) if self.estimate > most_ms else self
+        return replace(
+            part,
+            estimate=min(part.estimate, most_ms),
+            low=min(part.low, most_ms),
+            high=min(part.high, most_ms),
+            upper=min(part.upper, most_ms),
+        )
+
+    def to_saving(self) -> Saving:
+        """Returns the amount in the reported form, with the resulting speed-up of the step."""
+        return Saving.of_step(
+            self.step,
+            self.estimate,
+            method=self.method,
+            low_ms=self.low,
+            high_ms=self.high,
+            upper_ms=self.upper,
+        )
+
+
+def min_if_known(value: float | None, most: float) -> float | None:
+    """Returns the smaller of two numbers; None if `value` is None."""
+    return None if value is None else min(value, most)

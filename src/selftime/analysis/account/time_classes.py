@@ -1,0 +1,149 @@
+"""Says what each segment of the critical path is time of, such as computing or communication.
+
+A segment of device work, of a wait for data or of a garbage collection says so itself. What the
+host does is told by its operator or Python frame and by those around it: a compilation, a wait for
+data, a collective, a copy, a wait for the device. Other operators launch device work, or compute on
+the CPU; what lies between operators is Python.
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import (
+    caller_of_every_frame,
+    enclosing_frame_of_every_slice,
+    parent_of_every_slice,
+)
+from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.trace import Trace
+
+TIME_CLASSES: Final = (
+    "compute",
+    "communication",
+    "copy",
+    "data_wait",
+    "launch",
+    "python",
+    "device_wait",
+    "compile",
+    "garbage_collection",
+    "idle",
+    "other",
+)
+"""What the time of a step can be spent on; each nanosecond belongs to exactly one of them.
+
+compute: kernels, and operators on the CPU. communication: collectives and transfers between ranks.
+copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
+device work. python: the interpreter, between operators. device_wait: calls in which the host waits
+for the device. compile: compilation of code. garbage_collection: Python's collector. idle: nothing
+is known to run, while device work is about to begin. other: the recorder itself, and what the trace
+does not tell.
+"""
+
+_WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
+"""Categories of host slices that compute, or launch device work."""
+
+_CODE_OF_CLASS: Final = {name: code for code, name in enumerate(TIME_CLASSES)}
+_UNTOLD: Final = len(TIME_CLASSES)
+"""Code of a slice whose name does not tell a class."""
+
+_CLASS_OF_PATH_SEGMENT_KIND: Final = {
+    "compute": "compute",
+    "communication": "communication",
+    "copy": "copy",
+    "data": "data_wait",
+    "gc": "garbage_collection",
+    "latency": "idle",
+    "unknown": "idle",
+}
+"""The class of a segment by its kind, except for those of the host."""
+
+
+def time_class_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.Series:
+    """Returns the class of each segment of `critical_path_segments`, one of `TIME_CLASSES`."""
+    kinds, links = segments["kind"].cast(pl.String), segments["link"].cast(pl.String)
+    told = kinds.replace_strict(_CLASS_OF_PATH_SEGMENT_KIND, default="other")
+    code = told.replace_strict(_CODE_OF_CLASS).to_numpy().copy()
+    code[((kinds == "latency") & (links == "launch")).to_numpy()] = _CODE_OF_CLASS["launch"]
+    on_host = np.flatnonzero((kinds == "host").to_numpy())
+    slices = segments["slice"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()[on_host]
+    code[on_host] = _class_codes_of_host_slices(trace, slices)
+    dtype = pl.Enum(TIME_CLASSES)
+    return pl.Series(TIME_CLASSES, dtype=dtype).gather(pl.Series(code)).alias("class")
+
+
+def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
+    """Returns the code of the class of each host slice's time; `other` where the id is -1."""
+    found = np.full(slice_ids.size, _CODE_OF_CLASS["other"], np.int64)
+    known = np.flatnonzero(slice_ids != NO_SLICE)
+    if not known.size:
+        return found
+    own = slice_ids[known]
+    told = _told_class_around(trace, own)
+    is_operator = trace.slices["category"].is_in(list(_WORK_CATEGORIES)).to_numpy()
+    launches = _launching_slices(trace)
+    of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
+    untold = np.where(is_operator[own], of_work, _CODE_OF_CLASS["python"])
+    found[known] = np.where(told == _UNTOLD, untold, told)
+    return found
+
+
+def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
+    """Returns the class that a slice's name, or that of a slice around it, tells; else no class.
+
+    Of several the innermost counts, and operators count before Python frames.
+    """
+    codes = _told_class_of_every_slice(trace)
+    parent, is_told = parent_of_every_slice(trace), codes != _UNTOLD
+    inner = nearest_ancestor(parent, is_told, slice_ids)
+    frames = enclosing_frame_of_every_slice(trace)
+    holder = nearest_ancestor(parent, frames != NO_SLICE, slice_ids)
+    frame = np.where(holder == NO_SLICE, NO_SLICE, frames[holder])
+    outer = nearest_ancestor(caller_of_every_frame(trace), is_told, frame)
+    chosen = np.where(inner == NO_SLICE, outer, inner)
+    return np.where(chosen == NO_SLICE, _UNTOLD, codes[chosen])
+
+
+@cached_per_trace
+def _told_class_of_every_slice(trace: Trace) -> Ints:
+    """Returns the code of the class that each slice's name tells; `_UNTOLD` for most slices."""
+    codes = slice_codes_by_category_and_name(
+        trace.slices, lambda *slice_: _CODE_OF_CLASS.get(_told_class(*slice_) or "", _UNTOLD)
+    )
+    return codes.astype(np.int64)
+
+
+def _told_class(category: str, name: str) -> str | None:
+    """Returns the class that a slice's category and name tell; None for most slices."""
+    if category in names.RUNTIME_CALL_CATEGORIES:
+        return "device_wait" if names.is_blocking_call(name) else None
+    means = {
+        "other": names.is_profiler_overhead,
+        "garbage_collection": names.is_garbage_collection,
+        "compile": names.is_compilation,
+        "data_wait": names.is_next_batch_frame
+        if category in names.FRAME_CATEGORIES
+        else names.is_data_loading,
+        "communication": names.is_collective_call,
+    }
+    return next((name_ for name_, is_so in means.items() if is_so(name)), None)
+
+
+@cached_per_trace
+def _launching_slices(trace: Trace) -> Flags:
+    """Flags the host slices that launched device work, themselves or by a slice within them."""
+    parent = parent_of_every_slice(trace)
+    flags = np.zeros(trace.slices.height, np.bool_)
+    at = trace.slices["launch"].drop_nulls().unique().cast(pl.Int64).to_numpy()
+    while at.size:
+        flags[at] = True
+        above = np.unique(parent[at])
+        above = above[above != NO_SLICE]
+        at = above[~flags[above]]
+    return flags

@@ -1,0 +1,139 @@
+"""The dependency graph of a trace: host calls and device work, and what each had to wait for.
+
+Its nodes are calls of the host, in order of begin, and work of devices, in launch order. A node
+begins once everything that it depends on is done, each dependency with a lag of its own. Lags come
+from the recording: the dependency that ended last has all of the remaining time as its lag; the
+others have at most what is typical. So the graph reproduces the recorded times, and a change to any
+node moves all nodes that depend on it.
+
+A call depends on: the previous call on its serial thread (threads that take turns are one); device
+work, a stream or all streams that it waits for; room in the queue of its stream; a call of another
+serial thread. Device work depends on: its launch; the previous work on its stream; work of other
+streams for which its stream had to wait.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from selftime.array_types import Flags, Ints
+
+CODE_OF_ALL_STREAMS: Final = -2
+"""Value of `GraphCalls.waits_stream` for a call that waits for the work of all streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCalls:
+    """The host calls of a dependency graph in order of begin; arrays of shape (n,), times in ns.
+
+    Calls of the runtime, collectives on the host, ends of steps, and instants at which serial
+    threads meet. A call that waits returns at the later of its own time and its condition plus
+    `after`: the condition is the end of `waits_for` (a work), of the last work of `waits_stream`,
+    or of `waits_call` (a call).
+    """
+
+    id: Ints
+    """The slice id of the call; -1 for ends of steps and for instants at which a thread hands work
+    to another.
+    """
+    thread: Ints
+    """The number of the call's host thread; threads that take turns share one number."""
+    start: Ints
+    end: Ints
+    before: Ints
+    """Host time in ns since the previous call on the same thread; negative where the calls overlap.
+    """
+    own: Ints
+    """Host time of the call in ns, without the time that it waited."""
+    wait: Ints
+    """The slice that `host_waits` lists for this call's wait, perhaps an earlier call; the call's
+    own slice if none.
+    """
+    waits_for: Ints
+    waits_stream: Ints
+    waits_call: Ints
+    after: Ints
+    recorded: Flags
+    """Whether the trace records what the call waits for. If not, it is inferred from when the call
+    returned.
+    """
+    held_by: Ints
+    """The index of the device work whose end let the call return; -1 if the call did not wait."""
+    first_work: Ints
+    last_work: Ints
+    """The end (exclusive) of the indexes, from `first_work`, of the device work that the call
+    launched.
+    """
+    step: Ints
+    """The index of the step that ends with this call, or -1 if it ends no step."""
+    is_collective: Flags
+    """Whether the call is a collective that runs on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDeviceWork:
+    """The device work of a dependency graph, in launch order; arrays of shape (m,), times in ns.
+
+    Work begins at the latest of these: its call's begin plus `latency`, the end of its stream's
+    previous work plus `gap`, and for each of its `GraphStreamWaits` the end of that work plus its
+    lag.
+    """
+
+    id: Ints
+    stream: Ints
+    """The number of the work's stream among the streams of all devices."""
+    start: Ints
+    end: Ints
+    latency: Ints
+    gap: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStreamWaits:
+    """Waits of device work for work on another stream, sorted by the waiting work; shape (k,)."""
+
+    work: Ints
+    """The index of the device work that waits."""
+    needs: Ints
+    """The index of the device work that must end first; it was launched earlier."""
+    lag: Ints
+    """Time from the end of `needs` to the begin of `work`, in ns."""
+    recorded: Flags
+    """Whether the trace records the wait. If not, it is inferred from the times at which the two
+    pieces of work ended and began.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LastDependenciesOfWork:
+    """For each slice of device work, which of its dependencies ended last; arrays of shape (m,)."""
+
+    link: Ints
+    """The code, from `CODE_OF_SEGMENT_LINK`, of the type of the last dependency: launch, stream,
+    event, inferred, or unknown.
+    """
+    source: Ints
+    """The index of the device work that had to end first; -1 if the launch came last, or if
+    unknown.
+    """
+    call: Ints
+    """The index of the call that launched the work; -1 if unknown."""
+    kind: Ints
+    """The code of the work's kind, as in `path_segment_kinds.CODE_OF_SEGMENT_KIND`."""
+    unexplained: Flags
+    """Whether a call made the work's stream wait for something that the trace does not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyGraph:
+    """Host calls and device work of a trace, with the dependencies between them."""
+
+    calls: GraphCalls
+    work: GraphDeviceWork
+    waits: GraphStreamWaits
+    bindings: LastDependenciesOfWork
+    begin: int
+    """When the first call began, in ns."""
+    threads: int
+    """The number of host threads; threads that take turns count as one."""
+    streams: int
+    """The number of streams on all devices."""

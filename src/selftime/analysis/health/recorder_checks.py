@@ -1,0 +1,137 @@
+"""Reports what the profiler logged about its recording, and how much it slowed the program."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import names
+from selftime.analysis.health.recording_under_check import (
+    HealthCheckResult,
+    HealthVerdict,
+    RecordingUnderCheck,
+    counted_noun_text,
+)
+from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.analysis.steps.steady_steps import MIN_STEADY_STEPS
+from selftime.intervals import intersect, length
+from selftime.units import share_text
+
+_MAX_ACCEPTABLE_RECORDING_SLOWDOWN: Final = 1.5
+"""Largest factor by which recording may slow the steps of a good trace."""
+_MAX_RECORDER_SHARE_OF_STEP_TIME: Final = 0.02
+"""Largest share of the steps that the recorder's own work may take in a good trace."""
+_PROFILER_OPTIONS_SLOWING_HOST: Final = {
+    "with_stack": "Python stacks",
+    "profile_memory": "memory",
+    "record_shapes": "shapes",
+    "with_flops": "FLOPs",
+    "with_modules": "modules",
+}
+"""Maps profiler options that slow the host, as the trace names them, to what they record."""
+_RECORDER_LOG_METADATA_KEYS: Final = ("ERROR", "WARNING", "INFO")
+_MAX_QUOTED_LOG_CHARACTERS: Final = 160
+
+
+def check_early_end_of_recording(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports that the recording ended earlier than planned, and why.
+
+    The steps before the end are sound: if there are enough for medians, nothing is degraded.
+    """
+    ended = recording.trace.facts.get("partial")
+    if ended:
+        counted = recording.steps.filter("counted").height
+        verdict: HealthVerdict = "good" if counted >= MIN_STEADY_STEPS else "degraded"
+        text = f"the recording ended early: {ended}"
+        yield HealthCheckResult("recording", verdict, text, None, "the last step")
+
+
+def check_dropped_trace_records(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports how many records the profiler lost, according to its own log."""
+    lines = list(_recorder_log_lines(recording.trace.metadata))
+    lost = [line for line in lines if names.reports_lost_records(line)]
+    if not lost:
+        return
+    counts = [names.lost_record_count(line) for line in lost]
+    known = [count for count in counts if count is not None]
+    first = (
+        lost[0]
+        if len(lost[0]) <= _MAX_QUOTED_LOG_CHARACTERS
+        else lost[0][:_MAX_QUOTED_LOG_CHARACTERS] + "…"
+    )
+    text = f"the recorder says that it lost records: {first}"
+    value = float(sum(known)) if known else None
+    yield HealthCheckResult("dropped", "degraded", text, value, "idle, kernels, launches")
+
+
+def _recorder_log_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
+    for level in _RECORDER_LOG_METADATA_KEYS:
+        lines = metadata.get(level)
+        for line in lines if isinstance(lines, list) else [lines]:
+            if isinstance(line, str):
+                yield line
+
+
+def check_recorder_time(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports the share of the steps' time that the recorder spent on its own work."""
+    rows = slices_on(recording.trace, "profiler")
+    own = filter_by_name(rows, names.is_profiler_overhead)
+    if not own.height:
+        return
+    steps = recording.steps.filter("counted")
+    steps = steps if steps.height else recording.steps
+    inside = covered_time(steps.select("start", duration=pl.col("end") - pl.col("start")))
+    whole = length(inside)
+    if not whole:
+        return
+    share = length(intersect(covered_time(own), inside)) / whole
+    kinds = ", ".join(own["name"].unique().cast(pl.String).sort().head(3).to_list())
+    verdict: HealthVerdict = "degraded" if share > _MAX_RECORDER_SHARE_OF_STEP_TIME else "good"
+    text = f"the recorder's own work ({kinds}) takes {share_text(share)} of the steps"
+    yield HealthCheckResult("recorder", verdict, text, share, "idle causes, host time")
+
+
+def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports the factor by which the recording slowed the steps, where it was measured."""
+    overhead = recording.trace.facts.get("overhead")
+    ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
+    if isinstance(ratio, int | float):
+        verdict: HealthVerdict = (
+            "degraded" if ratio > _MAX_ACCEPTABLE_RECORDING_SLOWDOWN else "good"
+        )
+        text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
+        yield HealthCheckResult(
+            "overhead", verdict, text, float(ratio), "host times, launch-bound or not"
+        )
+
+
+def check_slowing_profiler_options(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports profiler options that slow the host (in measurements 1.3 to 1.7 times)."""
+    told = [
+        what
+        for flag, what in _PROFILER_OPTIONS_SLOWING_HOST.items()
+        if recording.trace.metadata.get(flag)
+    ]
+    if (
+        recording.trace.frame_args.height
+        and _PROFILER_OPTIONS_SLOWING_HOST["with_stack"] not in told
+    ):
+        told.insert(0, _PROFILER_OPTIONS_SLOWING_HOST["with_stack"])
+    if told:
+        text = f"recorded with {', '.join(told)}: the host may have taken up to 1.7 times as long"
+        yield HealthCheckResult(
+            "flags", "good", text, float(len(told)), "host times, launch-bound or not"
+        )
+
+
+def check_device_wait_records(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports host waits for which the trace does not record what they waited for."""
+    if recording.trace.sync_args.height or not recording.ended_work.height:
+        return
+    blocking = filter_by_name(recording.runtime_calls, names.is_blocking_call).height
+    if blocking:
+        text = (
+            f"what {counted_noun_text(blocking, 'blocking call')} waited for is known by name "
+            "only; `enable_cuda_sync_events` would record it"
+        )
+        yield HealthCheckResult("waits", "good", text, float(blocking), "syncs, critical path")

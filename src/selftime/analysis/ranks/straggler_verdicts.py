@@ -1,0 +1,257 @@
+"""Finds which rank makes the others wait, why, and on which source line, or why that is unknown.
+
+A rank is only reported if its lateness exceeds what the variation between rounds explains, the
+differences of the clocks, and a minimum that matters.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
+from selftime.analysis.ranks.lateness import (
+    MIN_ROUNDS_TO_JUDGE_LATENESS,
+    median_of_other_rows_in_group,
+    rank_lateness_by_round,
+)
+from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.analysis.students_t import one_sided_t_test_p_value
+
+_MAX_FALSE_REPORT_PROBABILITY: Final = 0.01
+"""Largest accepted probability that any rank is reported in a job whose ranks are all equally fast.
+"""
+_MIN_LATENESS_SHARE_OF_STEP: Final = 0.01
+"""Smallest lateness of a rank that is reported, as a share (0 to 1) of the step time."""
+_MIN_LATENESS_IN_CLOCK_ERRORS: Final = 4
+"""Smallest lateness that is reported, in multiples of the clocks' residual error."""
+_MIN_EXPLAINED_SHARE_OF_LATENESS: Final = 0.25
+"""Smallest share (0 to 1) of a rank's lateness that a cause must explain to be reported."""
+_MIN_SHARE_OF_TIME_IN_COMMON_KERNELS: Final = 0.8
+"""Smallest share (0 to 1) of kernel time in kernels that all ranks run equally often, for a
+comparison of the ranks' speeds.
+"""
+_MIN_KERNEL_SHARE_OF_OVERALL_SLOWDOWN: Final = 0.5
+"""Every common kernel must be slower by at least this share (0 to 1) of the overall slowdown."""
+_CLAUSE_BY_LATENESS_CAUSE: Final = {
+    "compute": "it has more to compute",
+    "clocks": "it runs the same kernels, and each of them more slowly",
+    "gc": "Python collects garbage on it for longer",
+    "data": "its batches come later",
+    "host": "its host code takes longer",
+}
+"""Maps a cause of lateness to the clause that explains it to the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class StragglerVerdict:
+    """Verdict on whether a rank makes other ranks wait, and why; times in ns per step."""
+
+    key: int
+    late: float | None = None
+    """How much later than the other ranks the rank comes to collectives, on average, in ns per
+    step; None if unknown.
+    """
+    beyond: float | None = None
+    """By how much the rank's lateness exceeds the lateness of the median rank, in ns per step; None
+    if unknown. The verdict is based on this figure.
+    """
+    is_straggler: bool = False
+    why_not: str | None = None
+    """Why the rank is not called a straggler; None if it is called one."""
+    cause: str | None = None
+    """Why the rank is late: one of `LATENESS_CAUSES`, or `clocks` if it runs the same kernels
+    slower; None if nothing explains it.
+    """
+    more: float | None = None
+    """How much more time than the other ranks the rank spends on `cause`, in ns per step; None if
+    unknown.
+    """
+    line: dict[str, Any] | None = None
+    """The source line on which the rank spends more time than the other ranks: file, line,
+    function, how, and `more` in ns per step.
+    """
+    work: str | None = None
+    """The kernel or operator on which the rank spends more time than the other ranks; None if
+    unknown.
+    """
+
+    @property
+    def why(self) -> str:
+        """Why a straggling rank is late, as a clause."""
+        return (
+            "no single cause explains it"
+            if self.cause is None
+            else _CLAUSE_BY_LATENESS_CAUSE[self.cause]
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The statement that the rank makes other ranks wait, or the reason not to claim it."""
+        if not self.is_straggler:
+            return f"no claim: {self.why_not}"
+        return f"it makes the others wait: {self.why}"
+
+
+@cached_per_trace
+def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
+    """Returns for each rank, in order of key, whether it makes other ranks wait, and why."""
+    table, every = rank_lateness_by_round(ranks), ranks.ranks_by_key()
+    others = median_of_other_rows_in_group(table, "late", ("round",)).clip(lower_bound=0)
+    table = table.with_columns(beyond=pl.col("late") - others)
+    of = {int(own["rank"][0]): own for own in table.partition_by("rank", maintain_order=True)}
+    return [
+        _straggler_verdict_of_rank(key, ranks, every, of[key])
+        if key in of
+        else StragglerVerdict(key, why_not=_reason_for_unknown_lateness(every))
+        for key in every
+    ]
+
+
+def _straggler_verdict_of_rank(
+    key: int, ranks: Ranks, ranks_by_key: dict[int, RankOfJob], rounds: pl.DataFrame
+) -> StragglerVerdict:
+    beyond = rounds["beyond"]
+    late, more_late = (float(rounds[name].mean() or 0) for name in ("late", "beyond"))  # type: ignore[arg-type]  # numbers
+    if rounds.height < MIN_ROUNDS_TO_JUDGE_LATENESS:
+        steps = f"{rounds.height} step{'' if rounds.height == 1 else 's'}"
+        told = (
+            f"{steps}: too few to tell whether the rank is late; "
+            f"record {MIN_ROUNDS_TO_JUDGE_LATENESS}"
+        )
+        return StragglerVerdict(key, late, more_late, why_not=told)
+    doubt = _reason_not_to_call_rank_straggler(beyond.to_numpy(), more_late, ranks, ranks_by_key)
+    if doubt is not None:
+        return StragglerVerdict(key, late, more_late, why_not=doubt)
+    cause, more = _main_cause_of_lateness(rounds, more_late)
+    if cause == "compute" and _runs_same_kernels_slower(key, ranks_by_key):
+        cause = "clocks"
+    line, work = (
+        _line_with_most_excess_time(key, ranks_by_key, cause),
+        _kernel_with_most_excess_time(key, ranks_by_key) if cause == "compute" else None,
+    )
+    found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, more=more)
+    return replace(found, line=line, work=work)
+
+
+def _reason_for_unknown_lateness(ranks_by_key: dict[int, RankOfJob]) -> str:
+    if len(ranks_by_key) < 2:
+        return "one rank's trace does not show who waits for whom: give those of others too"
+    if not any(rank.part.rows.height for rank in ranks_by_key.values()):
+        return "no collective is recorded"
+    return "its clock cannot be aligned with the clocks of the other ranks"
+
+
+def _reason_not_to_call_rank_straggler(
+    beyond: NDArray[np.float64], late: float, ranks: Ranks, ranks_by_key: dict[int, RankOfJob]
+) -> str | None:
+    """Returns why a rank is not called a straggler, or None if it is called one."""
+    if late <= 0:
+        return "it comes to collectives no later than the other ranks"
+    if one_sided_t_test_p_value(beyond) * len(ranks_by_key) > _MAX_FALSE_REPORT_PROBABILITY:
+        return "its lateness is within its step-to-step variation"
+    residual = collectives_on_one_clock(ranks).clocks.residual or 0
+    if late < _MIN_LATENESS_IN_CLOCK_ERRORS * residual:
+        return "its lateness is too small for the accuracy of the clocks"
+    if late < _MIN_LATENESS_SHARE_OF_STEP * _typical_step_time_ns(ranks_by_key):
+        return f"its lateness is less than {_MIN_LATENESS_SHARE_OF_STEP:.0%} of a step"
+    return None
+
+
+def _typical_step_time_ns(ranks_by_key: dict[int, RankOfJob]) -> float:
+    """Returns the median of the ranks' median step times in ns; 0 if no rank has steps."""
+    times = [
+        float(np.median(counted["time"].to_numpy()))
+        for rank in ranks_by_key.values()
+        if (counted := rank.part.steps.filter("counted")).height
+    ]
+    return float(np.median(times)) if times else 0.0
+
+
+def _main_cause_of_lateness(rounds: pl.DataFrame, late: float) -> tuple[str | None, float | None]:
+    """Returns the main cause of a rank's lateness and its ns per step; (None, None) if unknown."""
+    found: list[tuple[float, str]] = []
+    for cause in LATENESS_CAUSES:
+        each = rounds[f"more_{cause}"].drop_nulls().to_numpy()
+        if (
+            each.size >= MIN_ROUNDS_TO_JUDGE_LATENESS
+            and one_sided_t_test_p_value(each) * len(LATENESS_CAUSES)
+            <= _MAX_FALSE_REPORT_PROBABILITY
+        ):
+            found.append((float(each.mean()), cause))
+    if not found:
+        return None, None
+    more, most = max(found)
+    return (most, more) if more >= _MIN_EXPLAINED_SHARE_OF_LATENESS * late else (None, None)
+
+
+def _rank_table_with_medians_of_others(
+    key: int, ranks_by_key: dict[int, RankOfJob], table_name: str, key_columns: tuple[str, ...]
+) -> pl.DataFrame | None:
+    """Returns a rank's table with the medians of the other ranks' rows; per step, 0 if missing."""
+
+    def rank_table_per_step(rank: RankOfJob) -> pl.DataFrame:
+        table: pl.DataFrame = getattr(rank.part, table_name)
+        steps = max(rank.part.steps["counted"].sum(), 1)
+        numbers = [column for column in table.columns if column not in key_columns]
+        return table.with_columns(pl.col(numbers) / steps)
+
+    own = rank_table_per_step(ranks_by_key[key])
+    rest = [rank_table_per_step(rank) for other, rank in ranks_by_key.items() if other != key]
+    rest = [table for table in rest if table.height]
+    if not own.height or not rest:
+        return None
+    numbers = [column for column in own.columns if column not in key_columns]
+    middle = (
+        pl.concat(rest)
+        .group_by(key_columns)
+        .agg(
+            pl.col(column).extend_constant(0.0, len(rest) - pl.len()).median() for column in numbers
+        )
+    )
+    both = own.join(middle, on=list(key_columns), how="left", suffix="_others", nulls_equal=True)
+    return both.with_columns(pl.col([f"{column}_others" for column in numbers]).fill_null(0))
+
+
+def _line_with_most_excess_time(
+    key: int, ranks_by_key: dict[int, RankOfJob], cause: str | None
+) -> dict[str, Any] | None:
+    """Returns the source line on which a rank's time exceeds that of other ranks the most."""
+    both = _rank_table_with_medians_of_others(key, ranks_by_key, "lines", SOURCE_SITE_COLUMNS)
+    if both is None:
+        return None
+    on_device = cause in {"compute", "clocks"} and bool(both["device_time"].sum())
+    column = "device_time" if on_device else "self_cpu_time"
+    more = (pl.col(column) - pl.col(f"{column}_others")).alias("more")
+    top = both.select(*SOURCE_SITE_COLUMNS, more).sort(
+        "more", *SOURCE_SITE_COLUMNS, descending=[True, *[False] * len(SOURCE_SITE_COLUMNS)]
+    )
+    found = top.row(0, named=True)
+    return found if found["more"] > 0 else None
+
+
+def _kernel_with_most_excess_time(key: int, ranks_by_key: dict[int, RankOfJob]) -> str | None:
+    both = _rank_table_with_medians_of_others(key, ranks_by_key, "work", ("name",))
+    if both is None:
+        return None
+    top = both.sort(pl.col("time") - pl.col("time_others"), "name", descending=[True, False])
+    return str(top["name"][0]) if top["time"][0] > top["time_others"][0] else None
+
+
+def _runs_same_kernels_slower(key: int, ranks_by_key: dict[int, RankOfJob]) -> bool:
+    """Returns whether a rank runs the same kernels as other ranks, as often, but slower."""
+    both = _rank_table_with_medians_of_others(key, ranks_by_key, "work", ("name",))
+    if both is None:
+        return False
+    same = both.filter((pl.col("count") == pl.col("count_others")) & (pl.col("time_others") > 0))
+    whole, time = float(both["time"].sum()), float(same["time"].sum())
+    if not same.height or time < _MIN_SHARE_OF_TIME_IN_COMMON_KERNELS * whole:
+        return False
+    slower = time / float(same["time_others"].sum()) - 1
+    each = same["time"] / same["time_others"] - 1
+    alike = float(same.filter(each >= _MIN_KERNEL_SHARE_OF_OVERALL_SLOWDOWN * slower)["time"].sum())
+    return slower > 0 and alike >= _MIN_SHARE_OF_TIME_IN_COMMON_KERNELS * time

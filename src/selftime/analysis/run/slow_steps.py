@@ -1,0 +1,57 @@
+"""Finds the steps of a run that took much longer than similar steps, and why."""
+
+import polars as pl
+
+from selftime.ledger_format import (
+    MIN_SLOW_STEP_EXCESS_NS,
+    MIN_SLOW_STEP_TIME_FACTOR,
+    UNCOUNTED_STEPS_NAME,
+    UNUSUAL_KIND_SUFFIX,
+)
+from selftime.run import COUNTED, Run
+
+
+def steps_of_run(run: Run) -> pl.DataFrame:
+    """Returns the steps of a run: number, usual duration, excess in ns, cause, source line.
+
+    step: The number, from 0.
+    median: The median duration of steps of the kind, in ns.
+    excess: How much longer than that it took without selftime's own work, in ns; 0 unless it is
+        slow.
+    cause: What most of the excess is, a part of the run; null unless it is slow.
+    file, line, function: The user's line that was seen most often; null where nothing was read.
+    """
+    kind = pl.col("kind").cast(pl.String)
+    is_step = kind.is_not_null() & (kind != UNCOUNTED_STEPS_NAME)
+    steps = run.segments.filter(is_step).with_row_index("step")
+    # Those with an evaluation or a new pass over the data are of their kind, and slow.
+    family = kind.str.strip_suffix(UNUSUAL_KIND_SUFFIX)
+    own = pl.col("duration") - pl.col("recording")
+    median = own.median().over(family).cast(pl.Int64)
+    steps = steps.with_columns(median.alias("median"))
+    beyond = own - pl.col("median")
+    is_longer = own >= MIN_SLOW_STEP_TIME_FACTOR * pl.col("median")
+    slow = is_longer & (beyond >= MIN_SLOW_STEP_EXCESS_NS)
+    steps = steps.with_columns(pl.when(slow).then(beyond).otherwise(0).alias("excess"))
+    seen = _longest_seen_activities(run)
+    steps = steps.join(seen, left_on="id", right_on="segment", how="left", maintain_order="left")
+    return steps.with_columns(
+        pl.when(pl.col("excess") > 0).then(_slow_step_cause_expression()).alias("cause")
+    )
+
+
+def _longest_seen_activities(run: Run) -> pl.DataFrame:
+    """Returns for each segment with stack samples the activity and source line sampled longest."""
+    ordered = run.readings.sort("duration", descending=True, maintain_order=True)
+    return ordered.group_by("segment", maintain_order=True).agg(
+        pl.col("part").first().cast(pl.String).alias("seen"),
+        pl.col("file", "line", "function").first(),
+    )
+
+
+def _slow_step_cause_expression() -> pl.Expr:
+    """Returns a column expression for the cause of a slow step, from measured times or samples."""
+    parts = [part for part in COUNTED if part != "recording"]
+    largest = pl.max_horizontal(parts)
+    named = pl.coalesce(*(pl.when(pl.col(part) == largest).then(pl.lit(part)) for part in parts))
+    return pl.when(2 * largest >= pl.col("excess")).then(named).otherwise("seen")

@@ -1,0 +1,201 @@
+"""Computes counter curves of the timeline: recorded samples, memory, device use, queue lengths.
+
+A sample is valid until the next: samples lie on lanes as slices do, each as long as its value is
+valid. Where many fall on one pixel the lowest and the highest are kept, so that peaks stay visible.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.analysis.device.device_work import device_work
+from selftime.analysis.memory.memory_records import memory_records_with_totals
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_filters import covered_time
+from selftime.analysis.timeline.downsampling import (
+    TimelineCells,
+    TimelineWindow,
+    visible_timeline_cells,
+)
+from selftime.analysis.timeline.lanes import TimelineLanes
+from selftime.array_types import Floats, Ints
+from selftime.trace import Trace
+
+
+class _CounterCurve(NamedTuple):
+    """The samples of one counter, in any order; of samples at the same instant the last counts."""
+
+    category: str
+    name: str
+    track: int | None
+    time: Ints
+    value: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class CounterCurves:
+    """All counters of a trace, each drawn on a lane (a row of the timeline) of its own."""
+
+    names: pl.DataFrame
+    """One row per counter: category, name, and track (null if the counter belongs to no track)."""
+    lanes: TimelineLanes
+    value: Floats
+    """The value of each sample; NaN where unknown."""
+
+
+@cached_per_trace
+def counter_curves(trace: Trace) -> CounterCurves:
+    """Returns all counters; each sample lasts until the next one, the last until the trace ends.
+
+    Categories: counter (recorded ones), memory (bytes allocated and reserved, by device),
+    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is
+    launched and not done).
+    """
+    work = device_work(trace)
+    found = [
+        *_device_utilization_curves(work),
+        *_launch_queue_curves(work),
+        *_allocated_memory_curves(trace),
+        *_recorded_counter_curves(trace),
+    ]
+    finish = _last_slice_end_ns(trace)
+    time, until, value = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+    for curve in found:
+        order = np.argsort(curve.time, kind="stable")
+        time.append(curve.time[order])
+        until.append(np.append(time[-1][1:], max(finish, int(time[-1][-1]))))
+        value.append(curve.value[order])
+    start = np.concatenate(time)
+    lanes = TimelineLanes(
+        track=np.arange(len(found)),
+        row=np.zeros(len(found), np.int64),
+        bounds=np.cumsum([len(times) for times in time]),
+        start=start,
+        before=np.append(0, np.cumsum(np.concatenate(until) - start)),
+        place=np.arange(start.size, dtype=np.uint32),
+    )
+    names = pl.DataFrame(
+        [(curve.category, curve.name, curve.track) for curve in found],
+        schema={"category": pl.String, "name": pl.String, "track": pl.UInt32},
+        orient="row",
+    )
+    return CounterCurves(names, lanes, np.concatenate(value))
+
+
+def _last_slice_end_ns(trace: Trace) -> int:
+    ends = trace.slices.select((pl.col("start") + pl.col("duration").fill_null(0)).max())
+    return int(ends.item() or 0)
+
+
+def _device_utilization_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+    for (device,), mine in work.group_by("device", maintain_order=True):
+        time = np.stack(covered_time(mine), axis=1).ravel()
+        value = np.where(np.arange(time.size) % 2, 0.0, 100.0)
+        if time.size:
+            yield _CounterCurve(
+                "utilization", f"{_device_name_prefix(device)}percent busy", None, time, value
+            )
+
+
+def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+    """Yields the number of launched but unfinished kernels of each stream over time."""
+    sound = work.filter(pl.col("launched") <= pl.col("end"))
+    for (track, device, stream), mine in sound.group_by(
+        "track", "device", "stream", maintain_order=True
+    ):
+        time = np.append(mine["end"].to_numpy(), mine["launched"].to_numpy())
+        order = np.argsort(time, kind="stable")  # at the same instant, ends come first
+        value = np.cumsum(np.where(order < mine.height, -1.0, 1.0))
+        name = (
+            f"{_device_name_prefix(device)}queued"
+            if stream is None
+            else f"{_device_name_prefix(device)}stream {stream} queued"
+        )
+        yield _CounterCurve("queue", name, int(str(track)), time[order], value)
+
+
+def _device_name_prefix(device_number: object) -> str:
+    return "" if device_number is None else f"device {device_number} "
+
+
+def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
+    every = memory_records_with_totals(trace)
+    for (kind, device), mine in every.group_by("device_type", "device", maintain_order=True):
+        place = kind if device is None or int(str(device)) < 0 else f"{kind} {device}"
+        for what in ("allocated", "reserved"):
+            known = mine.filter(pl.col(what).is_not_null())
+            if known.height:
+                value = known[what].cast(pl.Float64).to_numpy()
+                yield _CounterCurve(
+                    "memory", f"{place} {what}", None, known["time"].to_numpy(), value
+                )
+
+
+def _recorded_counter_curves(trace: Trace) -> Iterator[_CounterCurve]:
+    for (track, name, series), mine in trace.counters.group_by(
+        "track", "name", "series", maintain_order=True
+    ):
+        value = mine["value"].fill_null(np.nan).to_numpy()
+        yield _CounterCurve(
+            "counter", f"{name}: {series}", int(str(track)), mine["time"].to_numpy(), value
+        )
+
+
+def visible_counter_curves(
+    trace: Trace, window: TimelineWindow, lane_flags: NDArray[np.bool_]
+) -> pl.DataFrame:
+    """Returns what a time window shows of the selected counters, one row per drawn bar.
+
+    Columns: category, name, track, start, duration, count (samples), value (its mean over that
+    time), low, high.
+    """
+    return _counter_cell_rows(
+        counter_curves(trace),
+        visible_timeline_cells(counter_curves(trace).lanes, window, lane_flags),
+    )
+
+
+def list_counter_curves(trace: Trace) -> pl.DataFrame:
+    """Returns one row per counter with its mean, lowest and highest value over the whole trace."""
+    bounds = counter_curves(trace).lanes.bounds
+    return _counter_cell_rows(counter_curves(trace), TimelineCells(bounds[:-1], bounds[1:]))
+
+
+def _counter_cell_rows(curves: CounterCurves, cells: TimelineCells) -> pl.DataFrame:
+    lanes = curves.lanes
+    lane = lanes.lane_of_intervals(cells.low)
+    start = lanes.start[cells.low]
+    mean, low, high = _counter_cell_values(curves, cells, lane)
+    return curves.names[lane].select(
+        "category",
+        "name",
+        "track",
+        start=pl.Series(start),
+        duration=pl.Series(lanes.interval_ends(cells.high - 1) - start),
+        count=pl.Series(cells.high - cells.low),
+        value=pl.Series(mean, nan_to_null=True),
+        low=pl.Series(low, nan_to_null=True),
+        high=pl.Series(high, nan_to_null=True),
+    )
+
+
+def _counter_cell_values(
+    curves: CounterCurves, cells: TimelineCells, lane: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """Returns the mean, lowest and highest value drawn in each pixel-wide cell; NaN if unknown."""
+    mean, low, high = (np.full(lane.size, np.nan) for _ in range(3))
+    for one in np.unique(lane):
+        mine = np.flatnonzero(lane == one)  # its cells are contiguous
+        first, last = int(cells.low[mine[0]]), int(cells.high[mine[-1]])
+        begins = cells.low[mine] - first
+        value = curves.value[first:last]
+        low[mine], high[mine] = np.fmin.reduceat(value, begins), np.fmax.reduceat(value, begins)
+        time = np.where(np.isnan(value), 0, np.diff(curves.lanes.before[first : last + 1]))
+        whole = np.add.reduceat(time, begins)
+        total = np.add.reduceat(np.nan_to_num(value) * time, begins)
+        mean[mine] = np.where(whole > 0, total / np.maximum(whole, 1), high[mine])
+    return np.clip(mean, low, high), low, high

@@ -1,0 +1,78 @@
+"""Finds the loops of a function in its bytecode."""
+
+import dis
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+MAX_CODES_WITH_KNOWN_LOOPS: Final = 2_000
+"""Largest number of code objects whose loops are cached."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeLoop:
+    """A `for` or `while` loop: a range of bytecode that ends with a jump back to its start."""
+
+    code: CodeType
+    start: int
+    """Offset in bytes of the loop's first repeated instruction."""
+    end: int
+    """Offset in bytes of the last instruction that jumps back to the start."""
+    jumps: frozenset[int]
+    """Offsets in bytes of all instructions that jump back to the start."""
+    line: int
+    """Line number of the loop's `for` or `while`."""
+
+    def contains(self, offset: int) -> bool:
+        return self.start <= offset <= self.end
+
+
+_known_loops: dict[int, tuple[CodeType, tuple[CodeLoop, ...]]] = {}
+"""Cache of loops by `id(code)`; each entry also keeps the code object alive, so that its `id`
+stays unique."""
+
+
+def code_loops(code: CodeType) -> tuple[CodeLoop, ...]:
+    """Returns the loops of a code object, each outer loop before the loops inside it.
+
+    The same code always has the same objects, so that loops can be compared by identity.
+    """
+    known = _known_loops.get(id(code))
+    if known is None:
+        if len(_known_loops) >= MAX_CODES_WITH_KNOWN_LOOPS:
+            _known_loops.clear()
+        known = _known_loops[id(code)] = (code, _find_loops(code))
+    return known[1]
+
+
+def _find_loops(code: CodeType) -> tuple[CodeLoop, ...]:
+    jumps_by_start: dict[int, set[int]] = {}
+    line_by_offset: dict[int, int] = {}
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = instruction.starts_line or line
+        offset = instruction.offset
+        line_by_offset[offset] = line
+        is_jump = instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
+        if is_jump and instruction.argval <= offset:
+            jumps_by_start.setdefault(instruction.argval, set()).add(offset)
+    loops = [
+        CodeLoop(
+            code,
+            start,
+            max(jumps),
+            frozenset(jumps),
+            min(_values_between(line_by_offset, start, max(jumps))),
+        )
+        for start, jumps in jumps_by_start.items()
+    ]
+    return tuple(sorted(loops, key=lambda loop: (loop.start, -loop.end)))
+
+
+def _values_between(value_by_offset: dict[int, int], start: int, end: int) -> list[int]:
+    return [value for offset, value in value_by_offset.items() if start <= offset <= end]
+
+
+def loops_at(code: CodeType, offset: int) -> tuple[CodeLoop, ...]:
+    """Returns the loops that contain the instruction at a bytecode offset, the outermost first."""
+    return tuple(loop for loop in code_loops(code) if loop.contains(offset))

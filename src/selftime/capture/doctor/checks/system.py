@@ -1,0 +1,68 @@
+"""Checks the operating system: WSL, a container, and the kernel's clock source."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from selftime.capture.doctor.hardware import container_kind, is_in_wsl
+from selftime.capture.doctor.observations import (
+    DoctorFinding,
+    ExaminedMachine,
+    FindingState,
+    FindingSubject,
+    MachineObservations,
+)
+
+_SLOW_CLOCK_SOURCES: Final = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
+"""Clock sources that take 1 µs or more to read, or that only tick every millisecond; the profiler
+reads the clock twice for each operator (Documentation/timers of Linux)."""
+
+
+def check_system(observations: MachineObservations) -> Iterator[DoctorFinding]:
+    yield _operating_system_finding(observations.machine)
+    yield _clock_source_finding(observations.machine)
+
+
+def _operating_system_finding(machine: ExaminedMachine) -> DoctorFinding:
+    container = container_kind(machine)
+    where = [f"in a container ({container})"] if container else []
+    if is_in_wsl(machine):
+        return DoctorFinding(
+            "system",
+            FindingSubject.machine,
+            FindingState.warning,
+            " ".join(["WSL", *where]) + ": Windows controls the GPU, and its kernels are often not "
+            "recorded",
+            "update the driver of Windows, turn on `Manage GPU Performance Counters: allow all "
+            "users` in the NVIDIA Control Panel; or record on Linux itself",
+        )
+    name = (machine.read_text("proc/sys/kernel/ostype") or "").strip()
+    release = (machine.read_text("proc/sys/kernel/osrelease") or "").strip()
+    if not name:
+        seen = "this system has no /proc, so the resources of programs are unknown"
+        return DoctorFinding("system", FindingSubject.machine, FindingState.unknown, seen)
+    seen = " ".join([name, release, *where]).strip()
+    return DoctorFinding("system", FindingSubject.machine, FindingState.ok, seen)
+
+
+def _clock_source_finding(machine: ExaminedMachine) -> DoctorFinding:
+    folder = "sys/devices/system/clocksource/clocksource0"
+    current = (machine.read_text(f"{folder}/current_clocksource") or "").strip()
+    if not current:
+        seen = "the system does not report its clock source"
+        return DoctorFinding("clock", FindingSubject.machine, FindingState.unknown, seen)
+    if current not in _SLOW_CLOCK_SOURCES:
+        seen = f"{current}, which is fast to read"
+        return DoctorFinding("clock", FindingSubject.machine, FindingState.ok, seen)
+    others = (machine.read_text(f"{folder}/available_clocksource") or "").split()
+    better = [name for name in others if name not in _SLOW_CLOCK_SOURCES]
+    cure = f"try `echo {better[0]}` into /{folder}/current_clocksource" if better else (
+        "boot with `tsc=reliable` if the processor's counter is reliable; ask the administrator of "
+        "a virtual machine's host for a better clock source"
+    )  # fmt: skip
+    return DoctorFinding(
+        "clock",
+        FindingSubject.machine,
+        FindingState.warning,
+        f"{current}, which is slow to read: each recorded operator costs microseconds more",
+        cure,
+    )

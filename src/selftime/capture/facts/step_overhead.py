@@ -1,0 +1,61 @@
+"""Measures how much longer a step takes while the profiler records it."""
+
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Any
+
+
+@dataclass(slots=True)
+class StepOverhead:
+    """Durations in ns of recorded and of unrecorded steps, and the overhead that they show.
+
+    A step in which the program or the recorder warms up belongs to neither.
+    """
+
+    source: str
+    """What marks the ends of steps, as text: `prof.step()`, or a kind of event such as
+    `optimizer steps`."""
+    unprofiled: list[int] = field(default_factory=list)
+    profiled: list[int] = field(default_factory=list)
+    unprofiled_page_faults: list[int] = field(default_factory=list)
+    """Number of page faults in each unrecorded step; empty if the system does not count them."""
+    is_window: bool = False
+    """Whether the recording holds a part of a step, or of a program without steps: its durations
+    are then those of other work, and are left out."""
+
+    def add_unprofiled(self, duration: int, page_faults: int | None) -> None:
+        self.unprofiled.append(duration)
+        if page_faults is not None:
+            self.unprofiled_page_faults.append(page_faults)
+
+    def step_duration_facts(self) -> dict[str, Any]:
+        if self.is_window:
+            return {"source": self.source, "window": True, "unprofiled_ns": [], "profiled_ns": []}
+        return {
+            "source": self.source,
+            "unprofiled_ns": list(self.unprofiled),
+            "profiled_ns": list(self.profiled),
+            "unprofiled_page_faults": list(self.unprofiled_page_faults),
+        }
+
+    def overhead_ratio_and_medians(self) -> dict[str, Any]:
+        """Returns by name: recorded / unrecorded step duration, and both medians in ns.
+
+        Pauses and other load only make steps longer, so the shorter steps differ by the recorder
+        alone.
+        """
+        unprofiled, profiled = (
+            _lower_quartile_ns(self.unprofiled),
+            _lower_quartile_ns(self.profiled),
+        )
+        return {
+            "ratio": profiled / unprofiled if profiled is not None and unprofiled else None,
+            "unprofiled_median_ns": median(self.unprofiled) if self.unprofiled else None,
+            "profiled_median_ns": median(self.profiled) if self.profiled else None,
+        }
+
+
+def _lower_quartile_ns(durations: list[int]) -> float | None:
+    if len(durations) < 2:
+        return float(durations[0]) if durations else None
+    return quantiles(durations, n=4, method="inclusive")[0]

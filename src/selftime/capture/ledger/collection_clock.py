@@ -1,0 +1,88 @@
+"""Times Python's garbage collections without running Python code within them.
+
+A function written in Python must not stand in `gc.callbacks`: an exception that a signal handler
+raises while it runs, such as `KeyboardInterrupt` at Ctrl-C, is printed and lost, since the
+interpreter cannot raise it there. The callback here is made of functions written in C alone. The
+interpreter runs no signal handler in them.
+"""
+
+import gc
+import threading
+from collections import deque
+from functools import partial
+from time import perf_counter_ns
+from typing import Any, Final
+
+
+class CollectionClock:
+    """Takes the time of every garbage collection of the process from `attach` to `detach`.
+
+    A collection in any thread stops all threads that run Python, since it holds Python's lock.
+    """
+
+    def __init__(self) -> None:
+        self.own_threads: Final[set[int]] = set()
+        """Identifiers of selftime's own threads: collections in them are selftime's work."""
+        self._starts: Final[deque[tuple[int, int]]] = deque()
+        """Time in ns and thread of the start of each collection."""
+        self._stops: Final[deque[tuple[int, int]]] = deque()
+        """Time in ns and thread of the end of each collection."""
+        self._callback = _instants_callback(self._starts, self._stops)
+        self._summed_ns = [0, 0]
+        """The time in ns of collections that were taken off the queues and not yet returned: in
+        threads of the program, and in selftime's own."""
+        self._lock = threading.Lock()
+
+    def attach(self) -> None:
+        gc.callbacks.append(self._callback)
+
+    def detach(self) -> None:
+        if self._callback in gc.callbacks:
+            gc.callbacks.remove(self._callback)
+
+    def take_ns(self, until: int) -> tuple[int, int]:
+        """Returns the time in ns of the collections that ended since the last call.
+
+        Args:
+            until: Collections that ended after this instant are left for the next call.
+
+        Returns:
+            The time in threads of the program, and the time in selftime's own threads.
+        """
+        if not self._stops and self._summed_ns == [0, 0]:
+            return 0, 0
+        with self._lock:
+            self._sum(until)
+            (of_program, own), self._summed_ns = self._summed_ns, [0, 0]
+        return of_program, own
+
+    def shorten(self) -> None:
+        """Sums up what is known so far, so that it takes no memory for each collection."""
+        if self._stops:
+            with self._lock:
+                self._sum(perf_counter_ns())
+
+    def _sum(self, until: int) -> None:
+        while self._stops and self._stops[0][0] <= until:
+            stop, thread = self._stops.popleft()
+            start = None
+            while self._starts and self._starts[0][0] <= stop:
+                start, _ = self._starts.popleft()
+            if start is not None:  # else it had begun before `attach`
+                self._summed_ns[thread in self.own_threads] += stop - start
+
+
+def _instants_callback(starts: deque[tuple[int, int]], stops: deque[tuple[int, int]]) -> Any:
+    """Returns a callable for `gc.callbacks` that appends time and thread to one of two queues.
+
+    Python calls it with the name of a phase, "start" or "stop", and a dictionary. It looks up the
+    attribute of that name, a property. Its getter takes the next element of an iterator, which
+    calls `perf_counter_ns` and `get_ident` and appends the results. Each of these is written in C.
+    """
+
+    def getter(queue: deque[tuple[int, int]]) -> Any:
+        instants = zip(iter(perf_counter_ns, None), iter(threading.get_ident, None), strict=False)
+        return property(partial(next, map(queue.append, instants)))
+
+    phases = type("Phases", (), {"start": getter(starts), "stop": getter(stops)})
+    return partial(getattr, phases())

@@ -1,0 +1,316 @@
+"""Records how long each step of a program takes and what else its main thread spends time on.
+
+A segment is a step, or what lies before the first one or after the last. Within it time is counted
+where something of ours is called anyway: around waits for data, garbage collections and our own
+work. What else a segment is made of is told by the stacks that `watcher.py` reads.
+
+All instants are in ns of `time.perf_counter_ns`.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from time import perf_counter_ns, time_ns
+from types import FrameType
+from typing import Any, Final
+
+from selftime.capture.ledger.collection_clock import CollectionClock
+from selftime.capture.ledger.file import LedgerFile
+from selftime.capture.ledger.process_start import process_start_ns
+from selftime.capture.ledger.slow_step_limit import SlowStepLimit
+from selftime.capture.ledger.stack_readings import StackReadings
+from selftime.capture.ledger.stacks import Activity
+from selftime.capture.ledger.step_loop_line import StepLoopLine
+from selftime.capture.ledger.steps import SegmentColumns
+from selftime.ledger_format import (
+    AFTER_LAST_STEP,
+    BEFORE_FIRST_STEP,
+    LEDGER_FORMAT,
+    UNCOUNTED_STEPS,
+)
+
+MAX_KINDS: Final = 10_000
+"""Largest number of distinct step kinds in one ledger: further ones share one number."""
+
+MAX_ITERATORS: Final = 10_000
+"""Largest number of iterators of DataLoaders that one ledger tells of."""
+
+LOADING: Final = frozenset({"data_wait", "epoch_boundary"})
+"""Activities in which the program waits for data; within an evaluation they count as evaluation."""
+
+
+class Ledger:
+    """Records the wall time of one process, segment by segment: setup, each step, and the end."""
+
+    def __init__(
+        self, folder: Path, command: tuple[str, ...] = (), command_start_ns: int | None = None
+    ) -> None:
+        self.file = LedgerFile(folder)
+        self.began = perf_counter_ns()
+        self.process_began = process_start_ns()
+        self.thread = threading.get_ident()
+        """Id of the thread that runs the program's steps."""
+        self.segment = self.began
+        """Start of the current segment (setup or a step) in ns of `time.perf_counter_ns`."""
+        self.steps = 0
+        self.has_begun = False
+        """Whether the first step has begun."""
+        self.slow_step_limit = SlowStepLimit()
+        self.busy = False
+        """Whether something is counted just now, so that a stack would tell nothing more."""
+        self.collections = CollectionClock()
+        self._command = command
+        self._own_start = 0 if command_start_ns is None else self.began - command_start_ns
+        """Time in ns that selftime took to load before the program began."""
+        self._counted: dict[str, int] = {}
+        self._parts: list[str] = []
+        self._mark = self.began
+        self._base: str | None = None
+        """Activity (`evaluation` or None) to count time as while no other activity runs."""
+        self._columns = SegmentColumns()
+        self._kinds: dict[Hashable, int] = {}
+        self._readings = StackReadings()
+        self._iterators = 0
+        """Number of iterators of DataLoaders that the program made."""
+        self._lines: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._next_kind: int | None = None
+        """Kind of the current segment if known before its end, else None."""
+        self.is_user_file: Callable[[str], bool] = _never
+        """Function that returns whether a source file belongs to the user's code."""
+        self.step_loop_line: tuple[str, int] | None = None
+        """File and line of the loop whose iterations are the steps; None if unknown."""
+        self._loop_lines: dict[int, StepLoopLine] = {}
+        self.is_written = False
+        """Whether lines are written to the file; while False, they are kept in memory."""
+        self.on_segment_end: Callable[[], None] = _nothing
+        """Function that the program's thread calls at the end of each step."""
+        self.pause_readings: Callable[[], None] = _nothing
+        self.resume_readings: Callable[[], None] = _nothing
+        """Restarts stack sampling after a profiler recording; `pause_readings` stops it."""
+
+    # In the program's thread.
+
+    def enter(self, part: str) -> None:
+        """Counts time from now on as the activity `part`, such as `data_wait`, until `leave`.
+
+        Whatever happens within our own work is our own: we made the garbage, too.
+        """
+        self._account()
+        self._parts.append("recording" if "recording" in self._parts else part)
+        self.busy = True
+
+    def leave(self) -> None:
+        """Ends the activity that the last call of `enter` began."""
+        self._account()
+        if self._parts:
+            self._parts.pop()
+        self.busy = bool(self._parts)
+
+    def _account(self, at: int | None = None) -> None:
+        """Counts the time since the last call as the part that goes on.
+
+        Garbage collections within it are a part of their own, except within our own work.
+        """
+        now = perf_counter_ns() if at is None else at
+        elapsed, self._mark = now - self._mark, now
+        collected, own_collected = self.collections.take_ns(now)
+        if (collected or own_collected) and "recording" not in self._parts:
+            self.count("garbage_collection", collected)
+            self.count("recording", own_collected)
+            elapsed = max(elapsed - collected - own_collected, 0)
+        part = self._parts[-1] if self._parts else self._base
+        if self._base is not None and part in LOADING:
+            part = self._base  # the waits of an evaluation are part of it
+        if part is not None:
+            self._counted[part] = self._counted.get(part, 0) + elapsed
+
+    def count(self, part: str, duration: int) -> None:
+        """Adds `duration` ns to the activity `part`, for time that no other activity includes."""
+        self._counted[part] = self._counted.get(part, 0) + duration
+
+    def set_evaluating(self, is_evaluating: bool) -> None:
+        """Begins or ends counting time as evaluation while no other activity is in progress."""
+        if threading.get_ident() != self.thread or not self.steps:
+            return
+        self._account()
+        self._base = "evaluation" if is_evaluating else None
+
+    def begin_first_step(self, at: int) -> None:
+        """Begins the first step at time `at` (ns); the time before it is the program's setup."""
+        if not self.has_begun and not self._closed and threading.get_ident() == self.thread:
+            self.has_begun = True
+            with self._lock:
+                readings = self._readings.take_before(at)
+            self._finish_segment(at, BEFORE_FIRST_STEP, is_recorded=False, readings=readings)
+
+    def end_segment(
+        self, ended: int, kind: Hashable, *, is_usual: bool, is_recorded: bool = False
+    ) -> None:
+        """Ends a step of the given kind at time `ended` (ns), and begins the next segment.
+
+        The duration of one that is not usual, or recorded, is not taken as what others take.
+        """
+        if self._closed:
+            return
+        self.has_begun = True
+        duration = ended - self.segment
+        number = self._number(kind) if self._next_kind is None else self._next_kind
+        self._next_kind = None
+        self._finish_segment(ended, number, is_recorded=is_recorded)
+        self._base = None
+        if is_usual and number >= 0:
+            self._find_loop_line(kind, number)
+        self.steps += 1
+        self.thread = threading.get_ident()
+        self.on_segment_end()
+        self.slow_step_limit.end_step(duration if is_usual and not is_recorded else None)
+
+    def begin_own_thread(self) -> None:
+        """Counts collections in the calling thread, from now on, as work of the recorder."""
+        self.collections.own_threads.add(threading.get_ident())
+
+    def begin_uncounted_steps(self) -> None:
+        """Marks the current segment as several steps whose number is not known."""
+        self._next_kind = UNCOUNTED_STEPS
+
+    # In the watching thread.
+
+    def add_reading(self, segment: int, activity: Activity, duration: int) -> None:
+        """Adds a stack sample that stands for `duration` ns to the current segment."""
+        with self._lock:
+            if segment != self.segment:
+                return
+            line = self._readings.add(activity, duration, is_before_first_step=not self.has_begun)
+            if line is not None:
+                self._lines.append(line)
+
+    def flush(self) -> None:
+        """Append what came since the last time."""
+        self.collections.shorten()
+        if not self.is_written:
+            return
+        with self._lock:
+            columns, self._columns = self._columns, SegmentColumns()
+            lines, self._lines = self._lines, []
+        if self.file.path is None and self.file.failure is None:
+            self.file.append(self._header())
+        for line in lines:
+            self.file.append(line)
+        if len(columns):
+            self.file.append({"segments": columns.as_json()})
+
+    # At the end.
+
+    def finish(self, status: str) -> None:
+        """Ends the last segment at the program's end; `status` says how the program ended."""
+        if self._closed:
+            return
+        now = perf_counter_ns()
+        while self._parts:
+            self.leave()
+        kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
+        self._finish_segment(now, self._next_kind or kind, is_recorded=False)
+        self._closed = True
+        with self._lock:
+            self._lines.append({"end": now, "status": status})
+        self.flush()
+        self.file.close()
+
+    def abandon(self) -> None:
+        """Stops the ledger in a forked child process, since the ledger belongs to the parent."""
+        self._closed = True
+        self.file.leave()
+
+    def add_iterator(
+        self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None
+    ) -> None:
+        """Takes down that an iterator of a DataLoader was made, from then until now.
+
+        `frame` is the innermost one; the first of the user's own has the line that made it.
+        """
+        self._iterators += 1
+        if self._iterators > MAX_ITERATORS:
+            return
+        while frame is not None and not self.is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
+        told |= {"workers": workers, "starts_workers": starts_workers}
+        if frame is not None:
+            code = frame.f_code
+            told |= {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}
+        self.add_line({"iterator": told})
+
+    def fail(self, error: Exception) -> None:
+        """Ends the account after a failure of selftime's own code; the program goes on."""
+        self._closed = True
+        self.file.failure = f"selftime failed: {type(error).__name__}: {error}; please report it"
+        self.file.close()
+
+    def add_line(self, line: dict[str, Any]) -> None:
+        """Adds a further line of JSON to the ledger, such as one about a compilation."""
+        with self._lock:
+            self._lines.append(line)
+
+    def _finish_segment(
+        self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
+    ) -> None:
+        self._account(ended)  # a part that goes on belongs to both segments
+        with self._lock:
+            if is_recorded:
+                self._counted["recorded"] = 1
+            self._columns.append(self.segment, ended - self.segment, kind, self._counted)
+            readings = self._readings.take() if readings is None else readings
+            if readings:
+                self._lines.append({"segment": self.segment, "readings": readings})
+            self.segment = ended
+        if self._counted:
+            self._counted = {}
+
+    def _number(self, kind: Hashable) -> int:
+        number = self._kinds.get(kind)
+        if number is None:
+            if len(self._kinds) >= MAX_KINDS:
+                return MAX_KINDS
+            number = self._kinds[kind] = len(self._kinds)
+            self.add_line({"kind": number, "name": str(kind)})
+        return number
+
+    def _find_loop_line(self, kind: Hashable, number: int) -> None:
+        found = self._loop_lines.get(number)
+        if found is None and self.step_loop_line is not None:
+            found = self._loop_lines[number] = StepLoopLine(self.is_user_file, self.step_loop_line)
+            self._add_loop_line(kind, number, *self.step_loop_line)
+        elif found is None:
+            found = self._loop_lines[number] = StepLoopLine(self.is_user_file)
+        if found.is_done or sys.gettrace() is not None:
+            return
+        found.observe_stack(sys._getframe())  # noqa: SLF001 - the only way to the frames
+        if found.file_and_line is not None:
+            self._add_loop_line(kind, number, *found.file_and_line)
+
+    def _add_loop_line(self, kind: Hashable, number: int, file: str, line: int) -> None:
+        self.add_line({"kind": number, "name": str(kind), "file": file, "line": line})
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "format": LEDGER_FORMAT,
+            "process": os.getpid(),
+            "command": list(self._command),
+            "clock": perf_counter_ns(),
+            "time": time_ns(),  # the same instant since the Unix epoch, as traces have it
+            "process_began": self.process_began,
+            "began": self.began,
+            "own_start": self._own_start,
+        }
+
+
+def _nothing() -> None:
+    pass
+
+
+def _never(_file: str) -> bool:
+    return False

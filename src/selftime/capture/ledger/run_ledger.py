@@ -1,0 +1,91 @@
+"""Starts and ends together all that fills a process's wall-time ledger."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from selftime.capture.ledger.compilations import CALLBACKS, CompilationClock
+from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.ledger.stacks import StackReader
+from selftime.capture.ledger.watcher import StackWatcher
+from selftime.capture.program.after_import import after_import, cancel_after_import
+
+_WHOLE: Final = "ended"
+
+
+class RunLedger:
+    """A process's wall-time ledger, with its stack sampler and its clocks of compilation and GC."""
+
+    def __init__(
+        self,
+        folder: Path,
+        user_packages: Callable[[], Sequence[str]] = tuple,
+        command: Sequence[str] = (),
+        command_start_ns: int | None = None,
+    ) -> None:
+        self.ledger = Ledger(folder, tuple(command), command_start_ns)
+        reader = StackReader(user_packages)
+        self.ledger.is_user_file = reader.is_user_file
+        self._watcher = StackWatcher(self.ledger, reader)
+        self._compilations = CompilationClock(self.ledger)
+        self.is_started = False
+        self._process = os.getpid()
+
+    @property
+    def path(self) -> Path | None:
+        """Returns the path of the ledger's file; None until a line was written."""
+        return self.ledger.file.path
+
+    def start(self) -> None:
+        """Begins to sample stacks, and to time garbage collections and compilations."""
+        if self.is_started:
+            return
+        self.is_started = True
+        self.ledger.collections.attach()
+        after_import(CALLBACKS, self._compilations.look)
+        self.ledger.on_segment_end = self._compilations.look
+        self.ledger.pause_readings = self._watcher.pause
+        self.ledger.resume_readings = self._watcher.resume
+        self._watcher.start()
+
+    def start_at_first_step(self) -> None:
+        """Delays `start` and `write` until the first step: most processes never make a step."""
+        self.ledger.on_segment_end = self._start_writing
+
+    def pass_stacks_to(self, observe: Callable[[FrameType | None], bool]) -> None:
+        """Passes each sampled stack to `observe` while the program's own code runs.
+
+        It returns whether it needs to see the next stack soon.
+        """
+        self._watcher.on_program_stack = observe
+
+    def write(self) -> None:
+        """Begins to write the ledger to its file; until then, it is kept in memory."""
+        self.ledger.is_written = True
+        self.ledger.flush()
+
+    def finish(self, reason: str | None) -> None:
+        """Writes the end of the run; `reason` says why it ended early, None for a normal end."""
+        if os.getpid() != self._process:
+            return
+        self._stop()
+        self.ledger.finish(reason or _WHOLE)
+
+    def abandon(self) -> None:
+        """In a forked child: the run is its parent's."""
+        self.ledger.collections.detach()
+        self._compilations.detach()
+        self.ledger.abandon()
+
+    def _start_writing(self) -> None:
+        self.start()
+        self.write()
+
+    def _stop(self) -> None:
+        cancel_after_import(CALLBACKS)
+        if self.is_started:
+            self._watcher.stop()
+            self.ledger.collections.detach()
+            self._compilations.detach()

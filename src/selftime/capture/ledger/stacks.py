@@ -1,0 +1,101 @@
+"""Finds in a Python stack the user's source line and the activity, such as an import."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+from selftime.capture.lines.sources import SourceFiles
+
+_OURS: Final = f"{os.sep}selftime{os.sep}capture{os.sep}"
+_FOLDERS: Final = (
+    ("compile", ("torch/_dynamo/convert_frame.py", "torch/_inductor/", "torch/_functorch/_aot")),
+    ("checkpoint", ("torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/")),
+    ("data_wait", ("torch/utils/data/dataloader.py",)),
+    ("logging", ("tqdm/", "logging/__init__.py", "tensorboard/summary/", "wandb/", "rich/")),
+)
+"""Pairs (activity, parts of file paths): a frame of a file whose path contains such a part shows
+that activity."""
+
+_IMPORT: Final = "<frozen importlib._bootstrap>"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a thread was doing when its stack was sampled: an activity and the user's line."""
+
+    part: str
+    """Name of the activity, such as `imports`; `program` if the stack shows only the user's own
+    code."""
+    what: str = ""
+    """Name of the package that is being imported, or of the function that reads or writes a
+    checkpoint, such as `save`; empty for other activities."""
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    """Name of the innermost function of the user's code; `file` and `line` say where it runs.
+    All are None if no user code is on the stack."""
+
+
+class StackReader:
+    """Finds the activity and the user's line in stacks; caches what it knows of each file."""
+
+    def __init__(self, own: Callable[[], Sequence[str]] = tuple) -> None:
+        self._own = own
+        self._sources: SourceFiles | None = None
+        self._parts: dict[str, str | None] = {}
+        self._users: dict[str, bool] = {}
+
+    def read(self, innermost: FrameType | None) -> Activity:
+        """Returns the user's innermost line on a stack, and the activity that this line called.
+
+        Of the frames that the line called the outermost one that tells a part decides: an import
+        that compiles something is an import.
+        """
+        part, what = "program", ""
+        frame = innermost
+        while frame is not None:
+            code = frame.f_code
+            if self.is_user_file(code.co_filename):
+                return Activity(part, what, code.co_filename, frame.f_lineno, code.co_name)
+            told = self._part(code.co_filename)
+            if told is not None:
+                part, what = told, _object_of_part(told, frame)
+            frame = frame.f_back
+        return Activity(part, what)
+
+    def _part(self, file: str) -> str | None:
+        if file not in self._parts:
+            self._parts[file] = _part_of(file)
+        return self._parts[file]
+
+    def is_user_file(self, file: str) -> bool:
+        """Returns whether a file is the user's own code."""
+        if file not in self._users:
+            if self._sources is None:
+                self._sources = SourceFiles(self._own())
+            self._users[file] = self._sources.user_file(file) is not None
+        return self._users[file]
+
+
+def _part_of(file: str) -> str | None:
+    if file == _IMPORT:
+        return "imports"
+    if _OURS in file:
+        return None
+    text = file.replace(os.sep, "/")
+    return next((part for part, pieces in _FOLDERS if any(p in text for p in pieces)), None)
+
+
+def _object_of_part(part: str, frame: FrameType) -> str:
+    """Returns the imported package, or the name of the function for checkpoints; else empty."""
+    if part == "imports":
+        return _imported(frame)
+    return frame.f_code.co_name if part == "checkpoint" else ""
+
+
+def _imported(frame: FrameType) -> str:
+    """Returns the top-level package that a frame of Python's import system imports."""
+    name = frame.f_locals.get("name")
+    return name.partition(".")[0] if isinstance(name, str) else ""

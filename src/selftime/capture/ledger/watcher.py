@@ -1,0 +1,120 @@
+"""Samples the Python stack of the thread that runs steps, during slow steps and between steps.
+
+It reads in a thread of its own, which takes Python's lock for some 20 us a reading. While steps
+take what they usually do it reads nothing, and wakes a few times a second. While a profiler runs
+there is no such thread, since the profiler would record it.
+"""
+
+import sys
+import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from types import FrameType
+from typing import Final
+
+from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.ledger.stacks import StackReader
+from selftime.ledger_format import LONGEST_READING_PAUSE_NS
+
+FIRST_PAUSE_S: Final = 0.01
+"""Seconds between the first two stack samples of a segment; the pause grows with the segment's
+age."""
+
+LAST_PAUSE_S: Final = LONGEST_READING_PAUSE_NS / 1e9
+"""Longest time between two stack samples of a segment, in seconds."""
+
+WAKE_S: Final = 0.25
+"""Longest time in seconds that the sampling thread sleeps while steps are not slow."""
+
+FLUSH_NS: Final = 1_000_000_000
+"""Time between two writes of the ledger to its file, in ns."""
+
+_MAX_JOIN_S: Final = 0.05
+"""Longest time in seconds to wait for the sampling thread to end."""
+
+
+class StackWatcher:
+    """Samples the stacks of slow steps into a ledger, in a thread that runs until `stop`."""
+
+    def __init__(self, ledger: Ledger, reader: StackReader) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self.on_program_stack: Callable[[FrameType | None], bool] = _never
+        """Function called with each sampled stack in which the program's own code runs; returns
+        whether the next sample should follow soon."""
+        self._reads_often = False
+        """Whether to sample every `FIRST_PAUSE_S` seconds, while the step detector searches for
+        a loop."""
+        self._thread: threading.Thread | None = None
+        self._end = threading.Event()
+        """Event that tells the current sampling thread to end."""
+        self._is_paused = False
+
+    def start(self) -> None:
+        """Starts the thread that samples stacks."""
+        self._end = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._end,), name="selftime ledger", daemon=True
+        )
+        self._thread.start()
+
+    def pause(self) -> None:
+        """Ends the sampling thread until `resume` starts a new one."""
+        if not self._is_paused and self._thread is not None:
+            self._is_paused = True
+            self.stop()
+
+    def resume(self) -> None:
+        """Starts the sampling thread again after `pause`; does nothing if it is not paused."""
+        if self._is_paused:
+            self._is_paused = False
+            self.start()
+
+    def stop(self) -> None:
+        """Ends the sampling thread."""
+        thread, self._thread = self._thread, None
+        self._end.set()
+        if thread is not None and thread.is_alive():
+            thread.join(_MAX_JOIN_S)
+
+    def _run(self, end: threading.Event) -> None:
+        try:
+            self._read_until(end)
+        except Exception as error:  # noqa: BLE001 - a traceback would be in the program's output
+            self._ledger.fail(error)
+
+    def _read_until(self, end: threading.Event) -> None:
+        flushed = last = perf_counter_ns()
+        segment = self._ledger.segment
+        while True:
+            ledger, now = self._ledger, perf_counter_ns()
+            if ledger.segment != segment:
+                segment = last = ledger.segment
+            early = segment + ledger.slow_step_limit.read_after_ns - now
+            if early > 0:
+                pause_s = min(WAKE_S, early / 1e9)
+            else:
+                self._read(segment, now - last)
+                last = now
+                longest_s = FIRST_PAUSE_S if self._reads_often else LAST_PAUSE_S
+                pause_s = min(longest_s, max(FIRST_PAUSE_S, (now - segment) / 1e11))
+            if now - flushed > FLUSH_NS:
+                ledger.flush()
+                flushed = now
+            if end.wait(max(pause_s, 0.001)):
+                return
+
+    def _read(self, segment: int, duration: int) -> None:
+        ledger = self._ledger
+        if ledger.busy:
+            return
+        frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - the documented way
+        activity = self._reader.read(frame)
+        if activity.part == "program":
+            self._reads_often = self.on_program_stack(frame)
+        del frame  # it would keep the program's objects alive
+        ledger.add_reading(segment, activity, duration)
+
+
+def _never(_frame: FrameType | None) -> bool:
+    return False

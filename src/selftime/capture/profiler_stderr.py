@@ -1,0 +1,47 @@
+"""Removes the lines `USDT:…` that torch's profiler writes to stderr.
+
+At each start and stop, the profiler writes a line that begins with `USDT:`, from C++ at the highest
+log level: no setting drops it without dropping warnings too. Other output to stderr is passed on.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+USDT_LINE_PREFIX: Final = b"USDT:"
+
+
+@contextmanager
+def hide_usdt_lines() -> Iterator[None]:
+    """Removes lines that start with `USDT:` from what a `with` block writes to stderr."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # the program has closed stderr
+        yield
+        return
+    try:
+        captured = tempfile.TemporaryFile()  # noqa: SIM115 - entered below
+    except OSError:  # no space for a temporary file: do not filter
+        os.close(stderr)
+        yield
+        return
+    with captured as captured_file:
+        os.dup2(captured_file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            captured_file.seek(0)
+            for line in captured_file:
+                if not line.startswith(USDT_LINE_PREFIX):
+                    _write_line_to_stderr(line)
+
+
+def _write_line_to_stderr(line: bytes) -> None:
+    with memoryview(line) as rest:
+        written = 0
+        while written < len(rest):
+            written += os.write(2, rest[written:])

@@ -1,0 +1,81 @@
+"""Runs functions at the end of a process: on SIGTERM, at exit, and in forked children.
+
+On SIGTERM, Python by default ends at once; here a recording is finished first. A program that
+handles SIGTERM itself is left alone.
+"""
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Final
+
+EXIT_HANDLER_PRIORITY: Final = 100
+"""Priority of selftime's exit handler in `multiprocessing`; it runs before those of Python,
+which have at most 15."""
+
+
+class SigtermHandler:
+    """SIGTERM handler that is installed only while needed, and only if the program has none."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        self._finish = finish
+        self._process = os.getpid()
+        self._installed = False
+
+    def install(self) -> None:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._handle_sigterm)
+            self._installed = True
+
+    def remove(self) -> None:
+        if self._installed and threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGTERM) == self._handle_sigterm:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._installed = False
+
+    def _handle_sigterm(self, number: int, _frame: FrameType | None) -> None:
+        # The signal may come twice: directly, and forwarded by a launcher.
+        signal.signal(number, signal.SIG_IGN)
+        if os.getpid() == self._process:  # not in a forked child, which inherits the handler
+            self._finish()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def skip_destructors_at_exit() -> None:
+    """Makes this forked process end without C++ destructors, right after Python has ended.
+
+    The profiler's threads do not exist in a forked process, and its C++ destructors, which run
+    after Python has ended, wait for them: the process would hang or abort. Exit handlers run in
+    reverse order: C streams are flushed, then the process exits. Without `on_exit` in the C
+    library, as outside Linux, nothing changes.
+    """
+    library = ctypes.CDLL(None)
+    with suppress(AttributeError):
+        library.on_exit(library._exit, None)  # noqa: SLF001 - a C function
+        library.__cxa_atexit(library.fflush, None, None)  # noqa: SLF001 - as above
+
+
+def exit_reason(error: BaseException | None) -> str | None:
+    """Returns as text what ended a program early, given its exception; None for a normal end."""
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return None
+    return f"ended by {type(error).__name__}"
+
+
+def run_at_process_end(act: Callable[[], None]) -> None:
+    """Calls `act` when this process ends; works also for processes of `multiprocessing`."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize  # noqa: PLC0415 - already imported
+
+        Finalize(None, act, exitpriority=EXIT_HANDLER_PRIORITY)
+    else:
+        atexit.register(act)

@@ -1,0 +1,141 @@
+"""Summarises how a program ended, and what was recorded of its processes."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from selftime.capture.program.run_channel import ProcessReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a program ended, and what was recorded of its processes."""
+
+    status: int
+    """Exit status of the program."""
+    traces: tuple[Path, ...]
+    """Paths of all traces; those of the process that gets advice come first."""
+    source: str | None
+    """What marked the ends of steps in the process that gets advice; None if no step was found."""
+    steps_seen: int
+    """Number of steps that the process that gets advice had made when its recording was
+    complete."""
+    steps_recorded: int
+    seconds: float
+    """Duration of the program, in seconds."""
+    partial: str | None
+    """Why the trace has fewer steps than requested; None if it has all of them."""
+    reason: str | None
+    """Why there is no trace; None if there is one."""
+    ledger: Path | None = None
+    """Path of the wall-time ledger of the process that gets advice; None if none was written."""
+    processes: tuple[ProcessReport, ...] = ()
+    """Reports of all processes that made steps, sorted by rank."""
+
+    @property
+    def is_job(self) -> bool:
+        """Returns whether several processes of the program were recorded."""
+        return any(report.process != os.getpid() for report in self.processes)
+
+    @property
+    def traces_of_ranks(self) -> tuple[Path, ...]:
+        """Returns the last trace of each rank of a distributed job, by rank."""
+        ranks = [report for report in self.processes if report.rank is not None and report.traces]
+        return tuple(report.traces[-1] for report in ranks)
+
+    @property
+    def answer(self) -> Path | None:
+        """Returns the trace to give advice on: the last trace of the first process that has one."""
+        first = next((report for report in self.processes if report.traces), None)
+        return None if first is None else first.traces[-1]
+
+    @classmethod
+    def from_reports(
+        cls, status: int, seconds: float, own: ProcessReport | None, others: Iterable[ProcessReport]
+    ) -> "RunResult":
+        """Returns the result of a run from the reports of its processes."""
+        others = list(others)
+        reports_of_all = others if own is None else [own, *others]
+        with_steps = sorted(
+            (r for r in reports_of_all if r.source is not None), key=_report_sort_key
+        )
+        with_traces = [report for report in with_steps if report.traces]
+        answering = with_traces[0] if with_traces else own or ProcessReport()
+        return cls(
+            status=status,
+            traces=tuple(path for report in with_traces for path in report.traces),
+            source=answering.source,
+            steps_seen=answering.steps_seen,
+            steps_recorded=answering.steps_recorded,
+            seconds=seconds,
+            partial=answering.partial,
+            reason=None if with_traces else _why_nothing_recorded(own, others, with_steps),
+            ledger=answering.ledger,
+            processes=(*with_steps, *(r for r in others if r.source is None and r.reason)),
+        )
+
+    def sentences(self, show_path: Callable[[Path], str]) -> list[str]:
+        """Returns sentences for the user: which processes were recorded, where traces are."""
+        if not self.traces:
+            return [f"nothing was recorded: {self.reason}"]
+        with_traces = [report for report in self.processes if report.traces]
+        messages = [
+            s for r in self.processes for s in r.messages if not _mentions_trace_path(s, r.traces)
+        ]
+        if len(with_traces) == 1:
+            messages += [
+                f"recorded {_step_count_range_text(with_traces)} in {show_path(p)}"
+                for p in with_traces[0].traces
+            ]
+        else:
+            steps = _step_count_range_text(with_traces)
+            messages.append(f"recorded {steps} in each of {len(with_traces)} processes:")
+            for report in with_traces:
+                rank = "" if report.rank is None else f"rank {report.rank}: "
+                short = "" if report.partial is None else f" ({report.partial})"
+                messages += [f"{rank}{show_path(path)}{short}" for path in report.traces]
+        messages += [
+            f"not recorded: {_process_and_reason(r)}" for r in self.processes if not r.traces
+        ]
+        return list(dict.fromkeys(messages))
+
+
+def _report_sort_key(report: ProcessReport) -> tuple[bool, int, int]:
+    """Returns a sort key for reports: by rank; those without a rank by most recorded steps."""
+    return report.rank is None, report.rank or 0, -report.steps_recorded
+
+
+def _why_nothing_recorded(
+    own: ProcessReport | None, others: list[ProcessReport], with_steps: list[ProcessReport]
+) -> str:
+    for report in (*with_steps, *others):
+        if report.reason is not None:
+            return report.reason if report is own else _process_and_reason(report)
+    if own is not None and own.reason is not None:
+        return own.reason
+    if others:
+        return (
+            "no step was found: no process that imported torch made an optimizer step, a repeated "
+            "module call or a DataLoader loop"
+        )
+    return "the program never imported torch"
+
+
+def _process_and_reason(report: ProcessReport) -> str:
+    rank = "" if report.rank is None else f"rank {report.rank}, "
+    return f"{rank}process {report.process}: {report.reason}"
+
+
+def _step_count_range_text(reports: list[ProcessReport]) -> str:
+    counts = {report.steps_recorded for report in reports}
+    low, high = min(counts), max(counts)
+    if not high:
+        return "a part of a step"
+    if low == high:
+        return "1 step" if low == 1 else f"{low} steps"
+    return f"{low} to {high} steps"
+
+
+def _mentions_trace_path(sentence: str, traces: tuple[Path, ...]) -> bool:
+    return any(str(path) in sentence for path in traces)

@@ -1,0 +1,48 @@
+"""Takes down the steps of a program in the ledger of its run."""
+
+from typing import Final
+
+from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.steps import StepSource
+
+_WORK: Final = {
+    StepSource.LOOP: "iteration",
+    StepSource.DATALOADER: "batch",
+    StepSource.NESTED_MODULE: "inference",
+    StepSource.MODULE_OTHER_CALLER: "inference",
+    StepSource.MODULE: "inference",
+    StepSource.BACKWARD: "training",
+    StepSource.SOME_OPTIMIZERS: "training",
+    StepSource.OPTIMIZER: "training",
+    StepSource.TOLD: "step",
+}
+_STEP_KINDS: Final = {(source, False): work for source, work in _WORK.items()} | {
+    (source, True): f"{work}, unusual" for source, work in _WORK.items()
+}
+"""The kind of step by its source, and by whether it differs from most."""
+
+
+def ledger_name(ledger: Ledger | None) -> str | None:
+    """Returns the name of a ledger's file; None if there is no ledger, or nothing is written."""
+    return None if ledger is None else ledger.file.name
+
+
+def end_ledger_step(
+    ledger: Ledger,
+    source: StepSource,
+    ended_ns: int,
+    is_unusual: bool,
+    *,
+    is_recorded: bool = False,
+) -> None:
+    """Ends a step in the account of a run's wall time.
+
+    Args:
+        ledger: The account.
+        source: What the step was found from, which tells its kind.
+        ended_ns: When it ended, in ns of `time.perf_counter_ns`.
+        is_unusual: Whether it differs from most steps.
+        is_recorded: Whether a profiler recorded it.
+    """
+    kind = _STEP_KINDS[source, is_unusual]
+    ledger.end_segment(ended_ns, kind, is_usual=not is_unusual, is_recorded=is_recorded)

@@ -1,0 +1,400 @@
+"""Makes one recording: waits for steady steps, records a few, then times some unrecorded ones.
+
+For a training loop, the steps are by default used as follows:
+
+- Step 1 sets the program up and is ignored.
+- Step 2 is recorded in case the program ends soon; it shows how large steps are.
+- Steps from 3 on are timed without the profiler, until they are steady.
+- Then 1 step warms the profiler up, 5 are recorded, and 5 are timed without the profiler. If steps
+  are short, 1 of these is recorded again with line marks.
+
+If the program ends earlier, the trace contains what was recorded last, and is marked as partial.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Final
+
+from torch._C._autograd import _profiler_enabled
+from torch.profiler import ProfilerAction, schedule
+
+from selftime.capture.facts.allocator import page_fault_count_since
+from selftime.capture.facts.free_memory import free_memory_bytes
+from selftime.capture.facts.step_overhead import StepOverhead
+from selftime.capture.non_utf8_files import frames_skipped_message
+from selftime.capture.profile import Profile
+from selftime.capture.profiler_pitfalls import stop_leftover_recording
+from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.recorder.marked_step import MarkedStep
+from selftime.capture.recorder.no_recording import cut_reason, ended_early_reason
+from selftime.capture.recorder.recorded_details import new_profile, requested_details
+from selftime.capture.recorder.recorded_program import do_nothing
+from selftime.capture.recorder.recording_guard import RecordingGuard
+from selftime.capture.recorder.recording_plan import (
+    EventLimit,
+    are_steps_steady,
+    limit_of_unknown_step,
+)
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.step_sample import StepSample
+from selftime.capture.steps import RecorderWork, StepSource
+from selftime.errors import RecordingError
+
+TIMED_STEPS_AFTER_RECORDING: Final = 5
+"""Number of steps after a recording that are timed without a profiler, to measure its overhead."""
+
+LINE_MARKS_SLOWDOWN_FACTOR: Final = 3
+"""Assumed ratio of the duration of a step recorded with line marks to that of a recorded step."""
+
+WINDOW_NS: Final = 1_000_000_000
+"""How long a program without steps is recorded, in ns."""
+
+
+class _CycleState(Enum):
+    WAITING = auto()
+    FIRST_RECORDING = auto()
+    TIMING_BEFORE = auto()
+    WARMING_UP = auto()
+    RECORDING = auto()
+    LINE_MARKS = auto()
+    TIMING_AFTER = auto()
+    DONE = auto()
+
+
+_RECORDING_STATES: Final = (
+    _CycleState.FIRST_RECORDING,
+    _CycleState.WARMING_UP,
+    _CycleState.RECORDING,
+    _CycleState.LINE_MARKS,
+)
+
+
+class RecordingCycle:
+    """State machine that makes one recording of a few steady steps; each step's end advances it."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        source: StepSource,
+        recorder_work: RecorderWork,
+        user_packages: Callable[[], tuple[str, ...]] = tuple,
+        on_limit: Callable[[], None] | None = None,
+    ) -> None:
+        """Makes a cycle; `on_limit` is called in a recording when `is_over_limit`."""
+        self.options = options
+        self.source = source
+        self.steps_seen = 0
+        """Number of steps that have ended so far, recorded or not."""
+        self.steps_recorded = 0
+        """Number of complete steps in the recording."""
+        self.profile: Profile | None = None
+        """The profiler object with the recording, to be written when done; None without a
+        recording."""
+        self.partial: str | None = None
+        """Why the recording has fewer steps than requested; None if it has all."""
+        self.reason: str | None = None
+        """Why there is no recording; None if there is one."""
+        self.messages: list[str] = []
+        """Messages for the user that the caller has not shown yet."""
+        self.before_recording: Callable[[], None] = do_nothing
+        """Function called right before a profiler starts."""
+        self._recorder_work = recorder_work
+        self._user_packages = user_packages
+        self._state = _CycleState.WAITING
+        self._times = StepOverhead(source.label)
+        self._first_recording: Profile | None = None
+        self._sample: StepSample | None = None  # of the first recording, once it has ended
+        self._skips_next_duration = False  # of a step that was recorded in part
+        self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
+        self._marked_step = MarkedStep(user_packages)
+        self._details = requested_details(options)
+        self._limit: EventLimit | None = None  # of the main recording, once it is planned
+        self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
+        self._steps_to_record, self._steps_after = options.active, 0
+        self._recording_start_s = 0.0
+
+    @property
+    def done(self) -> bool:
+        return self._state is _CycleState.DONE
+
+    @property
+    def has_all_steps(self) -> bool:
+        """Returns whether all requested steps are recorded; line marks or timing may follow."""
+        return self._state in (_CycleState.LINE_MARKS, _CycleState.TIMING_AFTER)
+
+    @property
+    def recording(self) -> bool:
+        return self._state in _RECORDING_STATES
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Returns whether the recording has reached a limit of time or events."""
+        return self._guard.is_reached or self._is_over_time_limit
+
+    @property
+    def _is_over_time_limit(self) -> bool:
+        return self.recording and self._recorded_s() > self.options.seconds
+
+    def _recorded_s(self) -> float:
+        return time.monotonic() - self._recording_start_s
+
+    def interrupt(self) -> None:
+        """Ends what is recorded within a step, since it has reached a limit."""
+        if self._is_over_time_limit:
+            self.finish(f"the limit of {self.options.seconds:g} s was reached within a step")
+        elif self._state is _CycleState.FIRST_RECORDING:
+            self._end_first_recording(int(1e9 * self._recorded_s()), is_cut=True)
+            self._skips_next_duration = True
+        elif self._state is _CycleState.RECORDING:
+            self.finish(cut_reason(self.source, self.steps_recorded))
+
+    def begin_window(self) -> None:
+        """Begins to record a part of a program in which no step was found."""
+        limit = limit_of_unknown_step(self.options, free_memory_bytes())
+        self._guard.prepare(replace(limit, window_ns=WINDOW_NS))
+        self.profile = self._start_profile(lambda _: ProfilerAction.RECORD)
+        if self.profile is not None:
+            self._state = _CycleState.RECORDING
+            self._guard.begin()
+
+    def advance_step(
+        self, elapsed_ns: int, page_faults_before: int | None, *, is_usual: bool = True
+    ) -> None:
+        """Starts, continues or stops the profiler at the end of a step.
+
+        Args:
+            elapsed_ns: The step's duration in nanoseconds.
+            page_faults_before: The page faults of the process before the step.
+            is_usual: False for a step that differs from most, such as one with an evaluation: its
+                duration is not used.
+        """
+        self.steps_seen += 1
+        is_usual, self._skips_next_duration = is_usual and not self._skips_next_duration, False
+        if self._state is _CycleState.WAITING and self.options.warmup != 1:
+            self._start_first_recording()
+        elif self._state is _CycleState.FIRST_RECORDING:
+            self._end_first_recording(elapsed_ns)
+        elif self._state is _CycleState.TIMING_BEFORE:
+            if is_usual:
+                self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
+        elif self._state is _CycleState.WARMING_UP:
+            self._begin_recording()
+        elif self._state is _CycleState.RECORDING:
+            self._on_recorded_step(elapsed_ns)
+        elif self._state is _CycleState.LINE_MARKS:
+            self._end_line_marks()
+        elif self._state is _CycleState.TIMING_AFTER:
+            self._on_step_after_recording(elapsed_ns if is_usual else None, page_faults_before)
+        if (
+            self._state in (_CycleState.WAITING, _CycleState.TIMING_BEFORE)
+            and self._should_warm_up_profiler()
+        ):
+            self._start_warm_up()
+
+    def finish(self, reason: str | None) -> None:
+        """Ends the recording and keeps its data; `reason` says why early, None if at the end."""
+        if self.done:
+            return
+        if self._state is _CycleState.LINE_MARKS:
+            self._end_line_marks()
+        state = self._state
+        if not self._stop_profiles():
+            self._discard_with_reason(
+                "the program ended while the profiler ran in another thread, and only that thread "
+                "can stop it; make more steps, or make them on the main thread"
+            )
+            return
+        # If boundaries begin steps, the last step ends with the program.
+        is_step_complete = not self.source.ends_steps and reason is None
+        if state is _CycleState.TIMING_AFTER:
+            self._end_cycle(None)
+        elif state is _CycleState.RECORDING and (self.steps_recorded or reason or is_step_complete):
+            self._end_cycle(reason or self._ended_early_reason())
+        elif self._first_recording is not None and (
+            state is not _CycleState.FIRST_RECORDING or reason or is_step_complete
+        ):
+            self._end_with_first_recording(reason, is_step_complete=is_step_complete)
+        else:
+            self.discard()
+
+    def _end_with_first_recording(self, reason: str | None, *, is_step_complete: bool) -> None:
+        if self._sample is None:
+            self.steps_recorded = int(is_step_complete)
+        elif self._sample.is_cut:
+            reason = cut_reason(self.source, 0)
+        else:
+            self.steps_recorded, self._times.profiled = 1, [self._sample.duration_ns]
+        self.profile = self._first_recording
+        self._end_cycle(reason or self._ended_early_reason())
+
+    def discard(self) -> None:
+        """Ends the recording and deletes its data."""
+        self._end_line_marks()
+        self._stop_profiles()
+        for profile in (self._first_recording, self.profile):
+            if profile is not None:
+                profile.forget()
+        self._first_recording = self.profile = None
+        self._state = _CycleState.DONE
+
+    def abort(self) -> None:
+        """Discards the recording after a failure; what failed may fail again."""
+        was_recording = self.recording
+        with suppress(Exception):
+            self.discard()
+        if was_recording:
+            stop_leftover_recording()
+
+    def _end_cycle(self, partial: str | None) -> None:
+        self._discard_first_recording()
+        self._state = _CycleState.DONE
+        self.partial = partial
+        if partial is not None and not self.steps_recorded:
+            self._times = StepOverhead(self.source.label, is_window=True)
+        if self.profile is not None:
+            self.profile.partial = partial
+            self.profile.step_times = self._times
+
+    def _discard_first_recording(self) -> None:
+        if self._first_recording is not None and self._first_recording is not self.profile:
+            self._first_recording.forget()
+        self._first_recording = None
+
+    def _should_warm_up_profiler(self) -> bool:
+        if self.options.warmup is not None:
+            return self.steps_seen >= max(self.options.warmup, 1)
+        return are_steps_steady(self._times.unprofiled)
+
+    def _start_first_recording(self) -> None:
+        self._guard.prepare(limit_of_unknown_step(self.options, free_memory_bytes()))
+        self._first_recording = self._start_profile(lambda _: ProfilerAction.RECORD)
+        if self._first_recording is not None:
+            self._state = _CycleState.FIRST_RECORDING
+            self._guard.begin()
+
+    def _end_first_recording(self, elapsed_ns: int, *, is_cut: bool = False) -> None:
+        assert self._first_recording is not None  # noqa: S101 - guaranteed by the state
+        self._stop_profile(self._first_recording)
+        self._sample = StepSample(*self._first_recording.event_counts(), elapsed_ns, is_cut)
+        self._state = _CycleState.TIMING_BEFORE
+
+    def _plan_recording(self) -> None:
+        """Decides how many steps to record, from the events of the first recording."""
+        sample, timed_ns = self._sample, self._times.unprofiled
+        if sample is None:
+            return
+        budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
+        self._steps_to_record, self._pause_ns = budget.steps, budget.pause_ns
+        keeps_frames = self._details.frames and budget.details.frames
+        self._details = replace(budget.details, frames=keeps_frames)
+        self._limit = budget.event_limit(sample.usual_duration_ns(timed_ns))
+        if sentence := budget.limits_message():
+            self.messages.append(sentence)
+
+    def _start_warm_up(self) -> None:
+        self._plan_recording()
+        schedule_of_cycle = schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
+        self.profile = self._start_profile(schedule_of_cycle)
+        if self.profile is not None:
+            self._state = _CycleState.WARMING_UP
+
+    def _start_profile(self, schedule_of_cycle: Callable[[int], ProfilerAction]) -> Profile | None:
+        if _profiler_enabled():
+            self._discard_with_reason(
+                "the program runs its own profiler, and only one can run at a time; remove one"
+            )
+            return None
+        profile = new_profile(schedule_of_cycle, self._details, self._user_packages())
+        profile.recorder_work = self._recorder_work
+        self._recording_start_s = time.monotonic()
+        self.before_recording()
+        try:
+            with hide_usdt_lines():
+                profile.start()
+        except RuntimeError as error:
+            self._discard_with_reason(f"the recorder could not start: {error}")
+            return None
+        if profile.non_utf8_file is not None:
+            self._details = replace(self._details, frames=False)
+            self.messages.append(frames_skipped_message(profile.non_utf8_file))
+        return profile
+
+    def _discard_with_reason(self, reason: str) -> None:
+        self.discard()
+        self.reason = reason
+
+    def _advance_profiler(self) -> None:
+        if self.profile is not None:
+            with hide_usdt_lines():
+                self.profile.step()
+
+    def _begin_recording(self) -> None:
+        self._state, self._recording_start_s = _CycleState.RECORDING, time.monotonic()
+        if self._limit is not None:
+            self._guard.prepare(self._limit)
+        self._advance_profiler()
+        self._guard.begin()
+
+    def _on_recorded_step(self, elapsed_ns: int) -> None:
+        self._times.profiled.append(elapsed_ns)
+        self.steps_recorded += 1
+        if self.steps_recorded >= self._steps_to_record:
+            self._advance_profiler()
+        elif not self._is_over_time_limit:
+            self._advance_profiler()
+            return
+        self._stop_profile(self.profile)
+        self._discard_first_recording()  # slow, so not between recorded steps
+        self._steps_to_record = self.steps_recorded
+        self._state = _CycleState.TIMING_AFTER
+
+    def _on_step_after_recording(
+        self, elapsed_ns: int | None, page_faults_before: int | None
+    ) -> None:
+        if elapsed_ns is not None:
+            self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
+        self._steps_after += 1
+        if self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+            self._end_cycle(None)
+        elif self._steps_after == 1:
+            self._begin_line_marks()
+
+    def _begin_line_marks(self) -> None:
+        """Begins to mark the lines of one more step, unless that would take too long."""
+        slowest = max(self._times.profiled) * LINE_MARKS_SLOWDOWN_FACTOR + self._pause_ns
+        if not self._details.frames or slowest > self.options.hold * 1e9:
+            return
+        self.before_recording()
+        if self._marked_step.begin():
+            self._state = _CycleState.LINE_MARKS
+
+    def _end_line_marks(self) -> None:
+        if self._state is _CycleState.LINE_MARKS:
+            self._marked_step.end()
+            self._state = _CycleState.TIMING_AFTER
+
+    def attach_line_marks(self) -> None:
+        """Adds to the recording the source lines found in the extra step with line marks."""
+        if self.profile is not None:
+            self._marked_step.attach_to(self.profile)
+
+    def _ended_early_reason(self) -> str:
+        return ended_early_reason(self.source, self.steps_seen, self._steps_to_record)
+
+    def _stop_profiles(self) -> bool:
+        """Stops the profilers of the first and main recordings; returns whether both stopped."""
+        return all([self._stop_profile(self._first_recording), self._stop_profile(self.profile)])
+
+    def _stop_profile(self, profile: Profile | None) -> bool:
+        """Stops a profiler if it runs; returns False if another thread would have to stop it."""
+        self._guard.end()
+        if profile is not None and profile.running:
+            try:
+                with hide_usdt_lines():
+                    profile.stop()
+            except RecordingError:
+                return False
+        return True

@@ -1,0 +1,111 @@
+"""Ends a recording in the midst of a step before it has more events than memory or `--hold` allow.
+
+A plan can be wrong: the first recorded step is unknown, and a later one may hold an evaluation of
+millions of operators. The profiler does not tell how many events it holds, so they are bounded from
+above, by the time and the memory that each of them takes at the least.
+"""
+
+import _thread
+import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Final
+
+from selftime.capture.facts.free_memory import peak_resident_bytes, resident_bytes
+from selftime.capture.main_thread_calls import MainThreadCalls
+from selftime.capture.recorder.recording_plan import EventLimit
+
+MIN_NS_PER_EVENT: Final = 1_000
+"""Least time that a recorded event takes the program, in ns: measured 990 to 2,900."""
+
+MIN_BYTES_PER_EVENT: Final = 500
+"""Least memory that an event takes while it is recorded, in bytes: measured 620 to 1,740."""
+
+RECORDER_BYTES: Final = 16 << 20
+"""Memory that a recording may take however few events it has, in bytes."""
+
+UNKNOWN_MEMORY_FACTOR: Final = 10
+"""How many times the least time of its events a recording may last where the system does not tell
+how much memory the process uses."""
+
+POLL_S: Final = 0.02
+"""Time in seconds between two looks at the memory, once the events may be too many."""
+
+
+class RecordingGuard:
+    """Watches a recording, in a thread of its own that starts after the profiler.
+
+    The profiler sees nothing of such a thread. While it watches, it reads how much memory the
+    process uses beyond what the program has used before: what a step allocates as others did is not
+    taken for the recording's.
+    """
+
+    def __init__(
+        self, on_limit: Callable[[], None], on_failure: Callable[[Exception], None]
+    ) -> None:
+        """Makes a guard; `on_failure` is given what `on_limit` raises."""
+        self.is_reached = False
+        """Whether the recording has to end."""
+        self._on_limit = on_limit
+        self._calls = MainThreadCalls(on_failure)
+        self._program_peak: int | None = None
+        """The most memory that the program used before the first recording, in bytes."""
+        self._end = threading.Event()
+        self._arguments: tuple[EventLimit, int, int, threading.Event] | None = None
+        """What the next watch needs; None if it is not prepared."""
+
+    def prepare(self, limit: EventLimit) -> None:
+        """Prepares to watch a recording, before it starts: its profiler would record this."""
+        self.is_reached = False
+        start = resident_bytes() or 0
+        if self._program_peak is None:
+            self._program_peak = peak_resident_bytes() or start
+        peak, self._end = max(start, self._program_peak), threading.Event()
+        self._arguments = limit, start, peak, self._end
+
+    def begin(self) -> None:
+        """Begins to watch the recording that it was prepared for, once that has started."""
+        arguments, self._arguments = self._arguments, None
+        if arguments is not None:
+            _thread.start_new_thread(self._watch, arguments)
+
+    def end(self) -> None:
+        """Ends the watch."""
+        self.is_reached = False
+        self._end.set()
+
+    def _watch(self, limit: EventLimit, start: int, peak: int, end: threading.Event) -> None:
+        began = perf_counter_ns()
+        pause_s = (limit.window_ns or limit.max_events * MIN_NS_PER_EVENT) / 1e9
+        while not end.wait(pause_s):
+            elapsed = perf_counter_ns() - began
+            if self.is_reached or exceeds_limit(limit, elapsed, start, peak, resident_bytes()):
+                self.is_reached = True
+                self._calls.schedule(self._on_limit)  # again, if it came at a bad moment
+            pause_s = POLL_S
+
+
+def exceeds_limit(
+    limit: EventLimit, elapsed_ns: int, start: int, peak: int, resident: int | None
+) -> bool:
+    """Returns whether a recording may have more events than its limit.
+
+    Args:
+        limit: The limit.
+        elapsed_ns: How long the recording has lasted, in ns.
+        start: Memory of the process when the recording began, in bytes.
+        peak: The most memory that the program is known to use without a recording, in bytes.
+        resident: Memory of the process now, in bytes; None if unknown, where time alone decides.
+    """
+    if limit.window_ns is not None and elapsed_ns >= limit.window_ns:
+        return True
+    least_ns = limit.max_events * MIN_NS_PER_EVENT
+    if elapsed_ns < least_ns:
+        return False
+    if resident is None:
+        return elapsed_ns > max(limit.expected_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
+    if resident - peak > RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT:
+        return True
+    # Below the peak, events are hidden in memory that the program may use as well.
+    is_late = elapsed_ns > max(limit.expected_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
+    return is_late and resident - start > limit.events_in_memory * MIN_BYTES_PER_EVENT

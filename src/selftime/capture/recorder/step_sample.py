@@ -1,0 +1,48 @@
+"""Estimates the events of a step from the first one that was recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from selftime.capture.recorder.recording_plan import RecordingBudget
+from selftime.capture.recorder.run_options import RunOptions
+
+FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
+"""Assumed duration of the first recorded step, relative to one that is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSample:
+    """What the first recording holds: one step, or the beginning of one that has many events."""
+
+    events: int
+    frames: int
+    """Python frames among the events."""
+    duration_ns: int
+    is_cut: bool
+    """Whether the step went on when the recording ended."""
+
+    def usual_duration_ns(self, timed_ns: Sequence[int]) -> float:
+        """Returns how long a step takes while it is recorded, in ns.
+
+        `timed_ns` are the durations of steps that were not recorded, in ns.
+        """
+        if not timed_ns:
+            return self.duration_ns
+        return FIRST_RECORDING_SLOWDOWN_FACTOR * median(timed_ns)
+
+    def recording_budget(
+        self, options: RunOptions, timed_ns: Sequence[int], free_bytes: int | None
+    ) -> RecordingBudget:
+        """Returns how many steps to record, and what of them.
+
+        The step may have held an evaluation or more that most have not: it then took much longer
+        than those that were timed since, even for one that was recorded. If it was cut, a whole one
+        has the more events the longer it takes.
+        """
+        share = self.usual_duration_ns(timed_ns) / max(self.duration_ns, 1)
+        if not self.is_cut:
+            share = min(1.0, share)
+        events, frames = int(self.events * share), int(self.frames * share)
+        return RecordingBudget(options, events, frames, free_bytes)

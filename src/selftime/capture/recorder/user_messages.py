@@ -1,0 +1,26 @@
+"""Holds the recorder's messages to the user until the program has ended: its output is its own."""
+
+from collections.abc import Callable
+
+
+class UserMessages:
+    """Messages to the user, each one sentence."""
+
+    def __init__(self, notify: Callable[[str], None] | None) -> None:
+        self._notify = notify
+        self._sentences: list[str] = []
+
+    def add(self, sentence: str) -> None:
+        """Adds a message that `show` will show."""
+        self._sentences.append(sentence)
+
+    def clear(self) -> None:
+        """Drops all messages, since what they are about was replaced."""
+        self._sentences.clear()
+
+    def show(self) -> None:
+        """Shows all messages, once, in the order in which they were added."""
+        while self._sentences:
+            sentence = self._sentences.pop(0)
+            if self._notify is not None:
+                self._notify(sentence)

@@ -1,0 +1,187 @@
+"""Stores the state that all step finders share, and reports the ends of steps."""
+
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
+from selftime.capture.steps.recorder_work import RecorderWork
+from selftime.capture.steps.repetition import StepKindCounter
+from selftime.capture.steps.torch_compile import never_torch_compile
+
+if TYPE_CHECKING:
+    from selftime.capture.ledger.ledger import Ledger
+
+
+class StepSource(IntEnum):
+    """The kind of event from which the ends of steps are found; a higher value is more reliable."""
+
+    WINDOW = 0
+    """There are no steps: a part of the program was recorded."""
+    LOOP = 1
+    """A step is an iteration of a loop, in a program without any other kind of event."""
+    DATALOADER = 2
+    """A step is a request for a DataLoader's batch, in a program without module calls or
+    optimizers."""
+    NESTED_MODULE = 3
+    """A step is one of the repeated calls within a single call of a module, as in token
+    decoding."""
+    MODULE_OTHER_CALLER = 4
+    """A step is a call of a module that the program calls repeatedly, from different source
+    positions."""
+    MODULE = 5
+    """A step is a call of a module that the program calls repeatedly from the same source
+    position."""
+    BACKWARD = 6
+    """A step ends after a backward pass, in a program that updates its parameters without an
+    optimizer."""
+    SOME_OPTIMIZERS = 7
+    """A step ends when the optimizers in use so far have stepped; others may still begin to
+    step."""
+    OPTIMIZER = 8
+    """A step ends when all optimizers that the program uses have stepped."""
+    TOLD = 9
+    """The program itself reports the ends of steps, through `selftime.watch` or a framework's
+    callback."""
+
+    @property
+    def label(self) -> str:
+        return _LABEL_BY_STEP_SOURCE[self]
+
+    @property
+    def ends_steps(self) -> bool:
+        """Returns whether the event marks the end of a step; False if it marks the begin."""
+        return self >= StepSource.SOME_OPTIMIZERS
+
+    @property
+    def is_final(self) -> bool:
+        """Returns whether only the program's own reports of steps would be more reliable."""
+        return self >= StepSource.OPTIMIZER
+
+
+_LABEL_BY_STEP_SOURCE = {
+    StepSource.WINDOW: "no steps",
+    StepSource.LOOP: "loop iterations",
+    StepSource.DATALOADER: "DataLoader",
+    StepSource.NESTED_MODULE: "module calls",
+    StepSource.MODULE_OTHER_CALLER: "module calls",
+    StepSource.MODULE: "module calls",
+    StepSource.BACKWARD: "backward passes",
+    StepSource.SOME_OPTIMIZERS: "optimizer steps",
+    StepSource.OPTIMIZER: "optimizer steps",
+    StepSource.TOLD: "the program",
+}
+
+
+class StepDetectionState:
+    """Passes on the ends of steps from the most reliable kind of event; ignores other kinds.
+
+    Wrappers read and set the attributes directly before and after a call of the program: a call of
+    a function of selftime there would be recorded as part of the step.
+    """
+
+    def __init__(
+        self,
+        on_boundary: Callable[[StepSource], None],
+        on_progress: Callable[[], None],
+        on_unusual_step: Callable[[], None] | None = None,
+        is_recording: Callable[[], bool] | None = None,
+        recorder_work: RecorderWork | None = None,
+        ledger: "Ledger | None" = None,
+    ) -> None:
+        self.is_off = False
+        """Whether all wrappers of torch functions only call the original function."""
+        self.in_optimizer = False
+        self.in_backward = False
+        self.in_module = False
+        """Whether the thread that makes steps is within a module call; likewise `in_optimizer`
+        and `in_backward`."""
+        self.backward_passes = 0
+        """Number of backward passes so far."""
+        self.stepped_in_backward = False
+        """Whether an optimizer has stepped within the current backward pass."""
+        self.batches_without_better = 0
+        """Number of batch requests since the last optimizer step, backward pass or module call."""
+        self.torch_events = 0
+        """Number of optimizer steps, module calls, backward passes and batch requests so far."""
+        self.step_kinds = StepKindCounter()
+        self.on_progress = on_progress
+        self.recorder_work = recorder_work or RecorderWork()
+        """Marks the time that selftime's own code takes in the program's thread."""
+        self.module_calls = ModuleCallWrapper()
+        self.ledger = ledger
+        """The run's wall-time ledger, which counts waits for data and evaluations; None without
+        a ledger."""
+        self.on_step_after_recording: Callable[[StepSource, bool], None] | None = None
+        """Function called with (source, whether the step is unusual) at the end of each step
+        instead of `on_boundary`; None until the recording has ended."""
+        self.stop_loop_search: Callable[[], None] = _nothing
+        """Function called when steps are found from a more reliable event than loop iterations."""
+        self._on_boundary = on_boundary
+        self._on_unusual_step = on_unusual_step
+        self._is_recording = is_recording
+        self.best_source: StepSource | None = None
+        """The most reliable kind of event that has marked a step so far; None before the first."""
+        self.thread: int | None = None
+        """Id of the thread that makes the steps; None until a step was found."""
+
+    @never_torch_compile
+    def ignores_this_thread(self, source: StepSource) -> bool:
+        """Returns whether to ignore events of this thread, because another one makes steps.
+
+        Only the thread that started a recording can stop it, so no other replaces it before that.
+        """
+        if self.is_off:
+            return True
+        if self.best_source is None or self.thread == threading.get_ident():
+            return False
+        return source <= self.best_source or self._is_recording is None or self._is_recording()
+
+    @property
+    @never_torch_compile
+    def is_step_thread(self) -> bool:
+        """Returns whether this thread makes the steps (assumed at first: the main thread)."""
+        return threading.get_ident() == (self.thread or threading.main_thread().ident)
+
+    @property
+    def is_in_torch_event(self) -> bool:
+        """Returns whether an optimizer step, a backward pass or a module call is running."""
+        return self.in_optimizer or self.in_backward or self.in_module
+
+    @never_torch_compile
+    def accepts_source(self, source: StepSource) -> bool:
+        """Returns whether `source` is at least as reliable as the best kind of event so far."""
+        return self.best_source is None or source >= self.best_source
+
+    @never_torch_compile
+    def begin_first_step(self) -> None:
+        """Tells the run's wall-time ledger that setup ends and the first step begins."""
+        if self.ledger is not None and not self.ledger.has_begun:
+            self.ledger.begin_first_step(self.recorder_work.start_ns)
+
+    @never_torch_compile
+    def end_step(self, source: StepSource) -> None:
+        """Ends a step and begins the next, unless a more reliable kind of event is known."""
+        if self.is_off or not self.accepts_source(source):
+            return
+        if source != self.best_source:
+            if source > StepSource.LOOP:
+                self.stop_loop_search()
+            self.best_source, self.thread = source, threading.get_ident()
+            self.on_step_after_recording = None  # the recorder begins anew
+            # Events before the first boundary belong to the setup.
+            self.step_kinds = StepKindCounter()
+        else:
+            is_unusual = self.step_kinds.end_step_and_check_unusual()
+            if self.on_step_after_recording is not None:
+                self.on_step_after_recording(source, is_unusual)
+                return
+            if is_unusual and self._on_unusual_step is not None:
+                self._on_unusual_step()
+        with self.module_calls.temporarily_unwrapped():
+            self._on_boundary(source)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,191 @@
+"""Recognises repeated calls, events that recur in each step, and steps unlike most others."""
+
+import os
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+import torch
+
+MAX_REMEMBERED_ITEMS: Final = 1000
+"""Largest number of distinct calls, or of distinct kinds of step, that are remembered."""
+
+MAX_OCCURRENCES_PER_ROUND: Final = 100
+"""Largest number of events, such as optimizer steps, that together count as one step.
+
+A recording covers several steps, so steps of hundreds of small ones would be too large. Rarer
+events, such as merging models every 500 steps, are part of a step.
+"""
+
+OCCURRENCES_TO_WAIT_AFTER_FIRST: Final = 10
+"""Number of other events after which a kind of event that occurred once is no longer expected in
+each step."""
+
+OCCURRENCES_TO_WAIT_AFTER_REPEAT: Final = 4
+"""Number of other events after which a kind of event that has repeated is no longer expected in
+each step; a few steps may skip it, as if a gradient is not finite."""
+
+MAX_COMPARED_FRAMES: Final = 16
+"""Largest number of Python frames of two calls that are compared to tell whether the calls have
+the same stack."""
+
+TORCH_PACKAGE_FOLDER: Final = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 - compared with strings
+
+
+def call_path_hash(frames_above: int = 1) -> int:
+    """Returns a hash of the Python call stack, starting `frames_above` frames above the caller."""
+    frame = sys._getframe(frames_above + 1)  # noqa: SLF001 - to find the caller
+    path = 0
+    for _ in range(MAX_COMPARED_FRAMES):
+        path = hash((path, id(frame.f_code), frame.f_lasti))
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return path
+
+
+def call_site_hash(frames_above: int = 1) -> int:
+    """Returns a hash of the source position of the nearest Python caller outside torch."""
+    frame = sys._getframe(frames_above + 1)  # noqa: SLF001 - as above
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(TORCH_PACKAGE_FOLDER):
+        frame = frame.f_back
+    return hash((id(frame.f_code), frame.f_lasti))
+
+
+class RepetitionStepMarker:
+    """Finds an item, such as a module call, that repeats; each occurrence then marks a step."""
+
+    def __init__(self) -> None:
+        self._marker: Hashable = None
+        self._others_since: set[Hashable] = set()
+
+    def is_step_mark(self, item: Hashable) -> bool:
+        """Counts an occurrence of an item; returns whether this occurrence marks a step."""
+        if item == self._marker or item in self._others_since:
+            self._marker = item
+            self._others_since.clear()
+            return True
+        if len(self._others_since) >= MAX_REMEMBERED_ITEMS:
+            self._others_since.clear()
+        self._others_since.add(item)
+        return False
+
+
+@dataclass(slots=True, eq=False)
+class RoundMember:
+    """A kind of event that occurs in each step, such as the steps of one optimizer."""
+
+    count_when_added: int
+    """Number of events of all kinds that had occurred when this kind was added."""
+    last_occurrence: int | None = None
+    """Number, counted over events of all kinds, of this kind's last event; None before the
+    first."""
+    gap: int = 0
+    """Number of events of all kinds between the last two of this kind."""
+    last_round: int = 0
+    """Number of the step in which this kind of event last occurred; 0 before the first."""
+    has_repeated: bool = False
+    """Whether this kind of event has occurred more than once."""
+
+    @property
+    def occurrences_to_wait(self) -> int:
+        return max(
+            2 * self.gap,
+            OCCURRENCES_TO_WAIT_AFTER_REPEAT
+            if self.has_repeated
+            else OCCURRENCES_TO_WAIT_AFTER_FIRST,
+        )
+
+
+@dataclass(slots=True)
+class EventRounds:
+    """Counts steps that consist of several kinds of events, such as steps of two optimizers.
+
+    Of several members that alternate, the last one ends the round; of a frequent and a rare member,
+    the rare one does.
+    """
+
+    count: int = 0
+    """Number of events of all kinds so far."""
+    current_round: int = 1
+    _members: list[RoundMember] = field(default_factory=list)
+
+    def completes_round(self, member: RoundMember, *, more_expected: bool = False) -> bool:
+        """Counts an event; returns whether all kinds of event expected in a step have occurred.
+
+        With `more_expected`, a first occurrence does not: the round stays open until a member
+        repeats.
+        """
+        is_first = member.last_occurrence is None
+        if not is_first and member.last_round == self.current_round and self._is_round_complete():
+            self.current_round += 1  # the expected members did not occur
+        self.count_occurrence(member)
+        member.last_round = self.current_round
+        if member not in self._members:
+            self._members.append(member)
+        if is_first and more_expected:
+            return False
+        # Others occurred since it was added: it is the rarer one, and ends their round.
+        is_slower = is_first and 1 < member.gap <= MAX_OCCURRENCES_PER_ROUND
+        if not is_slower and not self._is_round_complete():
+            return False
+        self.current_round += 1
+        return True
+
+    def count_occurrence(self, member: RoundMember) -> None:
+        """Counts an event without checking whether it completes a step."""
+        self.count += 1
+        member.gap = self.count - (
+            member.count_when_added if member.last_occurrence is None else member.last_occurrence
+        )
+        member.last_occurrence, member.has_repeated = self.count, member.last_occurrence is not None
+
+    def remove_member(self, member: RoundMember) -> None:
+        """Stops expecting a kind of event in each step, since it will not occur again."""
+        if member in self._members:
+            self._members.remove(member)
+
+    def _is_round_complete(self) -> bool:
+        return all(
+            member.last_round == self.current_round
+            for member in self._members
+            if self.expects_member_soon(member)
+        )
+
+    def expects_member_soon(self, member: RoundMember) -> bool:
+        """Returns whether this kind of event is frequent enough to be expected in each step."""
+        if member.last_occurrence is None:
+            return False
+        return (
+            member.gap <= MAX_OCCURRENCES_PER_ROUND
+            and self.count - member.last_occurrence <= member.occurrences_to_wait
+        )
+
+
+class StepKindCounter:
+    """Finds unusual steps, such as evaluations: their events differ from those of most steps."""
+
+    def __init__(self) -> None:
+        self._events: set[Hashable] = set()
+        self._steps_by_kind: dict[frozenset[Hashable], int] = {}
+        self._total = 0
+        self._most_frequent: frozenset[Hashable] = frozenset()
+
+    def add_event(self, event: Hashable) -> None:
+        """Adds an event, such as a module call, to the current step."""
+        self._events.add(event)
+
+    def end_step_and_check_unusual(self) -> bool:
+        """Ends the step; returns whether its events differ from those of most steps so far."""
+        kind = frozenset(self._events)
+        self._events.clear()
+        frequency = self._steps_by_kind.get(self._most_frequent, 0)
+        is_common = kind == self._most_frequent
+        is_unusual = not is_common and frequency > 1 and 2 * frequency > self._total
+        if len(self._steps_by_kind) < MAX_REMEMBERED_ITEMS or kind in self._steps_by_kind:
+            self._total += 1
+            count = self._steps_by_kind[kind] = self._steps_by_kind.get(kind, 0) + 1
+            if not is_common and count > frequency:
+                self._most_frequent = kind
+        return is_unusual

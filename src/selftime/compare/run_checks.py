@@ -1,0 +1,125 @@
+"""Checks figures of a run against a baseline or a budget.
+
+What happens once in a run, such as its imports, was measured once: it is over a budget if it took
+longer. Durations of steps vary, and are over a limit only where the interval of the figure is.
+"""
+
+from typing import Final, Literal
+
+import polars as pl
+
+from selftime.analysis.run.parts import run_parts
+from selftime.compare.difference_columns import VERDICT_CONFIDENCE_LEVEL
+from selftime.compare.measure_check import CheckState, ContributingLine, MeasureCheck
+from selftime.compare.run_figures import RunMeasure, run_measure
+from selftime.compare.section_statistics import SectionedFigure, difference_interval
+from selftime.compare.statistical_significance import CONFIDENCE_LEVEL
+from selftime.errors import UsageError
+from selftime.run import Run
+
+_MAX_LISTED_SOURCE_LINES: Final = 3
+"""Most source lines listed for a part that exceeds its limit."""
+_NO_LEDGER: Final = "the recording has no ledger of its run; record with `selftime run`"
+_NO_END: Final = "the ledger has no end: the process was killed, or still runs"
+_TOO_FEW: Final = "the steps are too few to estimate variation"
+
+
+def check_run_against_budget(run: Run, name: str, limit: float) -> MeasureCheck:
+    """Returns whether a measure of a run is at most a limit, in the measure's own unit.
+
+    Raises:
+        UsageError: There is no measure of this name.
+    """
+    measure = _measure_named(run, name)
+    figure = measure.figure
+    why = _why_unknown(run, measure)
+    if figure is None or why:
+        return _unknown(measure, "budget", limit, why)
+    least = figure.whole
+    if _varies(measure):
+        interval = figure.interval(CONFIDENCE_LEVEL)
+        if interval is None:
+            return _unknown(measure, "budget", limit, _TOO_FEW)
+        least = interval[0]
+    state: CheckState = "over" if least > limit else "within"
+    lines = _lines_of_part(run, measure) if state == "over" else ()
+    apart = figure.whole - limit
+    return MeasureCheck(name, "budget", state, figure.whole, limit, apart, lines=lines)
+
+
+def check_run_against_baseline(
+    run: Run,
+    name: str,
+    before: SectionedFigure,
+    max_regress: float,
+    *,
+    has_same_devices: bool,
+) -> MeasureCheck:
+    """Returns whether a measure of a run is not more than a baseline's: times by chance and more.
+
+    Args:
+        run: The run.
+        name: The measure's name.
+        before: The baseline's figure, in the measure's own unit.
+        max_regress: The allowed increase of times, as a ratio.
+        has_same_devices: Whether the baseline is of the same devices; else no time is judged.
+    """
+    measure = _measure_named(run, name)
+    figure = measure.figure
+    why = _why_unknown(run, measure)
+    if figure is None or why:
+        return _unknown(measure, "baseline", before.whole, why)
+    difference = figure.whole - before.whole
+    if not _varies(measure):
+        state: CheckState = "over" if difference > 0 else "better" if difference < 0 else "within"
+        lines = _lines_of_part(run, measure) if state == "over" else ()
+        return MeasureCheck(
+            name, "baseline", state, figure.whole, before.whole, difference, lines=lines
+        )
+    interval = difference_interval(before, figure, CONFIDENCE_LEVEL)
+    if interval is None or not has_same_devices:
+        why = _TOO_FEW if has_same_devices else "the devices differ"
+        return _unknown(measure, "baseline", before.whole, why)
+    sure = difference_interval(before, figure, VERDICT_CONFIDENCE_LEVEL) or interval
+    state = "within"
+    if sure[0] > 0 and difference > max_regress * before.whole:
+        state = "over"
+    elif sure[1] < 0:
+        state = "better"
+    return MeasureCheck(name, "baseline", state, figure.whole, before.whole, difference, *interval)
+
+
+def _measure_named(run: Run, name: str) -> RunMeasure:
+    measure = run_measure(run, name)
+    if measure is None:
+        raise UsageError(f"there is no measure `{name[:40]}`")
+    return measure
+
+
+def _varies(measure: RunMeasure) -> bool:
+    """Returns whether the measure is of many steps, whose durations tell how it varies."""
+    return measure.name.startswith("steps.") and measure.unit == "ns"
+
+
+def _why_unknown(run: Run, measure: RunMeasure) -> str:
+    """Returns why a measure of a run cannot be judged; empty if it can."""
+    if not run.source:
+        return _NO_LEDGER
+    if measure.figure is None:
+        return "the run has no steps of this kind"
+    return "" if run.is_whole or _varies(measure) else _NO_END
+
+
+def _unknown(
+    measure: RunMeasure, against: Literal["baseline", "budget"], limit: float, why: str
+) -> MeasureCheck:
+    now = None if measure.figure is None else measure.figure.whole
+    return MeasureCheck(measure.name, against, "unknown", now, limit, why=why)
+
+
+def _lines_of_part(run: Run, measure: RunMeasure) -> tuple[ContributingLine, ...]:
+    """Returns the lines on which a part of the run was spent, the costliest first."""
+    is_own = pl.lit(False) if measure.part is None else pl.col("part") == measure.part
+    parts = run_parts(run).filter(is_own).drop_nulls(["file", "line"])
+    rows = parts.select("file", "line", "function", pl.col("duration").cast(pl.Float64))
+    return tuple(ContributingLine(*row) for row in rows.head(_MAX_LISTED_SOURCE_LINES).rows())

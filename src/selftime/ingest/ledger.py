@@ -1,0 +1,219 @@
+"""Reads the ledger of a run: a log with one JSON object per line, appended as the program runs.
+
+The last line may be cut off, where the process was killed; it is left out. A line that is no JSON
+object, or whose columns do not match, is left out and counted.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from selftime import schema
+from selftime.errors import UnreadableTrace
+from selftime.ledger_format import (
+    AFTER_LAST_STEP,
+    BEFORE_FIRST_STEP,
+    LEDGER_FORMAT,
+    LEDGER_SUFFIX,
+    UNCOUNTED_STEPS,
+    UNCOUNTED_STEPS_NAME,
+)
+from selftime.run import COUNTED, RUN_ITERATORS, Run
+
+
+def ledger_beside(trace: str, facts: Mapping[str, Any]) -> Run:
+    """Returns the run whose ledger file a local trace names; empty if there is no such file.
+
+    A trace that names none, or was moved without it, has an empty one. So has one that names a link
+    that leads out of its folder. If the trace is a link, its ledger may lie beside its target.
+    """
+    name = facts.get("ledger")
+    if not isinstance(name, str) or not name.endswith(LEDGER_SUFFIX) or Path(name).name != name:
+        return Run()
+    with suppress(OSError, UnreadableTrace):
+        for beside in (Path(trace), Path(trace).resolve()):
+            path = beside.with_name(name)
+            if path.exists() and path.resolve().parent == path.parent.resolve():
+                return read_ledger(path.read_bytes(), str(path))
+    return Run()
+
+
+def read_ledger(data: bytes, source: str) -> Run:
+    """Parses the bytes of a ledger file, and returns the run that it records.
+
+    Raises:
+        UnreadableTrace: They are no ledger.
+    """
+    decoded = list(_decoded(data.split(b"\n")))
+    if not decoded or decoded[0].get("format") != LEDGER_FORMAT:
+        raise UnreadableTrace(
+            f"`{source}` cannot be read: it is not the ledger (step log) of a run"
+        )
+    return _run(decoded[0], decoded[1:], source)
+
+
+def is_ledger(first: bytes) -> bool:
+    """Returns whether a file that begins with these bytes is a ledger."""
+    return first.lstrip().startswith(b'{"format":"selftime.ledger/')
+
+
+def _decoded(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    decoder = msgspec.json.Decoder()
+    for line in lines:
+        try:
+            value = decoder.decode(line) if line.strip() else None
+        except (msgspec.DecodeError, UnicodeDecodeError):  # cut off, where the process was killed
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> Run:
+    began = _number(head.get("process_began"), _number(head.get("began"), 0))
+    kind_lines = [line for line in lines if "kind" in line]
+    kinds = {_number(line["kind"]): str(line.get("name")) for line in kind_lines}
+    kinds[UNCOUNTED_STEPS] = UNCOUNTED_STEPS_NAME
+    segments = _segments(lines, kinds, began)
+    ends = [line for line in lines if "end" in line]
+    facts = {key: head[key] for key in ("process", "command", "rank") if key in head}
+    facts |= {key: value for line in ends for key, value in line.items() if key != "end"}
+    return Run(
+        segments=segments,
+        readings=_readings(lines, segments, began),
+        compilations=_compilations(lines, began),
+        iterators=_iterators(lines, began),
+        loop_lines=MappingProxyType(_loop_lines(kind_lines)),
+        started_ns=max(0, _number(head.get("began"), began) - began),
+        began_at=_began_at(head, began),
+        own_start_ns=max(0, _number(head.get("own_start"), 0)),
+        is_whole=bool(ends),
+        facts=MappingProxyType(facts),
+        source=source,
+    )
+
+
+def _began_at(head: Mapping[str, Any], began: int) -> int | None:
+    """Returns the process's start in ns since the Unix epoch; None if the ledger lacks the time."""
+    time, clock = (_number(head.get(name), 0) for name in ("time", "clock"))
+    return time - (clock - began) if time > 0 and clock > 0 else None
+
+
+def _loop_lines(kind_lines: list[dict[str, Any]]) -> dict[str, tuple[str, int]]:
+    """Returns the file and line of each loop whose iterations are steps, by the kind of step."""
+    return {
+        str(line.get("name")): (file, number)
+        for line in kind_lines
+        if (file := _text(line.get("file"))) and (number := _int32(line.get("line")))
+    }
+
+
+def _segments(lines: list[dict[str, Any]], kinds: Mapping[int, str], began: int) -> pl.DataFrame:
+    parts = [_segment_columns(line["segments"]) for line in lines if _is_table(line)]
+    if not parts:
+        return schema.RUN_SEGMENTS.empty()
+    table = pl.concat(parts).with_row_index("id").with_columns(pl.col("start") - began)
+    names = pl.col("kind").replace_strict(kinds, default=None, return_dtype=pl.String)
+    table = table.with_columns(
+        pl.when(pl.col("kind").is_in([BEFORE_FIRST_STEP, AFTER_LAST_STEP]))
+        .then(None)
+        .otherwise(names.fill_null("other steps"))
+        .alias("kind")
+    )
+    return table.select([c.name for c in schema.RUN_SEGMENTS.columns]).cast(
+        dict(schema.RUN_SEGMENTS.dtypes)  # type: ignore[arg-type]  # dtypes by name
+    )
+
+
+def _is_table(line: Mapping[str, Any]) -> bool:
+    told = line.get("segments")
+    if not isinstance(told, dict):
+        return False
+    columns = [told.get(name) for name in ("start", "duration", "kind")]
+    return all(_is_numbers(column) for column in columns) and len({len(c) for c in columns}) == 1  # type: ignore[arg-type]  # lists
+
+
+def _is_numbers(column: object) -> bool:
+    return isinstance(column, list) and all(type(n) is int and abs(n) < 1 << 62 for n in column)
+
+
+def _segment_columns(told: Mapping[str, Any]) -> pl.DataFrame:
+    """Returns a table from one line of the ledger; times that the line does not have are 0."""
+    size = len(told["start"])
+    columns = {name: told[name] for name in ("start", "duration", "kind")}
+    for name in (*COUNTED, "recorded"):
+        column = told.get(name)
+        fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
+        columns[name] = column if fits else [0] * size
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
+
+
+def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -> pl.DataFrame:
+    activities = {
+        _number(line["activity"]): line for line in lines if type(line.get("activity")) is int
+    }
+    numbers = dict(zip(segments["start"].to_list(), segments["id"].to_list(), strict=True))
+    rows = [
+        _reading(numbers[line["segment"] - began], activities[told[0]], told)
+        for line in lines
+        if type(line.get("segment")) is int and line["segment"] - began in numbers
+        for told in line.get("readings") or ()
+        if _is_numbers(told) and len(told) == 3 and told[0] in activities
+    ]
+    return pl.DataFrame(rows, schema=dict(schema.RUN_READINGS.dtypes), orient="row")
+
+
+def _reading(segment: int, activity: Mapping[str, Any], told: list[int]) -> tuple[Any, ...]:
+    place = (_text(activity.get("file")), _int32(activity.get("line")))
+    what = (_text(activity.get("part")) or "program", _text(activity.get("what")))
+    return (segment, *what, *place, _text(activity.get("function")), told[1], told[2])
+
+
+def _compilations(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:
+    rows = [
+        (
+            None if type(told.get("start")) is not int else told["start"] - began,
+            told.get("duration") if type(told.get("duration")) is int else None,
+            _text(told.get("function")),
+            _text(told.get("file")),
+            _int32(told.get("line")),
+            _text(told.get("reason")),
+        )
+        for line in lines
+        if isinstance(told := line.get("compilation"), dict)
+    ]
+    return pl.DataFrame(rows, schema=dict(schema.RUN_COMPILATIONS.dtypes), orient="row")
+
+
+def _iterators(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:
+    rows = [
+        (
+            told["start"] - began,
+            told["duration"],
+            told["workers"],
+            told.get("starts_workers") is True,
+            _text(told.get("file")),
+            _int32(told.get("line")),
+            _text(told.get("function")),
+        )
+        for line in lines
+        if isinstance(told := line.get("iterator"), dict)
+        and _is_numbers([told.get(name) for name in ("start", "duration", "workers")])
+    ]
+    return pl.DataFrame(rows, schema=dict(RUN_ITERATORS.dtypes), orient="row")
+
+
+def _number(value: object, otherwise: int = 0) -> int:
+    return value if type(value) is int and abs(value) < 1 << 62 else otherwise
+
+
+def _int32(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 31 else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

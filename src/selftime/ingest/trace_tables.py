@@ -1,0 +1,398 @@
+"""Builds the tables of a trace, which `schema` declares, from the parsed events of a file."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import schema
+from selftime.array_types import SignedInts
+from selftime.ingest.damage.file_faults import FileFault
+from selftime.ingest.damage.repair_report import event_count_table, repair_table
+from selftime.ingest.events.chunk_merging import FileEventColumns, merge_chunks
+from selftime.ingest.events.columns import ARGUMENT_COLUMNS_BY_GROUP, Columns
+from selftime.ingest.events.event_types import NO_INT
+from selftime.ingest.events.operator_columns import erase_invalid_shapes, split_overloads_from_names
+from selftime.ingest.links.operator_source_lines import source_lines_of_operators
+from selftime.ingest.links.slice_links import SliceLinks, forward_operators, link_slices
+from selftime.ingest.links.slice_ordering import (
+    OrderedSlices,
+    order_slices,
+    original_thread_by_added_thread,
+)
+from selftime.ingest.recorded_facts import recorded_operator_facts
+from selftime.ingest.text.trace_header import device_table, device_table_rows, origin_since_epoch
+from selftime.ingest.text.trace_parsing import ParsedTrace
+from selftime.ingest.times.time_normalization import normalize_times
+from selftime.nesting import NO_SLICE, innermost_slice_at, nearest_ancestor
+from selftime.trace import Trace
+
+_MAX_LABEL_CHARACTERS: Final = 1000
+"""Largest number of characters that are kept of a process's name and labels."""
+_TABLE_COLUMN_BY_ARGUMENT: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
+
+
+def build_trace(parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str) -> Trace:
+    """Returns the `Trace` built from the parsed text of a file."""
+    return build_trace_and_order(parsed_trace, container_faults, source)[0]
+
+
+def build_trace_and_order(
+    parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str
+) -> tuple[Trace, OrderedSlices]:
+    """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
+    columns = merge_chunks(
+        parsed_trace.chunks, original_thread_by_added_thread(parsed_trace.metadata)
+    )
+    normalize_times(columns, parsed_trace.metadata)
+    erase_invalid_shapes(columns)
+    slices = order_slices(columns)
+    links = link_slices(slices, columns)
+    marks = {  # before the tracks: an instant may be on a thread without a slice
+        "memory": _memory_table(columns, slices, links),
+        "instants": _instant_table(columns, slices),
+        "counters": _counter_table(columns, slices),
+    }
+    tracks = _track_table(columns, slices)
+    ops = _operator_argument_table(columns, slices, links, parsed_trace.metadata)
+    rows, ops = split_overloads_from_names(_slice_table(columns, slices, links), ops)
+    frames = _frame_argument_table(columns, slices, links)
+    tables: dict[str, Any] = {
+        "tracks": tracks,
+        **marks,
+        "compiled_args": _argument_table("compiled", columns, slices),
+        "call_args": _call_argument_table(columns, slices, links),
+        "device_args": _device_argument_table(columns, slices, links, parsed_trace.metadata),
+        "collective_args": _collective_argument_table(columns, slices, links),
+        "sync_args": _sync_argument_table(columns, slices),
+        "clipped": _clipped_slice_table(slices),
+        "events": event_count_table(columns.phases),
+        "repairs": repair_table(parsed_trace, columns, links, container_faults),
+    }
+    del columns, links  # the tables hold the data now: free the memory
+    trace = Trace(
+        slices=rows,
+        op_args=ops,
+        frame_args=frames,
+        devices=device_table(parsed_trace.metadata),
+        lines=source_lines_of_operators(parsed_trace.metadata, rows, ops, frames),
+        **tables,
+        metadata=MappingProxyType(parsed_trace.metadata),
+        origin=origin_since_epoch(parsed_trace.metadata, slices.origin),
+        source=source,
+    )
+    return trace, slices
+
+
+def _table_of_arrays(table_schema: schema.Table, arrays: Mapping[str, Any]) -> pl.DataFrame:
+    """Returns a table with arrays as columns; a column without an array is null."""
+    height = len(arrays[table_schema.columns[0].name])
+    series = {
+        column.name: _series_of_column(arrays.get(column.name), column, height)
+        for column in table_schema.columns
+    }
+    return pl.DataFrame(series)
+
+
+def _series_of_column(values: Any, column_schema: schema.Column, row_count: int) -> pl.Series:
+    if values is None:
+        return pl.repeat(None, row_count, dtype=column_schema.dtype, eager=True)
+    if isinstance(values, pl.Series):
+        return values.cast(column_schema.dtype).alias(column_schema.name)
+    if values.ndim == 2:
+        known = values[:, 0] >= 0
+        series = pl.Series(column_schema.name, values.astype(np.int32), dtype=pl.Array(pl.Int32, 3))
+        return series if known.all() else series.set(pl.Series(~known), None)
+    return _numeric_series_with_nulls(values, column_schema)
+
+
+def _numeric_series_with_nulls(values: NDArray[Any], column_schema: schema.Column) -> pl.Series:
+    """Returns a numeric column; special values that stand for unknown numbers become null."""
+    if values.dtype.kind == "i" and column_schema.nullable:
+        lowest = 0 if column_schema.dtype == pl.UInt32 else NO_INT + 1
+        unknown = values < lowest
+        series = pl.Series(column_schema.name, values)
+        if unknown.any():
+            series = series.set(pl.Series(unknown), None)
+        return series.cast(column_schema.dtype, strict=False)
+    series = pl.Series(column_schema.name, values)
+    if values.dtype == np.float64:
+        series = series.fill_nan(None)
+    return series.cast(column_schema.dtype, strict=False)
+
+
+def _slice_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
+) -> pl.DataFrame:
+    unknown = ~slices.known_end
+    duration = np.where(unknown, NO_INT, slices.end - slices.start)
+    return _table_of_arrays(
+        schema.SLICES,
+        {
+            "id": np.arange(slices.start.size, dtype=np.uint32),
+            "category": columns.decode_strings(slices.category),
+            "name": columns.decode_strings(slices.name),
+            "track": slices.track.astype(np.uint32),
+            "start": slices.start,
+            "duration": duration,
+            "parent": slices.parent,
+            "depth": np.minimum(slices.depth, np.iinfo(np.uint16).max).astype(np.uint16),
+            "self": np.where(unknown, NO_INT, slices.self_time),
+            "launch": links.launch,
+        },
+    )
+
+
+def _track_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
+    threads = {(pid, tid): text for kind, pid, tid, text in columns.labels if kind == "thread_name"}
+    labels_by_process: dict[str, dict[str, None]] = {}
+    for kind, pid, _, text in columns.labels:
+        if kind in {"process_name", "process_labels"}:
+            labels_by_process.setdefault(pid, {})[text] = None
+    processes = {
+        pid: ", ".join(texts)[:_MAX_LABEL_CHARACTERS] for pid, texts in labels_by_process.items()
+    }
+    device = columns.groups.get("device", {})
+    numbers = _device_and_stream_by_track(device, slices)
+    rows = []
+    for number, (thread, kind) in enumerate(slices.tracks):
+        pid, tid = columns.threads[thread]
+        where, stream = numbers.get(number, (None, None)) if kind == "device" else (None, None)
+        process = processes.get(pid) or None
+        rows.append(
+            (number, kind, thread, pid, tid, threads.get((pid, tid)), process, where, stream)
+        )
+    return pl.DataFrame(rows, schema=dict(schema.TRACKS.dtypes), orient="row")
+
+
+def _device_and_stream_by_track(
+    device_columns: Columns, slices: OrderedSlices
+) -> dict[int, tuple[int | None, int | None]]:
+    """Returns the device and stream of each device track, by track number."""
+    if not device_columns:
+        return {}
+    track = slices.track[slices.place[device_columns["row"]]]
+    found, first = np.unique(track, return_index=True)
+    pairs = zip(
+        device_columns["device"][first].tolist(),
+        device_columns["stream"][first].tolist(),
+        strict=True,
+    )
+    numbers = [tuple(None if n == NO_INT else n for n in pair) for pair in pairs]
+    return {int(t): (pair[0], pair[1]) for t, pair in zip(found, numbers, strict=True)}
+
+
+def _argument_table(
+    group: str, columns: FileEventColumns, slices: OrderedSlices, **link_columns: Any
+) -> pl.DataFrame:
+    """Returns the table of one kind of event's arguments, sorted by slice; frees its columns.
+
+    `link_columns` are columns that come from linking slices.
+    """
+    table = schema.TABLES[f"{group}_args"]
+    found = columns.groups.pop(group, None)
+    if found is None or not found["row"].size:
+        return table.empty()
+    place = slices.place[found["row"]]
+    order = np.argsort(place, kind="stable")
+    declared = {column.name: column for column in table.columns}
+    filled: dict[str, Any] = {"id": place[order].astype(np.uint32)}
+    for spec in ARGUMENT_COLUMNS_BY_GROUP[group]:
+        values, name = found.pop(spec.name), _TABLE_COLUMN_BY_ARGUMENT.get(spec.name, spec.name)
+        if name in declared:
+            column_values = (
+                columns.decode_strings(values[order]) if spec.kind == "text" else values[order]
+            )
+            filled[name] = _series_of_column(column_values, declared[name], order.size)
+    for name, values in link_columns.items():
+        filled[name] = values[order] if isinstance(values, np.ndarray) else values.gather(order)
+    return _table_of_arrays(table, filled)
+
+
+def _slice_indices_of_group(
+    group: str, columns: FileEventColumns, slices: OrderedSlices
+) -> SignedInts:
+    found = columns.groups.get(group)
+    return slices.place[found["row"]] if found else np.empty(0, np.int64)
+
+
+def _operator_argument_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks, metadata: Mapping[str, Any]
+) -> pl.DataFrame:
+    ops = columns.groups.get("op")
+    if ops is None:
+        return schema.OP_ARGS.empty()
+    at = _slice_indices_of_group("op", columns, slices)
+    return _argument_table(
+        "op",
+        columns,
+        slices,
+        forward=forward_operators(slices, ops, columns),
+        frame=links.frame[at],
+        module=links.module[at],
+        **recorded_operator_facts(metadata, ops["external_id"]),
+    )
+
+
+_NO_OR_ANY_STREAM_NUMBERS: Final = (-1, 0xFFFF_FFFF)
+"""Stream numbers that mean no stream or all streams, as signed and unsigned integers."""
+_SYNC_STREAM_OFFSET: Final = 1_000_000
+"""Number that Kineto adds to a stream's number for the track that shows only waits."""
+
+
+def _sync_argument_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
+    found = _argument_table("sync", columns, slices)
+    if not found.height:
+        return found
+    stream = pl.col("stream")
+    own = (
+        pl.when(stream >= _SYNC_STREAM_OFFSET).then(stream - _SYNC_STREAM_OFFSET).otherwise(stream)
+    )
+    return found.with_columns(
+        stream=pl.when(~stream.is_in(_NO_OR_ANY_STREAM_NUMBERS)).then(own),
+        waits_on_stream=pl.when(~pl.col("waits_on_stream").is_in(_NO_OR_ANY_STREAM_NUMBERS)).then(
+            "waits_on_stream"
+        ),
+    )
+
+
+def _call_argument_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
+) -> pl.DataFrame:
+    at = _slice_indices_of_group("call", columns, slices)
+    linked = {"operator": links.operator[at], "frame": links.frame[at]}
+    return _argument_table("call", columns, slices, **linked)
+
+
+def _frame_argument_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
+) -> pl.DataFrame:
+    return _argument_table(
+        "frame",
+        columns,
+        slices,
+        caller=links.caller[_slice_indices_of_group("frame", columns, slices)],
+    )
+
+
+def _device_argument_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks, metadata: Mapping[str, Any]
+) -> pl.DataFrame:
+    found = columns.groups.get("device")
+    if found is None:
+        return schema.DEVICE_ARGS.empty()
+    return _argument_table(
+        "device",
+        columns,
+        slices,
+        operator=links.operator[_slice_indices_of_group("device", columns, slices)],
+        properties=device_table_rows(metadata, found["device"]),
+    )
+
+
+def _collective_argument_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
+) -> pl.DataFrame:
+    at = _slice_indices_of_group("collective", columns, slices)
+    if not at.size:
+        return schema.COLLECTIVE_ARGS.empty()
+    records = np.zeros(slices.start.size, bool)
+    records[at[slices.is_on_track_kind("host")[at]]] = True
+    record = np.where(
+        slices.is_on_track_kind("device")[at],
+        nearest_ancestor(slices.parent, records, links.operator[at]),
+        NO_SLICE,
+    )
+    return _argument_table("collective", columns, slices, record=record)
+
+
+def _memory_table(
+    columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
+) -> pl.DataFrame:
+    found = columns.groups.get("memory")
+    if found is None or not found["time"].size:
+        return schema.MEMORY.empty()
+    order = np.argsort(found["time"], kind="stable")
+    memory = {name: column[order] for name, column in found.items()}
+    time = np.where(memory["time"] == NO_INT, 0, memory["time"] - slices.origin)
+    tracks = _host_track_of_each_thread(slices, memory["thread"])
+    filled: dict[str, Any] = {
+        **memory,
+        "time": time,
+        "track": tracks.astype(np.uint32),
+        "operator": _innermost_operators_at(slices, links, tracks, time),
+        "address": pl.Series(memory["address"]).replace(0, None),
+    }
+    return _table_of_arrays(schema.MEMORY, filled)
+
+
+def _host_track_of_each_thread(slices: OrderedSlices, threads: NDArray[Any]) -> SignedInts:
+    """Returns each thread's host track number; adds a track for a thread that has none."""
+    host = {where: number for number, (where, kind) in enumerate(slices.tracks) if kind == "host"}
+    for where in np.unique(threads).tolist():
+        if where not in host:
+            host[where] = len(slices.tracks)
+            slices.tracks.append((where, "host"))
+    return np.array([host[where] for where in threads.tolist()], np.int64)
+
+
+def _innermost_operators_at(
+    slices: OrderedSlices, links: SliceLinks, tracks: SignedInts, times: SignedInts
+) -> SignedInts:
+    """Returns the slice index of the innermost operator at each (track, time), or -1."""
+    found = np.full(times.size, NO_SLICE, np.int64)
+    host = np.flatnonzero(slices.is_on_track_kind("host"))
+    for track in np.unique(tracks):
+        on_track = host[slices.track[host] == track]
+        order = np.argsort(slices.start[on_track], kind="stable")
+        on_track = on_track[order]
+        place = np.full(slices.start.size, NO_SLICE, np.int64) if on_track.size else on_track
+        if not on_track.size:
+            continue
+        place[on_track] = np.arange(on_track.size)
+        above = slices.parent[on_track]
+        local = np.where(above == NO_SLICE, NO_SLICE, place[above])
+        asked = np.flatnonzero(tracks == track)
+        inner = innermost_slice_at(
+            slices.start[on_track], slices.end[on_track], local, times[asked]
+        )
+        found[asked] = np.where(inner == NO_SLICE, NO_SLICE, links.operator[on_track[inner]])
+    return found
+
+
+def _instant_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
+    found = columns.groups.get("instants")
+    if found is None or not found["time"].size:
+        return schema.INSTANTS.empty()
+    known = found["time"] != NO_INT
+    filled: dict[str, Any] = {
+        "time": np.where(known, found["time"] - slices.origin, 0),
+        "track": _host_track_of_each_thread(slices, found["thread"]).astype(np.uint32),
+        "category": columns.decode_strings(found["category"]),
+        "name": columns.decode_strings(found["name"]),
+    }
+    return _table_of_arrays(schema.INSTANTS, filled).sort("time", maintain_order=True)
+
+
+def _counter_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
+    if not columns.counters:
+        return schema.COUNTERS.empty()
+    places = {thread: place for place, thread in enumerate(columns.threads)}
+    threads = np.array([places[thread] for _, thread, *_ in columns.counters], np.int64)
+    tracks = _host_track_of_each_thread(slices, threads)
+    rows = [
+        (0 if time == NO_INT else time - slices.origin, int(track), name, series, value)
+        for (time, _, name, series, value), track in zip(columns.counters, tracks, strict=True)
+    ]
+    table = pl.DataFrame(rows, schema=dict(schema.COUNTERS.dtypes), orient="row")
+    return table.with_columns(pl.col("value").fill_nan(None)).sort("time", maintain_order=True)
+
+
+def _clipped_slice_table(slices: OrderedSlices) -> pl.DataFrame:
+    at, start, end = slices.clipped
+    return _table_of_arrays(
+        schema.CLIPPED, {"id": at.astype(np.uint32), "start": start, "duration": end - start}
+    )

@@ -1,0 +1,37 @@
+"""Constants of the file format in which a run's wall-time ledger is written and read."""
+
+from typing import Final
+
+LEDGER_FORMAT: Final = "selftime.ledger/1"
+"""Name and version of the format of a run's wall-time ledger, written in the file's first line."""
+
+LEDGER_SUFFIX: Final = ".run.jsonl"
+"""Suffix of the file name of a run's wall-time ledger."""
+
+BEFORE_FIRST_STEP: Final = -1
+"""Number in the column `kind` of the time segment before a program's first step."""
+
+AFTER_LAST_STEP: Final = -2
+"""Number in the column `kind` of the time segment after a program's last step."""
+
+UNCOUNTED_STEPS: Final = -3
+"""Number in the column `kind` of one time segment that contains several steps, whose number is
+unknown."""
+
+UNCOUNTED_STEPS_NAME: Final = "steps that were not counted one by one"
+"""Name, in tables and reports, of the segments whose kind is `UNCOUNTED_STEPS`."""
+
+UNUSUAL_KIND_SUFFIX: Final = ", unusual"
+"""Suffix of the kind's name, such as `training, unusual`, of a step whose calls differ from
+those of most steps."""
+
+MIN_SLOW_STEP_TIME_FACTOR: Final = 2.0
+"""A step counts as slow only if its duration is at least this multiple of the median of steps of
+its kind."""
+
+MIN_SLOW_STEP_EXCESS_NS: Final = 20_000_000
+"""A step counts as slow only if it is at least this much longer, in ns, than the median of its
+kind."""
+
+LONGEST_READING_PAUSE_NS: Final = 50_000_000
+"""Longest time between two stack samples of a segment, in ns."""

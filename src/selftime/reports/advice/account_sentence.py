@@ -1,0 +1,71 @@
+"""Writes in one sentence what the time of a step was spent on."""
+
+from typing import Any, Final
+
+import polars as pl
+
+from selftime.advice.advice_result import Advice
+from selftime.reports.advice.wording import relative_file
+from selftime.reports.plain import plain
+from selftime.units import milliseconds_text
+
+_MIN_SHARE_OF_STEP: Final = 0.05
+"""Smallest share of the step of a class that the sentence names."""
+_MAX_CLASSES: Final = 4
+"""Largest number of classes that the sentence names."""
+_MIN_SHARE_OF_CLASS: Final = 0.5
+"""Smallest share of a class's time of the line or operator that the sentence names with it."""
+_SHARE_OF_NEARLY_ALL: Final = 0.9
+"""Share of a class's time from which a line or operator stands for the class."""
+
+_PHRASE_BY_CLASS: Final = {
+    "compute": "computing",
+    "communication": "in communication",
+    "copy": "copying",
+    "data_wait": "waiting for data",
+    "launch": "launching device work",
+    "python": "in Python",
+    "device_wait": "waiting for the device",
+    "compile": "compiling",
+    "garbage_collection": "in garbage collections",
+    "idle": "idle before device work",
+    "other": "that the trace does not explain",
+}
+"""What the program does in each class of the account, after its time."""
+
+
+def account_sentence(advice: Advice, root: str | None = None) -> str | None:
+    """Returns the largest classes of the step's account with their lines; None without steps.
+
+    Paths of files below `root` are relative to it.
+    """
+    trace = advice.trace
+    if trace is None or not advice.step.count:
+        return None
+    classes = trace.view("account", by="class").filter(pl.col("share") >= _MIN_SHARE_OF_STEP)
+    if classes.is_empty():
+        return None
+    by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
+    texts = [
+        f"{row['share']:.0%} ({milliseconds_text(row['per_step'] / 1e6)}) ".replace("%", " %")
+        + f"{_PHRASE_BY_CLASS[row['class']]}{_place_text(row, by_line, by_name, root)}"
+        for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
+    ]
+    return ", ".join(texts)
+
+
+def _place_text(
+    of_class: dict[str, Any], by_line: pl.DataFrame, by_name: pl.DataFrame, root: str | None
+) -> str:
+    """Returns the line, else the operator, that most of a class's time belongs to; may be empty."""
+    is_own = pl.col("class") == of_class["class"]
+    least = _MIN_SHARE_OF_CLASS * of_class["time"]
+    lines = by_line.filter(is_own & pl.col("file").is_not_null() & (pl.col("time") >= least))
+    named = by_name.filter(is_own & pl.col("what").is_not_null() & (pl.col("time") >= least))
+    for found in (lines, named):
+        for row in found.head(1).iter_rows(named=True):
+            most = "" if row["time"] >= _SHARE_OF_NEARLY_ALL * of_class["time"] else ", most"
+            if found is lines:
+                return f"{most} at `{plain(relative_file(row['file'], root))}:{row['line']}`"
+            return f"{most} in `{plain(str(row['what']))}`"
+    return ""

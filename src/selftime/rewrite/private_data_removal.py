@@ -1,0 +1,166 @@
+"""Replaces private data in a trace's text: folders, hosts, users, commands, URLs, secrets.
+
+Each private text becomes a word for its kind and a hash: equal texts get equal words within a file,
+so that its structure stays, but different ones in other files, since the hash has a random salt.
+Numbers, times and layout stay as they are written. Users and hosts are collected in a first pass,
+and hidden everywhere in the second.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from selftime import names
+from selftime.ingest.text.json_strings import distinct_json_strings, json_string_replacer
+from selftime.ingest.text.trace_text_stream import TraceTextReceiver
+from selftime.names.private_data import Match, Pattern
+
+_REPLACEMENT_PREFIX_BY_PRIVATE_KIND: Final = {"folder": "dir", "function": "fn"}
+_HASH_DIGITS_IN_REPLACEMENT: Final = 8
+_JSON_VALUE_DECODER: Final = msgspec.json.Decoder(Any, float_hook=lambda text: Raw(text.encode()))
+_WORDS_IN_KEYS_OF_DEVICE_IDENTITIES: Final = ("pci", "serial", "uuid")
+
+
+@dataclass(slots=True)
+class PrivateWordCollector:
+    """Reads a trace's top-level keys and events, and collects the user and host names in them."""
+
+    found: dict[str, str] = field(default_factory=dict)
+    """Maps each collected name to its kind, `user` or `host`."""
+
+    def receive_key(self, name: str, value: bytes) -> None:
+        """Collects the names of users and hosts from a top-level key and its JSON value."""
+        self._collect_from_json(b"{%b:%b}" % (msgspec.json.encode(name), value))
+
+    def receive_events(self, text: bytes, _count: int) -> None:
+        """Collects the names of users and hosts from the JSON text of events."""
+        self._collect_from_json(text)
+
+    def _collect_from_json(self, text: bytes) -> None:
+        for key, string in distinct_json_strings(text):
+            self.collect_users_and_hosts(key, string)
+
+    def collect_users_and_hosts(self, key: str, text: str) -> None:
+        """Collects the user and host names in the text value `text` of the JSON key `key`."""
+        for kind, word in names.find_users_and_hosts(key, text):
+            self.found.setdefault(word, kind)
+
+
+@dataclass(slots=True)
+class PrivateTextReplacements:
+    """Maps private texts to replacements, equal texts to equal ones, and counts the texts."""
+
+    keep: Sequence[Pattern] = ()
+    """Patterns of texts that are not replaced."""
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    counts: Counter[str] = field(default_factory=Counter)
+    """Number of distinct texts that were replaced, by kind of text, such as `user`."""
+    _given: dict[tuple[str, str], str] = field(default_factory=dict)
+    _words: set[str] = field(default_factory=set)
+
+    def __call__(self, kind: str, text: str) -> str:
+        """Returns the replacement for a private text; returns a replacement unchanged."""
+        bare = text.strip("/\\")
+        if bare in self._words or any(pattern.search(text) for pattern in self.keep):
+            return bare if bare in self._words else text
+        word = self._given.get((kind, bare))
+        if word is None:
+            digest = blake2b(bare.encode("utf-8", "replace"), key=self.salt).hexdigest()
+            kind_word = _REPLACEMENT_PREFIX_BY_PRIVATE_KIND.get(kind, kind.replace(" ", "_"))
+            word = f"{kind_word}-{digest[:_HASH_DIGITS_IN_REPLACEMENT]}"
+            self._given[kind, bare] = word
+            self._words.add(word)
+            self.counts[kind] += 1
+        return word
+
+
+class Redactor:
+    """Reads a trace's top-level keys and events, and writes them with private data replaced.
+
+    Args:
+        target: The receiver of the text; None if only values are processed.
+        hidden: Returns the replacement of each private text.
+        words: Users and hosts, with their kind.
+        replace: Patterns of further private texts.
+        hides_names: Whether names of the user's own files and functions are private.
+    """
+
+    def __init__(
+        self,
+        target: TraceTextReceiver | None,
+        hidden: PrivateTextReplacements,
+        words: PrivateWordCollector,
+        *,
+        replace: Sequence[Pattern] = (),
+        hides_names: bool = False,
+    ) -> None:
+        self.target, self.hidden, self.words = target, hidden, words.found
+        self._kinds = {word.lower(): kind for word, kind in words.found.items()}
+        self._word = names.pattern_of_words(words.found)
+        self._replace, self._hides_names = replace, hides_names
+        self._redact_json = json_string_replacer(self._redacted_text)
+
+    def receive_events(self, text: bytes, count: int) -> None:
+        """Writes the given JSON events with private data replaced."""
+        self._required_target().receive_events(self._redact_json(text), count)
+
+    def receive_key(self, name: str, value: bytes) -> None:
+        """Writes a top-level key with the private data in its JSON value replaced."""
+        changed = self._redacted_json_value(
+            name, _JSON_VALUE_DECODER.decode(value), is_private=False
+        )
+        self._required_target().receive_key(
+            self._redacted_text("", name), msgspec.json.encode(changed)
+        )
+
+    def _required_target(self) -> TraceTextReceiver:
+        assert self.target is not None, "parts of text need a target"  # noqa: S101 - a fault of ours
+        return self.target
+
+    def _redacted_json_value(self, key: str, value: Any, *, is_private: bool) -> Any:
+        """Returns a JSON value with private texts replaced; with all texts if `is_private`."""
+        is_private = is_private or names.is_private_key(key)
+        if isinstance(value, dict):
+            return {
+                self._redacted_text("", name): self._redacted_json_value(
+                    name, one, is_private=is_private
+                )
+                for name, one in value.items()
+            }
+        if isinstance(value, list):
+            return [self._redacted_json_value(key, one, is_private=is_private) for one in value]
+        return self.redacted_value(key, value, is_private=is_private)
+
+    @staticmethod
+    def is_private_key(key: str) -> bool:
+        """Returns whether all texts in the value of a JSON key are private."""
+        return names.is_private_key(key)
+
+    def redacted_value(self, key: str, value: Any, *, is_private: bool) -> Any:
+        """Returns the replacement of a private text or number; returns other values unchanged."""
+        if isinstance(value, str):
+            if is_private and not names.is_harmless_value(value):
+                return self.hidden(key.lower(), value)
+            return self._redacted_text(key, value)
+        if type(value) is int and any(
+            word in key.lower() for word in _WORDS_IN_KEYS_OF_DEVICE_IDENTITIES
+        ):
+            return 0
+        return value
+
+    def _redacted_text(self, key: str, text: str) -> str:
+        for pattern in self._replace:
+            text = pattern.sub(lambda found: self.hidden("pattern", found[0]), text)
+        text = names.redact_text(key, text, self.hidden, hides_names=self._hides_names)
+        if self._word is not None:
+            text = self._word.sub(self._replace_word, text)
+        return text
+
+    def _replace_word(self, match: Match) -> str:
+        return self.hidden(self._kinds.get(match[0].lower(), "user"), match[0].lower())

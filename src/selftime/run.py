@@ -1,0 +1,77 @@
+"""A run of a program as immutable tables: where its wall time went from start to end.
+
+`selftime run` keeps one of each process that uses torch, beside its recording of a few steps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import schema
+from selftime.schema import Column, Table
+
+COUNTED: Final = (
+    "data_wait",
+    "epoch_boundary",
+    "evaluation",
+    "compile",
+    "garbage_collection",
+    "recording",
+)
+"""Columns of the table `run_segments` that hold time in ns by activity; the activities do not
+overlap."""
+
+RUN_ITERATORS: Final = Table(
+    "run_iterators",
+    "Iterators of DataLoaders that the program made, in order: one for each pass over the data.",
+    (
+        Column("start", pl.Int64, "instant", "When it began to be made, since the process did."),
+        Column("duration", pl.Int64, "ns", "How long that took, without the first batch."),
+        Column("workers", pl.Int64, "count", "The worker processes of the DataLoader."),
+        Column("starts_workers", pl.Boolean, "flag", "Whether worker processes were started."),
+        Column("file", pl.String, "text", "The user's source file.", True),
+        Column("line", pl.Int32, "id", "The user's line that made it.", True),
+        Column("function", pl.String, "name", "The user's function.", True),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The wall-time ledger of one run of a program, as tables that `schema` documents."""
+
+    segments: pl.DataFrame = field(default_factory=schema.RUN_SEGMENTS.empty)
+    readings: pl.DataFrame = field(default_factory=schema.RUN_READINGS.empty)
+    compilations: pl.DataFrame = field(default_factory=schema.RUN_COMPILATIONS.empty)
+    iterators: pl.DataFrame = field(default_factory=RUN_ITERATORS.empty)
+    loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    """Maps each kind of step, such as `training`, to the file and line of the loop whose
+    iterations are these steps."""
+    started_ns: int = 0
+    """Time in ns from the start of the process to the program's first instruction."""
+    began_at: int | None = None
+    """When the process started, in ns since the Unix epoch; None if the ledger lacks the time."""
+    own_start_ns: int = 0
+    """Part of `started_ns` in which selftime loaded itself, in ns."""
+    is_whole: bool = True
+    """Whether the ledger includes the end of the program; False if the process was killed."""
+    facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """The program's command, its process id and how it ended, by name."""
+    source: str = ""
+    """The path of the file that the ledger was read from."""
+
+    @property
+    def wall_ns(self) -> int:
+        """Returns the time in ns from the process's start to the end of the last segment."""
+        if not self.segments.height:
+            return self.started_ns
+        last = self.segments.row(-1, named=True)
+        return int(last["start"] + last["duration"])
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether the program may still run, so that the ledger's file grows."""
+        return bool(self.source) and not self.is_whole

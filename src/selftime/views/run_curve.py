@@ -1,0 +1,61 @@
+"""The durations of the steps of the whole run over time, at a given number of pixels."""
+
+import polars as pl
+
+from selftime.analysis.run.slow_steps import steps_of_run
+from selftime.analysis.run.step_curve import step_curve
+from selftime.analysis.run.trace_steps import step_starts_in_trace
+from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.view_declaration import Nanoseconds, view
+
+
+@view(
+    Column("start", pl.Int64, "ns", "When the first of them began, since the process did."),
+    Column("kind", pl.String, "name", "The kind of step."),
+    Column("slow", pl.Boolean, "flag", "Whether the steps are slow."),
+    Column("recorded", pl.Boolean, "flag", "Whether a profiler recorded them."),
+    Column("count", pl.Int64, "count", "How many steps the row stands for."),
+    Column("shortest", pl.Int64, "ns", "The duration of the shortest."),
+    Column("median", pl.Int64, "ns", "The median of their durations."),
+    Column("longest", pl.Int64, "ns", "The duration of the longest."),
+    Column("step", pl.Int64, "id", "The number of the longest."),
+    Column("data_wait", pl.Int64, "ns", "How long the longest waited for a batch."),
+    Column("cause", pl.String, "name", "What most of its excess is; null unless slow.", True),
+    Column("file", pl.String, "text", "The user's source file in the longest.", True),
+    Column("line", pl.Int32, "id", "The line that was seen for longest in it.", True),
+    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column(
+        "trace_start",
+        pl.Int64,
+        "instant",
+        "When the longest begins in the trace; null if it is not there.",
+        True,
+    ),
+)
+def run_curve(
+    trace: Trace, *, start: Nanoseconds = 0, end: Nanoseconds = 0, pixels: int = 1000
+) -> pl.DataFrame:
+    """The durations of the run's steps over time; those that begin within one pixel are merged.
+
+    Only steps of one kind are merged, slow ones with slow ones, recorded ones with recorded ones:
+    no slow step is left out, and the shortest and the longest of each pixel are told. `start` and
+    `end` are ns since the process started; 0 is the first step's begin, and the last one's end.
+    """
+    if pixels < 1:
+        raise UsageError(f"`pixels` is `{pixels}`; write 1 or more")
+    if 0 < end <= start:
+        raise UsageError(f"`end` is `{end}`; write an instant after `start`, {start}")
+    steps = steps_of_run(trace.run).join(
+        step_starts_in_trace(trace),
+        left_on="id",
+        right_on="segment",
+        how="left",
+        maintain_order="left",
+    )
+    ends = steps.select(pl.col("start").min(), end=(pl.col("start") + pl.col("duration")).max() + 1)
+    first, last = ends.row(0)
+    first, last = start or first or 0, end or last or start + 1
+    rows = step_curve(steps, first, max(last, first + 1), pixels)
+    return rows.select(pl.col(column.name).cast(column.dtype) for column in run_curve.columns)

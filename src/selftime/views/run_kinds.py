@@ -1,0 +1,39 @@
+"""The kinds of step of the whole run."""
+
+import polars as pl
+
+from selftime.analysis.run.step_kinds import step_kinds
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.view_declaration import view
+
+
+@view(
+    Column("kind", pl.String, "name", "The kind of step, such as training."),
+    Column("count", pl.Int64, "count", "The number of steps."),
+    Column("median", pl.Float64, "ns", "The median of how long they take."),
+    Column("p95", pl.Float64, "ns", "The 95th percentile of how long they take."),
+    Column("data_wait", pl.Float64, "ns", "How long a step waits for a batch, on average."),
+    Column("total", pl.Int64, "ns", "The durations of all of them together."),
+    Column("slow", pl.Int64, "count", "How many of them are slow."),
+    Column("excess", pl.Int64, "ns", "How much longer than the median the slow ones took."),
+    Column("recorded", pl.Int64, "count", "How many of them a profiler recorded."),
+    Column(
+        "covered",
+        pl.Int64,
+        "ns",
+        "The total if any of them was recorded, else 0: what it stands for.",
+    ),
+    Column("file", pl.String, "text", "The file of the loop that makes the steps.", True),
+    Column("line", pl.Int32, "id", "The line of that loop; null if unknown.", True),
+    sums=("count", "total", "slow", "excess", "recorded", "covered"),
+)
+def run_kinds(trace: Trace) -> pl.DataFrame:
+    """The kinds of step of the whole run, such as training and evaluation, with their durations.
+
+    A step with an evaluation or a new pass over the data is of a kind of its own. It is slow if it
+    takes at least twice the median of the steps without, and 20 ms longer. Median, 95th percentile
+    and wait for data are of the steps that no profiler recorded, without work of selftime.
+    """
+    kinds = step_kinds(trace.run)
+    return kinds.select(pl.col(column.name).cast(column.dtype) for column in run_kinds.columns)

@@ -1,0 +1,223 @@
+"""The ledger that `selftime run` keeps: every step, and what the rest of the run was spent on."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from selftime.analysis.run.parts import run_parts
+from selftime.analysis.run.slow_steps import steps_of_run
+from selftime.capture.ledger.stacks import StackReader
+from selftime.ingest.ledger import read_ledger
+from selftime.run import Run
+
+if TYPE_CHECKING:
+    from tests.capture.conftest import Runner
+
+pytestmark = pytest.mark.torch
+
+TRAINING = """
+    import time
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    began = time.perf_counter()
+    net = nn.Linear(16, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(40, 16))
+    time.sleep(0.2)
+    for epoch in range(3):
+        for (batch,) in DataLoader(data, batch_size=4):
+            net(batch).pow(2).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        {each}
+    {after}
+"""
+
+
+def run_of(record: "Runner", program: str, **options: object) -> Run:
+    record(program, **options)
+    [path] = record.folder.rglob("*.run.jsonl")
+    return read_ledger(path.read_bytes(), str(path))
+
+
+def seconds(run: Run) -> dict[str, float]:
+    parts = run_parts(run).group_by("part").agg(pl.col("duration").sum() / 1e9)
+    return dict(parts.rows())
+
+
+def test_every_step_is_in_the_ledger_and_the_parts_add_up(record: "Runner") -> None:
+    run = run_of(record, TRAINING.format(each="pass", after="pass"))
+    steps = steps_of_run(run)
+    assert run.is_whole
+    assert steps.height == 30
+    assert set(steps["kind"].cast(pl.String)) <= {"training", "training, unusual"}
+    assert steps["recorded"].sum() >= 5
+    assert run_parts(run)["duration"].sum() == run.wall_ns
+
+
+def test_setting_up_is_told_with_its_line(record: "Runner") -> None:
+    run = run_of(record, TRAINING.format(each="pass", after="pass"))
+    assert seconds(run)["data"] >= 0.2
+    largest = run_parts(run).filter(pl.col("part") == "data").row(0, named=True)
+    assert largest["line"] == 11
+    assert Path(largest["file"]).name == "program.py"
+
+
+def test_a_light_run_has_a_ledger_and_no_trace(record: "Runner") -> None:
+    run = run_of(record, TRAINING.format(each="pass", after="pass"), is_light=True)
+    assert steps_of_run(run).height == 30
+    assert not run.segments["recorded"].any()
+    assert not list(record.folder.rglob("*.gz"))
+
+
+def test_an_evaluation_holds_its_own_waits(record: "Runner") -> None:
+    each = "net.eval(); [time.sleep(0.01) for _ in DataLoader(data, batch_size=8)]; net.train()"
+    found = seconds(run_of(record, TRAINING.format(each=each, after="pass")))
+    assert found["evaluation"] >= 3 * 5 * 0.01
+
+
+TENSORS_ALONE = """
+    import time
+    import torch
+
+    weight = torch.zeros(16, 16, requires_grad=True)
+    time.sleep(0.3)
+    for _ in range(40):
+        (weight @ weight).sum().backward()
+        with torch.no_grad():
+            weight -= 0.1 * weight.grad
+        weight.grad = None
+"""
+
+
+def test_the_first_step_of_a_program_without_modules_has_none_of_what_was_before(
+    record: "Runner",
+) -> None:
+    run = run_of(record, TENSORS_ALONE)
+    steps = steps_of_run(run)
+    assert steps.height >= 39
+    assert seconds(run)["data"] >= 0.3
+    assert steps["duration"][0] < 300_000_000
+
+
+ONE_FOR_EACH_PARAMETER = """
+    import torch
+
+    parameters = [torch.zeros(8, requires_grad=True) for _ in range(3)]
+    optimizers = {}
+    for _ in range(50):
+        sum(parameter.sum() for parameter in parameters).backward()
+        for parameter in parameters:
+            if parameter not in optimizers:
+                optimizers[parameter] = torch.optim.Adam([parameter])
+            optimizers[parameter].step()
+"""
+
+
+def test_optimizers_that_are_built_when_they_first_step_make_one_step(record: "Runner") -> None:
+    run = run_of(record, ONE_FOR_EACH_PARAMETER)
+    assert steps_of_run(run).height == 50
+
+
+def test_own_work_makes_no_step_slow(record: "Runner") -> None:
+    steps = steps_of_run(run_of(record, TENSORS_ALONE))
+    recorded = steps.sort("recording", descending=True).head(2)
+    assert (recorded["recording"] > 0).all()
+    assert (recorded["excess"] <= recorded["duration"] - recorded["recording"]).all()
+    assert "recording" not in set(steps["cause"])
+    assert recorded["garbage_collection"].sum() == 0
+
+
+def test_what_comes_after_the_last_step_is_the_end(record: "Runner") -> None:
+    found = seconds(run_of(record, TRAINING.format(each="pass", after="time.sleep(0.3)")))
+    assert found["end"] >= 0.25  # less what is counted within, such as a collection
+
+
+def test_a_slow_step_is_told_with_its_line(record: "Runner") -> None:
+    run = run_of(record, TRAINING.format(each="time.sleep(0.3)", after="pass"), is_light=True)
+    slow = steps_of_run(run).filter(pl.col("excess") > 200_000_000)
+    assert slow.height >= 2
+    assert 17 in set(slow["line"])
+
+
+def test_a_program_that_fails_keeps_its_ledger(record: "Runner") -> None:
+    run = run_of(record, TRAINING.format(each="pass", after="raise ValueError('no')"))
+    assert steps_of_run(run).height == 30
+    assert run.facts["status"] == "ended by ValueError"
+
+
+def test_a_killed_program_keeps_what_was_written(record: "Runner") -> None:
+    after = "time.sleep(2.5); import os; os.kill(os.getpid(), 9)"
+    run = run_of(record, TRAINING.format(each="pass", after=after), is_light=True)
+    assert not run.is_whole
+    assert steps_of_run(run).height == 30
+
+
+def test_the_trace_names_its_ledger(record: "Runner") -> None:
+    outcome = record(TRAINING.format(each="pass", after="pass"))
+    [path] = record.folder.rglob("*.run.jsonl")
+    assert outcome.facts["ledger"] == path.name
+    first = json.loads(path.read_bytes().split(b"\n")[0])
+    assert first["format"] == "selftime.ledger/1"
+
+
+def test_iterators_tell_their_workers_and_their_line(record: "Runner") -> None:
+    program = """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+
+        net = torch.nn.Linear(16, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        data = TensorDataset(torch.randn(8, 16))
+        kept = DataLoader(
+            data, 4, num_workers=1, persistent_workers=True, multiprocessing_context="fork"
+        )
+        for epoch in range(3):
+            for loader in (kept, DataLoader(data, 4)):
+                for (batch,) in loader:
+                    net(batch).sum().backward()
+                    optimizer.step()
+    """
+    iterators = run_of(record, program, is_light=True).iterators
+    assert iterators["workers"].to_list() == [1, 0] * 3
+    assert iterators["starts_workers"].to_list() == [True] + [False] * 5
+    assert set(iterators["line"]) == {13}
+    assert all(Path(file).name == "program.py" for file in iterators["file"])
+    assert iterators["start"].is_sorted()
+
+
+def test_a_checkpoint_tells_the_function_that_writes_it() -> None:
+    source = "import sys\ndef save(reader):\n    return reader.read(sys._getframe())"
+    names: dict[str, Any] = {}
+    file = pytest.importorskip("torch").serialization.__file__
+    exec(compile(source, file, "exec"), names)  # noqa: S102 - a frame of that file
+    activity = names["save"](StackReader())
+    assert (activity.part, activity.what) == ("checkpoint", "save")
+
+
+def test_compilations_are_told(record: "Runner") -> None:
+    program = """
+        import torch
+
+        @torch.compile(backend="eager", dynamic=False)
+        def f(x):
+            return (x * 2 + 1).sum()
+
+        w = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(12):
+            optimizer.zero_grad()
+            f(w[: 2 + step // 6]).backward()
+            optimizer.step()
+    """
+    run = run_of(record, program, is_light=True)
+    assert run.compilations.height == 2
+    assert run.compilations["function"].to_list() == ["f", "f"]
+    assert run.compilations["reason"][0] is None
+    assert "size" in run.compilations["reason"][1]
+    assert seconds(run)["compile"] > 0

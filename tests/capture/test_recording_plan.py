@@ -1,0 +1,161 @@
+"""When a recording begins, and how many steps it covers."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftime.capture.recorder.recording_plan import (
+    MAX_STEPS_UNTIL_STEADY,
+    RecordingBudget,
+    are_steps_steady,
+)
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.step_sample import StepSample
+
+if TYPE_CHECKING:
+    from tests.capture.conftest import Runner
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "durations",
+    [[], [10], [100, 50], [100, 50, 30, 20], [10, 10, 40], [10, 9, 40]],
+    ids=["nothing", "alone", "faster", "faster and faster", "compiled again", "a late surprise"],
+)
+def test_steps_that_still_change_are_let_pass(durations: list[int]) -> None:
+    assert not are_steps_steady([duration * MS for duration in durations])
+
+
+@pytest.mark.parametrize(
+    "durations",
+    [[10, 10], [900, 100, 50, 52], [10, 40, 11], [10, 9, 40, 10]],
+    ids=["alike", "after a warm-up", "after a pause", "after a surprise"],
+)
+def test_a_step_like_the_shortest_before_it_is_steady(durations: list[int]) -> None:
+    assert are_steps_steady([duration * MS for duration in durations])
+
+
+def test_a_program_that_never_settles_is_not_waited_for() -> None:
+    halving = [2 ** (33 - step) for step in range(MAX_STEPS_UNTIL_STEADY)]
+
+    assert not are_steps_steady(halving[:-1])
+    assert are_steps_steady(halving)
+    assert are_steps_steady([31_000 * MS])
+
+
+@pytest.mark.parametrize("events", [1, 1_000, 10_000, 30_000, 60_000])
+def test_the_end_of_a_recording_holds_the_program_no_longer_than_it_may(events: int) -> None:
+    budget = RecordingBudget(RunOptions(active=5), events)
+    assert budget.steps * budget.pause_ns <= 1e9
+    assert (budget.steps + 1) * budget.pause_ns > 1e9 or budget.steps == 5
+
+
+def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
+    budget = RecordingBudget(RunOptions(active=5), 100_000)
+    assert (budget.steps, budget.details.shapes, budget.details.frames) == (1, True, True)
+    message = budget.limits_message() or ""
+    assert "holds the program for about" in message
+    assert message.endswith("so 1 of 5 steps is recorded; allow more with --hold")
+
+
+@pytest.mark.parametrize(
+    ("events", "frames", "shapes", "with_frames", "window"),
+    [
+        (100_000, 50_000, True, True, False),
+        (200_000, 100_000, False, True, False),
+        (400_000, 200_000, False, False, False),
+        (1_000_000, 500_000, False, False, True),
+    ],
+)
+def test_larger_steps_lose_shapes_then_lines_then_their_end(
+    events: int, frames: int, shapes: bool, with_frames: bool, window: bool
+) -> None:
+    budget = RecordingBudget(RunOptions(active=5, profile_memory=True), events, frames)
+
+    assert (budget.details.shapes, budget.details.frames) == (shapes, with_frames)
+    assert budget.details.memory == shapes
+    assert budget.is_window == window
+    message = budget.limits_message() or ""
+    assert ("shapes" in message) == (not shapes)
+    assert ("source lines" in message) == (not with_frames)
+    assert ("only its first" in message) == window
+    assert message.count("; ") == 1
+
+
+@pytest.mark.parametrize("events", [1, 70_000, 300_000, 1_000_000, 100_000_000])
+@pytest.mark.parametrize("free", [10 << 20, 1 << 30, None])
+def test_a_recording_stays_within_memory_and_hold(events: int, free: int | None) -> None:
+    options = RunOptions(active=5)
+    budget = RecordingBudget(options, events, 0, free)
+    limit = budget.event_limit(step_ns=1e6)
+
+    if free is not None:
+        assert limit.max_events * budget.details.peak_bytes_per_event <= free / 4
+    held = limit.max_events * budget.details.pause_ns_per_event
+    assert held <= 2 * max(options.hold * 1e9, budget.steps * events * 16_000)
+    assert held <= 4e9
+
+
+def test_too_little_memory_is_named() -> None:
+    message = RecordingBudget(RunOptions(), 100_000, 0, 100 << 20).limits_message() or ""
+    assert "more than fits into a fourth of the free memory" in message
+    assert "only its first 10,485 events are recorded without shapes" in message
+
+
+def sample(events: int, duration_ms: int, *, is_cut: bool) -> StepSample:
+    return StepSample(events, events // 2, duration_ms * MS, is_cut)
+
+
+def test_a_step_of_which_the_beginning_is_known_has_the_more_events_the_longer_it_takes() -> None:
+    cut = sample(50_000, 100, is_cut=True)
+    assert cut.recording_budget(RunOptions(), [2_000 * MS], None).is_window
+    whole = sample(50_000, 100, is_cut=False)
+    assert not whole.recording_budget(RunOptions(), [2_000 * MS], None).is_window
+
+
+def test_a_first_step_with_an_evaluation_in_it_says_little_of_others() -> None:
+    first = sample(1_000_000, 10_000, is_cut=False)
+    assert first.recording_budget(RunOptions(), [10 * MS, 10 * MS], None).steps == 5
+
+
+def test_what_fits_needs_no_word() -> None:
+    assert RecordingBudget(RunOptions(active=5), 1_000).limits_message() is None
+
+
+def test_fewer_steps_because_of_their_size_name_the_other_option() -> None:
+    budget = RecordingBudget(RunOptions(active=5, max_bytes=10_000_000), 10_000)
+    message = budget.limits_message() or ""
+    assert message.endswith("so 2 of 5 steps are recorded; allow more with --max-bytes")
+
+
+def test_a_longer_hold_allows_more() -> None:
+    assert RecordingBudget(RunOptions(active=5), 25_000).steps == 2
+    assert RecordingBudget(RunOptions(active=5, hold=4), 25_000).steps == 5
+
+
+@pytest.mark.torch
+@pytest.mark.timed
+def test_recording_begins_after_the_warm_up(record: "Runner") -> None:
+    outcome = record(
+        """
+        import time
+        import torch
+        from torch import nn
+
+        net = nn.Linear(16, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(40):
+            with torch.profiler.record_function(f"number {step}"):
+                time.sleep(1 / 2**step if step < 5 else 0.01)
+            net(torch.randn(8, 16)).sum().backward()
+            optimizer.step()
+        """,
+        warmup=None,
+    )
+
+    assert outcome.result["steps_recorded"] == 5
+    assert outcome.facts["partial"] is None
+    first, *_ = (int(row["name"].split()[1]) for row in outcome.rows("number "))
+    assert first >= 6  # those before are each half as long as the one before
+    assert len(outcome.facts["steps"]["unprofiled_ns"]) >= 2 + 5

@@ -1,0 +1,56 @@
+"""One sentence says what the time of a step was spent on, with lines and operators."""
+
+from selftime.advice import advise
+from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.text import as_text
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+STEPS = """
+    mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+    mark 1 | ddd         ddd         ddd
+    cpu 1  |    aaa         aaa         aaa
+    call 1 |     kxyyyyyy    kxyyyyyy    kxyyyyyy
+    gpu 7  |      kkkkkkk     kkkkkkk     kkkkkkk
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
+    a = aten::mm; line = train.py:7 step
+    y = cudaStreamSynchronize
+"""
+SPENT = (
+    "58 % (0.07 ms) computing at `train.py:7`, 25 % (0.03 ms) waiting for data at `train.py:3`, "
+    "17 % (0.02 ms) launching device work at `train.py:7`"
+)
+WITHOUT_LINES = """
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaaabbb  aaaaabbb  aaaaabbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::add
+"""
+
+
+def test_classes_are_named_with_their_lines() -> None:
+    assert account_sentence(advise(sketch(STEPS))) == SPENT
+
+
+def test_without_a_line_the_largest_operator_is_named() -> None:
+    told = account_sentence(advise(sketch(WITHOUT_LINES)))
+    assert told == (
+        "80 % (0.08 ms) computing, most in `aten::mm`, "
+        "20 % (0.02 ms) that the trace does not explain"
+    )
+
+
+def test_the_answer_has_it_below_the_step() -> None:
+    lines = as_text(advise(sketch(STEPS)), width=400).splitlines()
+    [step] = [number for number, line in enumerate(lines) if line.startswith("Step")]
+    assert lines[step + 1].strip() == SPENT
+
+
+def test_without_steps_there_is_none() -> None:
+    assert account_sentence(advise(Trace())) is None

@@ -1,0 +1,106 @@
+"""The account of the step: classes, lines, and rows that add up to the nanosecond."""
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.account.time_classes import TIME_CLASSES
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.account import account
+
+STEPS = """
+    mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+    mark 1 | ddd         ddd         ddd
+    cpu 1  |    aaa         aaa         aaa
+    call 1 |     kxyyyyyy    kxyyyyyy    kxyyyyyy
+    gpu 7  |      kkkkkkk     kkkkkkk     kkkkkkk
+    gpu 8  |       xx          xx          xx
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
+    a = aten::mm; line = train.py:7 step
+    y = cudaStreamSynchronize
+"""
+ON_CPU = """
+    mark 1   | ssssssssssssssss
+    python 1 |  ffffffffffffff
+    python 1 |     cc  gg
+    cpu 1    |  aa         bbb
+    s = ProfilerStep#1
+    f = train.py(3): main
+    c = torch/_dynamo/convert_frame.py(9): __call__
+    g = <built-in function collect>
+    a = aten::mm
+    b = aten::add
+"""
+
+
+def classes(trace: Trace) -> dict[str, float]:
+    return dict(account(trace, by="class").select("class", "per_step").iter_rows())
+
+
+def assert_adds_up(trace: Trace) -> None:
+    steps = steps_with_counted_flags(trace)
+    wanted = dict(steps.select("number", pl.col("done") - pl.col("begin")).iter_rows())
+    found = account_segments(trace).with_columns(time=pl.col("end") - pl.col("start"))
+    summed = dict(found.group_by("step").agg(pl.col("time").sum()).iter_rows())
+    assert summed == {number: time for number, time in wanted.items() if time}
+    counted = steps.filter("counted") if steps["counted"].any() else steps
+    for by in ("class", "what", "line", "step"):
+        table = account(trace, by=by)
+        assert table["time"].sum() == (counted["done"] - counted["begin"]).sum()
+        assert set(table["class"]) <= set(TIME_CLASSES)
+
+
+def test_an_empty_trace_has_no_account() -> None:
+    assert account(Trace()).is_empty()
+
+
+def test_each_moment_has_one_class() -> None:
+    found = classes(sketch(STEPS))
+    assert found == {"compute": 70_000, "data_wait": 30_000, "launch": 20_000}
+
+
+def test_a_row_has_the_line_and_the_operator_that_launched_it() -> None:
+    row = account(sketch(STEPS)).row(0, named=True)
+    assert (row["class"], row["file"], row["line"], row["what"]) == (
+        "compute",
+        "train.py",
+        7,
+        "aten::mm",
+    )
+    assert row["share"] == pytest.approx(70 / 120)
+
+
+def test_without_a_device_operators_compute_and_frames_are_python() -> None:
+    found = classes(sketch(ON_CPU))
+    assert found["compute"] == 50_000
+    assert found["compile"] == 20_000
+    assert found["garbage_collection"] == 20_000
+    assert found["python"] == 50_000
+    assert sum(found.values()) == 160_000
+
+
+@pytest.mark.parametrize("drawing", [STEPS, ON_CPU])
+def test_the_rows_add_up(drawing: str) -> None:
+    assert_adds_up(sketch(drawing))
+
+
+@pytest.mark.traces
+def test_the_rows_add_up_on_real_traces(
+    real_names: list[str], real: Callable[[str], Trace]
+) -> None:
+    for name in real_names:
+        assert_adds_up(real(name))
+
+
+@pytest.mark.traces
+def test_the_largest_row_of_a_job_that_communicates(real: Callable[[str], Trace]) -> None:
+    row = account(real("mi300-2025-resnet-ddp-recompute")).row(0, named=True)
+    assert (row["class"], row["line"]) == ("communication", 82)
+    assert row["share"] > 0.5
