@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from selftime.advice import Step
-from selftime.advice.step_statistics import step_statistics
-from selftime.advice.typical_step import counted_step_times_ms, typical_step
+from selftime.advice.step_statistics import counted_step_times_ms, step_statistics, typical_step
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.testing import sketch
 from selftime.trace import Trace

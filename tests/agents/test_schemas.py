@@ -16,8 +16,14 @@ from tests.ledgers import Step, write_ledger
 from tests.security.adversary import recording
 from typer.testing import CliRunner
 
-from selftime.bench.result import BenchMetric, BenchRound, ProgramRun, StopReason
-from selftime.bench.result_summary import BenchSample, summarize_bench
+from selftime.bench.result import (
+    BenchMetric,
+    BenchRound,
+    BenchSample,
+    ProgramRun,
+    StopReason,
+    summarize_bench,
+)
 from selftime.capture.doctor.observations import FindingState, FindingSubject
 from selftime.cli import app
 from selftime.errors import UsageError

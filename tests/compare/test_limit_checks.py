@@ -16,7 +16,7 @@ from selftime.cli import app
 from selftime.compare import step_measures
 from selftime.compare.baseline_files import Baseline
 from selftime.compare.limit_checks import RecordingCheck, check_recording
-from selftime.compare.measure_check import ContributingLine, MeasureCheck
+from selftime.compare.run_checks import ContributingLine, MeasureCheck
 from selftime.reports.check import as_junit, as_markdown, as_text
 from selftime.trace import Trace
 

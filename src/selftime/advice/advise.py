@@ -15,16 +15,16 @@ from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
 from selftime.advice.lines.line_from_source import with_line_from_source
 from selftime.advice.rule_definition import FIX_SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
-from selftime.advice.run_time import run_time
 from selftime.advice.savings.calibration import measured_calibration_factors
 from selftime.advice.savings.checked_causes import checked_with_upper_bound
 from selftime.advice.savings.finding_overlap import joint_saving, resolve_overlapping_findings
 from selftime.advice.savings.run_savings import (
     one_finding_per_cause,
+    run_time,
     with_joint_saving_of_run,
     with_savings_of_run,
 )
-from selftime.advice.typical_step import typical_step
+from selftime.advice.step_statistics import typical_step
 from selftime.advice.well_optimised_verdict import well_optimised_verdict
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.straggler_verdicts import straggler_verdicts as verdicts

@@ -10,8 +10,11 @@ from math import isfinite
 from statistics import fmean, median
 from typing import Final
 
-from selftime.advice.typical_step import counted_step_times_ms
+import polars as pl
+
+from selftime.advice.advice_result import Step
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.steps.bound_by import step_regime
 from selftime.trace import Trace
 
 MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP: Final = 0.02
@@ -114,3 +117,34 @@ def _measured_recording_slowdown(trace: Trace) -> float | None:
     overhead = trace.facts.get("overhead")
     ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
     return float(ratio) if isinstance(ratio, int | float) and isfinite(ratio) else None
+
+
+def typical_step(trace: Trace) -> Step:
+    """Returns the median times of the measured steps, in ms; None for unrecorded times."""
+    counted = _counted_steps(trace)
+    host, device = (
+        _ns_to_ms_without_nulls(counted["host_time"]),
+        _ns_to_ms_without_nulls(counted["device_time"]),
+    )
+    return Step(
+        count=counted.height,
+        device_ms=median(device) if device else None,
+        host_ms=median(host) if host else None,
+        regime=step_regime(trace),
+    )
+
+
+def counted_step_times_ms(trace: Trace) -> list[float]:
+    """Returns the measured steps' device times in ms, or their host times without device times."""
+    counted = _counted_steps(trace)
+    return _ns_to_ms_without_nulls(counted["device_time"]) or _ns_to_ms_without_nulls(
+        counted["host_time"]
+    )
+
+
+def _counted_steps(trace: Trace) -> pl.DataFrame:
+    return trace.view("steps").filter(pl.col("counted"))
+
+
+def _ns_to_ms_without_nulls(times_ns: pl.Series) -> list[float]:
+    return [time / 1e6 for time in times_ns.drop_nulls().to_list()]

@@ -18,7 +18,7 @@ import numpy as np
 from selftime.advice.advise import advise
 from selftime.advice.rule_definition import Finding
 from selftime.advice.savings.finding_overlap import saved_together_ms
-from selftime.advice.typical_step import counted_step_times_ms
+from selftime.advice.step_statistics import counted_step_times_ms
 from selftime.bench.result import Bench, BenchMetric
 from selftime.compare.statistical_significance import median_shift
 from selftime.compare.step_times import unrecorded_step_times

@@ -16,8 +16,15 @@ import numpy as np
 
 from selftime.bench.confidence_intervals import Inspections, pseudo_median
 from selftime.bench.program_runs import BenchedProgram, RunOutcome, run_program_once
-from selftime.bench.result import Bench, BenchMetric, BenchRound, ProgramRun, StopReason
-from selftime.bench.result_summary import BenchSample, summarize_bench
+from selftime.bench.result import (
+    Bench,
+    BenchMetric,
+    BenchRound,
+    BenchSample,
+    ProgramRun,
+    StopReason,
+    summarize_bench,
+)
 from selftime.bench.steady_step_time import steady_steps
 from selftime.errors import SelftimeError
 

@@ -16,8 +16,10 @@ from selftime.analysis.recording_requirements import missing_requirement_sentenc
 from selftime.array_types import Floats as Values
 from selftime.compare.baseline_files import Baseline
 from selftime.compare.comparability import Comparability, property_differences
-from selftime.compare.measure_check import CheckState, ContributingLine, MeasureCheck
 from selftime.compare.run_checks import (
+    CheckState,
+    ContributingLine,
+    MeasureCheck,
     check_run_against_baseline,
     check_run_against_budget,
 )

@@ -10,18 +10,18 @@ by rounding, and are clipped.
 Slices that cross by more are kept as they are.
 """
 
-from selftime.nesting.innermost_slices import (
-    innermost_slice_at,
-    innermost_slice_on_tracks,
-    nearest_ancestor,
-)
 from selftime.nesting.slice_crossings import (
     MAX_ROUNDING_CROSSING_NS,
     NO_SLICE,
     Nesting,
     crosses_no_slice,
 )
-from selftime.nesting.slice_nesting import nest_slices
+from selftime.nesting.slice_nesting import (
+    innermost_slice_at,
+    innermost_slice_on_tracks,
+    nearest_ancestor,
+    nest_slices,
+)
 
 __all__ = [
     "MAX_ROUNDING_CROSSING_NS",

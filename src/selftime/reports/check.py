@@ -13,7 +13,7 @@ from rich.text import Text
 from selftime import units
 from selftime._version import __version__
 from selftime.compare.limit_checks import RecordingCheck
-from selftime.compare.measure_check import ContributingLine, MeasureCheck
+from selftime.compare.run_checks import ContributingLine, MeasureCheck
 from selftime.compare.run_figures import run_measure
 from selftime.compare.step_measures import MEASURES
 from selftime.reports.advice import wording

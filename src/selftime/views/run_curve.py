@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from selftime.analysis.run.recorded_step_coverage import step_starts_in_trace
 from selftime.analysis.run.slow_steps import steps_of_run
-from selftime.analysis.run.step_curve import step_curve
-from selftime.analysis.run.trace_steps import step_starts_in_trace
+from selftime.analysis.run.step_kinds import step_curve
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace

@@ -2,8 +2,8 @@
 
 import polars as pl
 
+from selftime.analysis.run.recorded_step_coverage import step_starts_in_trace
 from selftime.analysis.run.slow_steps import steps_of_run
-from selftime.analysis.run.trace_steps import step_starts_in_trace
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view

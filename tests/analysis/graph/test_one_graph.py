@@ -17,8 +17,11 @@ from selftime.analysis.graph.binding_edges import (
 )
 from selftime.analysis.graph.building import critical_path_nodes, dependency_graph
 from selftime.analysis.graph.critical_path import critical_path_segments
-from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS, DependencyGraph
-from selftime.analysis.graph.path_segment_kinds import CODE_OF_SEGMENT_LINK
+from selftime.analysis.graph.dependency_graphs import (
+    CODE_OF_ALL_STREAMS,
+    CODE_OF_SEGMENT_LINK,
+    DependencyGraph,
+)
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.intervals import intersect, length, union
 from selftime.nesting import NO_SLICE

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.ledgers import EPOCH, MS, STARTUP, Step, run_of
 
-from selftime.analysis.run.trace_steps import step_starts_in_trace
+from selftime.analysis.run.recorded_step_coverage import step_starts_in_trace
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.testing import sketch
 from selftime.trace import Trace

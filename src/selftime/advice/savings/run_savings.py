@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from selftime.advice.advice_result import Joint
+from selftime.advice.advice_result import Joint, RunTime
 from selftime.advice.rule_outcomes import Checked, Finding
 from selftime.advice.savings.checked_causes import finding_as_checked
 from selftime.advice.savings.claims import RunClaim
@@ -137,3 +137,14 @@ def with_joint_saving_of_run(run: Run, joint: Joint, findings: tuple[Finding, ..
     if is_unknown or not known:
         return joint
     return replace(joint, run_s=min(sum(known), program_ns(run) / 1e9))
+
+
+def run_time(run: Run) -> RunTime | None:
+    """Returns the run's wall time and the steps that the recorded ones stand for; None if empty."""
+    if not run.segments.height:
+        return None
+    coverage, wall_s = recorded_step_coverage(run), run.wall_ns / 1e9
+    if coverage is None:
+        return RunTime(wall_s)
+    kinds = " and ".join(coverage.kinds)
+    return RunTime(wall_s, kinds, coverage.steps, coverage.duration_ns / 1e9)

@@ -20,7 +20,7 @@ from selftime.analysis.graph.building import (
     dependency_graph,
     path_nodes_of_calls,
 )
-from selftime.analysis.graph.path_segment_kinds import (
+from selftime.analysis.graph.dependency_graphs import (
     CODE_OF_SEGMENT_KIND,
     CODE_OF_SEGMENT_LINK,
     MAX_REACTION_AFTER_WAIT_NS,

@@ -8,10 +8,13 @@ import polars as pl
 
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.graph.calls import HostCallNodes, host_call_nodes
-from selftime.analysis.graph.dependency_graphs import DependencyGraph, GraphCalls
+from selftime.analysis.graph.dependency_graphs import (
+    CODE_OF_SEGMENT_KIND,
+    DependencyGraph,
+    GraphCalls,
+)
 from selftime.analysis.graph.device_work_dependencies import LaunchedDeviceWork
 from selftime.analysis.graph.host_call_waits import HostCallWaits
-from selftime.analysis.graph.path_segment_kinds import CODE_OF_SEGMENT_KIND
 from selftime.analysis.graph.stream_waits import stream_waits
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags

@@ -19,7 +19,7 @@ from selftime.analysis.graph.binding_edges import (
 )
 from selftime.analysis.graph.building import CriticalPathNodes, critical_path_nodes
 from selftime.analysis.graph.critical_path import segments_of_edges, segments_of_nodes
-from selftime.analysis.graph.path_segment_kinds import CODE_OF_SEGMENT_KIND, PATH_SEGMENT_KINDS
+from selftime.analysis.graph.dependency_graphs import CODE_OF_SEGMENT_KIND, PATH_SEGMENT_KINDS
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags

@@ -17,7 +17,7 @@ from selftime.analysis.graph.binding_edges import (
     select_edges,
 )
 from selftime.analysis.graph.building import critical_path_nodes
-from selftime.analysis.graph.path_segment_kinds import (
+from selftime.analysis.graph.dependency_graphs import (
     CODE_OF_SEGMENT_LINK,
     PATH_SEGMENT_KINDS,
     SEGMENT_LINK_KINDS,

@@ -6,14 +6,12 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.graph.dependency_graphs import (
-    GraphDeviceWork,
-    GraphStreamWaits,
-    LastDependenciesOfWork,
-)
-from selftime.analysis.graph.path_segment_kinds import (
     CODE_OF_SEGMENT_LINK,
     MAX_REACTION_AFTER_WAIT_NS,
     TIME_BEFORE_RECORDING_NS,
+    GraphDeviceWork,
+    GraphStreamWaits,
+    LastDependenciesOfWork,
 )
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE

@@ -6,9 +6,11 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.graph.calls import HostCallNodes
-from selftime.analysis.graph.dependency_graphs import CODE_OF_ALL_STREAMS
+from selftime.analysis.graph.dependency_graphs import (
+    CODE_OF_ALL_STREAMS,
+    MAX_REACTION_AFTER_WAIT_NS,
+)
 from selftime.analysis.graph.device_work_dependencies import LaunchedDeviceWork, index_of_latest_end
-from selftime.analysis.graph.path_segment_kinds import MAX_REACTION_AFTER_WAIT_NS
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE

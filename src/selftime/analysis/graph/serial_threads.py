@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.graph.path_segment_kinds import (
+from selftime.analysis.graph.dependency_graphs import (
     CODE_OF_SEGMENT_KIND,
     MAX_REACTION_AFTER_WAIT_NS,
     TIME_BEFORE_RECORDING_NS,

@@ -11,14 +11,14 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.graph.calls import HostCallNodes
-from selftime.analysis.graph.dependency_graphs import GraphStreamWaits
-from selftime.analysis.graph.device_work_dependencies import LaunchedDeviceWork
-from selftime.analysis.graph.path_segment_kinds import (
+from selftime.analysis.graph.dependency_graphs import (
     CODE_OF_SEGMENT_KIND,
     CODE_OF_SEGMENT_LINK,
     MAX_REACTION_AFTER_WAIT_NS,
     TIME_BEFORE_RECORDING_NS,
+    GraphStreamWaits,
 )
+from selftime.analysis.graph.device_work_dependencies import LaunchedDeviceWork
 from selftime.analysis.slice_filters import runtime_calls_by_name
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE

@@ -1,4 +1,4 @@
-"""Finds the user's line of each compilation of a run."""
+"""Finds the place of compilations and of iterators of DataLoaders in a run."""
 
 import polars as pl
 
@@ -40,4 +40,14 @@ def _lines_that_compile(run: Run) -> pl.DataFrame:
     longest = compiling.drop_nulls("file").sort("duration", descending=True, maintain_order=True)
     return longest.group_by("segment", maintain_order=True).agg(
         pl.col("file").first().alias("seen_file"), pl.col("line").first().alias("seen_line")
+    )
+
+
+def iterators_with_segments(run: Run) -> pl.DataFrame:
+    """Returns `run_iterators` in order with the segment's number and `epoch_boundary` in ns."""
+    segments = run.segments.select(
+        pl.col("id").alias("segment"), pl.col("start").alias("begun"), "epoch_boundary"
+    )
+    return run.iterators.sort("start").join_asof(
+        segments, left_on="start", right_on="begun", strategy="backward"
     )

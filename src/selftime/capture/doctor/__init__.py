@@ -14,7 +14,6 @@ from selftime.capture.doctor import probe_process
 from selftime.capture.doctor.checks import (
     device_tracing,
     devices,
-    other_profilers,
     pytorch,
     recording,
     resources,
@@ -51,7 +50,7 @@ _DOCTOR_CHECKS: Final[tuple[Callable[[MachineObservations], Iterator[DoctorFindi
     system.check_system,
     resources.check_cores,
     resources.check_space_and_memory,
-    other_profilers.check_other_profilers,
+    system.check_other_profilers,
 )
 
 

@@ -19,11 +19,9 @@ from typing import Any, Final
 from selftime.capture.ledger.collection_clock import CollectionClock
 from selftime.capture.ledger.file import LedgerFile
 from selftime.capture.ledger.process_start import process_start_ns
-from selftime.capture.ledger.slow_step_limit import SlowStepLimit
-from selftime.capture.ledger.stack_readings import StackReadings
-from selftime.capture.ledger.stacks import Activity
+from selftime.capture.ledger.stacks import Activity, StackReadings
 from selftime.capture.ledger.step_loop_line import StepLoopLine
-from selftime.capture.ledger.steps import SegmentColumns
+from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,

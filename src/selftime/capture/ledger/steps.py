@@ -1,7 +1,10 @@
 """Stores the segments of a run (setup, each step, end) as columns of numbers."""
 
 from array import array
-from typing import Any
+from collections import deque
+from typing import Any, Final
+
+from selftime.ledger_format import MIN_SLOW_STEP_EXCESS_NS, MIN_SLOW_STEP_TIME_FACTOR
 
 
 class SegmentColumns:
@@ -38,3 +41,38 @@ class SegmentColumns:
                 column[row] = value
             told[name] = column.tolist()
         return told
+
+
+RECENT_STEPS: Final = 64
+"""Number of recent steps whose median is taken as the usual step duration."""
+
+FIRST_STEPS: Final = 5
+"""Number of first steps during which stacks are sampled from the step's start, since the usual
+duration is unknown."""
+
+_STEPS_BETWEEN_MEDIANS: Final = 8
+"""Number of steps after which the median is computed anew, to keep the cost of a step low."""
+
+
+class SlowStepLimit:
+    """Keeps the durations of recent usual steps; a step much longer than their median is slow."""
+
+    def __init__(self) -> None:
+        self.read_after_ns = 0
+        """Time in ns after the start of a step before which its stack is not sampled."""
+        self._steps = 0
+        self._recent: deque[int] = deque(maxlen=RECENT_STEPS)
+        """Duration in ns of recent usual steps."""
+
+    def end_step(self, usual_duration: int | None) -> None:
+        """Notes the duration of a step in ns; None if it was recorded, or of an unusual kind."""
+        self._steps += 1
+        if usual_duration is not None:
+            self._recent.append(usual_duration)
+        if self._steps <= FIRST_STEPS or not self._recent:
+            self.read_after_ns = 0
+        elif self._steps % _STEPS_BETWEEN_MEDIANS == 0 or self.read_after_ns == 0:
+            median = sorted(self._recent)[len(self._recent) // 2]
+            self.read_after_ns = max(
+                int(median * MIN_SLOW_STEP_TIME_FACTOR), median + MIN_SLOW_STEP_EXCESS_NS
+            )

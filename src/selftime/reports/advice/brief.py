@@ -22,8 +22,8 @@ from selftime.reports.advice.markdown import (
 from selftime.reports.advice.queries import FollowUpQueries
 from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
+from selftime.reports.ledger import coverage_sentence, run_sentence
 from selftime.reports.plain import plain
-from selftime.reports.run_summary import coverage_sentence, run_sentence
 
 MAX_ANSWER_TOKENS: Final = 4000
 """Default limit of the text, in tokens; the token count is an upper estimate for any model."""

@@ -14,8 +14,8 @@ from selftime.advice.rule_definition import Evidence, Finding, Unknown
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
+from selftime.reports.ledger import coverage_sentence, run_table
 from selftime.reports.plain import plain
-from selftime.reports.run_summary import coverage_sentence, run_table
 from selftime.reports.terminal import render_as_text
 from selftime.trace import Trace
 

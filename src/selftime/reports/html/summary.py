@@ -9,8 +9,8 @@ from html import escape
 from selftime.advice import Advice, Finding
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.ledger import run_sentence
 from selftime.reports.plain import plain
-from selftime.reports.run_summary import run_sentence
 
 
 def advice_summary_html(advice: Advice, *, root: str | None = None) -> str:

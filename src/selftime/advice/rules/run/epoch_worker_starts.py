@@ -62,7 +62,7 @@ import polars as pl
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
 from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RunClaim
-from selftime.analysis.run.iterator_segments import iterators_with_segments
+from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.run import Run
 from selftime.trace import Trace
 

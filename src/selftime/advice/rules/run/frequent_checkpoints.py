@@ -53,7 +53,7 @@ import polars as pl
 from selftime.advice.detectors.run_lines import reading_error, where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.slow_step_activities import checkpoint_time_by_step
+from selftime.analysis.run.slow_steps import checkpoint_time_by_step
 from selftime.trace import Trace
 
 MIN_CHECKPOINTS: Final = 2

@@ -51,7 +51,7 @@ import polars as pl
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.slow_step_activities import checkpoint_time_by_step
+from selftime.analysis.run.slow_steps import checkpoint_time_by_step
 from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text

@@ -55,8 +55,8 @@ import polars as pl
 from selftime.advice.detectors.run_lines import reading_error, where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.iterator_segments import iterators_with_segments
-from selftime.analysis.run.slow_step_activities import slow_step_activities
+from selftime.analysis.run.compilation_sites import iterators_with_segments
+from selftime.analysis.run.slow_steps import slow_step_activities
 from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import seconds_text

@@ -11,7 +11,7 @@ from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
-from selftime.reports.run_summary import coverage_sentence, run_sentence
+from selftime.reports.ledger import coverage_sentence, run_sentence
 from selftime.reports.schemas import schema
 from selftime.testing import sketch
 from selftime.trace import Trace

@@ -5,15 +5,21 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import polars as pl
+from rich.table import Table
+from rich.text import Text
 
+from selftime import names
+from selftime.advice.advice_result import RunTime
+from selftime.analysis.run.compilation_sites import compilations_with_sites
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
-from selftime.ledger_format import UNCOUNTED_STEPS_NAME
+from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import relative_file
-from selftime.reports.plain import plain
+from selftime.reports.plain import cut_text_end, plain
+from selftime.reports.terminal import render_as_text
 from selftime.run import Run
-from selftime.units import seconds_text
+from selftime.units import seconds_text, share_text
 
 FORMAT: Final = "selftime.run/1"
 
@@ -171,3 +177,129 @@ def _json_object_of_source_location(row: dict[str, Any]) -> dict[str, Any] | Non
     if not row["file"]:
         return None
     return {"file": row["file"], "line": row["line"], "function": row["function"], "how": "stack"}
+
+
+MIN_PART_SHARE: Final = 0.05
+"""Smallest share of the run of a part that the sentence names; the table beside it has all."""
+_MAX_PARTS: Final = 4
+"""Largest number of parts that the sentence names."""
+_MAX_REASON_CHARACTERS: Final = 60
+"""Largest width of the reason of a recompilation."""
+
+
+def as_text(run: Run, *, width: int = 80, colour: bool = False, root: str | None = None) -> str:
+    """Returns the account of a whole run as terminal text."""
+    return render_as_text(run_table(run, root), width=width, colour=colour)
+
+
+def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
+    """Returns the sentence on a run, a line for each of its larger parts, and further lines."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(min_width=6)
+    table.add_row(Text("Run", "bold"), Text(run_sentence(run, root), overflow="fold"))
+    for line in [*part_lines(run, root=root), *more_lines]:
+        table.add_row("", Text(line, overflow="fold"))
+    return table
+
+
+def run_sentence(run: Run, root: str | None = None) -> str:
+    """Returns the wall time, the largest parts and the slow steps of a run as one sentence."""
+    ended = "" if run.is_whole else " (as far as the ledger goes: the process was ended)"
+    parts = list(_largest_part_texts(run, root))
+    told = f"{seconds_text(run.wall_ns)}{ended}"
+    sentence = f"{told}: {', '.join(parts)}" if parts else told
+    slow = _slow_steps_text(run, root)
+    return f"{sentence}; {slow}." if slow else f"{sentence}."
+
+
+def coverage_sentence(run: RunTime) -> str:
+    """Returns how much of the run the recorded steps stand for."""
+    if run.covered_s is None or run.steps is None:
+        return "No step of it was recorded: findings are of the whole run alone."
+    steps = count_text(run.steps, f"{plain(run.kind or '')} step".strip())
+    share = share_text(run.covered_s / run.wall_s) if run.wall_s else "all"
+    covered = seconds_text(run.covered_s * 1e9)
+    return f"The recorded steps stand for {steps}: {covered}, {share} of the run."
+
+
+def _largest_part_texts(run: Run, root: str | None) -> Iterator[str]:
+    parts = run_parts(run)
+    totals = parts.group_by("part").agg(pl.col("duration", "count").sum())
+    totals = totals.sort("duration", "part", descending=[True, False])
+    large = totals.filter(pl.col("duration") >= MIN_PART_SHARE * run.wall_ns).head(_MAX_PARTS)
+    for part, duration, count in large.iter_rows():
+        yield f"{seconds_text(duration)} {_part_text(run, parts, part, count, root)}"
+
+
+def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str | None) -> str:
+    if part == "steps":
+        kinds = parts.filter((pl.col("part") == "steps") & (pl.col("count") > 0))
+        families = kinds["what"].str.strip_suffix(UNUSUAL_KIND_SUFFIX).unique()
+        kind = f"{plain(str(families[0]))} " if families.len() == 1 else ""
+        steps = count_text(count, f"{kind}step")
+        if has_uncounted_steps(run):
+            steps = f"more than {steps}" if count else "steps that were not counted"
+        return f"of {steps}"
+    phrase = PHRASE_BY_PART.get(part, part)
+    if part == "compile":
+        return f"{phrase}{_compilations_text(run, root)}"
+    if part == "epoch_boundary" and (made := _iterator_that_starts_workers(run)):
+        return f"starting workers anew{_line_text(made, root)}"
+    return phrase
+
+
+def _compilations_text(run: Run, root: str | None) -> str:
+    """Returns in brackets how often was compiled, and why again; empty if that is not known."""
+    again = (
+        compilations_with_sites(run)
+        .drop_nulls("reason")
+        .sort("duration", descending=True, nulls_last=True, maintain_order=True)
+    )
+    if not run.compilations.height:
+        return ""
+    times = count_text(run.compilations.height, "time")
+    if not again.height:
+        return f" ({times})"
+    row, placed = again.row(0, named=True), again.sort("how", nulls_last=True).row(0, named=True)
+    reason = names.recompilation_reason(plain(row["reason"].partition("\n")[0]))
+    because = _quoted(cut_text_end(reason, _MAX_REASON_CHARACTERS))
+    place = _line_text(placed, root)
+    return f" ({times}, {again.height} again: {because}{place})"
+
+
+def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
+    """Returns the iterators' line that started workers most often, if one did twice or more."""
+    lines = run.iterators.filter("starts_workers").group_by("file", "line").len()
+    lines = lines.filter(pl.col("len") > 1).sort("len", "file", "line", descending=True)
+    return lines.row(0, named=True) if lines.height else None
+
+
+def _slow_steps_text(run: Run, root: str | None) -> str:
+    """Returns the number of slow steps, what they cost, and where most of it; empty without any."""
+    slow = steps_of_run(run).filter(pl.col("excess") > 0)
+    if not slow.height:
+        return ""
+    cost = seconds_text(float(slow["excess"].sum()))
+    verb = "step was" if slow.height == 1 else "steps were"
+    text = f"{slow.height:,} {verb} slow, by {cost}"
+    causes = slow.drop_nulls("cause").group_by("cause", "file", "line").agg(pl.col("excess").sum())
+    if not causes.height:
+        return text
+    row = causes.sort("excess", "cause", "line", descending=True).row(0, named=True)
+    made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
+    if made:
+        return f"{text}, most as workers start anew{_line_text(made, root)}"
+    phrase = PHRASE_BY_PART.get(row["cause"], "")
+    return f"{text}, most{f' {phrase}' if phrase else ''}{_line_text(row, root)}"
+
+
+def _line_text(row: dict[str, Any], root: str | None) -> str:
+    if not row.get("file"):
+        return ""
+    place = f"{plain(relative_file(row['file'], root))}:{row['line']}"
+    return f" at {_quoted(place)}"
+
+
+def _quoted(text: str) -> str:
+    """Returns a name of the program in backticks, as messages quote names."""
+    return "`" + text.replace("`", "'") + "`"
