@@ -27,7 +27,8 @@ AGREEING := $(if $(PLUGIN),$(wildcard $(foreach name,v100-2021-* a100-2024-nccl*
 
 BIN := $(VENV)/bin
 RUNS := selftime-runs
-TESTING := --durations=20 --durations-min=3 $(PYTEST_ARGS)
+# A worker that was killed ends the run: without that, xdist waits for its tests for ever.
+TESTING := --max-worker-restart=0 --durations=20 --durations-min=3 $(PYTEST_ARGS)
 WORKERS := -n auto --dist loadgroup
 NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')

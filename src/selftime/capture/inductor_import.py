@@ -1,9 +1,14 @@
-"""Keeps torch's profiler from importing TorchInductor, which takes a program a second or more.
+"""Decides when torch's compiler is imported: neither without need, nor while frames are recorded.
 
-The profiler imports it at each start, to read whether compiled code uses CUDA graphs. Where
-nothing has imported it, nothing was compiled with it, and the answer is the default.
+Torch's profiler imports TorchInductor at each start, to read whether compiled code uses CUDA
+graphs. That takes a program a second or more. Where nothing has imported it, nothing was compiled
+with it, and the answer is the default.
+
+The first optimizer of a program imports TorchDynamo, which imports TorchInductor. Recorded with
+Python frames, that import is millions of events; stopping the recording then takes over 20 GB.
 """
 
+import importlib
 import sys
 import threading
 from collections.abc import Iterator
@@ -38,3 +43,8 @@ def without_inductor_import() -> Iterator[None]:
     finally:
         if vars(torch)["__getattr__"] is find_other_attribute:
             vars(torch)["__getattr__"] = find_attribute
+
+
+def import_dynamo_before_recording_frames() -> None:
+    """Imports TorchDynamo, so that an optimizer of the recorded code does not."""
+    importlib.import_module("torch._dynamo")

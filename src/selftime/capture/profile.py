@@ -26,7 +26,10 @@ from selftime.capture.facts.process import process_facts
 from selftime.capture.facts.settings import DenormalDetector, pytorch_settings, torch_compile_facts
 from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.in_memory.events import event_and_frame_counts
-from selftime.capture.inductor_import import without_inductor_import
+from selftime.capture.inductor_import import (
+    import_dynamo_before_recording_frames,
+    without_inductor_import,
+)
 from selftime.capture.lines import stacks
 from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
@@ -160,6 +163,8 @@ class Profile(torch.profiler.profile):
         if self._recording.steps:
             self._previous_recording = self._recording
         self._recording = RecordingState()
+        if self.with_stack and self.recorder_work is None:  # a recorder knows the optimizers
+            import_dynamo_before_recording_frames()
         # At the first annotation torch imports a module whose code the profiler reads once freed.
         with torch.profiler.record_function("warm-up"):
             pass
