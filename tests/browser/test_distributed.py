@@ -77,13 +77,13 @@ def test_the_panel_has_the_numbers_of_the_command_line(
     expect(card).to_have_count(1)
     for text in (found["label"], time_text(found["late"]), time_text(found["held"])):
         expect(card).to_contain_text(text)
-    expect(page.locator(".job-there")).to_contain_text(f"{RANKS} of {RANKS} ranks")
+    expect(page.locator(".job-state")).to_contain_text(f"{RANKS} of {RANKS} ranks")
     for row in printed(folder, "ranks"):
         shown = page.locator(".job-part", has_text=row["label"])
         for column in ("time", "late"):
             expect(shown).to_contain_text(time_text(row[column]))
     [row] = printed(folder, "collectives")
-    exchange = page.locator(".job-exchanges tbody tr")
+    exchange = page.locator(".job-collectives tbody tr")
     expect(exchange).to_contain_text(time_text(row["wait"]))
     expect(exchange).to_contain_text(time_text(row["transfer"]))
     expect(exchange).to_contain_text(f"{row['bus_bandwidth']:.1f} GB/s")

@@ -5,7 +5,7 @@ import { DataError } from "./api.ts";
 import type { Cell, ViewSpec } from "./api.ts";
 import { InlineData } from "./inline.ts";
 import type { ReportData } from "./inline.ts";
-import { cells } from "../parts/data/whole.ts";
+import { cells } from "../parts/data/full-table.ts";
 
 const packed = (value: unknown) => deflateSync(JSON.stringify(value)).toString("base64");
 

@@ -4,8 +4,8 @@ import { useMemo } from "preact/hooks";
 import type { Compared, Metric, Pair } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { wholeTableOf } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { fullTableOf } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 import { deltasOf } from "./trees/deltas.ts";
@@ -39,9 +39,9 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   const tables = useMemo(() => {
     const { steps, parts, tree, kernels, kernel_names: names, run_parts: runParts, run_steps: runSteps } = found.tables;
     return {
-      runParts: wholeTableOf(runParts), runSteps: wholeTableOf(runSteps),
-      steps: wholeTableOf(steps), parts: wholeTableOf(parts), kernels: wholeTableOf(kernels), names: wholeTableOf(names),
-      deltas: deltasOf(wholeTableOf(tree), found.metric),
+      runParts: fullTableOf(runParts), runSteps: fullTableOf(runSteps),
+      steps: fullTableOf(steps), parts: fullTableOf(parts), kernels: fullTableOf(kernels), names: fullTableOf(names),
+      deltas: deltasOf(fullTableOf(tree), found.metric),
     };
   }, [found]);
   return (
@@ -55,7 +55,7 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   );
 }
 
-function Kernels(props: DifferenceProps & { classes: WholeTable; names: WholeTable }) {
+function Kernels(props: DifferenceProps & { classes: FullTable; names: FullTable }) {
   const { classes, names, params, pair } = props;
   const byName = params["kernels"] === "name";
   const table = byName ? names : classes;

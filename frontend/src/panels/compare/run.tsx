@@ -1,12 +1,12 @@
 // The run before and after: its parts, and its steps by kind.
 
 import { useMemo } from "preact/hooks";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import type { PanelProps } from "../panel.ts";
 import { differenceRows } from "./tables/merging.ts";
 import { Sheet } from "./tables/sheet.tsx";
 
-export function RunDifference(props: { parts: WholeTable; steps: WholeTable; params: PanelProps["params"] }) {
+export function RunDifference(props: { parts: FullTable; steps: FullTable; params: PanelProps["params"] }) {
   const { parts, steps, params } = props;
   const partRows = useMemo(() => differenceRows(parts, ["part", "count_before", "count_after"]), [parts]);
   const stepRows = useMemo(() => differenceRows(steps, ["kind", "time", "steps_before", "steps_after"]), [steps]);

@@ -2,18 +2,18 @@
 
 import type { Job } from "../../data/api.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { countText, timeText } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
-import { traceOf } from "./places.ts";
+import { traceOf } from "./rank-traces.ts";
 
 const MORE: Readonly<Record<string, string>> = {
   data: "waiting for data", compute: "in kernels", clocks: "in kernels", gc: "in garbage collection", host: "on the host alone",
 };
 
-export function Verdicts(props: JobProps & { table: WholeTable }) {
+export function Verdicts(props: JobProps & { table: FullTable }) {
   const { table, job } = props;
   const rows = [...Array(table.rows).keys()];
   const named = rows.filter((row) => table.columns["straggler"]?.[row] === true);
@@ -26,7 +26,7 @@ export function Verdicts(props: JobProps & { table: WholeTable }) {
   );
 }
 
-function Card(props: { job: Job; table: WholeTable; row: number }) {
+function Card(props: { job: Job; table: FullTable; row: number }) {
   const { table, row } = props;
   const label = plain(textAt(table, "label", row) ?? "");
   const verdict = textAt(table, "verdict", row) ?? "";
@@ -57,7 +57,7 @@ function Card(props: { job: Job; table: WholeTable; row: number }) {
 }
 
 /** The line and the kernel or operator in which the rank spends more than others. */
-function Place(props: { job: Job; table: WholeTable; row: number }) {
+function Place(props: { job: Job; table: FullTable; row: number }) {
   const { job, table, row } = props;
   const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
   const trace = traceOf(job, textAt(table, "label", row) ?? "");
@@ -76,7 +76,7 @@ function Place(props: { job: Job; table: WholeTable; row: number }) {
   );
 }
 
-function Ways(props: { job: Job; table: WholeTable; row: number }) {
+function Ways(props: { job: Job; table: FullTable; row: number }) {
   const { job, table, row } = props;
   const own = job.ranks.find(({ label }) => label === textAt(table, "label", row));
   const other = waiting(table, own?.label);
@@ -93,14 +93,14 @@ function Ways(props: { job: Job; table: WholeTable; row: number }) {
 }
 
 /** The rank that waits most, except the given one. */
-function waiting(table: WholeTable, but: string | undefined): string | null {
+function waiting(table: FullTable, but: string | undefined): string | null {
   const rows = [...Array(table.rows).keys()].filter((row) => textAt(table, "label", row) !== but);
   rows.sort((one, other) => (number(table, "waited", other) ?? -1) - (number(table, "waited", one) ?? -1));
   return rows[0] === undefined ? null : textAt(table, "label", rows[0]);
 }
 
 /** The reasons why no rank is named, with the ranks concerned. */
-function None(props: { table: WholeTable; rows: readonly number[] }) {
+function None(props: { table: FullTable; rows: readonly number[] }) {
   const { table, rows } = props;
   const reasons = new Map<string, string[]>();
   for (const row of rows) {

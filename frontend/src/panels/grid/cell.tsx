@@ -20,7 +20,7 @@ export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
 
 export function Value(props: { column: Pick<Column, "unit" | "name">; value: Cell }) {
   const { column, value } = props;
-  if (value === null) return <span class="grid-unknown" aria-label="not known">–</span>;
+  if (value === null) return <span class="grid-unknown" aria-label="unknown">–</span>;
   const words = wordsOf(column, typeof value === "string" ? value.slice(0, TIP) : value);
   if (!isText(column.unit)) return <span class="grid-text">{words}</span>;
   if (words === "") return <span class="grid-unknown" aria-label="empty">""</span>;

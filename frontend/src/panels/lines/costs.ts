@@ -1,7 +1,7 @@
 // The view `lines` by file and line, ranked by cost (pure).
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export type Metric = "host" | "device";
 
@@ -51,7 +51,7 @@ export function heat(cost: { device: number; host: number; waits: number }, metr
   return metric === "device" ? cost.device : cost.host - cost.waits;
 }
 
-export function costsOf(table: WholeTable, asked: string | undefined): Costs {
+export function costsOf(table: FullTable, asked: string | undefined): Costs {
   const rows = Array.from({ length: table.rows }, (_, row) => costAt(table, row));
   const known = merged(rows.filter((row): row is Cost => row !== null));
   const all = { device: summed(table, "device_time"), host: summed(table, "self_cpu_time") };
@@ -70,13 +70,13 @@ export function costsOf(table: WholeTable, asked: string | undefined): Costs {
   return { metric, files, ranked, elsewhere, all, hasDevice, hasMemory: known.some((cost) => cost.memory !== 0) };
 }
 
-function summed(table: WholeTable, name: string): number {
+function summed(table: FullTable, name: string): number {
   let sum = 0;
   for (const value of table.columns[name] ?? []) sum += typeof value === "number" ? value : 0;
   return sum;
 }
 
-function costAt(table: WholeTable, row: number): Cost | null {
+function costAt(table: FullTable, row: number): Cost | null {
   const file = textAt(table, "file", row);
   if (file === null) return null;
   const amount = (name: string) => number(table, name, row) ?? 0;

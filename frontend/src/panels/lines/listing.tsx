@@ -7,9 +7,9 @@ import { plain } from "../../parts/text/plain.ts";
 import { Coloured } from "../../parts/code/source.tsx";
 import { useSize } from "../../parts/charts/sized.ts";
 import { useVisibleRange } from "../../parts/controls/window.ts";
+import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import { chooseLine } from "./choosing.ts";
 import type { Costs, FileCost } from "./costs.ts";
 import { heat, howInWords, howMark } from "./costs.ts";
 import type { Row } from "./rows.ts";
@@ -25,6 +25,11 @@ interface ListingProps extends PanelProps {
   costs: Costs;
   of: FileCost | undefined;
   only: boolean;
+}
+
+/** Puts the chosen line into the URL. */
+export function chooseLine(place: { file: string; line: number | null }): void {
+  change({ file: place.file, line: place.line === null ? undefined : String(place.line) });
 }
 
 export function Listing(props: ListingProps) {
@@ -144,7 +149,7 @@ function OneRow(props: RowProps) {
 function told(row: Row): string {
   if (row.cost === undefined) return "…";
   const name = row.cost?.function ? plain(row.cost.function) : "";
-  return row.line === null ? `${name} (the line is not known)` : name;
+  return row.line === null ? `${name} (unknown line)` : name;
 }
 
 function Bar(props: { kind: "device" | "host"; time: number | undefined; most: number }) {

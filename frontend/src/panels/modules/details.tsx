@@ -2,7 +2,7 @@
 
 import { plain } from "../../parts/text/plain.ts";
 import { path } from "../../draw/tree.ts";
-import { number } from "../../parts/data/whole.ts";
+import { number } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";

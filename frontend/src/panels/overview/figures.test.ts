@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byDevice, figures, stepFigures } from "./figures.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 
 const ROWS: [string, number | null, string, string | null][] = [
   ["steps", null, "bound by", "gaps between device work"],
@@ -11,7 +11,7 @@ const ROWS: [string, number | null, string, string | null][] = [
   ["device", 0, "busy", null],
   ["device", 1, "name", "B"],
 ];
-const TABLE: WholeTable = {
+const TABLE: FullTable = {
   options: {},
   columns: {
     section: ROWS.map((row) => row[0]),

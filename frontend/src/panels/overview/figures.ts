@@ -1,7 +1,7 @@
 // The rows of the view `overview`, by subject.
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export interface Figure {
   section: string;
@@ -14,7 +14,7 @@ export interface Figure {
   share: number | null;
 }
 
-export function figures(table: WholeTable): Figure[] {
+export function figures(table: FullTable): Figure[] {
   return Array.from({ length: table.rows }, (_, row) => ({
     section: textAt(table, "section", row) ?? "",
     device: number(table, "device", row),

@@ -2,9 +2,9 @@
 
 import type { Data, TraceInfo, ViewSpec } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { Lacks } from "../../parts/text/lacking.tsx";
-import { number, textAt, loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { MissingDataNote } from "../../parts/text/missing-data.tsx";
+import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { Meter } from "./devices.tsx";
@@ -15,12 +15,12 @@ export function IdleCauses(props: { data: Data; trace: TraceInfo; views: Readonl
   return <QueryResult asked={asked} what="the gaps">{(table) => <Causes table={table} />}</QueryResult>;
 }
 
-function Causes(props: { table: WholeTable }) {
+function Causes(props: { table: FullTable }) {
   const { table } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const most = Math.max(0, ...rows.map((row) => number(table, "duration", row) ?? 0));
   const devices = new Set(table.columns["device"] ?? []);
-  if (table.lacks.length > 0) return <Lacks lacks={table.lacks} />;
+  if (table.lacks.length > 0) return <MissingDataNote lacks={table.lacks} />;
   if (rows.length === 0) return <p class="muted">No device was idle in the counted steps.</p>;
   return (
     <>
@@ -47,7 +47,7 @@ function Causes(props: { table: WholeTable }) {
   );
 }
 
-function Cause(props: { table: WholeTable; row: number; most: number; hasDevices: boolean }) {
+function Cause(props: { table: FullTable; row: number; most: number; hasDevices: boolean }) {
   const { table, row, most, hasDevices } = props;
   const cause = textAt(table, "cause", row) ?? "";
   const duration = number(table, "duration", row) ?? 0;

@@ -6,7 +6,7 @@ import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
-import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { Devices, Host } from "./devices.tsx";
@@ -15,7 +15,7 @@ import { figures, inSection, stepFigures, type Figure } from "./figures.ts";
 import { IdleCauses } from "./idle.tsx";
 import { Metric } from "./metric.tsx";
 import { Occupation } from "./occupation.tsx";
-import { Trust } from "./trust.tsx";
+import { HealthChecks } from "./health.tsx";
 
 export const overview: Panel = {
   name: "overview",
@@ -40,7 +40,7 @@ export function OverviewPanel(props: PanelProps) {
       <QueryResult asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</QueryResult>
       <section>
         <h2>Can the numbers be trusted?</h2>
-        <Trust data={data} trace={trace} />
+        <HealthChecks data={data} trace={trace} />
       </section>
     </div>
   );
@@ -126,7 +126,7 @@ function Plain(props: { figures: readonly Figure[] }) {
   );
 }
 
-function Breakdown(props: { steps: WholeTable }) {
+function Breakdown(props: { steps: FullTable }) {
   const { steps } = props;
   if (steps.rows === 0) return <p class="muted">No step was found.</p>;
   const others = uncountedSteps(steps);

@@ -7,8 +7,8 @@ import { Empty, QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Stack } from "../../parts/charts/stack.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { loadTable, number, texts, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { loadTable, number, texts, textAt } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { coloursOf } from "./curve.ts";
@@ -29,10 +29,10 @@ export const run: Panel = { name: "run", title: "Run", group: "answer", componen
 const MOST_SLOW = 2_000;
 
 interface Loaded {
-  summary: WholeTable;
-  parts: WholeTable;
-  kinds: WholeTable;
-  slow: WholeTable;
+  summary: FullTable;
+  parts: FullTable;
+  kinds: FullTable;
+  slow: FullTable;
 }
 
 function RunPanel(props: PanelProps) {
@@ -99,7 +99,7 @@ function Shown(props: PanelProps & { loaded: Loaded }) {
   );
 }
 
-function SlowSteps(props: { slow: WholeTable; summary: WholeTable }) {
+function SlowSteps(props: { slow: FullTable; summary: FullTable }) {
   const { slow, summary } = props;
   const causes = useMemo(() => causesOf(slow), [slow]);
   return (
@@ -124,7 +124,7 @@ function SlowSteps(props: { slow: WholeTable; summary: WholeTable }) {
 }
 
 /** The command, how long it ran and how that ended. */
-function Heading(props: { summary: WholeTable }) {
+function Heading(props: { summary: FullTable }) {
   const { summary } = props;
   const [command, ended, rank, process] = ["command", "ended", "rank", "process"].map((metric) => said(summary, metric));
   const steps = figure(summary, "steps") ?? 0;
@@ -149,14 +149,14 @@ function capital(sentence: string): string {
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
-function rowOf(summary: WholeTable, metric: string): number {
+function rowOf(summary: FullTable, metric: string): number {
   return texts(summary, "metric").indexOf(metric);
 }
 
-function figure(summary: WholeTable, metric: string): number | null {
+function figure(summary: FullTable, metric: string): number | null {
   return number(summary, "value", rowOf(summary, metric));
 }
 
-function said(summary: WholeTable, metric: string): string | null {
+function said(summary: FullTable, metric: string): string | null {
   return textAt(summary, "text", rowOf(summary, metric));
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Cell } from "../../data/api.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { causesOf, labelOfCause, loopsOf, namedShares, onlyShare, partsOf } from "./parts.ts";
 
-function table(names: string[], rows: Cell[][]): WholeTable {
+function table(names: string[], rows: Cell[][]): FullTable {
   const columns = Object.fromEntries(names.map((name, at) => [name, rows.map((row) => row[at] ?? null)]));
   return { options: {}, columns, rows: rows.length, total: rows.length, totals: {}, lacks: [] };
 }

@@ -1,7 +1,7 @@
 // The parts of a run, from the view `run` (pure).
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export interface Place {
   file: string;
@@ -52,7 +52,7 @@ export function labelOfPart(part: string): string {
 }
 
 /** The parts, the longest first; rows of one part are put together. Steps have the line of their loop. */
-export function partsOf(table: WholeTable, loops: ReadonlyMap<string, Place> = new Map()): Part[] {
+export function partsOf(table: FullTable, loops: ReadonlyMap<string, Place> = new Map()): Part[] {
   const found = new Map<string, Part>();
   for (let row = 0; row < table.rows; row++) {
     const name = textAt(table, "part", row) ?? "other";
@@ -73,13 +73,13 @@ export function partsOf(table: WholeTable, loops: ReadonlyMap<string, Place> = n
   return parts;
 }
 
-export function placeAt(table: WholeTable, row: number): Place | null {
+export function placeAt(table: FullTable, row: number): Place | null {
   const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
   return file === null || line === null ? null : { file, line, function: textAt(table, "function", row) };
 }
 
 /** The line of the loop of each kind of steps, where it is known; from the view `run_kinds`. */
-export function loopsOf(kinds: WholeTable): ReadonlyMap<string, Place> {
+export function loopsOf(kinds: FullTable): ReadonlyMap<string, Place> {
   const found = new Map<string, Place>();
   for (let row = 0; row < kinds.rows; row++) {
     const [kind, place] = [textAt(kinds, "kind", row), placeAt(kinds, row)];
@@ -114,7 +114,7 @@ export interface Cause {
 }
 
 /** Slow steps by cause and line, the costliest first. */
-export function causesOf(slow: WholeTable): Cause[] {
+export function causesOf(slow: FullTable): Cause[] {
   const found = new Map<string, Cause>();
   for (let row = 0; row < slow.rows; row++) {
     const cause = textAt(slow, "cause", row) ?? "unknown";

@@ -5,8 +5,8 @@ import { spanOf, wordOf } from "../../draw/span.ts";
 import { Swatch } from "../../parts/charts/stack.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { momentParameters } from "../../parts/data/moment.ts";
-import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { change, go } from "../../route.ts";
 import { text, timeText } from "../../units.ts";
@@ -32,7 +32,7 @@ export function StepsOfRun(props: StepsProps) {
   );
 }
 
-function Picture(props: StepsProps & { table: WholeTable }) {
+function Picture(props: StepsProps & { table: FullTable }) {
   const { table, params, colours } = props;
   const steps = useMemo(() => stepsOf(table), [table]);
   const word = params["zoom"];
@@ -58,7 +58,7 @@ function Picture(props: StepsProps & { table: WholeTable }) {
         height={280}
         tip={(one) => <StepTip steps={one} colour={colours.get(one.kind) ?? OTHER_KINDS} />}
         onPick={(one) => {
-          if (one.traceStart !== null) go("timeline", momentParameters(one.traceStart, one.longest));
+          if (one.traceStart !== null) go("timeline", timelineLinkParameters(one.traceStart, one.longest));
         }}
         onSpan={(next) => change({ zoom: wordOf(next) })}
       />

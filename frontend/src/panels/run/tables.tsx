@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { Swatch } from "../../parts/charts/stack.tsx";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../parts/data/whole.ts";
-import { momentParameters } from "../../parts/data/moment.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../parts/data/full-table.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { text, UNKNOWN } from "../../units.ts";
@@ -82,7 +82,7 @@ function PartRows(props: { part: Part; wall: number }) {
   );
 }
 
-export function KindsTable(props: { kinds: WholeTable; colours: ReadonlyMap<string, string> }) {
+export function KindsTable(props: { kinds: FullTable; colours: ReadonlyMap<string, string> }) {
   const { kinds, colours } = props;
   const time = (row: number, name: string) => text(number(kinds, name, row), "ns");
   return (
@@ -129,7 +129,7 @@ export function CausesTable(props: { causes: readonly Cause[] }) {
   );
 }
 
-export function SlowestTable(props: { slow: WholeTable }) {
+export function SlowestTable(props: { slow: FullTable }) {
   const { slow } = props;
   return (
     <Table head={[["step", false], ["at", true, "Since the process started"], ["took", true], ["longer by", true, "Than the median of its kind"], ["cause", false], ["line", false]]}>
@@ -148,11 +148,11 @@ export function SlowestTable(props: { slow: WholeTable }) {
 }
 
 /** The step's number; one that the trace holds leads there. */
-function StepName(props: { slow: WholeTable; row: number }) {
+function StepName(props: { slow: FullTable; row: number }) {
   const { slow, row } = props;
   const name = text(number(slow, "step", row), "id");
   const start = cell(slow, "trace_start", row);
   if (typeof start !== "number") return <>{name}</>;
-  const moment = momentParameters(start, number(slow, "time", row) ?? 0);
+  const moment = timelineLinkParameters(start, number(slow, "time", row) ?? 0);
   return <a href={link("timeline", moment)} title="Show it in the timeline">{name}</a>;
 }

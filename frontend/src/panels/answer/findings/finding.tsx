@@ -4,7 +4,7 @@ import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { TraceSentence } from "../../../parts/text/said.tsx";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { SourceAt } from "../../../parts/code/source.tsx";
 import { link } from "../../../route.ts";
 import type { Mix } from "../step/background.ts";
@@ -46,7 +46,7 @@ export function FindingItem(props: FindingProps) {
         <div class="finding-what">
           <h3>
             <button type="button" class="finding-toggle" aria-expanded={isOpen} aria-controls={body}>
-              <TraceSentence text={finding.title} />
+              <TraceText text={finding.title} />
             </button>
           </h3>
           <Place finding={finding} said={said} />

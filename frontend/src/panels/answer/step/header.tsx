@@ -1,7 +1,8 @@
 // The head of the panel: the trace's health, the step time, and what limits it.
 
 import type { Advice, Health } from "../../../data/api.ts";
-import { TraceSentence } from "../../../parts/text/said.tsx";
+import { HEALTH_MARKS } from "../../../parts/text/health-marks.ts";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";
 import type { Background } from "./background.ts";
 import { stepOf } from "./step.ts";
@@ -9,7 +10,6 @@ import { millisecondsText } from "../../../units.ts";
 
 /** Recording overhead, as a ratio, above which the unrecorded step time is shown too. */
 const SLOWED = 0.02;
-const MARKS = { good: "✓", degraded: "!", unusable: "✕" } as const;
 
 export function HealthNotes(props: { health: Health }) {
   const { verdict, text, notes } = props.health;
@@ -17,11 +17,11 @@ export function HealthNotes(props: { health: Health }) {
   return (
     <section class="answer-health" data-verdict={verdict} aria-label="Health">
       <p>
-        <span class="answer-mark" aria-hidden="true">{MARKS[verdict]}</span>{" "}
+        <span class="answer-mark" aria-hidden="true">{HEALTH_MARKS[verdict]}</span>{" "}
         <a href={link("health")}><b>{word}</b></a>{rest}
       </p>
       {notes.length > 0 && (
-        <ul>{notes.map((note, at) => <li key={at}><TraceSentence text={note} /></li>)}</ul>
+        <ul>{notes.map((note, at) => <li key={at}><TraceText text={note} /></li>)}</ul>
       )}
     </section>
   );
@@ -40,7 +40,7 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
         <dd class="answer-big">{millisecondsText(time)}</dd>
         <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
         {advice?.said.account && (
-          <dd class="muted"><a href={link("account")}><TraceSentence text={advice.said.account} /></a></dd>
+          <dd class="muted"><a href={link("account")}><TraceText text={advice.said.account} /></a></dd>
         )}
       </div>
       {advice !== null && <Promise advice={advice} typical={time} />}

@@ -1,14 +1,14 @@
 // The state of the job: number of ranks, clock alignment, and problems such as missing ranks.
 
 import type { Job } from "../../data/api.ts";
-import { Sentence } from "../../parts/text/lacking.tsx";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { countText, timeText } from "../../units.ts";
 
 /** Files and notes that are listed at first; a button shows the others. */
 const MOST = 4;
 
-export function There(props: { job: Job }) {
+export function JobState(props: { job: Job }) {
   const { job } = props;
   const odd = [
     ...job.notes.map((note) => ({ key: note, text: note })),
@@ -16,7 +16,7 @@ export function There(props: { job: Job }) {
   ];
   return (
     <>
-      <p class="job-there">{facts(job).map((fact) => <span key={fact}>{fact}</span>)}</p>
+      <p class="job-state">{facts(job).map((fact) => <span key={fact}>{fact}</span>)}</p>
       {odd.length > 0 && <Odd odd={odd.slice(0, MOST)} />}
       {odd.length > MOST && (
         <details class="job-more">
@@ -51,8 +51,8 @@ function clocks(job: Job): string[] {
 
 function Odd(props: { odd: readonly { key: string; text: string }[] }) {
   return (
-    <ul class="job-odd" role="note">
-      {props.odd.map(({ key, text }) => <li key={key}><Sentence text={text} /></li>)}
+    <ul class="job-notes" role="note">
+      {props.odd.map(({ key, text }) => <li key={key}><TraceText text={text} /></li>)}
     </ul>
   );
 }
@@ -61,7 +61,7 @@ function One(props: { job: Job }) {
   const { size } = props.job;
   const others = size !== null && size > 1 ? `the other ${countText(size - 1)}` : "the others";
   return (
-    <p class="job-one">
+    <p class="job-single-rank">
       This is the trace of one rank: it shows what was exchanged, and waiting and moving data as one.
       With the traces of {others} in the same folder it would tell who waits for whom, and why.
     </p>
