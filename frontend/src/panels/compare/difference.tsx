@@ -6,6 +6,7 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { fullTableOf } from "../../parts/data/full-table.ts";
+import { labelsOf } from "../../parts/data/labels.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 import { deltasOf } from "./trees/deltas.ts";
@@ -47,7 +48,11 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   return (
     <div class="compare-told">
       <Headline said={found.said} notes={found.notes} />
-      {tables.runParts.rows > 0 && <RunDifference parts={tables.runParts} steps={tables.runSteps} params={params} />}
+      {tables.runParts.rows > 0 && (
+        <RunDifference
+          parts={tables.runParts} steps={tables.runSteps} labels={labelsOf(found.specs.run_parts, "part")} params={params}
+        />
+      )}
       <Parts parts={tables.parts} params={params} />
       <Tree {...props} deltas={tables.deltas} metrics={found.metrics} />
       {tables.kernels.rows > 0 && <Kernels {...props} classes={tables.kernels} names={tables.names} />}

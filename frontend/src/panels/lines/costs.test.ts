@@ -35,7 +35,7 @@ test("nothing recorded, nothing hot", () => {
 test("a line that is known in two ways is one line, its own times added", () => {
   const line = program.ranked.find((cost) => cost.line === 48);
   assert.deepEqual([line?.host, line?.waits, line?.totalHost, line?.how], [98, 70, 300, ["stack", "definition"]]);
-  assert.equal(howMark(line?.how ?? []), "ran, function");
+  assert.equal(howMark(line?.how ?? [], { definition: { text: "function", doc: "" } }), "stack, function");
 });
 
 test("lines and files are ranked without waits, and all of it adds up", () => {

@@ -1,5 +1,7 @@
 // The view `lines` by file and line, ranked by cost (pure).
 
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, textAt } from "../../parts/data/full-table.ts";
 
@@ -166,26 +168,9 @@ export function nextHot(costs: Costs, at: Cost | undefined, by: number): Cost | 
   return warm[place + by];
 }
 
-const HOW: Readonly<Record<string, string>> = {
-  stamp: "this line ran it (recorded)",
-  stack: "this line ran it (Python's stack)",
-  static: "this line, found in the source",
-  definition: "in the function that begins here; which of its lines is not known",
-  module: "the module is known, the line is not",
-  unknown: "not known how",
-};
-
-const MARK: Readonly<Record<string, string>> = {
-  stamp: "ran", stack: "ran", static: "found", definition: "function", module: "module", unknown: "?",
-};
-
-export function howInWords(how: string): string {
-  return HOW[how] ?? how;
-}
-
 /** How the line is known, in one word for the gutter. */
-export function howMark(how: readonly string[]): string {
-  return [...new Set(how.map((known) => MARK[known] ?? known))].join(", ");
+export function howMark(how: readonly string[], labels: Labels): string {
+  return [...new Set(how.map((known) => labelOfValue(labels, known).text))].join(", ");
 }
 
 /** The file's own name, and the folder it is in. */

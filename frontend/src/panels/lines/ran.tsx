@@ -3,6 +3,8 @@
 import type { Filter } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { cell, number, textAt, loadTable } from "../../parts/data/full-table.ts";
@@ -10,7 +12,7 @@ import { link } from "../../route.ts";
 import { bytesText, countText, text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Cost, Metric } from "./costs.ts";
-import { howInWords, splitPath } from "./costs.ts";
+import { splitPath } from "./costs.ts";
 
 interface RanProps extends PanelProps {
   file: string;
@@ -34,7 +36,7 @@ export function Ran(props: RanProps) {
       </h2>
       {cost === undefined
         ? <p class="muted">Nothing was recorded on this line itself.</p>
-        : <Figures cost={cost} />}
+        : <Figures cost={cost} labels={labelsOf(props.views.get("lines"), "how")} />}
       {cost !== undefined && line !== null && <Names {...props} line={line} />}
     </section>
   );
@@ -48,7 +50,7 @@ function on(file: string, line: number): Filter[] {
   ];
 }
 
-function Figures({ cost }: { cost: Cost }) {
+function Figures({ cost, labels }: { cost: Cost; labels: Labels }) {
   const parts: [string, number][] = [
     ["device", cost.device],
     ["of it backward", cost.backwardDevice],
@@ -65,7 +67,7 @@ function Figures({ cost }: { cost: Cost }) {
         <span key={at}><span class="muted">{name}</span> {timeText(time)}</span>
       ))}
       {cost.memory !== 0 && <span><span class="muted">memory kept</span> {bytesText(cost.memory)}</span>}
-      {cost.how.map((how) => <span key={how} class="muted">{howInWords(how)}</span>)}
+      {cost.how.map((how) => <span key={how} class="muted">{labelOfValue(labels, how).doc}</span>)}
     </p>
   );
 }

@@ -26,7 +26,7 @@ const TABLE: FullTable = {
 };
 
 test("times of the step stand under one name with their spread", () => {
-  const { times, others } = stepFigures(figures(TABLE));
+  const { times, others } = stepFigures(figures(TABLE, {}));
   assert.deepEqual(times.map(({ name, median, deviation, p95 }) => [name, median?.text, deviation, p95?.text]), [
     ["step time", "3 ms", null, "4 ms"],
   ]);
@@ -34,7 +34,7 @@ test("times of the step stand under one name with their spread", () => {
 });
 
 test("devices stand side by side; what one does not have stays empty", () => {
-  const { devices, rows } = byDevice(figures(TABLE));
+  const { devices, rows } = byDevice(figures(TABLE, {}));
   assert.deepEqual(devices, [0, 1]);
   assert.deepEqual(rows.map((row) => row.map((figure) => figure?.text)), [["A", "B"], [null, undefined]]);
 });

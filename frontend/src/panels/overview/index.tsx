@@ -4,6 +4,7 @@ import "./style.css";
 import type { Panel, PanelProps } from "../panel.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { plain } from "../../parts/text/plain.ts";
+import { labelsOf } from "../../parts/data/labels.ts";
 import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
 import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
@@ -25,8 +26,9 @@ export const overview: Panel = {
 };
 
 export function OverviewPanel(props: PanelProps) {
-  const { data, trace } = props;
-  const asked = useQuery(async () => figures(await loadTable(data, trace.id, "overview")), trace.id);
+  const { data, trace, views } = props;
+  const load = async () => figures(await loadTable(data, trace.id, "overview"), labelsOf(views.get("overview"), "metric"));
+  const asked = useQuery(load, trace.id);
   const steps = useQuery(() => loadTable(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
   if (asked.state === "failed") return <QueryResult asked={asked}>{() => null}</QueryResult>;
   return (

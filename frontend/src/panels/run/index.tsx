@@ -6,6 +6,8 @@ import type { Panel, PanelProps } from "../panel.ts";
 import { Empty, QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Stack } from "../../parts/charts/stack.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
+import { labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number, texts, textAt } from "../../parts/data/full-table.ts";
@@ -69,7 +71,10 @@ function NoLedger() {
 
 function Shown(props: PanelProps & { loaded: Loaded }) {
   const { summary, parts: table, kinds, slow } = props.loaded;
-  const parts = useMemo(() => partsOf(table, loopsOf(kinds)), [table, kinds]);
+  const parts = useMemo(
+    () => partsOf(table, labelsOf(props.views.get("run"), "part"), loopsOf(kinds)),
+    [table, kinds, props.views],
+  );
   const colours = useMemo(() => coloursOf(texts(kinds, "kind")), [kinds]);
   const wall = figure(summary, "wall time") ?? 0;
   return (
@@ -94,13 +99,13 @@ function Shown(props: PanelProps & { loaded: Loaded }) {
           : <><StepsOfRun {...props} colours={colours} /><KindsTable kinds={kinds} colours={colours} /></>}
         {kinds.rows > 0 && <p class="run-more muted"><a href={link("run_steps")}>Every step as a table</a></p>}
       </section>
-      {slow.total > 0 && <SlowSteps slow={slow} summary={summary} />}
+      {slow.total > 0 && <SlowSteps slow={slow} summary={summary} labels={labelsOf(props.views.get("run_steps"), "cause")} />}
     </>
   );
 }
 
-function SlowSteps(props: { slow: FullTable; summary: FullTable }) {
-  const { slow, summary } = props;
+function SlowSteps(props: { slow: FullTable; summary: FullTable; labels: Labels }) {
+  const { slow, summary, labels } = props;
   const causes = useMemo(() => causesOf(slow), [slow]);
   return (
     <section aria-label="Slow steps">
@@ -111,10 +116,10 @@ function SlowSteps(props: { slow: FullTable; summary: FullTable }) {
         </span>
       </h2>
       <div class="run-columns">
-        <div><h3>By cause and line</h3><CausesTable causes={causes} /></div>
+        <div><h3>By cause and line</h3><CausesTable causes={causes} labels={labels} /></div>
         <div class="run-slowest">
           <h3>The slowest</h3>
-          <SlowestTable slow={slow} />
+          <SlowestTable slow={slow} labels={labels} />
           <p class="run-more muted"><a href={link("run_steps", { slow: "true" })}>All slow steps</a></p>
         </div>
       </div>

@@ -5,11 +5,13 @@ import { Swatch } from "../../parts/charts/stack.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { cell, number, textAt } from "../../parts/data/full-table.ts";
 import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { text, UNKNOWN } from "../../units.ts";
 import type { Cause, Part, Place } from "./parts.ts";
-import { labelOfCause, namedShares, onlyShare, placeAt } from "./parts.ts";
+import { namedShares, onlyShare, placeAt } from "./parts.ts";
 
 /** Slow steps, and causes of them, that are listed. */
 const LISTED = 12;
@@ -114,12 +116,12 @@ export function KindsTable(props: { kinds: FullTable; colours: ReadonlyMap<strin
   );
 }
 
-export function CausesTable(props: { causes: readonly Cause[] }) {
+export function CausesTable(props: { causes: readonly Cause[]; labels: Labels }) {
   return (
     <Table head={[["cause", false, "What most of the excess is"], ["steps", true], ["cost", true, "How much longer than the median of their kind"], ["line", false]]}>
       {props.causes.slice(0, LISTED).map((one, at) => (
         <tr key={at}>
-          <th scope="row">{labelOfCause(one.cause)}</th>
+          <th scope="row">{labelOfValue(props.labels, one.cause).text}</th>
           <td class="number">{text(one.count, "count")}</td>
           <td class="number">{text(one.excess, "ns")}</td>
           <td><Line place={one.place} /></td>
@@ -129,8 +131,8 @@ export function CausesTable(props: { causes: readonly Cause[] }) {
   );
 }
 
-export function SlowestTable(props: { slow: FullTable }) {
-  const { slow } = props;
+export function SlowestTable(props: { slow: FullTable; labels: Labels }) {
+  const { slow, labels } = props;
   return (
     <Table head={[["step", false], ["at", true, "Since the process started"], ["took", true], ["longer by", true, "Than the median of its kind"], ["cause", false], ["line", false]]}>
       {[...Array(Math.min(slow.rows, LISTED)).keys()].map((row) => (
@@ -139,7 +141,7 @@ export function SlowestTable(props: { slow: FullTable }) {
           <td class="number">{text(number(slow, "start", row), "ns")}</td>
           <td class="number">{text(number(slow, "time", row), "ns")}</td>
           <td class="number">{text(number(slow, "excess", row), "ns")}</td>
-          <td>{labelOfCause(textAt(slow, "cause", row) ?? "unknown")}</td>
+          <td>{labelOfValue(labels, textAt(slow, "cause", row) ?? "unknown").text}</td>
           <td><Line place={placeAt(slow, row)} /></td>
         </tr>
       ))}

@@ -5,20 +5,16 @@ import { HEALTH_MARKS } from "../../../parts/text/health-marks.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";
 import type { Background } from "./background.ts";
-import { stepOf } from "./step.ts";
 import { millisecondsText } from "../../../units.ts";
 
-/** Recording overhead, as a ratio, above which the unrecorded step time is shown too. */
-const SLOWED = 0.02;
 
 export function HealthNotes(props: { health: Health }) {
   const { verdict, text, notes } = props.health;
-  const [word = "", rest = ""] = text.split(/(?=:)/);
   return (
     <section class="answer-health" data-verdict={verdict} aria-label="Health">
       <p>
         <span class="answer-mark" aria-hidden="true">{HEALTH_MARKS[verdict]}</span>{" "}
-        <a href={link("health")}><b>{word}</b></a>{rest}
+        <a href={link("health")}>{text}</a>
       </p>
       {notes.length > 0 && (
         <ul>{notes.map((note, at) => <li key={at}><TraceText text={note} /></li>)}</ul>
@@ -43,7 +39,7 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
           <dd class="muted"><a href={link("account")}><TraceText text={advice.said.account} /></a></dd>
         )}
       </div>
-      {advice !== null && <Promise advice={advice} typical={time} />}
+      {advice?.said.with_all_fixes && <WithAllFixes {...advice.said.with_all_fixes} />}
       {known.bound !== null && (
         <div class="answer-regime">
           <dt>Bound by</dt>
@@ -55,23 +51,14 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
   );
 }
 
-/** The joint saving of all changes that keep results the same. */
-function Promise(props: { advice: Advice; typical: number | null }) {
-  const { typical } = props;
-  const { joint, findings, said } = props.advice;
-  const estimate = joint?.estimate_ms ?? null;
-  const speedup = joint?.speedup ?? null;
-  const before = stepOf(estimate, speedup);
-  if (findings.length === 0 || estimate === null || speedup === null || before === null) return null;
-  const isSlowed = typical !== null && before < (1 - SLOWED) * typical;
+/** The step with all changes that keep results the same. */
+function WithAllFixes(props: NonNullable<Advice["said"]["with_all_fixes"]>) {
+  const { title, time, text } = props;
   return (
     <div>
-      <dt>{findings.length === 1 ? "With the change below" : "With the changes below"}</dt>
-      <dd class="answer-big">{millisecondsText(before - estimate)}</dd>
-      <dd class="muted">
-        {said.speedup}
-        {isSlowed && `; a step that is not recorded takes ${millisecondsText(before)} now`}
-      </dd>
+      <dt>{title}</dt>
+      <dd class="answer-big">{time}</dd>
+      <dd class="muted">{text}</dd>
     </div>
   );
 }
