@@ -36,7 +36,7 @@ function Card(props: { job: Job; table: FullTable; row: number; labels: Labels }
     <article class="job-verdict">
       <h3>
         <span class="job-mark" aria-hidden="true">!</span>
-        {label}: {plain(textAt(table, "verdict", row) ?? "")}
+        {label} · {plain(textAt(table, "verdict", row) ?? "")}
       </h3>
       <p class="job-place"><Place {...props} /></p>
       <dl>

@@ -12,7 +12,7 @@ import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number, texts, textAt } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
-import { text } from "../../units.ts";
+import { countedText, text } from "../../units.ts";
 import { coloursOf } from "./curve.ts";
 import { causesOf, loopsOf, partsOf } from "./parts.ts";
 import { StepsOfRun } from "./steps.tsx";
@@ -142,7 +142,7 @@ function Heading(props: { summary: FullTable }) {
         {process != null && <span class="muted">process {process}{rank != null && `, rank ${rank}`}</span>}
       </p>
       <p>
-        {text(steps, "count")} {steps === 1 ? "step" : "steps"}
+        {countedText(steps, "step")}
         {recorded > 0 && <>; the {text(recorded, "count")} recorded stand for {said(summary, "covered")} of the run</>}.
       </p>
       {ended != null && ended !== "ended" && <p class="run-ended" role="note">{capital(plain(ended))}.</p>}
