@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Cell, Unit } from "./data/api.ts";
-import { exampleOf, millisecondsText, parseQuantity, text } from "./units.ts";
+import { countedText, exampleOf, millisecondsText, parseQuantity, text } from "./units.ts";
 
 interface Golden {
   value: Cell;
@@ -73,4 +73,8 @@ test("what is written can be read back", () => {
 test("the examples are quantities of their units", () => {
   const units = new Set(CASES.map((known) => known.unit));
   for (const unit of units) assert.notEqual(parseQuantity(exampleOf(unit), unit), null, unit);
+});
+
+test("a count has its noun, in the plural unless it is one", () => {
+  assert.deepEqual([0, 1, 1200].map((count) => countedText(count, "step")), ["0 steps", "1 step", "1,200 steps"]);
 });

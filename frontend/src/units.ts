@@ -54,6 +54,11 @@ export function countText(count: number): string {
   return step ? `${fixed(count / step[0], 2)} ${step[1]}` : withThousands(unsigned(fixed(count, 0)));
 }
 
+/** A count with its noun: `1 step`, `1,200 steps`. */
+export function countedText(count: number, noun: string): string {
+  return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Milliseconds with three significant digits, as people compare them. */
 export function millisecondsText(value: number): string {
   const size = Math.abs(value);

@@ -75,15 +75,20 @@ def test_the_panel_has_the_numbers_of_the_command_line(
     [found] = [row for row in printed(folder, "stragglers") if row["straggler"]]
     card = page.locator(".job-verdict")
     expect(card).to_have_count(1)
-    for text in (found["label"], time_text(found["late"]), time_text(found["held"])):
+    for text in (
+        found["label"],
+        found["verdict"],
+        time_text(found["late"]),
+        time_text(found["held"]),
+    ):
         expect(card).to_contain_text(text)
-    expect(page.locator(".job-there")).to_contain_text(f"{RANKS} of {RANKS} ranks")
+    expect(page.locator(".job-state")).to_contain_text(f"{RANKS} of {RANKS} ranks")
     for row in printed(folder, "ranks"):
         shown = page.locator(".job-part", has_text=row["label"])
         for column in ("time", "late"):
             expect(shown).to_contain_text(time_text(row[column]))
     [row] = printed(folder, "collectives")
-    exchange = page.locator(".job-exchanges tbody tr")
+    exchange = page.locator(".job-collectives tbody tr")
     expect(exchange).to_contain_text(time_text(row["wait"]))
     expect(exchange).to_contain_text(time_text(row["transfer"]))
     expect(exchange).to_contain_text(f"{row['bus_bandwidth']:.1f} GB/s")
@@ -209,7 +214,7 @@ def test_a_report_carries_the_job(
     assert done.exit_code == 0, done.output
     page = opened(f"{report.as_uri()}#/distributed")
     settle(page, "distributed")
-    expect(page.locator(".job-none")).to_contain_text("No rank is named")
+    expect(page.locator(".job-none")).to_contain_text("No rank is named as a straggler")
     assert page.locator(".failed").count() == 0
     show(page, "timeline", "?with=1&from=1&to=30000000")
     page.wait_for_function(HELD)

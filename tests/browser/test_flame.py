@@ -163,7 +163,7 @@ def test_what_is_lacking_is_said_with_the_flag(
 ) -> None:
     page = opened(f"{address('many')}#/flame")
     settle(page, "flame")
-    expect(page.locator(".lacks")).to_contain_text("with_stack=True")
+    expect(page.locator(".missing-data")).to_contain_text("with_stack=True")
     page.get_by_role("radio", name="device").click()
     expect(page.locator("main")).to_contain_text("No device time was recorded")
     page.get_by_role("button", name="show host time").click()

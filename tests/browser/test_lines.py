@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
+from selftime.reports.labels import LINE_EVIDENCE_LABELS
 from selftime.units import time_text
 
 Address = Callable[[str], str]
@@ -63,7 +64,7 @@ def test_the_hottest_line_stands_beside_its_source(
     expect(chosen).to_contain_text("def step(batch):")
     expect(chosen).to_contain_text(time_text(hottest["self_cpu_time"]))
     expect(chosen).to_contain_text("function")
-    expect(page.locator(".ran")).to_contain_text("in the function that begins here")
+    expect(page.locator(".ran")).to_contain_text(LINE_EVIDENCE_LABELS["definition"].doc)
     expect(page.locator(".ran-name", has_text="aten::exp")).to_be_visible()
     expect(page.locator(".listing-row:not(.listing-head)")).to_have_count(9)
 

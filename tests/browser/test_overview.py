@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 import selftime
 from selftime import units
+from selftime.reports.labels import column_labels
 from selftime.views import VIEWS
 
 Address = Callable[[str], str]
@@ -82,11 +83,12 @@ def test_idle_time_by_cause_is_that_of_the_view_and_leads_to_its_gaps(
     trace: str, real: Callable[[str], Path], address: Address, opened: Open, settle: Settle
 ) -> None:
     causes = rows(real(trace), "idle", by="cause", counted=True)
+    labels = column_labels("idle", "cause")
     page = opened(f"{address(trace)}#/overview")
     settle(page, "overview")
     shown = table(page, ".idle-causes")
     assert [[row[0], row[-4]] for row in shown] == [
-        [row["cause"].replace("_", " "), units.value_text(row["duration"], "ns")] for row in causes
+        [labels[row["cause"]].text, units.value_text(row["duration"], "ns")] for row in causes
     ]
     if causes:
         page.locator(".idle-causes tbody th a").first.click()

@@ -64,7 +64,7 @@ def test_parts_kinds_and_slow_steps_are_those_of_the_ledger(
     page = run("with", height=1600)
     screenshot(page, "run")
     main = page.locator("main")
-    for text in ("2,032 steps", "the 3 recorded stand for", "imports", "torch", "train.py:1"):
+    for text in ("2,032 steps", "the 3 recorded stand for", "importing", "torch", "train.py:1"):
         expect(main).to_contain_text(text)
     kinds = page.locator("section[aria-label='Steps of the run'] tbody tr")
     expect(kinds).to_have_count(2)

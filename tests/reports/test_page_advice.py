@@ -125,6 +125,56 @@ def test_each_sentence_is_one_that_the_terminal_shows(advice: Advice) -> None:
     assert len(said["findings"]) == len(advice.findings)
 
 
+def test_the_step_before_and_after_a_fix_is_told_with_its_bounds() -> None:
+    [said] = advice_data(ANSWERS[0])["said"]["findings"]
+    text = "A step takes 100 ms now, 80.0 ms with this change, between 75.0 ms and 90.0 ms"
+    assert said["step"] == {
+        "before_ms": 100.0,
+        "after_ms": 80.0,
+        "shortest_ms": 75.0,
+        "longest_ms": 90.0,
+        "with_all_ms": None,
+        "text": text,
+    }
+
+
+def test_a_step_of_which_everything_is_saved_has_no_speed_up() -> None:
+    """The typical step tells its time."""
+    all_of_it = replace(SLOW, saving=Saving(20.0, 10.0, 20.0, 20.0, None, "model"))
+    advice = replace(ANSWERS[0], findings=(all_of_it,), step=Step(1, None, 20.0, None))
+    step = advice_data(advice)["said"]["findings"][0]["step"]
+    assert [step["before_ms"], step["after_ms"], step["longest_ms"]] == [20.0, 0.0, 10.0]
+
+
+def test_a_step_that_nobody_knows_is_not_told() -> None:
+    assert [one["step"] for one in advice_data(ANSWERS[1])["said"]["findings"][1:]] == [None, None]
+    larger = replace(SLOW, saving=Saving(50.0, 0.0, 50.0, 50.0, None, "model"))
+    advice = replace(ANSWERS[0], findings=(larger,), step=Step(1, 20.0, 20.0, None))
+    assert advice_data(advice)["said"]["findings"][0]["step"] is None
+
+
+def test_the_step_with_all_fixes_is_told_where_several_have_an_estimate() -> None:
+    two = replace(ANSWERS[0], findings=(SLOW, SLOW), joint=Joint(50.0, 2.0))
+    said = advice_data(two)["said"]
+    assert said["findings"][0]["step"]["with_all_ms"] == 50.0
+    assert said["findings"][0]["step"]["text"].endswith("; with all changes 50.0 ms")
+    assert said["with_all_fixes"] == {
+        "title": "With the changes below",
+        "time": "50.0 ms",
+        "text": "2.00 times as fast",
+    }
+
+
+def test_the_step_without_recording_is_told_where_recording_slows_it() -> None:
+    slowed = replace(ANSWERS[0], step=Step(5, 120.0, 120.0, None))
+    assert advice_data(slowed)["said"]["with_all_fixes"] == {
+        "title": "With the change below",
+        "time": "80.0 ms",
+        "text": "1.25 times as fast; a step that is not recorded takes 100 ms now",
+    }
+    assert advice_data(ANSWERS[2])["said"]["with_all_fixes"] is None
+
+
 def one_line(text: str) -> str:
     return " ".join(text.split())
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -15,6 +16,7 @@ from selftime.reports.page_data.jobs import summarize_trace
 from selftime.scale import local
 from selftime.testing.simulated_jobs import RankDelay, SimulatedJob, simulate_job
 from selftime.trace import Trace
+from selftime.units import time_text
 from selftime.web import PageApp, TracesAtPaths, jobs, sources
 from selftime.web.answers import PageDataAnswers
 from selftime.web.jobs import decode_trace_summary, encode_trace_summary
@@ -134,6 +136,9 @@ def test_a_job_tells_its_ranks_the_missing_and_what_was_left_out(folder: Path) -
     [refused] = job["refused"]
     assert refused["name"].endswith("rank1/trace.pt.trace.json")
     assert "it holds no events" in refused["why"]
+    assert job["facts"][0] == f"3 of {RANKS} ranks"
+    assert job["facts"][-1] == "1 process group"
+    assert job["single_rank_note"] is None
     [group] = job["groups"]
     assert (group["axis"], group["ranks"]) == ("all", list(range(RANKS)))
 
@@ -149,6 +154,8 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
         ends.append(own * (1 + clock["drift"]) + clock["shift"])
     assert np.ptp(np.array(ends), axis=0).max() < NEAR
     assert job["residual"] < NEAR
+    agreement = time_text(max(ceil(job["residual"]), 1))
+    assert f"clocks agree within {agreement}" in job["facts"]
 
 
 def test_recordings_of_single_processes_are_no_job(
@@ -157,7 +164,10 @@ def test_recordings_of_single_processes_are_no_job(
     files = TracesAtPaths([str(write("one.json").parent), str(write("two.json"))])
     server = PageDataAnswers(files)
     for listed in files.listed_traces():
-        [rank] = json.loads(server.job_json({".trace": listed.id}))["ranks"]
+        job = json.loads(server.job_json({".trace": listed.id}))
+        assert job["facts"][0] == "1 rank"
+        assert "With the traces of the other ranks in the same folder" in job["single_rank_note"]
+        [rank] = job["ranks"]
         assert [one["trace"] for one in rank["traces"]] == [listed.id]
     assert reading.opened == 2
 

@@ -8,11 +8,19 @@ export type Unit =
 
 export type Cell = number | string | boolean | null;
 
+/** An enumerated value in words: its name, and a sentence on what it means, which may be empty. */
+export interface Label {
+  text: string;
+  doc: string;
+}
+
 export interface Column {
   name: string;
   unit: Unit;
   doc: string;
   nullable: boolean;
+  /** The words for identifiers in the column, by value; empty if values are shown as they are. */
+  labels: Readonly<Record<string, Label>>;
 }
 
 export interface OptionSpec {
@@ -93,6 +101,10 @@ export interface Job {
   /** The largest residual of all ranks, in ns. */
   residual: number | null;
   groups: ProcessGroup[];
+  /** Number of ranks, device, error of the clocks and number of groups, as texts. */
+  facts: string[];
+  /** What the trace of a single rank does not show; null if there are several. */
+  single_rank_note: string | null;
 }
 
 /** Values of a column, plain or as indices of texts; unknown values are null. */
@@ -247,8 +259,8 @@ export interface AdviceTexts {
   /** Texts of each finding, in the order of the findings. */
   findings: FindingTexts[];
   joint: string | null;
-  /** The speed-up of all changes together. */
-  speedup: string | null;
+  /** The step with all changes, its speed-up, and the heading above; null if unknown. */
+  with_all_fixes: { title: string; time: string; text: string } | null;
   checked_title: string;
   checked: { rule: string; text: string }[];
   /** A sentence with the number of causes that are absent. */
@@ -259,6 +271,19 @@ export interface AdviceTexts {
   markdown: string;
 }
 
+/** The step time now, with a change and with all changes, in ms without recording overhead. */
+export interface StepWithFix {
+  before_ms: number;
+  after_ms: number;
+  /** Lower and upper bound of the step with the change. */
+  shortest_ms: number;
+  longest_ms: number;
+  /** Null unless several changes have an estimate. */
+  with_all_ms: number | null;
+  /** All of it as a sentence. */
+  text: string;
+}
+
 export interface FindingTexts {
   /** File and line, empty if unknown; and the text after it. */
   line: string;
@@ -266,6 +291,10 @@ export interface FindingTexts {
   /** Estimate, interval and speed-up; joined by spaces they form one sentence. */
   saving: string[];
   sureness: string;
+  /** How the line is known, as a sentence; null if that is unknown. */
+  line_evidence: string | null;
+  /** The step before and after the change; null if unknown. */
+  step: StepWithFix | null;
   /** Texts of each measurement, in the order of the finding's evidence. */
   evidence: { metric: string; value: string }[];
   /** The output of `selftime advise --finding ID --format markdown`. */

@@ -5,7 +5,7 @@ import { DataError } from "./api.ts";
 import type { Cell, ViewSpec } from "./api.ts";
 import { InlineData } from "./inline.ts";
 import type { ReportData } from "./inline.ts";
-import { cells } from "../parts/data/whole.ts";
+import { cells } from "../parts/data/full-table.ts";
 
 const packed = (value: unknown) => deflateSync(JSON.stringify(value)).toString("base64");
 
@@ -20,8 +20,8 @@ const OPERATORS: ViewSpec = {
     { name: "top", type: "int", default: 0, choices: [], parts: [] },
   ],
   columns: [
-    { name: "name", unit: "name", doc: "The name.", nullable: false },
-    { name: "time", unit: "ns", doc: "Its time.", nullable: true },
+    { name: "name", unit: "name", doc: "The name.", nullable: false, labels: {} },
+    { name: "time", unit: "ns", doc: "Its time.", nullable: true, labels: {} },
   ],
 };
 const RANKS: ViewSpec = { ...OPERATORS, name: "ranks", across: true };
@@ -30,8 +30,8 @@ const TIMELINE: ViewSpec = {
   name: "timeline",
   options: [{ name: "what", type: "choice", default: "visible", choices: ["visible", "tracks"], parts: [] }],
   columns: [
-    { name: "kind", unit: "name", doc: "The kind.", nullable: false },
-    { name: "start", unit: "instant", doc: "Begin.", nullable: false },
+    { name: "kind", unit: "name", doc: "The kind.", nullable: false, labels: {} },
+    { name: "start", unit: "instant", doc: "Begin.", nullable: false, labels: {} },
   ],
 };
 

@@ -6,10 +6,11 @@ import { PANELS } from "../panels/index.ts";
 import type { Panel } from "../panels/panel.ts";
 import { QueryResult, Empty, useQuery } from "../parts/data/asking.tsx";
 import { Keys, type KeyLine } from "../parts/controls/keys.tsx";
+import { HEALTH_MARKS } from "../parts/text/health-marks.ts";
 import { plain } from "../parts/text/plain.ts";
 import { change, link, useRoute, type Route } from "../route.ts";
-import { usePanelKeys } from "./going.ts";
-import { useTraceList, type TraceList } from "./knowing.ts";
+import { usePanelKeys } from "./panel-keys.ts";
+import { useTraceList, type TraceList } from "./trace-list.ts";
 import { panelLetters } from "./letters.ts";
 import { Navigation } from "./navigation.tsx";
 import { Picker } from "./picker.tsx";
@@ -171,8 +172,6 @@ export class Boundary extends Component<Props, { failed: Error | null }> {
   }
 }
 
-const MARKS: Readonly<Record<string, string>> = { good: "✓", degraded: "!", unusable: "✕" };
-
 interface Verdict {
   word: string;
   why: string;
@@ -192,7 +191,7 @@ export function VerdictWord(props: { data: Data; trace: TraceInfo }) {
     asked.state === "failed" ? { word: "unreadable", why: asked.error, notes: 0 } : asked.value;
   return (
     <a class="verdict" data-verdict={word} href={link("health")} title={why}>
-      <span class="verdict-mark" aria-hidden="true">{MARKS[word] ?? "✕"}</span>
+      <span class="verdict-mark" aria-hidden="true">{HEALTH_MARKS[word] ?? "✕"}</span>
       <span class="visually-hidden">Health of the trace: </span>
       {word}
       {notes > 1 && <span class="muted"> · {notes} notes</span>}

@@ -16,6 +16,7 @@ from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import relative_file
+from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
 from selftime.run import Run
@@ -25,25 +26,6 @@ FORMAT: Final = "selftime.run/1"
 
 SMALL: Final = 0.01
 """Smallest share of the wall time that a phase of the run must take to be named in the text."""
-
-PHRASE_BY_PART: Final = {
-    "start": "starting Python",
-    "imports": "importing",
-    "data": "building data and model",
-    "first_batch": "for the first batch",
-    "compile": "compiling",
-    "steps": "in steps",
-    "data_wait": "waiting for data",
-    "evaluation": "in evaluation",
-    "checkpoint": "reading and writing checkpoints",
-    "epoch_boundary": "starting iterators of DataLoaders",
-    "garbage_collection": "in garbage collections of Python",
-    "logging": "logging",
-    "recording": "recording, by selftime",
-    "end": "after the last step",
-    "other": "in work that does not repeat",
-}
-"""What the program does in each part of a run, after its time."""
 
 
 def part_lines(run: Run, *, root: str | None = None) -> Iterator[str]:
@@ -91,9 +73,14 @@ def _total_time_by_part(run: Run) -> pl.DataFrame:
     return joined.sort("duration", "part", descending=[True, False])
 
 
+def _part_phrase(part: str) -> str:
+    """Returns what the program does in a part of a run, to follow an amount of time."""
+    return RUN_PART_LABELS[part].phrase if part in RUN_PART_LABELS else part
+
+
 def _text_line_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     share = row["duration"] / run.wall_ns
-    phrase = PHRASE_BY_PART.get(row["part"], row["part"])
+    phrase = _part_phrase(row["part"])
     text = f"{seconds_text(row['duration']):>9} {share:4.0%} {phrase}"
     if row["part"] == "steps":
         steps = count_text(row["count"], "step")
@@ -240,7 +227,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
         if has_uncounted_steps(run):
             steps = f"more than {steps}" if count else "steps that were not counted"
         return f"of {steps}"
-    phrase = PHRASE_BY_PART.get(part, part)
+    phrase = _part_phrase(part)
     if part == "compile":
         return f"{phrase}{_compilations_text(run, root)}"
     if part == "epoch_boundary" and (made := _iterator_that_starts_workers(run)):
@@ -289,8 +276,8 @@ def _slow_steps_text(run: Run, root: str | None) -> str:
     made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
     if made:
         return f"{text}, most as workers start anew{_line_text(made, root)}"
-    phrase = PHRASE_BY_PART.get(row["cause"], "")
-    return f"{text}, most{f' {phrase}' if phrase else ''}{_line_text(row, root)}"
+    phrase = f" {_part_phrase(row['cause'])}" if row["cause"] in RUN_PART_LABELS else ""
+    return f"{text}, most{phrase}{_line_text(row, root)}"
 
 
 def _line_text(row: dict[str, Any], root: str | None) -> str:

@@ -12,18 +12,18 @@ import type { Background, Mix } from "./step/background.ts";
 import { CopyButton } from "./findings/copy.tsx";
 import { Findings } from "./findings/findings.tsx";
 import { HeaviestSection } from "./heaviest.tsx";
-import { Figures, HealthNotes } from "./step/letter.tsx";
+import { Figures, HealthNotes } from "./step/header.tsx";
 import { CheckedSection, UnknownSection } from "./rest.tsx";
 import { RuleSheet } from "./rule.tsx";
 
 export function AnswerPanel(props: PanelProps) {
   const { data, trace } = props;
   const known = useQuery(() => background(data, trace.id), trace.id);
-  return <QueryResult asked={known}>{(found) => <Letter {...props} known={found} />}</QueryResult>;
+  return <QueryResult asked={known}>{(found) => <Advised {...props} known={found} />}</QueryResult>;
 }
 
 /** Requests the advice after the views have answered, since it takes longer. */
-function Letter(props: PanelProps & { known: Background }) {
+function Advised(props: PanelProps & { known: Background }) {
   const { data, trace, params, known } = props;
   const asked = useQuery(() => data.advice(trace.id), trace.id);
   const advice = asked.state === "here" && !asked.stale ? asked.value : null;

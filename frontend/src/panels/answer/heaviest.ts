@@ -2,8 +2,8 @@
 
 import type { Data, Filter, Options } from "../../data/api.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { number, textAt, loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 
 export const SHOWN = 5;
@@ -35,7 +35,7 @@ interface Asking {
   share?: string;
   options?: Options;
   where?: Filter[];
-  entry: (table: WholeTable, row: number) => Pick<Entry, "name" | "title" | "href"> | null;
+  entry: (table: FullTable, row: number) => Pick<Entry, "name" | "title" | "href"> | null;
 }
 
 /** Returns lines and operators; kernels replace one that the recording lacks. */
@@ -106,7 +106,7 @@ const KERNELS: Asking = {
 };
 
 /** A name, and the link to its row. */
-function named(table: WholeTable, row: number, panel: string, time: string, where: Filter[]) {
+function named(table: FullTable, row: number, panel: string, time: string, where: Filter[]) {
   const name = textAt(table, "name", row) ?? "";
   const narrowed = JSON.stringify([...where, { column: "name", op: "is", value: name }]);
   return { name: plain(name), title: plain(name), href: link(panel, { sort: `-${time}`, where: narrowed }) };

@@ -3,7 +3,7 @@
 import "./heaviest.css";
 import type { Data, TraceInfo } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { Lacks } from "../../parts/text/lacking.tsx";
+import { MissingDataNote } from "../../parts/text/missing-data.tsx";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { heaviest } from "./heaviest.ts";
@@ -26,7 +26,7 @@ function Lists(props: { found: readonly Heaviest[] }) {
   return (
     <>
       <div class="heaviest">{shown.map((one) => <List key={one.title} {...one} />)}</div>
-      <Lacks lacks={lacks} />
+      <MissingDataNote lacks={lacks} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 // The second and third section: minor causes, and causes that the recording cannot show.
 
 import type { Advice } from "../../data/api.ts";
-import { TraceSentence } from "../../parts/text/said.tsx";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { RuleLink } from "./rule.tsx";
 
 export function CheckedSection(props: { advice: Advice }) {
@@ -14,7 +14,7 @@ export function CheckedSection(props: { advice: Advice }) {
         {said.checked.map(({ rule, text }, at) => (
           <div key={at}>
             <dt><RuleLink rule={rule} /></dt>
-            <dd><TraceSentence text={text} /></dd>
+            <dd><TraceText text={text} /></dd>
           </div>
         ))}
       </dl>
@@ -34,7 +34,7 @@ export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
       <ul class="answer-needs">
         {said.unknown.map(({ text, rules }) => (
           <li key={text}>
-            <p><TraceSentence text={text} /></p>
+            <p><TraceText text={text} /></p>
             <p class="answer-rules">
               {rules.map((rule, at) => (
                 <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>

@@ -4,8 +4,9 @@ import { useMemo } from "preact/hooks";
 import type { Compared, Metric, Pair } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { wholeTableOf } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { fullTableOf } from "../../parts/data/full-table.ts";
+import { labelsOf } from "../../parts/data/labels.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 import { deltasOf } from "./trees/deltas.ts";
@@ -39,15 +40,19 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   const tables = useMemo(() => {
     const { steps, parts, tree, kernels, kernel_names: names, run_parts: runParts, run_steps: runSteps } = found.tables;
     return {
-      runParts: wholeTableOf(runParts), runSteps: wholeTableOf(runSteps),
-      steps: wholeTableOf(steps), parts: wholeTableOf(parts), kernels: wholeTableOf(kernels), names: wholeTableOf(names),
-      deltas: deltasOf(wholeTableOf(tree), found.metric),
+      runParts: fullTableOf(runParts), runSteps: fullTableOf(runSteps),
+      steps: fullTableOf(steps), parts: fullTableOf(parts), kernels: fullTableOf(kernels), names: fullTableOf(names),
+      deltas: deltasOf(fullTableOf(tree), found.metric),
     };
   }, [found]);
   return (
     <div class="compare-told">
       <Headline said={found.said} notes={found.notes} />
-      {tables.runParts.rows > 0 && <RunDifference parts={tables.runParts} steps={tables.runSteps} params={params} />}
+      {tables.runParts.rows > 0 && (
+        <RunDifference
+          parts={tables.runParts} steps={tables.runSteps} labels={labelsOf(found.specs.run_parts, "part")} params={params}
+        />
+      )}
       <Parts parts={tables.parts} params={params} />
       <Tree {...props} deltas={tables.deltas} metrics={found.metrics} />
       {tables.kernels.rows > 0 && <Kernels {...props} classes={tables.kernels} names={tables.names} />}
@@ -55,7 +60,7 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   );
 }
 
-function Kernels(props: DifferenceProps & { classes: WholeTable; names: WholeTable }) {
+function Kernels(props: DifferenceProps & { classes: FullTable; names: FullTable }) {
   const { classes, names, params, pair } = props;
   const byName = params["kernels"] === "name";
   const table = byName ? names : classes;

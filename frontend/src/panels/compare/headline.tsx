@@ -1,21 +1,21 @@
 // The step before and after, the verdict, and other differences between the recordings.
 
 import type { Compared, StepText } from "../../data/api.ts";
-import { TraceSentence } from "../../parts/text/said.tsx";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 
 export function Headline(props: { said: Compared["said"]; notes: readonly string[] }) {
   const { said: { run, steps, no_steps: none }, notes } = props;
   return (
     <>
-      {run !== null && <p><TraceSentence text={run} /></p>}
-      {none !== null && <p class="compare-none muted"><TraceSentence text={none} /></p>}
+      {run !== null && <p><TraceText text={run} /></p>}
+      {none !== null && <p class="compare-none muted"><TraceText text={none} /></p>}
       {steps.length > 0 && <div class="compare-steps">{steps.map((step) => <Step key={step.title} {...step} />)}</div>}
       {notes.length > 0 && (
         <section class="compare-notes" aria-label="Differences between the recordings">
           <h2>Differences between the recordings</h2>
           <ul>
             {notes.map((note) => (
-              <li key={note}><TraceSentence text={note} /></li>
+              <li key={note}><TraceText text={note} /></li>
             ))}
           </ul>
         </section>

@@ -7,12 +7,12 @@ import { Choice } from "../../parts/controls/choice.tsx";
 import { Find } from "../../parts/controls/find.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import { plain } from "../../parts/text/plain.ts";
-import { loadTable } from "../../parts/data/whole.ts";
+import { loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Difference } from "./difference.tsx";
-import type { Lens } from "./tables/lenses.ts";
-import { LENSES } from "./tables/lenses.ts";
+import type { ComparableView } from "./tables/comparable-views.ts";
+import { COMPARABLE_VIEWS } from "./tables/comparable-views.ts";
 import { stepsOf } from "./tables/merging.ts";
 import { Overview, Tables } from "./tables/tables.tsx";
 
@@ -37,13 +37,13 @@ function Compare(props: PanelProps) {
   }
   const pair = pairOf(props);
   const name = props.params["name"];
-  const lens = LENSES.find((known) => known.view === name);
+  const comparable = COMPARABLE_VIEWS.find((known) => known.view === name);
   return (
     <div class="compare">
-      <Tools {...props} pair={pair} lens={lens} />
-      {lens === undefined && name !== "overview"
+      <Tools {...props} pair={pair} comparable={comparable} />
+      {comparable === undefined && name !== "overview"
         ? <Difference {...props} pair={pair} />
-        : <Beside {...props} pair={pair} lens={lens} />}
+        : <BothTraces {...props} pair={pair} comparable={comparable} />}
     </div>
   );
 }
@@ -58,8 +58,8 @@ function pairOf({ data, trace, traces, params }: PanelProps): Pair {
   return { before: trace.id, after: near?.id ?? trace.id };
 }
 
-function Beside(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
-  const { data, pair, lens } = props;
+function BothTraces(props: PanelProps & { pair: Pair; comparable: ComparableView | undefined }) {
+  const { data, pair, comparable } = props;
   const { before, after } = pair;
   const ask = () => Promise.all([loadTable(data, before, "steps"), loadTable(data, after, "steps")]);
   const asked = useQuery(ask, `${before} ${after}`);
@@ -67,8 +67,8 @@ function Beside(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
     <QueryResult asked={asked} what="both traces">
       {([stepsBefore, stepsAfter]) => {
         const sides = { ...pair, stepsBefore, stepsAfter };
-        if (lens === undefined) return <Overview {...props} sides={sides} />;
-        return <Tables {...props} sides={sides} lens={lens} steps={[stepsOf(stepsBefore), stepsOf(stepsAfter)]} />;
+        if (comparable === undefined) return <Overview {...props} sides={sides} />;
+        return <Tables {...props} sides={sides} comparable={comparable} steps={[stepsOf(stepsBefore), stepsOf(stepsAfter)]} />;
       }}
     </QueryResult>
   );
@@ -77,8 +77,8 @@ function Beside(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
 /** URL parameters to reset when another pair is chosen. */
 const AFRESH = { focus: undefined, at: undefined, toggled: undefined };
 
-function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
-  const { data, params, pair, lens } = props;
+function Tools(props: PanelProps & { pair: Pair; comparable: ComparableView | undefined }) {
+  const { data, params, pair, comparable } = props;
   const { before, after } = pair;
   const swap = () => change({ ...AFRESH, trace: after, other: before }, { replace: false });
   // Choosing the other side's trace swaps the two.
@@ -98,15 +98,15 @@ function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
       <Choice
         label="Show"
         value={params["name"] ?? "difference"}
-        choices={[["difference", "what changed"], ["overview", "overview"], ...LENSES.map(({ view, text }) => [view, text] as const)]}
+        choices={[["difference", "what changed"], ["overview", "overview"], ...COMPARABLE_VIEWS.map(({ view, text }) => [view, text] as const)]}
         onChange={(next) => change({ name: next === "difference" ? undefined : next, by: undefined, measure: undefined, sort: undefined, find: undefined })}
       />
-      {lens !== undefined && lens.keys.length > 1 && (
+      {comparable !== undefined && comparable.keys.length > 1 && (
         <Choice
           label="by"
-          value={params["by"] ?? lens.keys[0]?.name ?? ""}
-          choices={lens.keys.map((key) => [key.name, key.text] as const)}
-          onChange={(by) => change({ by: by === lens.keys[0]?.name ? undefined : by, measure: undefined })}
+          value={params["by"] ?? comparable.keys[0]?.name ?? ""}
+          choices={comparable.keys.map((key) => [key.name, key.text] as const)}
+          onChange={(by) => change({ by: by === comparable.keys[0]?.name ? undefined : by, measure: undefined })}
         />
       )}
       <Find label="Search names" value={params["find"] ?? ""} onChange={(find) => change({ find: find === "" ? undefined : find })} />

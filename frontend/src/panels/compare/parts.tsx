@@ -4,8 +4,8 @@ import { useMemo } from "preact/hooks";
 import type { StackPart } from "../../parts/charts/stack.tsx";
 import { Stack, Swatch } from "../../parts/charts/stack.tsx";
 import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Side } from "./trees/deltas.ts";
@@ -14,7 +14,7 @@ import { Sheet } from "./tables/sheet.tsx";
 
 const SIDES: readonly (readonly [Side, string])[] = [["before", "Before"], ["after", "After"]];
 
-export function Parts(props: { parts: WholeTable; params: PanelProps["params"] }) {
+export function Parts(props: { parts: FullTable; params: PanelProps["params"] }) {
   const { parts, params } = props;
   const rows = useMemo(
     () => differenceRows(parts, ["part"]).map((row) => ({ ...row, key: [partOf(String(row.key[0])).label] })),
@@ -38,7 +38,7 @@ export function Parts(props: { parts: WholeTable; params: PanelProps["params"] }
   );
 }
 
-function Bar(props: { parts: WholeTable; side: Side; title: string; share: number }) {
+function Bar(props: { parts: FullTable; side: Side; title: string; share: number }) {
   const { parts, side, title, share } = props;
   const stack = Array.from({ length: parts.rows }, (_, row): StackPart => {
     const size = number(parts, side, row) ?? 0;
@@ -53,7 +53,7 @@ function Bar(props: { parts: WholeTable; side: Side; title: string; share: numbe
   );
 }
 
-function Legend(props: { parts: WholeTable }) {
+function Legend(props: { parts: FullTable }) {
   const names = Array.from({ length: props.parts.rows }, (_, row) => textAt(props.parts, "part", row) ?? "");
   return (
     <p class="compare-legend" aria-hidden="true">

@@ -1,13 +1,15 @@
 // The run before and after: its parts, and its steps by kind.
 
 import { useMemo } from "preact/hooks";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import type { PanelProps } from "../panel.ts";
 import { differenceRows } from "./tables/merging.ts";
 import { Sheet } from "./tables/sheet.tsx";
 
-export function RunDifference(props: { parts: WholeTable; steps: WholeTable; params: PanelProps["params"] }) {
-  const { parts, steps, params } = props;
+export function RunDifference(props: { parts: FullTable; steps: FullTable; labels: Labels; params: PanelProps["params"] }) {
+  const { parts, steps, labels, params } = props;
   const partRows = useMemo(() => differenceRows(parts, ["part", "count_before", "count_after"]), [parts]);
   const stepRows = useMemo(() => differenceRows(steps, ["kind", "time", "steps_before", "steps_after"]), [steps]);
   return (
@@ -15,7 +17,7 @@ export function RunDifference(props: { parts: WholeTable; steps: WholeTable; par
       <section class="compare-section" aria-label="The run by part">
         <h2>The run by part <span class="muted">of the wall time</span></h2>
         <Sheet
-          rows={partRows.map((row) => ({ ...row, key: [wordsOf(row.key[0]), ...row.key.slice(1)] }))}
+          rows={partRows.map((row) => ({ ...row, key: [labelOfValue(labels, String(row.key[0])).text, ...row.key.slice(1)] }))}
           heads={["Part of the run", "Times before", "Times after"]}
           params={params} inOrder word="sort-run" find="" linkTo={null} totals label="Parts of the run"
         />
@@ -31,8 +33,4 @@ export function RunDifference(props: { parts: WholeTable; steps: WholeTable; par
       )}
     </>
   );
-}
-
-function wordsOf(part: unknown): string {
-  return String(part).replaceAll("_", " ");
 }

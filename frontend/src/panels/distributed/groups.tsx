@@ -3,7 +3,7 @@
 import type { Job, ProcessGroup } from "../../data/api.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { countText } from "../../units.ts";
-import { rankListText, consecutiveRanges } from "./numbers.ts";
+import { rankListText, consecutiveRanges } from "./rank-ranges.ts";
 
 /** Groups of one axis that are shown at once; the others when they are asked for. */
 const MOST = 16;

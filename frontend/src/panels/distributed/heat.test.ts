@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { largestValueAt, labelledRows, heatOf, layoutHeat } from "./heat.ts";
 
-function table(rows: readonly (readonly [string, number, number | null])[]): WholeTable {
+function table(rows: readonly (readonly [string, number, number | null])[]): FullTable {
   return {
     options: {},
     columns: { label: rows.map(([label]) => label), step: rows.map(([, step]) => step), late: rows.map(([, , late]) => late) },

@@ -1,7 +1,7 @@
 // The heatmap of ranks and steps: its values and layout.
 
-import { cell } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { cell } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 
 export interface Heat {
   labels: string[];
@@ -13,7 +13,7 @@ export interface Heat {
 }
 
 /** Rows of the view `ranks` by step. */
-export function heatOf(table: WholeTable, column: string): Heat {
+export function heatOf(table: FullTable, column: string): Heat {
   const labels = new Map<string, number>();
   const numbers = new Set<number>();
   for (let row = 0; row < table.rows; row++) {

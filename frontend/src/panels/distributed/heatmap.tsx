@@ -8,18 +8,18 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { usePalette } from "../../parts/charts/theme.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { change, go, link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import { largestValueAt, labelledRows, heatOf, layoutHeat } from "./heat.ts";
 import type { Heat, Sheet } from "./heat.ts";
 import type { JobProps } from "./index.tsx";
-import { stepAt } from "./places.ts";
+import { stepAt } from "./rank-traces.ts";
 
 /** The values that can be shown, with their colours. */
 const VALUES = [
-  ["late", "late", "loading", "By how much the rank came later than the middle of the others, at most"],
+  ["late", "late", "loading", "By how much the rank came later than the median of the other ranks, at most"],
   ["waited", "waited", "collective", "In collectives, until the last rank had come"],
   ["time", "step", "runtime", "Of the step, until it was done on host and device"],
   ["data_loading", "data", "loading", "Of the step: it waited for the next batch"],
@@ -59,7 +59,7 @@ interface Pointed {
   column: number;
 }
 
-function Heatmap(props: JobProps & { table: WholeTable; column: string; hue: string }) {
+function Heatmap(props: JobProps & { table: FullTable; column: string; hue: string }) {
   const { table, column, hue, data, job } = props;
   const heat = useMemo(() => heatOf(table, column), [table, column]);
   const [width, setWidth] = useState(0);
@@ -213,12 +213,12 @@ function Tip(props: { heat: Heat; sheet: Sheet; pointed: Pointed; job: Job; widt
 }
 
 /** NaN where no step tells its time. */
-function meanTime(table: WholeTable): number {
+function meanTime(table: FullTable): number {
   const times = (table.columns["time"] ?? []).filter((time) => typeof time === "number");
   return times.reduce((sum, time) => sum + time, 0) / times.length;
 }
 
-function Legend(props: { heat: Heat; sheet: Sheet; table: WholeTable; hue: string }) {
+function Legend(props: { heat: Heat; sheet: Sheet; table: FullTable; hue: string }) {
   const { heat, sheet, table, hue } = props;
   const shares = [
     ...(sheet.ranks > 1 ? [`each row shows the greatest of ${countText(sheet.ranks)} ranks`] : []),

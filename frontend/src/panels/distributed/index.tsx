@@ -4,13 +4,13 @@ import "./style.css";
 import type { Job } from "../../data/api.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
-import { loadTable } from "../../parts/data/whole.ts";
+import { loadTable } from "../../parts/data/full-table.ts";
 import type { Panel, PanelProps } from "../panel.ts";
-import { Beside } from "./beside.tsx";
-import { Exchanges } from "./exchanges.tsx";
+import { RankTable } from "./rank-table.tsx";
+import { Collectives } from "./collectives.tsx";
 import { Groups } from "./groups.tsx";
 import { HeatSection } from "./heatmap.tsx";
-import { There } from "./there.tsx";
+import { JobState } from "./job-state.tsx";
 import { Verdicts } from "./verdicts.tsx";
 
 KEYS["distributed"] = [
@@ -50,11 +50,11 @@ function Known(props: JobProps) {
   }
   return (
     <>
-      <There job={job} />
+      <JobState job={job} />
       {several && <QueryResult asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</QueryResult>}
       {several && <HeatSection {...props} />}
-      {several && <QueryResult asked={ranks}>{(table) => <Beside {...props} table={table} />}</QueryResult>}
-      <Exchanges {...props} />
+      {several && <QueryResult asked={ranks}>{(table) => <RankTable {...props} table={table} />}</QueryResult>}
+      <Collectives {...props} />
       <Groups job={job} />
     </>
   );

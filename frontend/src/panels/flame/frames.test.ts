@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { minimumShare, foldedStacks, framesOf, label, linkOf, nodeFacts } from "./frames.ts";
 
-function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): WholeTable {
+function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): FullTable {
   const column = (at: number) => rows.map((row) => row[at] ?? null);
   return {
     options: { metric: "auto" },

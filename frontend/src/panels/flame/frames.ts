@@ -2,8 +2,8 @@
 
 import type { Link, Order, Tree } from "../../draw/tree.ts";
 import { buildTree, path } from "../../draw/tree.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, numbers, textAt, texts } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, numbers, textAt, texts } from "../../parts/data/full-table.ts";
 
 export type Metric = "host" | "device";
 
@@ -11,10 +11,10 @@ export interface Frames {
   tree: Tree;
   kind: readonly string[];
   metric: Metric;
-  table: WholeTable;
+  table: FullTable;
 }
 
-export function framesOf(table: WholeTable, order: Order): Frames {
+export function framesOf(table: FullTable, order: Order): Frames {
   const parent = (table.columns["parent"] ?? []).map((at) => (typeof at === "number" ? at : null));
   const tree = buildTree(texts(table, "name"), parent, numbers(table, "total_time"), order);
   const kind = texts(table, "kind");

@@ -9,10 +9,10 @@ import { Find } from "../../parts/controls/find.tsx";
 import { Icicle } from "../../parts/trees/icicle.tsx";
 import type { IcicleProps } from "../../parts/trees/icicle.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
-import { Lacking, Lacks } from "../../parts/text/lacking.tsx";
+import { MissingData, MissingDataNote } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { MOST, loadTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { MOST, loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import { shareText, timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
@@ -50,7 +50,7 @@ function Flame(props: PanelProps) {
   );
 }
 
-function Graph(props: PanelProps & { table: WholeTable; pending: boolean; of: string }) {
+function Graph(props: PanelProps & { table: FullTable; pending: boolean; of: string }) {
   const { table, params } = props;
   const order: Order = params["order"] === "name" ? "name" : "weight";
   const frames = useMemo(() => framesOf(table, order), [table, order]);
@@ -62,7 +62,7 @@ function Nothing(props: { frames: Frames; params: PanelProps["params"] }) {
   const { table, metric } = props.frames;
   const narrowed = props.params["thread"] || props.params["counted"] === "true";
   return (
-    <Lacking title={metric === "device" ? "No device time was recorded" : "No time was recorded"} lacks={table.lacks}>
+    <MissingData title={metric === "device" ? "No device time was recorded" : "No time was recorded"} lacks={table.lacks}>
       {metric === "device" && (
         <button type="button" onClick={() => change({ metric: "host", focus: undefined })}>show host time</button>
       )}
@@ -71,7 +71,7 @@ function Nothing(props: { frames: Frames; params: PanelProps["params"] }) {
           show all threads and steps
         </button>
       )}
-    </Lacking>
+    </MissingData>
   );
 }
 
@@ -82,7 +82,7 @@ function nodeOf(word: string | undefined, frames: Frames): number {
 }
 
 interface DrawnProps extends PanelProps {
-  table: WholeTable;
+  table: FullTable;
   pending: boolean;
   of: string;
   frames: Frames;
@@ -178,7 +178,7 @@ function Summary(props: { frames: Frames; pending: boolean; find: string; hits: 
       {table.rows < table.total && (
         <span class="muted">the first {MOST} of {table.total} nodes are drawn</span>
       )}
-      <Lacks lacks={table.lacks} />
+      <MissingDataNote lacks={table.lacks} />
       {props.pending && <span class="muted" role="status">reading finer detail …</span>}
       <Find
         label="Search names"

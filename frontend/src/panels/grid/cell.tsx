@@ -1,6 +1,7 @@
 // A table cell; values are written as in the terminal.
 
 import type { Cell, Column } from "../../data/api.ts";
+import { sentLabel } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { isText } from "../../data/table.ts";
@@ -18,9 +19,9 @@ export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
   return text(value, column.unit);
 }
 
-export function Value(props: { column: Pick<Column, "unit" | "name">; value: Cell }) {
+export function Value(props: { column: Pick<Column, "unit" | "name" | "labels">; value: Cell }) {
   const { column, value } = props;
-  if (value === null) return <span class="grid-unknown" aria-label="not known">–</span>;
+  if (value === null) return <span class="grid-unknown" aria-label="unknown">–</span>;
   const words = wordsOf(column, typeof value === "string" ? value.slice(0, TIP) : value);
   if (!isText(column.unit)) return <span class="grid-text">{words}</span>;
   if (words === "") return <span class="grid-unknown" aria-label="empty">""</span>;
@@ -28,11 +29,17 @@ export function Value(props: { column: Pick<Column, "unit" | "name">; value: Cel
   const tail = isCut ? tailOf(column.name, words) : 0;
   const head = words.slice(0, Math.min(words.length - tail, SHOWN));
   return (
-    <span class="grid-text" title={words.length > TAIL ? words : undefined}>
+    <span class="grid-text" title={explained(column.labels, value) ?? (words.length > TAIL ? words : undefined)}>
       <span class="grid-start">{head}</span>
       {tail > 0 && <span class="grid-end">{words.slice(-tail)}</span>}
     </span>
   );
+}
+
+/** What an identifier means, if the server explains it. */
+function explained(labels: Column["labels"], value: Cell): string | undefined {
+  const label = sentLabel(labels, String(value));
+  return label && [label.text, label.doc].filter((text) => text !== "").join(": ");
 }
 
 /** Shortens a path so that its file name stays visible. */

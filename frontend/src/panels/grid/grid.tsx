@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useCallback, useMemo } from "preact/hooks";
 import type { Options, Page, ViewSpec } from "../../data/api.ts";
 import { Empty, Waiting } from "../../parts/data/asking.tsx";
-import { Lacking } from "../../parts/text/lacking.tsx";
+import { MissingData } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
@@ -114,6 +114,6 @@ function Nothing(props: BodyProps & { page: Page }) {
       </Empty>
     );
   }
-  if (page.lacks.length > 0) return <Lacking title="This recording does not hold what the table needs" lacks={page.lacks} />;
+  if (page.lacks.length > 0) return <MissingData title="This recording does not hold what the table needs" lacks={page.lacks} />;
   return <Empty title="There is nothing to list" text="The recording holds the data that this table needs, but it has no rows." />;
 }

@@ -2,7 +2,7 @@
 
 import { useRef } from "preact/hooks";
 import type { Page } from "../../data/api.ts";
-import { countText } from "../../units.ts";
+import { countedText } from "../../units.ts";
 import type { TableActions } from "./acting.ts";
 import { Value } from "./cell.tsx";
 import type { PlacedColumn } from "./layout/columns.ts";
@@ -113,7 +113,7 @@ export function Totals(props: { page: Page; columns: readonly PlacedColumn[]; fr
   const known = columns.some((column) => column.name in page.totals);
   if (!known || page.total === 0 || first === undefined) return null;
   const summed = page.total === page.held ? page.all : page.total; // sums are of all, in a report too
-  const rows = summed === 1 ? "1 row" : `${countText(summed)} rows`;
+  const rows = countedText(summed, "row");
   const said = first.width < WIDE ? "Sum" : `Sum of ${rows}`;
   return (
     <div class="grid-totals" role="row" aria-rowindex={page.total + 2} style={{ width: `${width}px` }}>

@@ -6,7 +6,7 @@ import type { Options } from "../../data/api.ts";
 import { KEYS, type KeyLine } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Grid } from "./grid.tsx";
-import { Sentence } from "../../parts/text/lacking.tsx";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { link } from "../../route.ts";
 import { PANELS } from "../index.ts";
 import { labelOf } from "./layout/columns.ts";
@@ -59,7 +59,7 @@ function Views(props: PanelProps) {
               <a href={link("view", { name: view.name })}>{labelOf(view.name)}</a>
               {panels.has(view.name) && <a class="grid-panel-link" href={link(view.name)}>panel</a>}
             </dt>
-            <dd><Sentence text={view.title} /></dd>
+            <dd><TraceText text={view.title} /></dd>
           </div>
         ))}
       </dl>

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import type { Data, Options, Page, Query, TraceInfo, ViewSpec } from "../../data/api.ts";
 import { download } from "../../parts/controls/download.ts";
 import { Find } from "../../parts/controls/find.tsx";
-import { Lacks, Sentence } from "../../parts/text/lacking.tsx";
+import { MissingDataNote } from "../../parts/text/missing-data.tsx";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { countText, withThousands } from "../../units.ts";
 import { Chooser } from "./layout/chooser.tsx";
 import { csvOf } from "./query/csv.ts";
@@ -51,7 +52,7 @@ export function Tools(props: ToolsProps) {
         <FilterChips filters={state.where} onChange={(where) => onChange({ where, row: null })} />
         {page && <Counted page={page} />}
       </div>
-      {page && page.all > 0 && <Lacks lacks={page.lacks} />}
+      {page && page.all > 0 && <MissingDataNote lacks={page.lacks} />}
     </header>
   );
 }
@@ -63,13 +64,13 @@ function About(props: { spec: ViewSpec }) {
   const first = title.replaceAll("\n", " ");
   return (
     <div class="grid-about">
-      <span class="muted"><Sentence text={first} /></span>
+      <span class="muted"><TraceText text={first} /></span>
       {rest.length > 0 && (
         <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {isOpen ? "Less" : "More"}
         </button>
       )}
-      {isOpen && rest.map((part) => <p key={part}><Sentence text={part.replaceAll("\n", " ")} /></p>)}
+      {isOpen && rest.map((part) => <p key={part}><TraceText text={part.replaceAll("\n", " ")} /></p>)}
     </div>
   );
 }

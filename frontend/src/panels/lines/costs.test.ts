@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Cell } from "../../data/api.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { initialLine, costsOf, heat, howMark, nextHot, splitPath } from "./costs.ts";
 
 type Line = [file: string | null, line: number | null, how: string | null, device: number, host: number, waits: number, total: number | null];
 
-function table(rows: Line[]): WholeTable {
+function table(rows: Line[]): FullTable {
   const column = (at: number): Cell[] => rows.map((row) => row[at] ?? null);
   return {
     options: {},
@@ -35,7 +35,7 @@ test("nothing recorded, nothing hot", () => {
 test("a line that is known in two ways is one line, its own times added", () => {
   const line = program.ranked.find((cost) => cost.line === 48);
   assert.deepEqual([line?.host, line?.waits, line?.totalHost, line?.how], [98, 70, 300, ["stack", "definition"]]);
-  assert.equal(howMark(line?.how ?? []), "ran, function");
+  assert.equal(howMark(line?.how ?? [], { definition: { text: "function", doc: "" } }), "stack, function");
 });
 
 test("lines and files are ranked without waits, and all of it adds up", () => {

@@ -1,7 +1,9 @@
 // The view `lines` by file and line, ranked by cost (pure).
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export type Metric = "host" | "device";
 
@@ -51,7 +53,7 @@ export function heat(cost: { device: number; host: number; waits: number }, metr
   return metric === "device" ? cost.device : cost.host - cost.waits;
 }
 
-export function costsOf(table: WholeTable, asked: string | undefined): Costs {
+export function costsOf(table: FullTable, asked: string | undefined): Costs {
   const rows = Array.from({ length: table.rows }, (_, row) => costAt(table, row));
   const known = merged(rows.filter((row): row is Cost => row !== null));
   const all = { device: summed(table, "device_time"), host: summed(table, "self_cpu_time") };
@@ -70,13 +72,13 @@ export function costsOf(table: WholeTable, asked: string | undefined): Costs {
   return { metric, files, ranked, elsewhere, all, hasDevice, hasMemory: known.some((cost) => cost.memory !== 0) };
 }
 
-function summed(table: WholeTable, name: string): number {
+function summed(table: FullTable, name: string): number {
   let sum = 0;
   for (const value of table.columns[name] ?? []) sum += typeof value === "number" ? value : 0;
   return sum;
 }
 
-function costAt(table: WholeTable, row: number): Cost | null {
+function costAt(table: FullTable, row: number): Cost | null {
   const file = textAt(table, "file", row);
   if (file === null) return null;
   const amount = (name: string) => number(table, name, row) ?? 0;
@@ -166,26 +168,9 @@ export function nextHot(costs: Costs, at: Cost | undefined, by: number): Cost | 
   return warm[place + by];
 }
 
-const HOW: Readonly<Record<string, string>> = {
-  stamp: "this line ran it (recorded)",
-  stack: "this line ran it (Python's stack)",
-  static: "this line, found in the source",
-  definition: "in the function that begins here; which of its lines is not known",
-  module: "the module is known, the line is not",
-  unknown: "not known how",
-};
-
-const MARK: Readonly<Record<string, string>> = {
-  stamp: "ran", stack: "ran", static: "found", definition: "function", module: "module", unknown: "?",
-};
-
-export function howInWords(how: string): string {
-  return HOW[how] ?? how;
-}
-
 /** How the line is known, in one word for the gutter. */
-export function howMark(how: readonly string[]): string {
-  return [...new Set(how.map((known) => MARK[known] ?? known))].join(", ");
+export function howMark(how: readonly string[], labels: Labels): string {
+  return [...new Set(how.map((known) => labelOfValue(labels, known).text))].join(", ");
 }
 
 /** The file's own name, and the folder it is in. */

@@ -34,7 +34,7 @@ export function Files(props: { costs: Costs; shown: string | null }) {
       })}
       {elsewhere !== null && elsewhere[metric] > 0 && (
         <p class="muted" title="Time without a known source line">
-          <span>no known source line</span>
+          <span>unknown source line</span>
           <span class="number">{timeText(elsewhere[metric])}</span>
         </p>
       )}

@@ -7,16 +7,15 @@ import { SourceAt } from "../../parts/code/source.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
-import { Lacking, Lacks } from "../../parts/text/lacking.tsx";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { loadTable } from "../../parts/data/whole.ts";
+import { MissingData, MissingDataNote } from "../../parts/text/missing-data.tsx";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
-import { chooseLine } from "./choosing.ts";
 import type { Cost, Costs } from "./costs.ts";
 import { initialLine, costsOf, nextHot } from "./costs.ts";
 import { Files } from "./files.tsx";
-import { Listing } from "./listing.tsx";
+import { chooseLine, Listing } from "./listing.tsx";
 import { Ran } from "./ran.tsx";
 
 KEYS["lines"] = [
@@ -54,7 +53,7 @@ function Named(props: PanelProps & { file: string; line: number }) {
   );
 }
 
-function Shown(props: PanelProps & { table: WholeTable }) {
+function Shown(props: PanelProps & { table: FullTable }) {
   const { table, params } = props;
   const metric = params["metric"];
   const costs = useMemo(() => costsOf(table, metric), [table, metric]);
@@ -64,16 +63,16 @@ function Shown(props: PanelProps & { table: WholeTable }) {
       <>
         <h1>Lines</h1>
         {file !== undefined && line > 0 && <Named {...props} file={file} line={line} />}
-        <Lacking title="No source line is known" lacks={table.lacks}>
+        <MissingData title="No source line is known" lacks={table.lacks}>
           {table.lacks.length === 0 && <p>Nothing ran in Python code while it was recorded.</p>}
-        </Lacking>
+        </MissingData>
       </>
     );
   }
   return <Both {...props} costs={costs} />;
 }
 
-function Both(props: PanelProps & { table: WholeTable; costs: Costs }) {
+function Both(props: PanelProps & { table: FullTable; costs: Costs }) {
   const { costs, params, table } = props;
   const at = initialLine(costs, params["file"], params["line"]);
   const cost = costs.ranked.find((known) => known.file === at?.file && known.line === at?.line);
@@ -83,7 +82,7 @@ function Both(props: PanelProps & { table: WholeTable; costs: Costs }) {
   return (
     <>
       <Tools {...props} cost={cost} only={only} />
-      <Lacks lacks={table.lacks} />
+      <MissingDataNote lacks={table.lacks} />
       <div class="lines-both">
         <Files costs={costs} shown={at?.file ?? null} />
         {at !== null && (

@@ -3,15 +3,17 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Data, Source } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { Coloured } from "../../parts/code/source.tsx";
 import { useSize } from "../../parts/charts/sized.ts";
 import { useVisibleRange } from "../../parts/controls/window.ts";
+import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
-import { chooseLine } from "./choosing.ts";
 import type { Costs, FileCost } from "./costs.ts";
-import { heat, howInWords, howMark } from "./costs.ts";
+import { heat, howMark } from "./costs.ts";
 import type { Row } from "./rows.ts";
 import { rowsOf } from "./rows.ts";
 
@@ -25,6 +27,11 @@ interface ListingProps extends PanelProps {
   costs: Costs;
   of: FileCost | undefined;
   only: boolean;
+}
+
+/** Puts the chosen line into the URL. */
+export function chooseLine(place: { file: string; line: number | null }): void {
+  change({ file: place.file, line: place.line === null ? undefined : String(place.line) });
 }
 
 export function Listing(props: ListingProps) {
@@ -46,7 +53,8 @@ async function inParts(data: Data, trace: string, file: string): Promise<Source[
 }
 
 function Rows(props: ListingProps & { parts: readonly Source[] }) {
-  const { of, parts, only, line, costs, file } = props;
+  const { of, parts, only, line, costs, file, views } = props;
+  const labels = labelsOf(views.get("lines"), "how");
   const rows = useMemo(() => rowsOf(of?.costs ?? [], parts, only), [of, parts, only]);
   const place = useRef<HTMLDivElement>(null);
   const sight = useVisibleRange(place, rows.length, HEIGHT);
@@ -82,7 +90,7 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
         <Head costs={costs} text={parts.length === 0 ? "Function" : ""} />
         <div style={{ height: `${sight.from * HEIGHT}px` }} />
         {rows.slice(sight.from, sight.to).map((row, index) => (
-          <OneRow key={sight.from + index} row={row} chosen={sight.from + index === at} file={file} costs={costs} most={most} />
+          <OneRow key={sight.from + index} row={row} chosen={sight.from + index === at} file={file} costs={costs} labels={labels} most={most} />
         ))}
         <div style={{ height: `${(rows.length - sight.to) * HEIGHT}px` }} />
       </div>
@@ -115,11 +123,12 @@ interface RowProps {
   chosen: boolean;
   file: string;
   costs: Costs;
+  labels: Labels;
   most: number;
 }
 
 function OneRow(props: RowProps) {
-  const { row, chosen, file, costs, most } = props;
+  const { row, chosen, file, costs, labels, most } = props;
   const { cost } = row;
   const total = cost && (costs.metric === "device" ? cost.totalDevice : cost.totalHost);
   return (
@@ -132,7 +141,7 @@ function OneRow(props: RowProps) {
       {costs.hasDevice && <Bar kind="device" time={cost?.device} most={most} />}
       <Bar kind="host" time={cost && heat(cost, "host")} most={most} />
       <span role="gridcell" class="number muted">{total ? timeText(total) : ""}</span>
-      <span role="gridcell" class="listing-how muted" title={cost?.how.map(howInWords).join("; ")}>{cost && howMark(cost.how)}</span>
+      <span role="gridcell" class="listing-how muted" title={cost?.how.map((how) => labelOfValue(labels, how).doc).join(" ")}>{cost && howMark(cost.how, labels)}</span>
       <span role="rowheader" class="number listing-line">{row.line ?? (row.cost === undefined ? "" : "?")}</span>
       <code role="gridcell">
         {row.tokens === null ? <span class="muted">{told(row)}</span> : <Coloured tokens={row.tokens} />}
@@ -144,7 +153,7 @@ function OneRow(props: RowProps) {
 function told(row: Row): string {
   if (row.cost === undefined) return "…";
   const name = row.cost?.function ? plain(row.cost.function) : "";
-  return row.line === null ? `${name} (the line is not known)` : name;
+  return row.line === null ? `${name} (unknown line)` : name;
 }
 
 function Bar(props: { kind: "device" | "host"; time: number | undefined; most: number }) {

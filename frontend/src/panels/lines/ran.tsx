@@ -2,15 +2,17 @@
 
 import type { Filter } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { momentParameters } from "../../parts/data/moment.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, textAt, loadTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, textAt, loadTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { bytesText, countText, text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Cost, Metric } from "./costs.ts";
-import { howInWords, splitPath } from "./costs.ts";
+import { splitPath } from "./costs.ts";
 
 interface RanProps extends PanelProps {
   file: string;
@@ -34,7 +36,7 @@ export function Ran(props: RanProps) {
       </h2>
       {cost === undefined
         ? <p class="muted">Nothing was recorded on this line itself.</p>
-        : <Figures cost={cost} />}
+        : <Figures cost={cost} labels={labelsOf(props.views.get("lines"), "how")} />}
       {cost !== undefined && line !== null && <Names {...props} line={line} />}
     </section>
   );
@@ -48,7 +50,7 @@ function on(file: string, line: number): Filter[] {
   ];
 }
 
-function Figures({ cost }: { cost: Cost }) {
+function Figures({ cost, labels }: { cost: Cost; labels: Labels }) {
   const parts: [string, number][] = [
     ["device", cost.device],
     ["of it backward", cost.backwardDevice],
@@ -65,7 +67,7 @@ function Figures({ cost }: { cost: Cost }) {
         <span key={at}><span class="muted">{name}</span> {timeText(time)}</span>
       ))}
       {cost.memory !== 0 && <span><span class="muted">memory kept</span> {bytesText(cost.memory)}</span>}
-      {cost.how.map((how) => <span key={how} class="muted">{howInWords(how)}</span>)}
+      {cost.how.map((how) => <span key={how} class="muted">{labelOfValue(labels, how).doc}</span>)}
     </p>
   );
 }
@@ -81,7 +83,7 @@ function Names(props: RanProps & { line: number }) {
   return <QueryResult asked={asked} what="what ran">{(table) => table && <Table {...props} table={table} />}</QueryResult>;
 }
 
-function Table(props: RanProps & { line: number; table: WholeTable }) {
+function Table(props: RanProps & { line: number; table: FullTable }) {
   const { table } = props;
   if (table.rows === 0) return <p class="muted">No operator and no kernel: the time is Python's own.</p>;
   return (
@@ -108,13 +110,13 @@ function Table(props: RanProps & { line: number; table: WholeTable }) {
 }
 
 /** Sorts rows by self time, or by device time if that is the metric. */
-function order(table: WholeTable, metric: Metric): number[] {
+function order(table: FullTable, metric: Metric): number[] {
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const works = (row: number) => ["kernel", "copy"].includes(textAt(table, "kind", row) ?? "");
   return metric === "device" ? [...rows.filter(works), ...rows.filter((row) => !works(row))] : rows;
 }
 
-function Name(props: { table: WholeTable; row: number }) {
+function Name(props: { table: FullTable; row: number }) {
   const { table, row } = props;
   const name = textAt(table, "name", row) ?? "";
   const [id, start, longest] = [number(table, "id", row), number(table, "start", row), number(table, "longest", row)];
@@ -129,7 +131,7 @@ function Name(props: { table: WholeTable; row: number }) {
       <td class="number">{shown("median", "ns")}</td>
       <td class="number">
         {id !== null && start !== null
-          ? <a href={link("timeline", momentParameters(start, longest ?? 0, id))} title="Show it in the timeline">{shown("longest", "ns")}</a>
+          ? <a href={link("timeline", timelineLinkParameters(start, longest ?? 0, id))} title="Show it in the timeline">{shown("longest", "ns")}</a>
           : shown("longest", "ns")}
       </td>
     </tr>

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Cell } from "../../data/api.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { spanOf, wordOf } from "../../draw/span.ts";
 import { curvesOf, extent, highest, pointAt, sizes } from "./curves.ts";
 
 type Point = [type: string | null, device: number, time: number, allocated: number, reserved: number | null];
 
-function table(rows: Point[]): WholeTable {
+function table(rows: Point[]): FullTable {
   const column = (at: number): Cell[] => rows.map((row) => row[at] ?? null);
   return {
     options: {},

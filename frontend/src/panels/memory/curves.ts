@@ -1,8 +1,8 @@
 // The view `memory_curve` as one curve per device (pure).
 
 import type { Span } from "../../draw/span.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../parts/data/full-table.ts";
 
 export interface Curve {
   /** Device type and number, as in the URL. */
@@ -23,7 +23,7 @@ export interface Curve {
   peak: { time: number; allocated: number };
 }
 
-export function curvesOf(table: WholeTable): Curve[] {
+export function curvesOf(table: FullTable): Curve[] {
   const curves = new Map<string, Curve>();
   for (let row = 0; row < table.rows; row++) {
     const type = textAt(table, "device_type", row);
@@ -42,7 +42,7 @@ export function curvesOf(table: WholeTable): Curve[] {
   return [...curves.values()];
 }
 
-function begun(table: WholeTable, row: number, key: string, type: string | null, device: number | null): Curve {
+function begun(table: FullTable, row: number, key: string, type: string | null, device: number | null): Curve {
   return {
     key, type, device,
     title: type === "CPU" ? "host" : `${type ?? "device"} ${device ?? ""}`.trim(),

@@ -3,10 +3,10 @@
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import type { Span } from "../../draw/span.ts";
-import { momentParameters } from "../../parts/data/moment.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt, loadTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
@@ -53,7 +53,7 @@ export function Holders(props: HoldersProps) {
   );
 }
 
-function Table(props: HoldersProps & { table: WholeTable; by: HolderGrouping }) {
+function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping }) {
   const { table, curve, brush, at } = props;
   const time = number(table, "time", 0);
   const sum = table.totals["bytes"];
@@ -65,7 +65,7 @@ function Table(props: HoldersProps & { table: WholeTable; by: HolderGrouping }) 
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
         {plain(curve.title)}, {what}, {timeText(time)}
-        {" "}<a href={link("timeline", momentParameters(time, 0))}>show in the timeline</a>
+        {" "}<a href={link("timeline", timelineLinkParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>
         <table>
@@ -83,7 +83,7 @@ function Table(props: HoldersProps & { table: WholeTable; by: HolderGrouping }) 
   );
 }
 
-function Row(props: { table: WholeTable; row: number; most: number; by: HolderGrouping }) {
+function Row(props: { table: FullTable; row: number; most: number; by: HolderGrouping }) {
   const { table, row, most } = props;
   const bytes = number(table, "bytes", row) ?? 0;
   const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
@@ -100,24 +100,24 @@ function Row(props: { table: WholeTable; row: number; most: number; by: HolderGr
       <td class="number">{bytesText(bytes)}</td>
       <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
       <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
-      <td class="number">{allocated === null ? "-" : <a href={link("timeline", momentParameters(allocated, 0))}>{timeText(allocated)}</a>}</td>
+      <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{timeText(allocated)}</a>}</td>
       <td class="number">
-        {released !== null ? <a href={link("timeline", momentParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">lives on</span>}
+        {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
       </td>
     </tr>
   );
 }
 
 const NOWHERE: Readonly<Record<HolderGrouping, string>> = {
-  "category": "not known",
+  "category": "unknown",
   "module": "outside modules",
   "operator": "outside operators",
-  "line": "no line known",
-  "category+operator+line": "not known",
+  "line": "unknown line",
+  "category+operator+line": "unknown",
 };
 
 /** The description of a row by the chosen grouping. */
-function Holder(props: { table: WholeTable; row: number; by: HolderGrouping }) {
+function Holder(props: { table: FullTable; row: number; by: HolderGrouping }) {
   const { table, row } = props;
   const of = (name: string) => textAt(table, name, row);
   const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);

@@ -7,10 +7,10 @@ import { spanOf, wordOf, type Span } from "../../draw/span.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
-import { Lacking } from "../../parts/text/lacking.tsx";
+import { MissingData } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { loadTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import { Grid } from "../grid/grid.tsx";
@@ -45,12 +45,12 @@ function Memory(props: PanelProps) {
   );
 }
 
-function Curves(props: PanelProps & { table: WholeTable }) {
+function Curves(props: PanelProps & { table: FullTable }) {
   const { table, params } = props;
   const curves = useMemo(() => curvesOf(table), [table]);
   const curve = curves.find((known) => known.key === params["of"]) ?? curves[0];
   if (curve === undefined) {
-    return <><h1>Memory</h1><Lacking title="No memory was recorded" lacks={table.lacks} /></>;
+    return <><h1>Memory</h1><MissingData title="No memory was recorded" lacks={table.lacks} /></>;
   }
   return <Shown {...props} curves={curves} curve={curve} />;
 }

@@ -2,9 +2,9 @@
 
 import { plain } from "../../parts/text/plain.ts";
 import { path } from "../../draw/tree.ts";
-import { number } from "../../parts/data/whole.ts";
+import { number } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
-import { countText, shareText, timeText } from "../../units.ts";
+import { countedText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Forest } from "./forest.ts";
 import { isUniqueName, passes } from "./forest.ts";
@@ -61,7 +61,7 @@ function Chosen(props: DetailsProps) {
         <span>{timeText(tree.total[node] ?? 0)} <span class="muted">{forest.metric} time</span></span>
         <span>{shareText(tree.whole > 0 ? (tree.total[node] ?? 0) / tree.whole : 0)} <span class="muted">of all</span></span>
         {calls !== null && calls > 0 && (
-          <span>{timeText((tree.total[node] ?? 0) / calls)} <span class="muted">a call, {countText(calls)} {calls === 1 ? "call" : "calls"}</span></span>
+          <span>{timeText((tree.total[node] ?? 0) / calls)} <span class="muted">a call, {countedText(calls, "call")}</span></span>
         )}
         {backward + recompute > 0 && (
           <span class="muted">

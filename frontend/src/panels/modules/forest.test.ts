@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import type { ForestQuery } from "./forest.ts";
 import { parseNumbers, toggleNumber } from "../../parts/trees/treerows.ts";
 import { forestOf, isUniqueName, passes, shownRows } from "./forest.ts";
@@ -8,7 +8,7 @@ import { forestOf, isUniqueName, passes, shownRows } from "./forest.ts";
 // Net_0 100 ─┬─ Block_0 60 ── Linear_1 5
 //            └─ Block_1 8  ── Linear_10 8
 // outside 20
-const table: WholeTable = {
+const table: FullTable = {
   options: {},
   columns: {
     name: ["Net_0", "Block_0", "Linear_1", "Block_1", "Linear_10", null],

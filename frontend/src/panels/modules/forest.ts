@@ -4,14 +4,14 @@ import type { Tree } from "../../draw/tree.ts";
 import { buildTree } from "../../draw/tree.ts";
 import type { Row, TreeRowsQuery } from "../../parts/trees/treerows.ts";
 import { compareRows, visibleRows } from "../../parts/trees/treerows.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, numbers, texts } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, numbers, texts } from "../../parts/data/full-table.ts";
 
 export type Metric = "host" | "device";
 
 export interface Forest {
   tree: Tree;
-  table: WholeTable;
+  table: FullTable;
   metric: Metric;
   /** The column from which shares are computed. */
   by: string;
@@ -21,7 +21,7 @@ export interface Forest {
 
 export const OUTSIDE = "outside modules";
 
-export function forestOf(table: WholeTable, asked: string | undefined): Forest {
+export function forestOf(table: FullTable, asked: string | undefined): Forest {
   const device = numbers(table, "total_device_time");
   const worked = device.some((time) => time > 0);
   const metric = asked === "host" || asked === "device" ? asked : worked ? "device" : "host";
@@ -35,7 +35,7 @@ export function forestOf(table: WholeTable, asked: string | undefined): Forest {
   return { tree: buildTree(name, parent, numbers(table, by)), table, metric, by, outside };
 }
 
-function numbersOrNull(table: WholeTable, name: string): (number | null)[] {
+function numbersOrNull(table: FullTable, name: string): (number | null)[] {
   return (table.columns[name] ?? []).map((known) => (typeof known === "number" ? known : null));
 }
 

@@ -8,10 +8,10 @@ import { matchedWeight, matches } from "../../draw/tree.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Icicle } from "../../parts/trees/icicle.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
-import { Lacking } from "../../parts/text/lacking.tsx";
+import { MissingData } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { numbers, loadTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { numbers, loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
@@ -39,7 +39,7 @@ function Modules(props: PanelProps) {
   );
 }
 
-function Shown(props: PanelProps & { table: WholeTable }) {
+function Shown(props: PanelProps & { table: FullTable }) {
   const { table, params } = props;
   const metric = params["metric"];
   const forest = useMemo(() => forestOf(table, metric), [table, metric]);
@@ -47,9 +47,9 @@ function Shown(props: PanelProps & { table: WholeTable }) {
     return (
       <>
         <Tools params={params} forest={forest} found={null} />
-        <Lacking title="No module is in this recording" lacks={table.lacks}>
+        <MissingData title="No module is in this recording" lacks={table.lacks}>
           {table.lacks.length === 0 && <p>No `nn.Module` was called while it was recorded.</p>}
-        </Lacking>
+        </MissingData>
       </>
     );
   }

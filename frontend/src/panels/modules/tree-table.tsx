@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { SortHead, TreeGrid } from "../../parts/trees/treegrid.tsx";
 import { parseNumbers, toggleNumber } from "../../parts/trees/treerows.ts";
-import { cell } from "../../parts/data/whole.ts";
+import { cell } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import { shareText, text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byDevice, figures, stepFigures } from "./figures.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 
 const ROWS: [string, number | null, string, string | null][] = [
   ["steps", null, "bound by", "gaps between device work"],
@@ -11,7 +11,7 @@ const ROWS: [string, number | null, string, string | null][] = [
   ["device", 0, "busy", null],
   ["device", 1, "name", "B"],
 ];
-const TABLE: WholeTable = {
+const TABLE: FullTable = {
   options: {},
   columns: {
     section: ROWS.map((row) => row[0]),
@@ -26,7 +26,7 @@ const TABLE: WholeTable = {
 };
 
 test("times of the step stand under one name with their spread", () => {
-  const { times, others } = stepFigures(figures(TABLE));
+  const { times, others } = stepFigures(figures(TABLE, {}));
   assert.deepEqual(times.map(({ name, median, deviation, p95 }) => [name, median?.text, deviation, p95?.text]), [
     ["step time", "3 ms", null, "4 ms"],
   ]);
@@ -34,7 +34,7 @@ test("times of the step stand under one name with their spread", () => {
 });
 
 test("devices stand side by side; what one does not have stays empty", () => {
-  const { devices, rows } = byDevice(figures(TABLE));
+  const { devices, rows } = byDevice(figures(TABLE, {}));
   assert.deepEqual(devices, [0, 1]);
   assert.deepEqual(rows.map((row) => row.map((figure) => figure?.text)), [["A", "B"], [null, undefined]]);
 });

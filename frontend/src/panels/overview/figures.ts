@@ -1,12 +1,16 @@
 // The rows of the view `overview`, by subject.
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { sentLabel } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export interface Figure {
   section: string;
   device: number | null;
   metric: string;
+  /** The metric's name for people. */
+  name: string;
   /** The value as text; null if unknown. */
   text: string | null;
   definition: string;
@@ -14,11 +18,12 @@ export interface Figure {
   share: number | null;
 }
 
-export function figures(table: WholeTable): Figure[] {
+export function figures(table: FullTable, labels: Labels): Figure[] {
   return Array.from({ length: table.rows }, (_, row) => ({
     section: textAt(table, "section", row) ?? "",
     device: number(table, "device", row),
     metric: textAt(table, "metric", row) ?? "",
+    name: sentLabel(labels, textAt(table, "metric", row) ?? "")?.text ?? textAt(table, "metric", row) ?? "",
     text: textAt(table, "text", row),
     definition: textAt(table, "definition", row) ?? "",
     value: number(table, "value", row),

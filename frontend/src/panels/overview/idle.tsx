@@ -2,9 +2,11 @@
 
 import type { Data, TraceInfo, ViewSpec } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { Lacks } from "../../parts/text/lacking.tsx";
-import { number, textAt, loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { MissingDataNote } from "../../parts/text/missing-data.tsx";
+import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { Meter } from "./devices.tsx";
@@ -12,15 +14,15 @@ import { Meter } from "./devices.tsx";
 export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
   const { data, trace } = props;
   const asked = useQuery(() => loadTable(data, trace.id, "idle", { by: "cause", counted: true }), trace.id);
-  return <QueryResult asked={asked} what="the gaps">{(table) => <Causes table={table} />}</QueryResult>;
+  return <QueryResult asked={asked} what="the gaps">{(table) => <Causes table={table} labels={labelsOf(props.views.get("idle"), "cause")} />}</QueryResult>;
 }
 
-function Causes(props: { table: WholeTable }) {
-  const { table } = props;
+function Causes(props: { table: FullTable; labels: Labels }) {
+  const { table, labels } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const most = Math.max(0, ...rows.map((row) => number(table, "duration", row) ?? 0));
   const devices = new Set(table.columns["device"] ?? []);
-  if (table.lacks.length > 0) return <Lacks lacks={table.lacks} />;
+  if (table.lacks.length > 0) return <MissingDataNote lacks={table.lacks} />;
   if (rows.length === 0) return <p class="muted">No device was idle in the counted steps.</p>;
   return (
     <>
@@ -38,7 +40,7 @@ function Causes(props: { table: WholeTable }) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Cause key={row} table={table} row={row} most={most} hasDevices={devices.size > 1} />
+            <Cause key={row} table={table} row={row} labels={labels} most={most} hasDevices={devices.size > 1} />
           ))}
         </tbody>
       </table>
@@ -47,9 +49,10 @@ function Causes(props: { table: WholeTable }) {
   );
 }
 
-function Cause(props: { table: WholeTable; row: number; most: number; hasDevices: boolean }) {
-  const { table, row, most, hasDevices } = props;
+function Cause(props: { table: FullTable; row: number; labels: Labels; most: number; hasDevices: boolean }) {
+  const { table, row, labels, most, hasDevices } = props;
   const cause = textAt(table, "cause", row) ?? "";
+  const label = labelOfValue(labels, cause);
   const duration = number(table, "duration", row) ?? 0;
   const start = number(table, "start", row);
   const longest = number(table, "longest", row);
@@ -62,7 +65,7 @@ function Cause(props: { table: WholeTable; row: number; most: number; hasDevices
   return (
     <tr>
       <th scope="row">
-        <a href={link("idle", { ...by, counted: "true", where })}>{cause.replaceAll("_", " ")}</a>
+        <a href={link("idle", { ...by, counted: "true", where })} title={label.doc}>{label.text}</a>
       </th>
       <td class="number"><Meter share={duration / most} /></td>
       {hasDevices && <td class="number">{text(number(table, "device", row), "id")}</td>}

@@ -4,9 +4,10 @@ import "./style.css";
 import type { Panel, PanelProps } from "../panel.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { plain } from "../../parts/text/plain.ts";
+import { labelsOf } from "../../parts/data/labels.ts";
 import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
-import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { Devices, Host } from "./devices.tsx";
@@ -15,7 +16,7 @@ import { figures, inSection, stepFigures, type Figure } from "./figures.ts";
 import { IdleCauses } from "./idle.tsx";
 import { Metric } from "./metric.tsx";
 import { Occupation } from "./occupation.tsx";
-import { Trust } from "./trust.tsx";
+import { HealthChecks } from "./health.tsx";
 
 export const overview: Panel = {
   name: "overview",
@@ -25,8 +26,9 @@ export const overview: Panel = {
 };
 
 export function OverviewPanel(props: PanelProps) {
-  const { data, trace } = props;
-  const asked = useQuery(async () => figures(await loadTable(data, trace.id, "overview")), trace.id);
+  const { data, trace, views } = props;
+  const load = async () => figures(await loadTable(data, trace.id, "overview"), labelsOf(views.get("overview"), "metric"));
+  const asked = useQuery(load, trace.id);
   const steps = useQuery(() => loadTable(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
   if (asked.state === "failed") return <QueryResult asked={asked}>{() => null}</QueryResult>;
   return (
@@ -40,7 +42,7 @@ export function OverviewPanel(props: PanelProps) {
       <QueryResult asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</QueryResult>
       <section>
         <h2>Can the numbers be trusted?</h2>
-        <Trust data={data} trace={trace} />
+        <HealthChecks data={data} trace={trace} />
       </section>
     </div>
   );
@@ -126,7 +128,7 @@ function Plain(props: { figures: readonly Figure[] }) {
   );
 }
 
-function Breakdown(props: { steps: WholeTable }) {
+function Breakdown(props: { steps: FullTable }) {
   const { steps } = props;
   if (steps.rows === 0) return <p class="muted">No step was found.</p>;
   const others = uncountedSteps(steps);

@@ -4,13 +4,10 @@ import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import type { Figure } from "./figures.ts";
 
-/** Longer names of metrics for places without a section heading. */
-const NAMES: Readonly<Record<string, string>> = { found: "steps found", counted: "steps counted" };
-
 export function Metric(props: { figure: Figure }) {
-  const { metric, definition } = props.figure;
+  const { metric, name, definition } = props.figure;
   const panel = explainedBy(metric);
-  const words = NAMES[metric] ?? plain(metric);
+  const words = plain(name);
   return panel === null
     ? <span title={plain(definition)}>{words}</span>
     : <a href={link(panel)} title={plain(definition)}>{words}</a>;

@@ -3,8 +3,8 @@
 import type { Data, TraceInfo } from "../../data/api.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Stack } from "../../parts/charts/stack.tsx";
-import { number, loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
 
@@ -21,13 +21,13 @@ export function Occupation(props: { data: Data; trace: TraceInfo }) {
   return <QueryResult asked={asked} what="what devices did">{(table) => <Devices table={table} />}</QueryResult>;
 }
 
-function Devices(props: { table: WholeTable }) {
+function Devices(props: { table: FullTable }) {
   const { table } = props;
   if (table.rows === 0) return <p class="muted">Nothing ran.</p>;
   return <>{Array.from({ length: table.rows }, (_, row) => <Device key={row} table={table} row={row} />)}</>;
 }
 
-function Device(props: { table: WholeTable; row: number }) {
+function Device(props: { table: FullTable; row: number }) {
   const { table, row } = props;
   const device = number(table, "device", row);
   const window = number(table, "window", row) ?? 0;

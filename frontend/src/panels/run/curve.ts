@@ -1,8 +1,8 @@
 // The steps of a run over time, from the view `run_curve`, and where they are in the picture (pure).
 
 import type { Span } from "../../draw/span.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../parts/data/full-table.ts";
 import type { Place } from "./parts.ts";
 import { placeAt } from "./parts.ts";
 
@@ -26,7 +26,7 @@ export interface Steps {
 
 export type ScaleKind = "logarithmic" | "linear";
 
-export function stepsOf(table: WholeTable): Steps[] {
+export function stepsOf(table: FullTable): Steps[] {
   return Array.from({ length: table.rows }, (_, row) => {
     const of = (name: string) => number(table, name, row) ?? 0;
     return {

@@ -6,11 +6,13 @@ import type { Panel, PanelProps } from "../panel.ts";
 import { Empty, QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Stack } from "../../parts/charts/stack.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
+import { labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { loadTable, number, texts, textAt } from "../../parts/data/whole.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { loadTable, number, texts, textAt } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
-import { text } from "../../units.ts";
+import { countedText, text } from "../../units.ts";
 import { coloursOf } from "./curve.ts";
 import { causesOf, loopsOf, partsOf } from "./parts.ts";
 import { StepsOfRun } from "./steps.tsx";
@@ -29,10 +31,10 @@ export const run: Panel = { name: "run", title: "Run", group: "answer", componen
 const MOST_SLOW = 2_000;
 
 interface Loaded {
-  summary: WholeTable;
-  parts: WholeTable;
-  kinds: WholeTable;
-  slow: WholeTable;
+  summary: FullTable;
+  parts: FullTable;
+  kinds: FullTable;
+  slow: FullTable;
 }
 
 function RunPanel(props: PanelProps) {
@@ -69,7 +71,10 @@ function NoLedger() {
 
 function Shown(props: PanelProps & { loaded: Loaded }) {
   const { summary, parts: table, kinds, slow } = props.loaded;
-  const parts = useMemo(() => partsOf(table, loopsOf(kinds)), [table, kinds]);
+  const parts = useMemo(
+    () => partsOf(table, labelsOf(props.views.get("run"), "part"), loopsOf(kinds)),
+    [table, kinds, props.views],
+  );
   const colours = useMemo(() => coloursOf(texts(kinds, "kind")), [kinds]);
   const wall = figure(summary, "wall time") ?? 0;
   return (
@@ -94,13 +99,13 @@ function Shown(props: PanelProps & { loaded: Loaded }) {
           : <><StepsOfRun {...props} colours={colours} /><KindsTable kinds={kinds} colours={colours} /></>}
         {kinds.rows > 0 && <p class="run-more muted"><a href={link("run_steps")}>Every step as a table</a></p>}
       </section>
-      {slow.total > 0 && <SlowSteps slow={slow} summary={summary} />}
+      {slow.total > 0 && <SlowSteps slow={slow} summary={summary} labels={labelsOf(props.views.get("run_steps"), "cause")} />}
     </>
   );
 }
 
-function SlowSteps(props: { slow: WholeTable; summary: WholeTable }) {
-  const { slow, summary } = props;
+function SlowSteps(props: { slow: FullTable; summary: FullTable; labels: Labels }) {
+  const { slow, summary, labels } = props;
   const causes = useMemo(() => causesOf(slow), [slow]);
   return (
     <section aria-label="Slow steps">
@@ -111,10 +116,10 @@ function SlowSteps(props: { slow: WholeTable; summary: WholeTable }) {
         </span>
       </h2>
       <div class="run-columns">
-        <div><h3>By cause and line</h3><CausesTable causes={causes} /></div>
+        <div><h3>By cause and line</h3><CausesTable causes={causes} labels={labels} /></div>
         <div class="run-slowest">
           <h3>The slowest</h3>
-          <SlowestTable slow={slow} />
+          <SlowestTable slow={slow} labels={labels} />
           <p class="run-more muted"><a href={link("run_steps", { slow: "true" })}>All slow steps</a></p>
         </div>
       </div>
@@ -124,7 +129,7 @@ function SlowSteps(props: { slow: WholeTable; summary: WholeTable }) {
 }
 
 /** The command, how long it ran and how that ended. */
-function Heading(props: { summary: WholeTable }) {
+function Heading(props: { summary: FullTable }) {
   const { summary } = props;
   const [command, ended, rank, process] = ["command", "ended", "rank", "process"].map((metric) => said(summary, metric));
   const steps = figure(summary, "steps") ?? 0;
@@ -137,7 +142,7 @@ function Heading(props: { summary: WholeTable }) {
         {process != null && <span class="muted">process {process}{rank != null && `, rank ${rank}`}</span>}
       </p>
       <p>
-        {text(steps, "count")} {steps === 1 ? "step" : "steps"}
+        {countedText(steps, "step")}
         {recorded > 0 && <>; the {text(recorded, "count")} recorded stand for {said(summary, "covered")} of the run</>}.
       </p>
       {ended != null && ended !== "ended" && <p class="run-ended" role="note">{capital(plain(ended))}.</p>}
@@ -149,14 +154,14 @@ function capital(sentence: string): string {
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
-function rowOf(summary: WholeTable, metric: string): number {
+function rowOf(summary: FullTable, metric: string): number {
   return texts(summary, "metric").indexOf(metric);
 }
 
-function figure(summary: WholeTable, metric: string): number | null {
+function figure(summary: FullTable, metric: string): number | null {
   return number(summary, "value", rowOf(summary, metric));
 }
 
-function said(summary: WholeTable, metric: string): string | null {
+function said(summary: FullTable, metric: string): string | null {
   return textAt(summary, "text", rowOf(summary, metric));
 }

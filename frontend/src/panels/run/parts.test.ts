@@ -1,25 +1,26 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Cell } from "../../data/api.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { causesOf, labelOfCause, loopsOf, namedShares, onlyShare, partsOf } from "./parts.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { causesOf, loopsOf, namedShares, onlyShare, partsOf } from "./parts.ts";
 
-function table(names: string[], rows: Cell[][]): WholeTable {
+function table(names: string[], rows: Cell[][]): FullTable {
   const columns = Object.fromEntries(names.map((name, at) => [name, rows.map((row) => row[at] ?? null)]));
   return { options: {}, columns, rows: rows.length, total: rows.length, totals: {}, lacks: [] };
 }
 
 const RUN = ["part", "what", "time", "share", "count", "file", "line", "function"];
+const LABELS = { imports: { text: "importing", doc: "" } };
 const parts = partsOf(table(RUN, [
   ["imports", "torch", 600, 0.6, 1, "/a.py", 1, "<module>"],
   ["steps", "training", 250, 0.25, 40, null, null, null],
   ["imports", "numpy", 100, 0.1, 1, "/a.py", 2, "<module>"],
   ["steps", "training", 5, 0.005, 0, "/a.py", 9, "main"],
   ["unheard_of", null, 45, 0.045, 1, null, null, null],
-]), new Map([["training", { file: "/a.py", line: 8, function: null }]]));
+]), LABELS, new Map([["training", { file: "/a.py", line: 8, function: null }]]));
 
 test("nothing spent, no parts", () => {
-  assert.deepEqual(partsOf(table(RUN, [])), []);
+  assert.deepEqual(partsOf(table(RUN, []), LABELS), []);
 });
 
 test("rows of one part are put together, the longest part first", () => {
@@ -27,7 +28,7 @@ test("rows of one part are put together, the longest part first", () => {
     ["imports", 700, 2], ["steps", 255, 40], ["unheard_of", 45, 1],
   ]);
   assert.equal(parts[0]?.share?.toFixed(3), "0.700");
-  assert.deepEqual([parts[0]?.label, parts[2]?.label], ["imports", "unheard of"]);
+  assert.deepEqual([parts[0]?.label, parts[2]?.label], ["importing", "unheard of"]);
 });
 
 test("steps have the line of their loop where none was read", () => {
@@ -51,7 +52,7 @@ test("slow steps by cause and line, the costliest first", () => {
   const slow = table(["cause", "excess", "file", "line"], [
     ["program", 50, "/a.py", 3], ["data_wait", 40, null, null], ["program", 30, "/a.py", 3], [null, 1, null, null],
   ]);
-  assert.deepEqual(causesOf(slow).map((one) => [labelOfCause(one.cause), one.count, one.excess, one.place?.line]), [
-    ["the program", 2, 80, 3], ["waiting for data", 1, 40, undefined], ["unknown", 1, 1, undefined],
+  assert.deepEqual(causesOf(slow).map((one) => [one.cause, one.count, one.excess, one.place?.line]), [
+    ["program", 2, 80, 3], ["data_wait", 1, 40, undefined], ["unknown", 1, 1, undefined],
   ]);
 });

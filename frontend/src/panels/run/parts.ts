@@ -1,7 +1,9 @@
 // The parts of a run, from the view `run` (pure).
 
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { number, textAt } from "../../parts/data/whole.ts";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 
 export interface Place {
   file: string;
@@ -29,35 +31,22 @@ export interface Part {
   shares: Share[];
 }
 
-const PARTS: Readonly<Record<string, readonly [label: string, colour: string]>> = {
-  start: ["starting Python", "idle"],
-  imports: ["imports", "python"],
-  data: ["building data and model", "memory"],
-  first_batch: ["first batch", "warn"],
-  compile: ["compiling", "collective"],
-  steps: ["steps", "kernel"],
-  data_wait: ["waiting for data", "loading"],
-  evaluation: ["evaluation", "operator"],
-  checkpoint: ["checkpoints", "runtime"],
-  epoch_boundary: ["epoch boundaries", "copy"],
-  garbage_collection: ["garbage collections", "mark"],
-  logging: ["logging", "faster"],
-  recording: ["recording, by selftime", "other"],
-  end: ["after the last step", "line-strong"],
-  other: ["other", "muted"],
+/** The variable of style.css for each part. */
+const COLOURS: Readonly<Record<string, string>> = {
+  start: "idle", imports: "python", data: "memory", first_batch: "warn", compile: "collective",
+  steps: "kernel", data_wait: "loading", evaluation: "operator", checkpoint: "runtime",
+  epoch_boundary: "copy", garbage_collection: "mark", logging: "faster", recording: "other",
+  end: "line-strong", other: "muted",
 };
 
-export function labelOfPart(part: string): string {
-  return PARTS[part]?.[0] ?? part.replaceAll("_", " ");
-}
-
 /** The parts, the longest first; rows of one part are put together. Steps have the line of their loop. */
-export function partsOf(table: WholeTable, loops: ReadonlyMap<string, Place> = new Map()): Part[] {
+export function partsOf(table: FullTable, labels: Labels, loops: ReadonlyMap<string, Place> = new Map()): Part[] {
   const found = new Map<string, Part>();
   for (let row = 0; row < table.rows; row++) {
     const name = textAt(table, "part", row) ?? "other";
-    const [label, colour] = PARTS[name] ?? [labelOfPart(name), "muted"];
-    const part = found.get(name) ?? { part: name, label, colour, time: 0, share: null, count: 0, shares: [] };
+    const part = found.get(name) ?? {
+      part: name, label: labelOfValue(labels, name).text, colour: COLOURS[name] ?? "muted", time: 0, share: null, count: 0, shares: [],
+    };
     found.set(name, part);
     const time = number(table, "time", row) ?? 0;
     part.time += time;
@@ -73,13 +62,13 @@ export function partsOf(table: WholeTable, loops: ReadonlyMap<string, Place> = n
   return parts;
 }
 
-export function placeAt(table: WholeTable, row: number): Place | null {
+export function placeAt(table: FullTable, row: number): Place | null {
   const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
   return file === null || line === null ? null : { file, line, function: textAt(table, "function", row) };
 }
 
 /** The line of the loop of each kind of steps, where it is known; from the view `run_kinds`. */
-export function loopsOf(kinds: WholeTable): ReadonlyMap<string, Place> {
+export function loopsOf(kinds: FullTable): ReadonlyMap<string, Place> {
   const found = new Map<string, Place>();
   for (let row = 0; row < kinds.rows; row++) {
     const [kind, place] = [textAt(kinds, "kind", row), placeAt(kinds, row)];
@@ -114,7 +103,7 @@ export interface Cause {
 }
 
 /** Slow steps by cause and line, the costliest first. */
-export function causesOf(slow: WholeTable): Cause[] {
+export function causesOf(slow: FullTable): Cause[] {
   const found = new Map<string, Cause>();
   for (let row = 0; row < slow.rows; row++) {
     const cause = textAt(slow, "cause", row) ?? "unknown";
@@ -126,10 +115,4 @@ export function causesOf(slow: WholeTable): Cause[] {
     one.excess += number(slow, "excess", row) ?? 0;
   }
   return [...found.values()].toSorted((one, other) => other.excess - one.excess);
-}
-
-/** What a slow step waited in, in words. */
-export function labelOfCause(cause: string): string {
-  if (cause === "program") return "the program";
-  return cause === "unknown" ? "unknown" : labelOfPart(cause);
 }

@@ -5,15 +5,16 @@ import { spanOf, wordOf } from "../../draw/span.ts";
 import { Swatch } from "../../parts/charts/stack.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { momentParameters } from "../../parts/data/moment.ts";
-import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
+import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { change, go } from "../../route.ts";
 import { text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import { Chart } from "./chart.tsx";
 import { extent, OTHER_KINDS, stepsOf, type ScaleKind, type Steps } from "./curve.ts";
-import { labelOfCause } from "./parts.ts";
 
 interface StepsProps extends PanelProps {
   colours: ReadonlyMap<string, string>;
@@ -32,8 +33,9 @@ export function StepsOfRun(props: StepsProps) {
   );
 }
 
-function Picture(props: StepsProps & { table: WholeTable }) {
-  const { table, params, colours } = props;
+function Picture(props: StepsProps & { table: FullTable }) {
+  const { table, params, colours, views } = props;
+  const labels = labelsOf(views.get("run_curve"), "cause");
   const steps = useMemo(() => stepsOf(table), [table]);
   const word = params["zoom"];
   const span = useMemo(() => spanOf(word) ?? extent(steps), [word, steps]);
@@ -56,9 +58,9 @@ function Picture(props: StepsProps & { table: WholeTable }) {
         scale={scale}
         colours={colours}
         height={280}
-        tip={(one) => <StepTip steps={one} colour={colours.get(one.kind) ?? OTHER_KINDS} />}
+        tip={(one) => <StepTip steps={one} colour={colours.get(one.kind) ?? OTHER_KINDS} labels={labels} />}
         onPick={(one) => {
-          if (one.traceStart !== null) go("timeline", momentParameters(one.traceStart, one.longest));
+          if (one.traceStart !== null) go("timeline", timelineLinkParameters(one.traceStart, one.longest));
         }}
         onSpan={(next) => change({ zoom: wordOf(next) })}
       />
@@ -79,8 +81,8 @@ function Legend(props: { steps: readonly Steps[]; colours: ReadonlyMap<string, s
   );
 }
 
-function StepTip(props: { steps: Steps; colour: string }) {
-  const { steps, colour } = props;
+function StepTip(props: { steps: Steps; colour: string; labels: Labels }) {
+  const { steps, colour, labels } = props;
   const isOne = steps.count === 1;
   return (
     <>
@@ -94,7 +96,7 @@ function StepTip(props: { steps: Steps; colour: string }) {
       <Row name={isOne ? `step ${text(steps.step, "id")}` : `the longest, step ${text(steps.step, "id")}`} value={timeText(steps.longest)} />
       <Row name="at" value={timeText(steps.start)} />
       {steps.dataWait > 0 && <Row name="waited for data" value={timeText(steps.dataWait)} />}
-      {steps.cause !== null && <Row name="most of it" value={labelOfCause(steps.cause)} />}
+      {steps.cause !== null && <Row name="most of it" value={labelOfValue(labels, steps.cause).text} />}
       {steps.place !== null && <Row name="line" value={`${plain(nameOf(steps.place.file))}:${steps.place.line}`} />}
       {steps.recorded && <em>{steps.traceStart === null ? "recorded, but not in this trace" : "recorded: click to see it in the timeline"}</em>}
     </>

@@ -2,14 +2,16 @@
 
 import type { ComponentChildren } from "preact";
 import { Swatch } from "../../parts/charts/stack.tsx";
-import type { WholeTable } from "../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../parts/data/whole.ts";
-import { momentParameters } from "../../parts/data/moment.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../parts/data/full-table.ts";
+import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { text, UNKNOWN } from "../../units.ts";
 import type { Cause, Part, Place } from "./parts.ts";
-import { labelOfCause, namedShares, onlyShare, placeAt } from "./parts.ts";
+import { namedShares, onlyShare, placeAt } from "./parts.ts";
 
 /** Slow steps, and causes of them, that are listed. */
 const LISTED = 12;
@@ -82,7 +84,7 @@ function PartRows(props: { part: Part; wall: number }) {
   );
 }
 
-export function KindsTable(props: { kinds: WholeTable; colours: ReadonlyMap<string, string> }) {
+export function KindsTable(props: { kinds: FullTable; colours: ReadonlyMap<string, string> }) {
   const { kinds, colours } = props;
   const time = (row: number, name: string) => text(number(kinds, name, row), "ns");
   return (
@@ -114,12 +116,12 @@ export function KindsTable(props: { kinds: WholeTable; colours: ReadonlyMap<stri
   );
 }
 
-export function CausesTable(props: { causes: readonly Cause[] }) {
+export function CausesTable(props: { causes: readonly Cause[]; labels: Labels }) {
   return (
     <Table head={[["cause", false, "What most of the excess is"], ["steps", true], ["cost", true, "How much longer than the median of their kind"], ["line", false]]}>
       {props.causes.slice(0, LISTED).map((one, at) => (
         <tr key={at}>
-          <th scope="row">{labelOfCause(one.cause)}</th>
+          <th scope="row">{labelOfValue(props.labels, one.cause).text}</th>
           <td class="number">{text(one.count, "count")}</td>
           <td class="number">{text(one.excess, "ns")}</td>
           <td><Line place={one.place} /></td>
@@ -129,8 +131,8 @@ export function CausesTable(props: { causes: readonly Cause[] }) {
   );
 }
 
-export function SlowestTable(props: { slow: WholeTable }) {
-  const { slow } = props;
+export function SlowestTable(props: { slow: FullTable; labels: Labels }) {
+  const { slow, labels } = props;
   return (
     <Table head={[["step", false], ["at", true, "Since the process started"], ["took", true], ["longer by", true, "Than the median of its kind"], ["cause", false], ["line", false]]}>
       {[...Array(Math.min(slow.rows, LISTED)).keys()].map((row) => (
@@ -139,7 +141,7 @@ export function SlowestTable(props: { slow: WholeTable }) {
           <td class="number">{text(number(slow, "start", row), "ns")}</td>
           <td class="number">{text(number(slow, "time", row), "ns")}</td>
           <td class="number">{text(number(slow, "excess", row), "ns")}</td>
-          <td>{labelOfCause(textAt(slow, "cause", row) ?? "unknown")}</td>
+          <td>{labelOfValue(labels, textAt(slow, "cause", row) ?? "unknown").text}</td>
           <td><Line place={placeAt(slow, row)} /></td>
         </tr>
       ))}
@@ -148,11 +150,11 @@ export function SlowestTable(props: { slow: WholeTable }) {
 }
 
 /** The step's number; one that the trace holds leads there. */
-function StepName(props: { slow: WholeTable; row: number }) {
+function StepName(props: { slow: FullTable; row: number }) {
   const { slow, row } = props;
   const name = text(number(slow, "step", row), "id");
   const start = cell(slow, "trace_start", row);
   if (typeof start !== "number") return <>{name}</>;
-  const moment = momentParameters(start, number(slow, "time", row) ?? 0);
+  const moment = timelineLinkParameters(start, number(slow, "time", row) ?? 0);
   return <a href={link("timeline", moment)} title="Show it in the timeline">{name}</a>;
 }

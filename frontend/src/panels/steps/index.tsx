@@ -5,7 +5,7 @@ import type { Panel, PanelProps } from "../panel.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { StepBars } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
-import { loadTable, type WholeTable } from "../../parts/data/whole.ts";
+import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { text } from "../../units.ts";
 import { Grid } from "../grid/grid.tsx";
 
@@ -29,7 +29,7 @@ export function StepsPanel(props: PanelProps) {
   );
 }
 
-function Picture(props: { steps: WholeTable }) {
+function Picture(props: { steps: FullTable }) {
   const { steps } = props;
   const out = uncountedSteps(steps).length;
   const source = String(steps.columns["source"]?.[0] ?? "");

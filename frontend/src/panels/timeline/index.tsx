@@ -6,8 +6,8 @@ import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Board } from "./panes/board.tsx";
-import { shownRanks, groupsOf, parseRankKeys, singleRank } from "./tracks/besides.ts";
-import type { ShownRank } from "./tracks/besides.ts";
+import { shownRanks, groupsOf, parseRankKeys, singleRank } from "./tracks/multi-rank.ts";
+import type { ShownRank } from "./tracks/multi-rank.ts";
 import type { Group } from "./tracks/tracks.ts";
 
 KEYS["timeline"] = [
@@ -29,7 +29,7 @@ KEYS["timeline"] = [
 ];
 
 interface Known {
-  besides: ShownRank[];
+  ranks: ShownRank[];
   /** Requested ranks that cannot be shown. */
   left: string[];
   groups: Group[];
@@ -41,10 +41,10 @@ const ROOM = 0.01;
 
 async function known({ data, trace, params }: PanelProps): Promise<Known | null> {
   const keys = parseRankKeys(params["with"]);
-  const { besides, left } =
-    keys.length === 0 ? { besides: [singleRank(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
-  const pages = await Promise.all(besides.map((one) => data.page(one.trace, "timeline", { what: "tracks" }, {})));
-  const groups = groupsOf(besides, pages);
+  const { ranks, left } =
+    keys.length === 0 ? { ranks: [singleRank(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
+  const pages = await Promise.all(ranks.map((one) => data.page(one.trace, "timeline", { what: "tracks" }, {})));
+  const groups = groupsOf(ranks, pages);
   const all = groups.flatMap((group) => group.tracks);
   // the recorder is at work long before and after the program is
   const program = all.filter((track) => track.kind !== "profiler");
@@ -53,7 +53,7 @@ async function known({ data, trace, params }: PanelProps): Promise<Known | null>
   const to = Math.max(...tracks.map((track) => track.end).filter(Number.isFinite));
   if (!(to >= from)) return null;
   const room = Math.max((to - from) * ROOM, 50);
-  return { besides, left, groups, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
+  return { ranks, left, groups, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
 }
 
 function Timeline(props: PanelProps) {
@@ -67,7 +67,7 @@ function Timeline(props: PanelProps) {
             <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
           </Empty>
         ) : (
-          <Board key={found.besides.map((one) => one.trace).join(" ")} {...props} {...found} />
+          <Board key={found.ranks.map((one) => one.trace).join(" ")} {...props} {...found} />
         )
       }
     </QueryResult>

@@ -24,14 +24,3 @@ export function useSize(element: RefObject<HTMLElement | null>): Size {
   }, [element]);
   return size;
 }
-
-/** Resizes a canvas to its size on the screen, and returns its context. */
-export function prepareCanvas(canvas: HTMLCanvasElement, size: Size): CanvasRenderingContext2D | null {
-  const ratio = devicePixelRatio || 1;
-  const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
-  if (canvas.width !== width) canvas.width = width;
-  if (canvas.height !== height) canvas.height = height;
-  const ctx = canvas.getContext("2d");
-  ctx?.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return ctx;
-}

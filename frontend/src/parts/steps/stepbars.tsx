@@ -10,15 +10,15 @@ import { Swatch } from "../charts/stack.tsx";
 import { roundTime, stepName, stepSpan, uncountedSteps } from "./stepspan.ts";
 import { STEP_PARTS } from "./stepparts.ts";
 import type { StepPart } from "./stepparts.ts";
-import { number, numbers, textAt } from "../data/whole.ts";
-import type { WholeTable } from "../data/whole.ts";
+import { number, numbers, textAt } from "../data/full-table.ts";
+import type { FullTable } from "../data/full-table.ts";
 
 /** More bars than this are too thin to point at. */
 const MOST_BARS = 1_000;
 /** Among more than these the marks are dots. */
 const MANY_BARS = 80;
 
-export function StepBars(props: { steps: WholeTable; height: number }) {
+export function StepBars(props: { steps: FullTable; height: number }) {
   const { steps, height } = props;
   const rows = Math.min(steps.rows, MOST_BARS);
   const parts = STEP_PARTS.filter((part) => numbers(steps, part.column).some((time) => time > 0));
@@ -45,13 +45,13 @@ export function StepBars(props: { steps: WholeTable; height: number }) {
 }
 
 /** The timeline from a step's begin until host and device are done with it; null where unknown. */
-export function stepLink(steps: WholeTable, row: number): string | null {
+export function stepLink(steps: FullTable, row: number): string | null {
   const span = stepSpan(steps, row);
   return span === null ? null : link("timeline", span);
 }
 
 function option(
-  steps: WholeTable, rows: number, parts: readonly StepPart[], colour: (name: string) => string,
+  steps: FullTable, rows: number, parts: readonly StepPart[], colour: (name: string) => string,
 ): ChartOption {
   const shown = [...Array(rows).keys()];
   const counted = steps.columns["counted"] ?? [];
@@ -114,7 +114,7 @@ function Legend(props: { parts: readonly StepPart[]; hasDevice: boolean; hasUnco
 
 const TIMES = [["time", "step time"], ["host_time", "host time"], ["device_time", "device time"]] as const;
 
-function Tip(props: { steps: WholeTable; row: number; parts: readonly StepPart[] }) {
+function Tip(props: { steps: FullTable; row: number; parts: readonly StepPart[] }) {
   const { steps, row, parts } = props;
   const note = textAt(steps, "note", row);
   const name = stepName(steps, row);
@@ -143,7 +143,7 @@ function TipRow(props: { label: string; time: number | null; colour?: string }) 
   );
 }
 
-function tableOf(steps: WholeTable, parts: readonly StepPart[]): { head: string[]; rows: string[][] } {
+function tableOf(steps: FullTable, parts: readonly StepPart[]): { head: string[]; rows: string[][] } {
   const columns = [...TIMES, ...parts.map((part) => [part.column, part.label] as const)];
   return {
     head: ["step", "counted", ...columns.map(([, label]) => label)],

@@ -2,8 +2,8 @@
 
 import { plain } from "../text/plain.ts";
 import { STEP_PARTS } from "./stepparts.ts";
-import { number, textAt } from "../data/whole.ts";
-import type { WholeTable } from "../data/whole.ts";
+import { number, textAt } from "../data/full-table.ts";
+import type { FullTable } from "../data/full-table.ts";
 
 /** The columns of the view `steps` that the picture needs. */
 export const STEP_COLUMNS: readonly string[] = [
@@ -12,7 +12,7 @@ export const STEP_COLUMNS: readonly string[] = [
 ];
 
 /** The time span of a step on host and device; null if unknown. */
-export function stepSpan(steps: WholeTable, row: number): { from: string; to: string } | null {
+export function stepSpan(steps: FullTable, row: number): { from: string; to: string } | null {
   const start = number(steps, "start", row);
   const host = number(steps, "host_time", row);
   if (start === null || host === null) return null;
@@ -21,14 +21,14 @@ export function stepSpan(steps: WholeTable, row: number): { from: string; to: st
 }
 
 /** Steps that do not count for medians, with the reason. */
-export function uncountedSteps(steps: WholeTable): { row: number; step: string; note: string }[] {
+export function uncountedSteps(steps: FullTable): { row: number; step: string; note: string }[] {
   const counted = steps.columns["counted"] ?? [];
   return [...counted.keys()]
     .filter((row) => counted[row] !== true)
     .map((row) => ({ row, step: stepName(steps, row), note: plain(textAt(steps, "note", row) ?? "") }));
 }
 
-export function stepName(steps: WholeTable, row: number): string {
+export function stepName(steps: FullTable, row: number): string {
   return textAt(steps, "source", row) === "window" ? "recording" : String(number(steps, "step", row) ?? row);
 }
 

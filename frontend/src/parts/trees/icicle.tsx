@@ -7,7 +7,8 @@ import { paint, ROW } from "../../draw/icicle.ts";
 import type { Box, Linked, Tree, Direction } from "../../draw/tree.ts";
 import { boxAt, boxOf, layout, neighbourNode, nodesOfBox } from "../../draw/tree.ts";
 import { usePalette } from "../charts/theme.ts";
-import { prepareCanvas, useSize } from "../charts/sized.ts";
+import { prepareCanvas } from "../../draw/canvas.ts";
+import { useSize } from "../charts/sized.ts";
 
 export interface IcicleProps {
   tree: Tree;

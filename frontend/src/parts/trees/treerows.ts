@@ -3,8 +3,8 @@
 import type { Cell } from "../../data/api.ts";
 import type { Tree } from "../../draw/tree.ts";
 import { path } from "../../draw/tree.ts";
-import type { WholeTable } from "../data/whole.ts";
-import { cell } from "../data/whole.ts";
+import type { FullTable } from "../data/full-table.ts";
+import { cell } from "../data/full-table.ts";
 
 export interface TreeRowsQuery {
   /** Only this node and what is within it; -1 for all. */
@@ -57,7 +57,7 @@ function withAbove(tree: Tree, hits: ReadonlySet<number>): Set<number> {
 }
 
 /** Rows by a column; what is unknown stands last, whichever way. */
-export function compareRows(table: WholeTable, sort: string): (a: number, b: number) => number {
+export function compareRows(table: FullTable, sort: string): (a: number, b: number) => number {
   const column = sort.replace(/^-/, "");
   const sign = sort.startsWith("-") ? -1 : 1;
   return (a, b) => {

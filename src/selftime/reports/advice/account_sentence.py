@@ -6,6 +6,7 @@ import polars as pl
 
 from selftime.advice.advice_result import Advice
 from selftime.reports.advice.wording import relative_file
+from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import plain
 from selftime.units import milliseconds_text
 
@@ -17,21 +18,6 @@ _MIN_SHARE_OF_CLASS: Final = 0.5
 """Smallest share of a class's time of the line or operator that the sentence names with it."""
 _SHARE_OF_NEARLY_ALL: Final = 0.9
 """Share of a class's time from which a line or operator stands for the class."""
-
-_PHRASE_BY_CLASS: Final = {
-    "compute": "computing",
-    "communication": "in communication",
-    "copy": "copying",
-    "data_wait": "waiting for data",
-    "launch": "launching device work",
-    "python": "in Python",
-    "device_wait": "waiting for the device",
-    "compile": "compiling",
-    "garbage_collection": "in garbage collections",
-    "idle": "idle before device work",
-    "other": "that the trace does not explain",
-}
-"""What the program does in each class of the account, after its time."""
 
 
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
@@ -48,7 +34,7 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
     texts = [
         f"{row['share']:.0%} ({milliseconds_text(row['per_step'] / 1e6)}) ".replace("%", " %")
-        + f"{_PHRASE_BY_CLASS[row['class']]}{_place_text(row, by_line, by_name, root)}"
+        + f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
         for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
     ]
     return ", ".join(texts)

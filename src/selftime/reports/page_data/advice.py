@@ -16,6 +16,11 @@ from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
+from selftime.reports.labels import LINE_EVIDENCE_LABELS
+from selftime.reports.page_data.step_with_fixes import (
+    step_with_all_fixes_texts,
+    step_with_fix_data,
+)
 
 _MIN_PATH_PARTS_OF_COMMON_FOLDER: Final = 3
 """Smallest number of parts of a folder path that is cut from file names; `/home` has too few."""
@@ -42,7 +47,7 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
             for entry in advice.findings
         ],
         "joint": wording.joint_saving_text(advice),
-        "speedup": advice.joint.speedup and wording.speedup_text(advice.joint.speedup),
+        "with_all_fixes": step_with_all_fixes_texts(advice),
         "checked_title": wording.CHECKED_CAUSES_TITLE,
         "checked": [
             {"rule": entry.rule, "text": truncate_middle(wording.checked_cause_text(entry, root))}
@@ -92,6 +97,8 @@ def _texts_of_finding_on_page(
         ),
         "saving": wording.saving_text_parts(finding.saving),
         "sureness": wording.finding_confidence_text(finding),
+        "line_evidence": _line_evidence_sentence(finding),
+        "step": step_with_fix_data(advice, finding.saving),
         "evidence": [
             {
                 "metric": truncate_middle(wording.evidence_metric_text(evidence, root)),
@@ -101,3 +108,11 @@ def _texts_of_finding_on_page(
         ],
         "markdown": as_brief(advice_with_finding, queries, root=current_folder, whole=True),
     }
+
+
+def _line_evidence_sentence(finding: Finding) -> str | None:
+    """Returns how the finding's line is known, as a sentence; None without a known line."""
+    where = finding.where
+    if where.line is None or where.how == "unknown":
+        return None
+    return LINE_EVIDENCE_LABELS[where.how].doc

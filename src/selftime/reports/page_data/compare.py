@@ -20,6 +20,7 @@ from selftime.reports.page_data.table_queries import (
     RowQuery,
     prepare_table,
 )
+from selftime.reports.page_data.views import label_data
 from selftime.reports.tables.tabular import column_description_data
 from selftime.schema import Table
 from selftime.trace import Trace
@@ -141,5 +142,8 @@ def _table_description_data(table_name: str, table: PreparedTable) -> dict[str, 
     """Returns the description of a table and of its columns as a JSON object."""
     return {
         "doc": _DESCRIPTION_BY_COMPARISON_TABLE[table_name].doc,
-        "columns": [column_description_data(column) for column in table.columns],
+        "columns": [
+            {**column_description_data(column), "labels": label_data(table_name, column.name)}
+            for column in table.columns
+        ],
     }

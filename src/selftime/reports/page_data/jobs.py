@@ -4,17 +4,20 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Final
 
 from selftime import names
-from selftime.analysis.ranks.clocks import RankClock
+from selftime.analysis.ranks.clocks import RankClock, RankClocks
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.trace_paths import skip_reasons_of_duplicates
 from selftime.names.collectives import parallel_axes_of_group
 from selftime.reports.page_data.listing import ListedTrace
+from selftime.reports.plain import plain
 from selftime.trace import JobMember, Trace
+from selftime.units import time_text
 
 _MAX_JAVASCRIPT_INTEGER: Final = 1 << 53
 """Largest integer that JavaScript's numbers represent exactly."""
@@ -135,6 +138,7 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
         clocks.reference if clocks.reference is not None else min(ranks_by_key, default=0)
     )
     reference_origin = ranks_by_key[reference_key].part.origin if ranks_by_key else 0
+    groups = list(_process_group_entries(ranks_by_key))
     return {
         "size": ranks.size,
         "ranks": [
@@ -160,8 +164,50 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
         "refused": [{"name": name, "why": why} for name, why in sorted(ranks.refused.items())],
         "notes": list(ranks.notes),
         "residual": clocks.residual,
-        "groups": list(_process_group_entries(ranks_by_key)),
+        "groups": groups,
+        "facts": _job_facts(ranks, clocks, len(groups)),
+        "single_rank_note": _single_rank_note(ranks) if len(ranks_by_key) == 1 else None,
     }
+
+
+def _job_facts(ranks: Ranks, clocks: RankClocks, group_count: int) -> list[str]:
+    """Returns the numbers of ranks and process groups, the device, and the error of the clocks."""
+    ranks_by_key = ranks.ranks_by_key()
+    count, size = len(ranks_by_key), ranks.size
+    rank_text = _counted(count, "rank") if size is None else f"{count:,} of {size:,} ranks"
+    devices = {rank.part.device for rank in ranks_by_key.values()} - {None}
+    device_text = plain(str(*devices)) if len(devices) == 1 else f"{len(devices)} kinds of device"
+    return [
+        rank_text,
+        *([device_text] if devices else []),
+        *([_clock_error_text(clocks, count)] if count > 1 else []),
+        _counted(group_count, "process group"),
+    ]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _clock_error_text(clocks: RankClocks, rank_count: int) -> str:
+    """Returns how far apart the ends of a collective are after the clocks have been aligned."""
+    if clocks.residual is None:
+        return "clocks not aligned"
+    aligned = sum(clock.residual is not None for clock in clocks.of.values())
+    text = f"clocks agree within {time_text(max(ceil(clocks.residual), 1))}"
+    unaligned = rank_count - aligned
+    return f"{text}, except for {unaligned:,} of the ranks" if unaligned else text
+
+
+def _single_rank_note(ranks: Ranks) -> str:
+    """Returns what the trace of one rank does not show, and which traces would show it."""
+    size = ranks.size
+    others = f"the other {_counted(size - 1, 'rank')}" if size and size > 1 else "the other ranks"
+    return (
+        "This is the trace of one rank: of a collective it shows waiting and transfer as one time. "
+        f"With the traces of {others} in the same folder, this page shows which rank waits for "
+        "which, and why."
+    )
 
 
 def _common_clock_shift_and_drift(

@@ -2,6 +2,7 @@
 
 from typing import Any, get_args
 
+from selftime.reports.labels import column_labels
 from selftime.views import Option, View
 
 
@@ -29,10 +30,17 @@ def view_description_data(view: View[Any]) -> dict[str, Any]:
                 "unit": column.unit,
                 "doc": column.doc,
                 "nullable": column.nullable,
+                "labels": label_data(view.name, column.name),
             }
             for column in view.columns
         ],
     }
+
+
+def label_data(table: str, column: str) -> dict[str, dict[str, str]]:
+    """Returns the labels of a column's values as the page's JSON object: text and doc by value."""
+    labels = column_labels(table, column)
+    return {value: {"text": label.text, "doc": label.doc} for value, label in labels.items()}
 
 
 def _option_type_name(option: Option) -> str:

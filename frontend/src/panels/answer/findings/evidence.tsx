@@ -2,7 +2,7 @@
 
 import type { Finding, FindingTexts } from "../../../data/api.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { TraceSentence } from "../../../parts/text/said.tsx";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";
 import { text } from "../../../units.ts";
 
@@ -26,7 +26,7 @@ export function EvidenceTable(props: { finding: Finding; said: FindingTexts }) {
       <tbody>
         {evidence.map((row, at) => (
           <tr key={at}>
-            <td title={plain(row.metric)}><TraceSentence text={said.evidence[at]?.metric ?? row.metric} /></td>
+            <td title={plain(row.metric)}><TraceText text={said.evidence[at]?.metric ?? row.metric} /></td>
             <td class="number">{said.evidence[at]?.value}</td>
             {hasSlices && <td class="evidence-slices"><Slices ids={row.events} /></td>}
           </tr>

@@ -4,7 +4,7 @@ import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { TraceSentence } from "../../../parts/text/said.tsx";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { SourceAt } from "../../../parts/code/source.tsx";
 import { link } from "../../../route.ts";
 import type { Mix } from "../step/background.ts";
@@ -46,7 +46,7 @@ export function FindingItem(props: FindingProps) {
         <div class="finding-what">
           <h3>
             <button type="button" class="finding-toggle" aria-expanded={isOpen} aria-controls={body}>
-              <TraceSentence text={finding.title} />
+              <TraceText text={finding.title} />
             </button>
           </h3>
           <Place finding={finding} said={said} />
@@ -86,19 +86,9 @@ function Place(props: { finding: Finding; said: FindingTexts }) {
   );
 }
 
-/** A text on how the line is known; empty if it is unknown. */
-const KNOWN: Readonly<Record<Finding["where"]["how"], string>> = {
-  stamp: "The recording marked this line.",
-  stack: "The Python stack was at this line.",
-  static: "Found by reading the source.",
-  definition: "The line where the function is defined.",
-  module: "The module named this line.",
-  unknown: "",
-};
-
 function Body(props: FindingProps & { said: FindingTexts; id: string }) {
-  const { data, trace, advice, finding, said, mix, range, id } = props;
-  const { file, line, how } = finding.where;
+  const { data, trace, finding, said, mix, range, id } = props;
+  const { file, line } = finding.where;
   const slice = finding.evidence.flatMap((row) => row.events)[0];
   const shown = slice === undefined ? range : { slice: String(slice) };
   return (
@@ -110,13 +100,13 @@ function Body(props: FindingProps & { said: FindingTexts; id: string }) {
           <>
             <h4 title={plain(file)}>{said.line}</h4>
             <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
-            {KNOWN[how] !== "" && <p class="muted finding-known">{KNOWN[how]}</p>}
+            {said.line_evidence !== null && <p class="muted finding-known">{said.line_evidence}</p>}
           </>
         )}
       </section>
       <section class="finding-right">
         <h4>The step, before and after</h4>
-        <WhatIfPicture advice={advice} finding={finding} mix={mix} />
+        <WhatIfPicture step={said.step} mix={mix} />
         <h4>Measured</h4>
         <EvidenceTable finding={finding} said={said} />
         <p class="finding-actions">

@@ -3,7 +3,7 @@
 import type { Data, Finding, FindingTexts } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { Diff } from "../../../parts/code/diff.tsx";
-import { TraceSentence } from "../../../parts/text/said.tsx";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { Code } from "../../../parts/code/source.tsx";
 import { edits } from "./fix.ts";
 
@@ -14,7 +14,7 @@ export function Remedy(props: { data: Data; trace: string; finding: Finding; sai
   const { fix } = props.finding;
   return (
     <>
-      <p class="remedy-text"><TraceSentence text={fix.text} /></p>
+      <p class="remedy-text"><TraceText text={fix.text} /></p>
       {fix.code !== null && <AsCode {...props} code={fix.code} />}
     </>
   );

@@ -4,7 +4,7 @@ import type { Data, Health } from "../../../data/api.ts";
 import { STEP_COLUMNS, stepSpan } from "../../../parts/steps/stepspan.ts";
 import { countedRows, meanParts } from "../../../parts/steps/stepparts.ts";
 import type { StepPart } from "../../../parts/steps/stepparts.ts";
-import { number, textAt, loadTable } from "../../../parts/data/whole.ts";
+import { number, textAt, loadTable } from "../../../parts/data/full-table.ts";
 
 /** The mean step time by category. */
 export type Mix = readonly { part: StepPart; mean: number }[];

@@ -1,19 +1,16 @@
 // The step before and after a change, on one scale; the saving is hatched.
 
 import "./whatif.css";
-import type { Advice, Finding } from "../../../data/api.ts";
+import type { StepWithFix } from "../../../data/api.ts";
 import type { Mix } from "./background.ts";
-import { stepOf, whatIf } from "./step.ts";
 import { millisecondsText } from "../../../units.ts";
 
-export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mix }) {
-  const { advice, finding, mix } = props;
-  const found = whatIf(finding.saving, advice.step);
-  if (found === null) return <p class="muted">How long the step would take cannot be predicted.</p>;
-  const { before, after, shortest, longest } = found;
-  const joint = jointly(advice, before);
+export function WhatIfPicture(props: { step: StepWithFix | null; mix: Mix }) {
+  const { step, mix } = props;
+  if (step === null) return <p class="muted">How long the step would take cannot be predicted.</p>;
+  const { before_ms: before, after_ms: after, shortest_ms: shortest, longest_ms: longest, with_all_ms: withAll } = step;
   return (
-    <div class="whatif" role="img" aria-label={said(found, joint)}>
+    <div class="whatif" role="img" aria-label={step.text}>
       <span>now</span>
       <span class="whatif-bar"><Mixed mix={mix} /></span>
       <b>{millisecondsText(before)}</b>
@@ -26,31 +23,15 @@ export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mi
       {shortest < longest && (
         <span class="whatif-range muted">{millisecondsText(shortest)} to {millisecondsText(longest)}</span>
       )}
-      {joint !== null && (
+      {withAll !== null && (
         <>
           <span>with all</span>
-          <span class="whatif-bar"><Left after={joint / before} /></span>
-          <b>{millisecondsText(joint)}</b>
+          <span class="whatif-bar"><Left after={withAll / before} /></span>
+          <b>{millisecondsText(withAll)}</b>
         </>
       )}
     </div>
   );
-}
-
-/** The step with all changes, if there are several. */
-function jointly(advice: Advice, before: number): number | null {
-  const { joint, findings } = advice;
-  const estimate = joint?.estimate_ms ?? null;
-  const priced = findings.filter((finding) => finding.saving.estimate_ms !== null);
-  if (priced.length < 2 || estimate === null) return null;
-  return Math.max(0, (stepOf(estimate, joint?.speedup ?? null) ?? before) - estimate);
-}
-
-function said(found: NonNullable<ReturnType<typeof whatIf>>, joint: number | null): string {
-  const { before, after, shortest, longest } = found;
-  const range = `between ${millisecondsText(shortest)} and ${millisecondsText(longest)}`;
-  const all = joint === null ? "" : `; with all changes ${millisecondsText(joint)}`;
-  return `A step takes ${millisecondsText(before)} now, ${millisecondsText(after)} with this change, ${range}${all}`;
 }
 
 function Mixed(props: { mix: Mix }) {

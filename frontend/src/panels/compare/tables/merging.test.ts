@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Cell } from "../../../data/api.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
 import {
   differenceRows, divisors, mergeRows, overviewRows, renameFiles, rowOf, matchFiles, sortRows, stepsOf, sums,
 } from "./merging.ts";
 
-function table(columns: Record<string, Cell[]>): WholeTable {
+function table(columns: Record<string, Cell[]>): FullTable {
   const rows = Object.values(columns)[0]?.length ?? 0;
   return { options: {}, columns, rows, total: rows, totals: {}, lacks: [] };
 }

@@ -1,8 +1,8 @@
 // Merges two tables by keys (pure).
 
 import type { Cell, Unit } from "../../../data/api.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../../parts/data/full-table.ts";
 
 export interface Row {
   key: readonly Cell[];
@@ -18,7 +18,7 @@ export interface Row {
 }
 
 /** The rows of a table of differences, with some columns as keys. */
-export function differenceRows(table: WholeTable, keys: readonly string[]): Row[] {
+export function differenceRows(table: FullTable, keys: readonly string[]): Row[] {
   return Array.from({ length: table.rows }, (_, row) => {
     const of = (name: string) => number(table, name, row);
     const told = { change: of("change"), verdict: textAt(table, "verdict", row), low: of("low"), high: of("high") };
@@ -28,7 +28,7 @@ export function differenceRows(table: WholeTable, keys: readonly string[]): Row[
 }
 
 /** The sums of a measure by key, divided by the number of steps. */
-export function sums(table: WholeTable, columns: readonly string[], measure: string, by: number): Map<string, { key: Cell[]; value: number }> {
+export function sums(table: FullTable, columns: readonly string[], measure: string, by: number): Map<string, { key: Cell[]; value: number }> {
   const found = new Map<string, { key: Cell[]; value: number }>();
   for (let row = 0; row < table.rows; row++) {
     const value = number(table, measure, row);
@@ -103,7 +103,7 @@ export function matchFiles(a: readonly string[], b: readonly string[]): Map<stri
 }
 
 /** A table with its files renamed as in another. */
-export function renameFiles(table: WholeTable, same: ReadonlyMap<string, string>): WholeTable {
+export function renameFiles(table: FullTable, same: ReadonlyMap<string, string>): FullTable {
   const { file } = table.columns;
   if (file === undefined || same.size === 0) return table;
   const named = file.map((known) => (typeof known === "string" ? (same.get(known) ?? known) : known));
@@ -117,7 +117,7 @@ export interface Steps {
   counted: number;
 }
 
-export function stepsOf(steps: WholeTable): Steps {
+export function stepsOf(steps: FullTable): Steps {
   const rows = Array.from({ length: steps.rows }, (_, row) => row);
   const known = rows.filter((row) => textAt(steps, "source", row) !== "window");
   return { found: known.length, counted: known.filter((row) => cell(steps, "counted", row) === true).length };
@@ -131,8 +131,8 @@ export function divisors(perStep: boolean, steps: readonly [Steps, Steps], count
 }
 
 /** The merged rows of two `overview` tables, each with its own unit. */
-export function overviewRows(a: WholeTable, b: WholeTable): Row[] {
-  const of = (table: WholeTable) => {
+export function overviewRows(a: FullTable, b: FullTable): Row[] {
+  const of = (table: FullTable) => {
     const found = new Map<string, { key: Cell[]; value: number | null; unit: Unit }>();
     for (let row = 0; row < table.rows; row++) {
       const key = ["metric", "section", "device"].map((name) => cell(table, name, row));

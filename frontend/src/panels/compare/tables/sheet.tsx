@@ -119,7 +119,7 @@ function OneRow(props: SheetProps & { row: Row; most: number }) {
     <div class="compare-row" role="row">
       {row.key.map((part, at) => (
         <span key={at} role={at === 0 ? "rowheader" : "cell"} class={`${at === 0 ? "" : "compare-key"} ${typeof part === "number" ? "number" : ""}`} title={keyText(part)}>
-          {part === null ? <span class="muted">{at === 0 ? "not known" : ""}</span> : keyText(part)}
+          {part === null ? <span class="muted">{at === 0 ? "unknown" : ""}</span> : keyText(part)}
         </span>
       ))}
       <Amounts {...props} bar isTold={row.told !== undefined} {...(to && pair ? { links: [link(to[0], { ...to[1], trace: pair.before }), link(to[0], { ...to[1], trace: pair.after })] } : {})} />

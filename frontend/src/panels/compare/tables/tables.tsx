@@ -4,12 +4,12 @@ import { useMemo } from "preact/hooks";
 import type { Cell, Unit, Pair } from "../../../data/api.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { Choice } from "../../../parts/controls/choice.tsx";
-import { Lacks } from "../../../parts/text/lacking.tsx";
-import { type WholeTable, texts, loadTable } from "../../../parts/data/whole.ts";
+import { MissingDataNote } from "../../../parts/text/missing-data.tsx";
+import { type FullTable, texts, loadTable } from "../../../parts/data/full-table.ts";
 import { change } from "../../../route.ts";
 import { countText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import { type Key, type Lens, measuresOf } from "./lenses.ts";
+import { type Key, type ComparableView, measuresOf } from "./comparable-views.ts";
 import {
   type Row,
   type Steps,
@@ -52,48 +52,48 @@ export function Overview(props: TableProps) {
   );
 }
 
-export function Tables(props: TableProps & { lens: Lens; steps: readonly [Steps, Steps] }) {
-  const { data, sides, lens, params, views, steps } = props;
+export function Tables(props: TableProps & { comparable: ComparableView; steps: readonly [Steps, Steps] }) {
+  const { data, sides, comparable, params, views, steps } = props;
   const { before, after } = sides;
-  const key = lens.keys.find((known) => known.name === params["by"]) ?? (lens.keys[0] as Key);
-  const spec = views.get(lens.view);
+  const key = comparable.keys.find((known) => known.name === params["by"]) ?? (comparable.keys[0] as Key);
+  const spec = views.get(comparable.view);
   const counts = spec?.options.some((option) => option.name === "counted") === true && !data.inline;
   const per = divisors(params["per"] !== "recording", steps, counts);
   const options = { ...key.options, ...(per !== null && counts ? { counted: true } : {}) };
-  const columns = [...key.columns, ...lens.measures];
-  const ask = () => Promise.all([before, after].map((one) => loadTable(data, one, lens.view, options, { columns })));
-  const asked = useQuery(ask, JSON.stringify([before, after, lens.view, options]));
+  const columns = [...key.columns, ...comparable.measures];
+  const ask = () => Promise.all([before, after].map((one) => loadTable(data, one, comparable.view, options, { columns })));
+  const asked = useQuery(ask, JSON.stringify([before, after, comparable.view, options]));
   const units = new Map(spec?.columns.map((column) => [column.name, column.unit]));
   return (
     <QueryResult asked={asked} what="both tables">
       {([one, other]) => one && other && (
-        <Merged {...props} key={lens.view} lensKey={key} per={per} one={one} other={other} units={units} counts={counts} />
+        <Merged {...props} key={comparable.view} viewKey={key} per={per} one={one} other={other} units={units} counts={counts} />
       )}
     </QueryResult>
   );
 }
 
 interface MergedProps extends TableProps {
-  lens: Lens;
-  lensKey: Key;
+  comparable: ComparableView;
+  viewKey: Key;
   steps: readonly [Steps, Steps];
   per: [number, number] | null;
-  one: WholeTable;
-  other: WholeTable;
+  one: FullTable;
+  other: FullTable;
   units: ReadonlyMap<string, Unit>;
   counts: boolean;
 }
 
 function Merged(props: MergedProps) {
-  const { lens, lensKey, params, per, one, other, units, sides } = props;
-  const measures = measuresOf(lens, lensKey);
+  const { comparable, viewKey, params, per, one, other, units, sides } = props;
+  const measures = measuresOf(comparable, viewKey);
   const measure = measures.find((known) => known === params["measure"]) ?? measures.find((known) => says(one, known) || says(other, known)) ?? measures[0] ?? "";
   const rows: Row[] = useMemo(() => {
     const [byA, byB] = per ?? [1, 1];
     const same = matchFiles(texts(one, "file").filter(Boolean), texts(other, "file").filter(Boolean));
-    const [left, right] = [sums(one, lensKey.columns, measure, byA), sums(renameFiles(other, same), lensKey.columns, measure, byB)];
+    const [left, right] = [sums(one, viewKey.columns, measure, byA), sums(renameFiles(other, same), viewKey.columns, measure, byB)];
     return mergeRows(left, right, units.get(measure) ?? "count");
-  }, [one, other, lensKey, measure, per?.join()]);
+  }, [one, other, viewKey, measure, per?.join()]);
   return (
     <>
       <div class="compare-how">
@@ -105,34 +105,34 @@ function Merged(props: MergedProps) {
         />
         <Per {...props} />
       </div>
-      <Lacks lacks={[...new Set([...one.lacks, ...other.lacks])]} />
+      <MissingDataNote lacks={[...new Set([...one.lacks, ...other.lacks])]} />
       <Sheet
         rows={rows}
-        heads={lensKey.columns.map(titled)}
+        heads={viewKey.columns.map(titled)}
         params={params}
         inOrder={false}
         word="sort"
         find={params["find"] ?? ""}
-        linkTo={(key) => linkOf(lens, lensKey, key)}
+        linkTo={(key) => linkOf(comparable, viewKey, key)}
         pair={sides}
-        label={`${titled(lens.text)} of both`}
-        totals={lens.sums.includes(measure)}
+        label={`${titled(comparable.text)} of both`}
+        totals={comparable.sums.includes(measure)}
       />
     </>
   );
 }
 
 /** The link to a row in the view's own panel. */
-function linkOf(lens: Lens, lensKey: Key, key: readonly Cell[]): [panel: string, params: Record<string, string>] {
-  const of = (column: string) => String(key[lensKey.columns.indexOf(column)] ?? "");
-  if (lens.view === "lines") {
-    return ["lines", { file: of("file"), ...(lensKey.columns.includes("line") && of("line") ? { line: of("line") } : {}) }];
+function linkOf(comparable: ComparableView, viewKey: Key, key: readonly Cell[]): [panel: string, params: Record<string, string>] {
+  const of = (column: string) => String(key[viewKey.columns.indexOf(column)] ?? "");
+  if (comparable.view === "lines") {
+    return ["lines", { file: of("file"), ...(viewKey.columns.includes("line") && of("line") ? { line: of("line") } : {}) }];
   }
-  const find = of(lensKey.columns[0] ?? "");
-  return [lens.view, { find }];
+  const find = of(viewKey.columns[0] ?? "");
+  return [comparable.view, { find }];
 }
 
-function says(table: WholeTable, measure: string): boolean {
+function says(table: FullTable, measure: string): boolean {
   return (table.columns[measure] ?? []).some((value) => typeof value === "number" && value !== 0);
 }
 
@@ -169,6 +169,6 @@ function Per(props: MergedProps) {
 }
 
 export interface Sides extends Pair {
-  stepsBefore: WholeTable;
-  stepsAfter: WholeTable;
+  stepsBefore: FullTable;
+  stepsAfter: FullTable;
 }

@@ -5,7 +5,7 @@ import { contrast, mixColours, parseColour } from "../../../draw/colour.ts";
 import { STRONGEST } from "../../../draw/icicle.ts";
 import { layout } from "../../../draw/tree.ts";
 import type { Cell } from "../../../data/api.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
 import { ALL, colourOf, deltasOf, depthOf, differenceOf, markOf, strengthOf } from "./deltas.ts";
 
 // net 100 → 60 ─┬─ conv 70 → 20 ── slow 50 → 0 (gone)
@@ -22,7 +22,7 @@ const ROWS: readonly (readonly Cell[])[] = [
   ["tiny", 5, null, 0, 1, 1, 1, 1, null],
 ];
 
-function tree(rows: readonly (readonly Cell[])[], total = rows.length): WholeTable {
+function tree(rows: readonly (readonly Cell[])[], total = rows.length): FullTable {
   const of = (at: number) => rows.map((row) => row[at] ?? null);
   const sum = (at: number) => of(at).reduce((all: number, one) => all + Number(one), 0);
   const columns = {

@@ -3,14 +3,14 @@
 import type { Cell, Metric } from "../../../data/api.ts";
 import type { Tree } from "../../../draw/tree.ts";
 import { buildTree } from "../../../draw/tree.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { number, numbers, textAt, texts } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { number, numbers, textAt, texts } from "../../../parts/data/full-table.ts";
 
 export type Side = "before" | "after";
 
 export interface Deltas {
   /** The table's row of each node; the first node is the whole step. */
-  table: WholeTable;
+  table: FullTable;
   /** The nodes weighted by total time, per side. */
   sides: Readonly<Record<Side, Tree>>;
   /** The nodes weighted by the size of their difference. */
@@ -32,7 +32,7 @@ const FULL = 0.05;
 
 const SUMS = ["before", "after", "difference"] as const;
 
-export function deltasOf(tree: WholeTable, metric: Metric): Deltas {
+export function deltasOf(tree: FullTable, metric: Metric): Deltas {
   const table = withAll(tree);
   const places = new Map((tree.columns["id"] ?? []).map((id, row) => [id, row + 1]));
   const parent = [null, ...(tree.columns["parent"] ?? []).map((id) => places.get(id) ?? ALL)];
@@ -62,7 +62,7 @@ export function depthOf({ table, sides }: Deltas, side: Side): number {
 const SEEN = 0.003;
 
 /** The table with a first row for the total. */
-function withAll(tree: WholeTable): WholeTable {
+function withAll(tree: FullTable): FullTable {
   const first: Record<string, Cell> = { name: "a step", kind: "all" };
   for (const sum of SUMS) first[`total_${sum}`] = tree.totals[sum] ?? 0;
   const columns = Object.fromEntries(

@@ -1,7 +1,7 @@
 // Details of a node of the tree.
 
 import { plain } from "../../../parts/text/plain.ts";
-import { number, textAt } from "../../../parts/data/whole.ts";
+import { number, textAt } from "../../../parts/data/full-table.ts";
 import { link } from "../../../route.ts";
 import { timeText } from "../../../units.ts";
 import type { Deltas } from "./deltas.ts";

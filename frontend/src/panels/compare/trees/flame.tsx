@@ -5,7 +5,7 @@ import { ROW } from "../../../draw/icicle.ts";
 import type { Box } from "../../../draw/tree.ts";
 import { Icicle } from "../../../parts/trees/icicle.tsx";
 import { plain } from "../../../parts/text/plain.ts";
-import { numbers, textAt } from "../../../parts/data/whole.ts";
+import { numbers, textAt } from "../../../parts/data/full-table.ts";
 import { change } from "../../../route.ts";
 import { timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";

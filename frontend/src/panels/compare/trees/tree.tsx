@@ -7,7 +7,7 @@ import { matches } from "../../../draw/tree.ts";
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { SortHead, TreeGrid } from "../../../parts/trees/treegrid.tsx";
 import { compareRows, parseNumbers, toggleNumber, visibleRows } from "../../../parts/trees/treerows.ts";
-import { number, textAt } from "../../../parts/data/whole.ts";
+import { number, textAt } from "../../../parts/data/full-table.ts";
 import { change } from "../../../route.ts";
 import { countText, timeText } from "../../../units.ts";
 import type { Deltas } from "./deltas.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell } from "../../../data/api.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
 import { binsOf, placeOf, ticksOf, widthOf } from "./bins.ts";
 
-function table(at: Cell[], count: number[]): WholeTable {
+function table(at: Cell[], count: number[]): FullTable {
   return {
     options: {}, rows: at.length, total: at.length, totals: {}, lacks: [],
     columns: { at_least: at, count, duration: count },

@@ -1,7 +1,7 @@
 // A histogram of durations on a scale of logarithms.
 
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { number } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { number } from "../../../parts/data/full-table.ts";
 import { timeText } from "../../../units.ts";
 
 /** As the view `occurrences` has them: bins to a power of ten. */
@@ -21,7 +21,7 @@ export interface Bins {
   most: number;
 }
 
-export function binsOf(table: WholeTable): Bins | null {
+export function binsOf(table: FullTable): Bins | null {
   const bins: Bin[] = [];
   for (let row = 0; row < table.rows; row += 1) {
     const from = number(table, "at_least", row);

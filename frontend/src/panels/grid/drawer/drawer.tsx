@@ -4,8 +4,8 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Data, Options, ViewSpec } from "../../../data/api.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { number, loadTable } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { number, loadTable } from "../../../parts/data/full-table.ts";
 import { link } from "../../../route.ts";
 import { isText, valueAt } from "../../../data/table.ts";
 import { countText, withThousands, timeText } from "../../../units.ts";
@@ -17,7 +17,7 @@ import { binsOf } from "./bins.ts";
 import { Distribution } from "./distribution.tsx";
 import type { ValueOf } from "./origins.ts";
 import { originOf, originWords } from "./origins.ts";
-import { Slices } from "./slices.tsx";
+import { SliceTable } from "./slice-table.tsx";
 import type { By } from "./split.tsx";
 import { Split } from "./split.tsx";
 
@@ -104,9 +104,9 @@ interface BehindProps {
 
 /** The slices of the row. */
 interface Told {
-  names: WholeTable;
-  bins: WholeTable;
-  slices: WholeTable;
+  names: FullTable;
+  bins: FullTable;
+  slices: FullTable;
 }
 
 async function told({ data, trace, origin }: BehindProps): Promise<Told> {
@@ -172,7 +172,7 @@ function Listed(props: Told & { origin: Options; isMixed: boolean }) {
   const words = Object.fromEntries(Object.entries(origin).map(([name, value]) => [name, String(value)]));
   return (
     <>
-      <Slices table={slices} names={isMixed} />
+      <SliceTable table={slices} names={isMixed} />
       {count > slices.rows && (
         <p><a href={link("occurrences", words)}>All {countText(count)} slices as a table</a></p>
       )}

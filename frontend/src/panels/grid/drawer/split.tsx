@@ -5,8 +5,8 @@ import { shortName } from "../../../draw/names.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { plain } from "../../../parts/text/plain.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { cell, number, textAt, loadTable } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { cell, number, textAt, loadTable } from "../../../parts/data/full-table.ts";
 import { change, link } from "../../../route.ts";
 import { countText, shareText, timeText } from "../../../units.ts";
 
@@ -38,7 +38,7 @@ export function Split(props: Props) {
   );
 }
 
-function Rows(props: { table: WholeTable; by: By }) {
+function Rows(props: { table: FullTable; by: By }) {
   const { table, by } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   if (rows.every((row) => cell(table, KEYS[by], row) === null)) {
@@ -55,7 +55,7 @@ function Rows(props: { table: WholeTable; by: By }) {
   );
 }
 
-function SplitRow(props: { table: WholeTable; by: By; row: number }) {
+function SplitRow(props: { table: FullTable; by: By; row: number }) {
   const { table, by, row } = props;
   const share = number(table, "share", row) ?? 0;
   const time = number(table, "duration", row);
@@ -71,17 +71,17 @@ function SplitRow(props: { table: WholeTable; by: By; row: number }) {
   );
 }
 
-function What(props: { table: WholeTable; by: By; row: number }) {
+function What(props: { table: FullTable; by: By; row: number }) {
   const { table, by, row } = props;
   const value = cell(table, KEYS[by], row);
   if (by === "line") {
     const file = textAt(table, "file", row);
-    if (file === null) return <span class="muted">no line known</span>;
+    if (file === null) return <span class="muted">unknown line</span>;
     if (value === null) return <span class="mono" title={plain(file)}>{plain(tail(file))}</span>;
     const words = `${tail(file)}:${value}`;
     return <a class="mono" title={`${plain(file)}:${value}`} href={link("lines", { file, line: String(value) })}>{plain(words)}</a>;
   }
-  if (value === null) return <span class="muted">not known</span>;
+  if (value === null) return <span class="muted">unknown</span>;
   const words = plain(String(value).slice(0, 2000));
   if (by === "stack") {
     return (

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Cell, Column, Page } from "../../../data/api.ts";
 import { barOf, columnsInView, labelOf, placeColumns, shownColumns, widthOf } from "./columns.ts";
 
-const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true });
+const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true, labels: {} });
 
 function page(columns: Record<string, Cell[]>): Page {
   const rows = Object.values(columns)[0]?.length ?? 0;

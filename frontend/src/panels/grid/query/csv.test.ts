@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Column, Page } from "../../../data/api.ts";
 import { csvOf } from "./csv.ts";
 
-const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true });
+const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true, labels: {} });
 
 test("rows of several pages below one head; unknown is empty, formulas are texts", () => {
   const page = (names: (string | null)[], times: (number | null)[]): Page => ({

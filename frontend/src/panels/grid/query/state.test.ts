@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Column, OptionSpec, ViewSpec } from "../../../data/api.ts";
 import { nextSort, queryOf, readState, wordOf, stateParameters } from "./state.ts";
 
-const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true });
+const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true, labels: {} });
 const OPTIONS: OptionSpec[] = [
   { name: "by", type: "choice", default: "name", choices: ["name", "line"], parts: [] },
   { name: "counted", type: "flag", default: false, choices: [], parts: [] },

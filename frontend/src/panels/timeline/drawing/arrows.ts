@@ -1,8 +1,8 @@
 // Draws the arrows of the chosen slice: launches, forward and backward, waits and causes.
 
 import { ROW } from "../tracks/layout.ts";
-import type { Flow, Viewport } from "./sight.ts";
-import { RULER } from "./sight.ts";
+import type { Flow, Viewport } from "./viewport.ts";
+import { RULER } from "./viewport.ts";
 import type { Brush } from "./strokes.ts";
 
 /** An end of an arrow on the canvas, and the slice that it leads to. */
@@ -15,23 +15,23 @@ export interface ArrowEnd {
 const HEAD = 6;
 
 /** Height of the middle of a slice; null if its track is in no line. */
-function heightOf(sight: Viewport, track: number, row: number): number | null {
-  const line = sight.lineOf(track);
+function heightOf(viewport: Viewport, track: number, row: number): number | null {
+  const line = viewport.lineOf(track);
   if (line === undefined) return null;
-  return sight.top(line) + Math.min(row, Math.max(line.rows - 1, 0)) * ROW + ROW / 2;
+  return viewport.top(line) + Math.min(row, Math.max(line.rows - 1, 0)) * ROW + ROW / 2;
 }
 
-export function strokeFlows(brush: Brush, sight: Viewport, flows: readonly Flow[]): ArrowEnd[] {
+export function strokeFlows(brush: Brush, viewport: Viewport, flows: readonly Flow[]): ArrowEnd[] {
   const { context, theme } = brush;
   const ends: ArrowEnd[] = [];
   context.save();
   context.beginPath();
-  context.rect(0, RULER, sight.width, sight.height - RULER);
+  context.rect(0, RULER, viewport.width, viewport.height - RULER);
   context.clip();
   for (const flow of flows) {
-    const [y1, y2] = [heightOf(sight, flow.track, flow.row), heightOf(sight, flow.toTrack, flow.toRow)];
+    const [y1, y2] = [heightOf(viewport, flow.track, flow.row), heightOf(viewport, flow.toTrack, flow.toRow)];
     if (y1 === null || y2 === null) continue;
-    const [x1, x2] = [sight.x(flow.start), sight.x(flow.toTime)];
+    const [x1, x2] = [viewport.x(flow.start), viewport.x(flow.toTime)];
     ends.push({ x: x1, y: y1, slice: flow.id }, { x: x2, y: y2, slice: flow.to });
     const path = arrow(x1, y1, x2, y2);
     context.globalAlpha = 0.55;

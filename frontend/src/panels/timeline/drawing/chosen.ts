@@ -2,8 +2,8 @@
 
 import { ROW } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
-import { RULER } from "./sight.ts";
-import type { Area, Flow, Viewport, Slice } from "./sight.ts";
+import { RULER } from "./viewport.ts";
+import type { Area, Flow, Viewport, Slice } from "./viewport.ts";
 import type { Brush } from "./strokes.ts";
 
 export interface Selection {
@@ -17,26 +17,26 @@ export interface Selection {
   find: string;
 }
 
-export function strokeSelection(brush: Brush, sight: Viewport, chosen: Selection, lines: readonly Line[]): void {
+export function strokeSelection(brush: Brush, viewport: Viewport, chosen: Selection, lines: readonly Line[]): void {
   const { selected, hovered, area } = chosen;
-  if (area !== null) strokeArea(brush, sight, area, lines);
-  join(brush, sight, chosen.twins);
-  if (hovered !== null && hovered.id !== selected?.id) outline(brush, sight, hovered, brush.theme.muted, 1);
-  if (selected !== null) outline(brush, sight, selected, brush.theme.text, 2);
+  if (area !== null) strokeArea(brush, viewport, area, lines);
+  join(brush, viewport, chosen.twins);
+  if (hovered !== null && hovered.id !== selected?.id) outline(brush, viewport, hovered, brush.theme.muted, 1);
+  if (selected !== null) outline(brush, viewport, selected, brush.theme.text, 2);
 }
 
 /** Connects the slices of the same collective from rank to rank. */
-function join(brush: Brush, sight: Viewport, twins: readonly Slice[]): void {
+function join(brush: Brush, viewport: Viewport, twins: readonly Slice[]): void {
   const { context, theme } = brush;
   const boxes = twins.flatMap((slice) => {
-    const line = sight.lineOf(slice.track);
+    const line = viewport.lineOf(slice.track);
     if (line === undefined || slice.row >= line.rows) return [];
-    const y = sight.top(line) + 2 + slice.row * ROW;
-    return [{ slice, left: sight.x(slice.start), right: Math.max(sight.x(slice.end), sight.x(slice.start) + 2), y }];
+    const y = viewport.top(line) + 2 + slice.row * ROW;
+    return [{ slice, left: viewport.x(slice.start), right: Math.max(viewport.x(slice.end), viewport.x(slice.start) + 2), y }];
   });
   boxes.sort((one, other) => one.y - other.y);
   for (const [at, { slice, left, right, y }] of boxes.entries()) {
-    outline(brush, sight, slice, theme.accent, 2);
+    outline(brush, viewport, slice, theme.accent, 2);
     const next = boxes[at + 1];
     if (next === undefined) continue;
     context.beginPath();
@@ -56,27 +56,27 @@ function join(brush: Brush, sight: Viewport, twins: readonly Slice[]): void {
   }
 }
 
-function outline({ context }: Brush, sight: Viewport, slice: Slice, colour: string, thick: number): void {
-  const line = sight.lineOf(slice.track);
+function outline({ context }: Brush, viewport: Viewport, slice: Slice, colour: string, thick: number): void {
+  const line = viewport.lineOf(slice.track);
   if (line === undefined || slice.row >= line.rows) return;
-  const left = Math.max(sight.x(slice.start), -4);
-  const right = Math.min(Math.max(sight.x(slice.end), left + 2), sight.width + 4);
-  if (right < 0 || left > sight.width) return;
-  const y = sight.top(line) + 2 + slice.row * ROW;
+  const left = Math.max(viewport.x(slice.start), -4);
+  const right = Math.min(Math.max(viewport.x(slice.end), left + 2), viewport.width + 4);
+  if (right < 0 || left > viewport.width) return;
+  const y = viewport.top(line) + 2 + slice.row * ROW;
   context.strokeStyle = colour;
   context.lineWidth = thick;
   context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);
 }
 
-function strokeArea({ context, theme }: Brush, sight: Viewport, area: Area, lines: readonly Line[]): void {
-  const [left, right] = [sight.x(area.from), sight.x(area.to)];
+function strokeArea({ context, theme }: Brush, viewport: Viewport, area: Area, lines: readonly Line[]): void {
+  const [left, right] = [viewport.x(area.from), viewport.x(area.to)];
   context.globalAlpha = 0.14;
   context.fillStyle = theme.accent;
   for (const line of lines) {
     if (line.kind === "group" || (area.tracks !== null && !area.tracks.includes(line.key))) continue;
-    context.fillRect(left, sight.top(line), right - left, line.height);
+    context.fillRect(left, viewport.top(line), right - left, line.height);
   }
   context.globalAlpha = 1;
-  context.fillRect(Math.round(left), RULER, 1, sight.height);
-  context.fillRect(Math.round(right) - 1, RULER, 1, sight.height);
+  context.fillRect(Math.round(left), RULER, 1, viewport.height);
+  context.fillRect(Math.round(right) - 1, RULER, 1, viewport.height);
 }

@@ -9,7 +9,7 @@ import type { ArrowEnd } from "./arrows.ts";
 import { strokeSelection } from "./chosen.ts";
 import type { Selection } from "./chosen.ts";
 import { strokeCurve } from "./curves.ts";
-import { NarrowSlices } from "./grain.ts";
+import { NarrowSlices } from "./narrow-slices.ts";
 import { sliceAt } from "../input/hits.ts";
 import { ROW, layoutTracks, openTrackRow, partsFor } from "../tracks/layout.ts";
 import type { Line, Toggled } from "../tracks/layout.ts";
@@ -17,8 +17,8 @@ import type { Tiles } from "../tiles/joint.ts";
 import { Motion } from "./motion.ts";
 import type { Names } from "./names.ts";
 import { strokeGrid, strokeRuler } from "./ruler.ts";
-import { RULER, Viewport } from "./sight.ts";
-import type { Slice, Step } from "./sight.ts";
+import { RULER, Viewport } from "./viewport.ts";
+import type { Slice, Step } from "./viewport.ts";
 import { wantedParts } from "../tiles/store.ts";
 import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
@@ -41,7 +41,7 @@ interface Where {
 }
 
 export class Picture {
-  readonly sight: Viewport;
+  readonly viewport: Viewport;
   readonly motion: Motion;
   readonly names: Names;
   readonly store: Tiles;
@@ -55,7 +55,7 @@ export class Picture {
   readonly #context: CanvasRenderingContext2D;
   #theme;
   #turned: Toggled = new Set();
-  readonly #grain = new NarrowSlices();
+  readonly #narrow = new NarrowSlices();
   #pending = 0;
   #ends: ArrowEnd[] = [];
   #matches = new Map<number, boolean>();
@@ -75,8 +75,8 @@ export class Picture {
     this.groups = given.groups;
     this.names = given.names;
     this.store = given.store;
-    this.sight = new Viewport(given.limits);
-    this.motion = new Motion(this.sight);
+    this.viewport = new Viewport(given.limits);
+    this.motion = new Motion(this.viewport);
     this.turn(this.#turned);
   }
 
@@ -90,8 +90,8 @@ export class Picture {
 
   turn(turned: Toggled): void {
     this.#turned = turned;
-    this.sight.layout = layoutTracks(this.groups, turned);
-    this.sight.scrollTo(this.sight.scroll);
+    this.viewport.layout = layoutTracks(this.groups, turned);
+    this.viewport.scrollTo(this.viewport.scroll);
     this.redraw();
   }
 
@@ -102,10 +102,10 @@ export class Picture {
   }
 
   resize(width: number, height: number): void {
-    this.sight.width = Math.max(width, 1);
-    const lower = height < this.sight.height;
-    this.sight.height = Math.max(height, 1);
-    this.sight.scrollTo(this.sight.scroll);
+    this.viewport.width = Math.max(width, 1);
+    const lower = height < this.viewport.height;
+    this.viewport.height = Math.max(height, 1);
+    this.viewport.scrollTo(this.viewport.scroll);
     const { selected } = this.chosen;
     if (lower && selected !== null) this.reveal(selected.track, selected.row);
     this.redraw();
@@ -135,19 +135,19 @@ export class Picture {
   /** Brings a slice into view: its row, and a stretch of time in which it can be seen. */
   show(slice: Slice, { zoom = false } = {}): void {
     const long = slice.end - slice.start;
-    const { sight } = this;
-    const part = Math.min(slice.end, sight.span.to) - Math.max(slice.start, sight.span.from);
-    const seen = part >= Math.min(long, PART * sight.pixel);
-    const wide = long * sight.scale;
-    if (zoom) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.15, sight.limits));
-    else if (wide < 2) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 12, sight.limits));
+    const { viewport } = this;
+    const part = Math.min(slice.end, viewport.span.to) - Math.max(slice.start, viewport.span.from);
+    const seen = part >= Math.min(long, PART * viewport.pixel);
+    const wide = long * viewport.scale;
+    if (zoom) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.15, viewport.limits));
+    else if (wide < 2) this.motion.go(padSpan({ from: slice.start, to: slice.end }, 12, viewport.limits));
     else if (!seen) this.#center(slice);
     this.reveal(slice.track, slice.row);
     this.redraw();
   }
 
   #center(slice: Slice): void {
-    const { span, limits } = this.sight;
+    const { span, limits } = this.viewport;
     const length = Math.max(span.to - span.from, (slice.end - slice.start) * 1.2);
     const middle = (slice.start + slice.end) / 2;
     this.motion.go(padSpan({ from: middle - length / 2, to: middle + length / 2 }, 0, limits));
@@ -157,16 +157,16 @@ export class Picture {
   reveal(track: number, row: number): void {
     const turned = openTrackRow(this.groups, this.#turned, track, row);
     if (turned !== this.#turned) this.turn(turned);
-    const line = this.sight.lineOf(track);
+    const line = this.viewport.lineOf(track);
     if (line === undefined) return;
     const top = line.y + row * ROW;
-    const room = this.sight.height - RULER;
-    if (top < this.sight.scroll + 4) this.sight.scrollTo(top - 40);
-    else if (top + 2 * ROW > this.sight.scroll + room) this.sight.scrollTo(top + 3 * ROW - room);
+    const room = this.viewport.height - RULER;
+    if (top < this.viewport.scroll + 4) this.viewport.scrollTo(top - 40);
+    else if (top + 2 * ROW > this.viewport.scroll + room) this.viewport.scrollTo(top + 3 * ROW - room);
   }
 
   hit(x: number, y: number): Slice | null {
-    return sliceAt(this.sight, this.store, this.names, x, y);
+    return sliceAt(this.viewport, this.store, this.names, x, y);
   }
 
   arrowEnd(x: number, y: number): ArrowEnd | undefined {
@@ -175,7 +175,7 @@ export class Picture {
 
   /** Tiles of the level that is shown. */
   get level(): number {
-    return levelFor(this.sight.pixel);
+    return levelFor(this.viewport.pixel);
   }
 
   #frame(now: number): void {
@@ -188,33 +188,33 @@ export class Picture {
   }
 
   #draw(): void {
-    const { sight } = this;
-    fitCanvas(this.#canvas, sight.width, sight.height);
+    const { viewport } = this;
+    fitCanvas(this.#canvas, viewport.width, viewport.height);
     const brush = this.#brush();
     setFont(brush);
     brush.context.fillStyle = this.#theme.surface;
-    brush.context.fillRect(0, 0, sight.width, sight.height);
-    strokeGrid(brush, sight, this.steps);
-    this.#grain.begin(sight.width, brush.ratio);
+    brush.context.fillRect(0, 0, viewport.width, viewport.height);
+    strokeGrid(brush, viewport, this.steps);
+    this.#narrow.begin(viewport.width, brush.ratio);
     for (const line of this.#seen(0)) this.#strokeLine(brush, line);
-    this.#grain.put(this.#context);
-    strokeSelection(brush, sight, this.chosen, this.#seen(0));
-    this.#ends = strokeFlows(brush, sight, this.chosen.flows);
-    strokeRuler(brush, sight, this.steps, this.chosen.area);
+    this.#narrow.put(this.#context);
+    strokeSelection(brush, viewport, this.chosen, this.#seen(0));
+    this.#ends = strokeFlows(brush, viewport, this.chosen.flows);
+    strokeRuler(brush, viewport, this.steps, this.chosen.area);
   }
 
   #brush(): Brush {
-    const { sight, chosen } = this;
+    const { viewport, chosen } = this;
     return {
       context: this.#context,
       theme: this.#theme,
       names: this.names,
-      from: sight.span.from,
-      scale: sight.scale,
-      width: sight.width,
+      from: viewport.span.from,
+      scale: viewport.scale,
+      width: viewport.width,
       ratio: devicePixelRatio || 1,
       matches: chosen.find === "" ? null : (name) => this.isFound(name),
-      grain: this.#grain,
+      narrow: this.#narrow,
       texts: [],
     };
   }
@@ -229,31 +229,31 @@ export class Picture {
   }
 
   /** Lines that are in the picture, or at most so many pixels beside it. */
-  #seen(beside: number): Line[] {
-    const { layout, scroll, height } = this.sight;
+  #seen(margin: number): Line[] {
+    const { layout, scroll, height } = this.viewport;
     return layout.lines.filter(
-      (line) => line.y + line.height > scroll - beside && line.y < scroll + height - RULER + beside,
+      (line) => line.y + line.height > scroll - margin && line.y < scroll + height - RULER + margin,
     );
   }
 
   #strokeLine(brush: Brush, line: Line): void {
-    const { sight } = this;
-    const y = sight.top(line);
+    const { viewport } = this;
+    const y = viewport.top(line);
     const { context } = brush;
     if (line.kind === "group") {
       context.fillStyle = this.#theme.sunken;
-      context.fillRect(0, y, sight.width, line.height);
+      context.fillRect(0, y, viewport.width, line.height);
       context.fillStyle = this.#theme.strong;
-      if (line.group.leads === true) context.fillRect(0, y, sight.width, 1);
+      if (line.group.leads === true) context.fillRect(0, y, viewport.width, 1);
       return;
     }
     context.fillStyle = this.#theme.line;
-    context.fillRect(0, y + line.height - 1, sight.width, 1);
+    context.fillRect(0, y + line.height - 1, viewport.width, 1);
     const slices = line.track !== null && line.track.id >= 0;
     const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) =>
-      this.#grain.row(y + 2 + row * ROW, ROW - 1),
+      this.#narrow.row(y + 2 + row * ROW, ROW - 1),
     );
-    for (const [at, number] of tilesInSpan(sight.span.from, sight.span.to, this.level).entries()) {
+    for (const [at, number] of tilesInSpan(viewport.span.from, viewport.span.to, this.level).entries()) {
       this.#strokeTile(brush, line, { y: y + 2, rows, leftmost: at === 0 }, { level: this.level, number });
     }
     writeTexts(brush);
@@ -272,9 +272,9 @@ export class Picture {
     for (const found of this.store.found(track.id, place)) {
       const first = Math.max(from, found.from);
       const last = Math.min(to, found.to);
-      for (const [row, grain] of rows.entries()) {
+      for (const [row, narrow] of rows.entries()) {
         const lane = found.part.lanes[row];
-        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, grain };
+        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, narrow };
         if (lane) strokeLane(brush, lane, { ...at, leftmost: leftmost && first === from });
       }
       if (found.part.marks) strokeMarks(brush, found.part.marks, { from: first, to: last, y: y - 2 });
@@ -288,7 +288,7 @@ export class Picture {
     }
     const settled = now - this.#since > SETTLED_MS;
     if (moving && !settled) return;
-    const { span, limits } = this.sight;
+    const { span, limits } = this.viewport;
     const places = tilesInSpan(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
     const seen = partsFor(this.#seen(120), places);
     const all = seen.every((one) => this.store.has(one));
@@ -297,7 +297,7 @@ export class Picture {
       this.#isWhole = true;
       performance.mark("timeline whole"); // benchmarks wait for it
     }
-    const beside = all && !moving ? partsFor(this.#seen(0), wantedParts(span, this.level, limits)) : [];
-    this.store.want([...seen, ...beside]);
+    const nearby = all && !moving ? partsFor(this.#seen(0), wantedParts(span, this.level, limits)) : [];
+    this.store.want([...seen, ...nearby]);
   }
 }

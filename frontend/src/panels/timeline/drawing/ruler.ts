@@ -2,39 +2,39 @@
 
 import { ticks } from "../../../draw/ticks.ts";
 import type { Brush } from "./strokes.ts";
-import { RULER } from "./sight.ts";
-import type { Area, Viewport, Step } from "./sight.ts";
+import { RULER } from "./viewport.ts";
+import type { Area, Viewport, Step } from "./viewport.ts";
 
 const TEXT_Y = 15;
 const STEPS_Y = 21;
 const STEP_HEIGHT = RULER - STEPS_Y - 1;
 
 /** Faint lines behind the tracks, at the marks of the ruler and where steps begin. */
-export function strokeGrid(brush: Brush, sight: Viewport, steps: readonly Step[]): void {
+export function strokeGrid(brush: Brush, viewport: Viewport, steps: readonly Step[]): void {
   const { context, theme } = brush;
   context.fillStyle = theme.line;
-  for (const { time } of ticks(sight.span, sight.width).marks) {
-    context.fillRect(Math.round(sight.x(time)), RULER, 1, sight.height - RULER);
+  for (const { time } of ticks(viewport.span, viewport.width).marks) {
+    context.fillRect(Math.round(viewport.x(time)), RULER, 1, viewport.height - RULER);
   }
-  const seen = steps.filter((step) => step.end > sight.span.from && step.start < sight.span.to);
-  if (seen.length * 12 > sight.width) return;
+  const seen = steps.filter((step) => step.end > viewport.span.from && step.start < viewport.span.to);
+  if (seen.length * 12 > viewport.width) return;
   context.fillStyle = theme.strong;
   for (const step of seen) {
-    context.fillRect(Math.round(sight.x(step.start)), RULER, 1, sight.height - RULER);
+    context.fillRect(Math.round(viewport.x(step.start)), RULER, 1, viewport.height - RULER);
   }
 }
 
 export function strokeRuler(
   brush: Brush,
-  sight: Viewport,
+  viewport: Viewport,
   steps: readonly Step[],
   area: Area | null,
 ): void {
   const { context, theme } = brush;
   context.fillStyle = theme.surface;
-  context.fillRect(0, 0, sight.width, RULER);
-  if (area !== null) strokeArea(brush, sight, area);
-  const { base, marks } = ticks(sight.span, sight.width);
+  context.fillRect(0, 0, viewport.width, RULER);
+  if (area !== null) strokeArea(brush, viewport, area);
+  const { base, marks } = ticks(viewport.span, viewport.width);
   context.font = `11px ${theme.font}`;
   let free = 0;
   if (base) {
@@ -43,30 +43,30 @@ export function strokeRuler(
     free = 12 + context.measureText(base).width;
   }
   for (const { time, text } of marks) {
-    const x = Math.round(sight.x(time));
+    const x = Math.round(viewport.x(time));
     context.fillStyle = theme.strong;
     context.fillRect(x, TEXT_Y - 11, 1, 14);
-    if (x < free || x + 4 + context.measureText(text).width > sight.width) continue;
+    if (x < free || x + 4 + context.measureText(text).width > viewport.width) continue;
     context.fillStyle = theme.muted;
     context.fillText(text, x + 4, TEXT_Y);
   }
-  strokeSteps(brush, sight, steps);
+  strokeSteps(brush, viewport, steps);
   context.fillStyle = theme.strong;
-  context.fillRect(0, RULER - 1, sight.width, 1);
+  context.fillRect(0, RULER - 1, viewport.width, 1);
 }
 
-function strokeSteps(brush: Brush, sight: Viewport, steps: readonly Step[]): void {
+function strokeSteps(brush: Brush, viewport: Viewport, steps: readonly Step[]): void {
   const { context, theme } = brush;
   let reached = -1;
   for (const step of steps) {
-    const left = Math.max(sight.x(step.start), 0);
-    const right = Math.min(sight.x(step.end), sight.width);
+    const left = Math.max(viewport.x(step.start), 0);
+    const right = Math.min(viewport.x(step.end), viewport.width);
     if (right <= left || right < reached + 1) continue;
     reached = right;
     context.fillStyle = step.number % 2 === 0 ? theme.sunken : theme.band;
     context.fillRect(left, STEPS_Y, right - left, STEP_HEIGHT);
     context.fillStyle = theme.strong;
-    if (sight.x(step.start) >= 0) context.fillRect(Math.round(left), STEPS_Y, 1, STEP_HEIGHT);
+    if (viewport.x(step.start) >= 0) context.fillRect(Math.round(left), STEPS_Y, 1, STEP_HEIGHT);
     const text = right - left > 64 ? `step ${step.number}` : `${step.number}`;
     if (right - left < text.length * 6 + 8) continue;
     context.fillStyle = theme.text;
@@ -74,8 +74,8 @@ function strokeSteps(brush: Brush, sight: Viewport, steps: readonly Step[]): voi
   }
 }
 
-function strokeArea({ context, theme }: Brush, sight: Viewport, area: Area): void {
+function strokeArea({ context, theme }: Brush, viewport: Viewport, area: Area): void {
   context.fillStyle = theme.sunken;
-  const left = sight.x(area.from);
-  context.fillRect(left, 0, sight.x(area.to) - left, RULER);
+  const left = viewport.x(area.from);
+  context.fillRect(left, 0, viewport.x(area.to) - left, RULER);
 }

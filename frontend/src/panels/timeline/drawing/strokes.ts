@@ -1,6 +1,6 @@
 // Draws the slices of a row: visible ones only, once per pixel if narrower, with text where it fits.
 
-import type { NarrowSlices } from "./grain.ts";
+import type { NarrowSlices } from "./narrow-slices.ts";
 import type { Names } from "./names.ts";
 import { SOFTNESS, paintAt } from "./theme.ts";
 import type { Theme } from "./theme.ts";
@@ -19,7 +19,7 @@ export interface Brush {
   ratio: number;
   /** By name: whether the search finds it; null without a search. */
   matches: ((name: number) => boolean) | null;
-  grain: NarrowSlices;
+  narrow: NarrowSlices;
   texts: Text[];
 }
 
@@ -42,7 +42,7 @@ const GAPPED = 3;
 export function strokeLane(
   brush: Brush,
   lane: Lane,
-  area: { from: number; to: number; y: number; height: number; grain: number; leftmost: boolean },
+  area: { from: number; to: number; y: number; height: number; narrow: number; leftmost: boolean },
 ): void {
   const { context, scale, ratio, matches, theme, names } = brush;
   const first = area.leftmost ? Math.max(0, lastStartedBy(lane.start, area.from)) : after(lane, area.from);
@@ -65,7 +65,7 @@ export function strokeLane(
     const paint = paintAt(names.colours[name] as number, softness);
     const long = right - left;
     if (long < GAPPED && (matches === null || !isFound)) {
-      brush.grain.paint(area.grain, left, right, theme.pixels[paint] as number);
+      brush.narrow.paint(area.narrow, left, right, theme.pixels[paint] as number);
       continue;
     }
     if (paint !== painted) {

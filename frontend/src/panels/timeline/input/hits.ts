@@ -5,24 +5,24 @@ import type { Names } from "../drawing/names.ts";
 import { levelFor, lastStartedBy, width } from "../tiles/tiles.ts";
 import type { Lane } from "../tiles/tiles.ts";
 import { valueAt } from "../drawing/curves.ts";
-import type { Viewport, Slice } from "../drawing/sight.ts";
+import type { Viewport, Slice } from "../drawing/viewport.ts";
 import type { Tiles } from "../tiles/joint.ts";
 import type { Track } from "../tracks/tracks.ts";
 
 /** Tolerance around narrow slices, in CSS pixels. */
 const NEAR = 3;
 
-export function sliceAt(sight: Viewport, store: Tiles, names: Names, x: number, y: number): Slice | null {
-  const line = sight.lineAt(y);
+export function sliceAt(viewport: Viewport, store: Tiles, names: Names, x: number, y: number): Slice | null {
+  const line = viewport.lineAt(y);
   if (line?.track === null || line === undefined || line.track.id < 0) return null;
-  const row = Math.floor((y - sight.top(line) - 1) / ROW);
+  const row = Math.floor((y - viewport.top(line) - 1) / ROW);
   if (row < 0 || row >= line.rows) return null;
-  const time = sight.time(x);
-  const level = levelFor(sight.pixel);
+  const time = viewport.time(x);
+  const level = levelFor(viewport.pixel);
   const place = { level, number: Math.floor(time / width(level)) };
   for (const { part } of store.found(line.track.id, place)) {
     const lane = part.lanes[row];
-    const at = lane === undefined ? -1 : nearest(lane, time, NEAR * sight.pixel);
+    const at = lane === undefined ? -1 : nearest(lane, time, NEAR * viewport.pixel);
     if (lane !== undefined && at >= 0) return sliceOf(lane, at, names, line.track.id, row);
   }
   return null;
@@ -55,15 +55,15 @@ export function sliceOf(lane: Lane, at: number, names: Names, track: number, row
 
 /** A counter under the pointer, and its value there. */
 export function counterAt(
-  sight: Viewport,
+  viewport: Viewport,
   store: Tiles,
   x: number,
   y: number,
 ): { track: Track; time: number; value: number; low: number; high: number } | null {
-  const track = sight.lineAt(y)?.track;
+  const track = viewport.lineAt(y)?.track;
   if (!track || track.id >= 0) return null;
-  const time = sight.time(x);
-  const level = levelFor(sight.pixel);
+  const time = viewport.time(x);
+  const level = levelFor(viewport.pixel);
   const samples = store.samples(track.title, { level, number: Math.floor(time / width(level)) }, track.id);
   const found = valueAt(samples, time);
   return found === null ? null : { track, time, ...found };

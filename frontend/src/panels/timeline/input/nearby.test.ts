@@ -5,7 +5,7 @@ import { sliceAt } from "./hits.ts";
 import { layoutTracks } from "../tracks/layout.ts";
 import { Names } from "../drawing/names.ts";
 import { adjacentSlice, nextMatch, sliceOfId } from "./nearby.ts";
-import { RULER, Viewport, stepBeside } from "../drawing/sight.ts";
+import { RULER, Viewport, stepBeside } from "../drawing/viewport.ts";
 import { Store } from "../tiles/store.ts";
 import type { Track } from "../tracks/tracks.ts";
 
@@ -30,26 +30,26 @@ async function known() {
     key: "t1", id: 1, kind: "host", title: "t", label: "t", what: "", rows: 2, count: 5, start: 0, end: 500,
     low: 0, high: 0, open: true,
   };
-  const sight = new Viewport({ from: 0, to: 1000 });
-  sight.width = 1000;
-  sight.height = 400;
-  sight.layout = layoutTracks([{ key: "g0", title: "p", tracks: [track] }], new Set());
+  const viewport = new Viewport({ from: 0, to: 1000 });
+  viewport.width = 1000;
+  viewport.height = 400;
+  viewport.layout = layoutTracks([{ key: "g0", title: "p", tracks: [track] }], new Set());
   const names = new Names();
   const store = new Store(async () => page(), names, () => {});
   store.want([{ level: 0, number: 0, track: 1, depth: 0 }]);
   for (let turn = 0; turn < 9; turn++) await new Promise((done) => setTimeout(done, 0));
-  return { sight, store, names };
+  return { viewport, store, names };
 }
 
 test("a slice is found under the pointer, and beside it if it is near", async () => {
-  const { sight, store, names } = await known();
+  const { viewport, store, names } = await known();
   const y = RULER + 24 + 8;
-  assert.equal(sliceAt(sight, store, names, 50, y)?.id, 0);
-  assert.equal(sliceAt(sight, store, names, 100, y)?.id, 1);
-  assert.equal(sliceAt(sight, store, names, 302, y)?.id, 1);
-  assert.equal(sliceAt(sight, store, names, 350, y), null);
-  assert.equal(sliceAt(sight, store, names, 160, y + 17)?.name, "c");
-  assert.equal(sliceAt(sight, store, names, 160, RULER - 5), null);
+  assert.equal(sliceAt(viewport, store, names, 50, y)?.id, 0);
+  assert.equal(sliceAt(viewport, store, names, 100, y)?.id, 1);
+  assert.equal(sliceAt(viewport, store, names, 302, y)?.id, 1);
+  assert.equal(sliceAt(viewport, store, names, 350, y), null);
+  assert.equal(sliceAt(viewport, store, names, 160, y + 17)?.name, "c");
+  assert.equal(sliceAt(viewport, store, names, 160, RULER - 5), null);
 });
 
 test("arrows go along the row, and into and out of a slice", async () => {

@@ -3,22 +3,22 @@
 import { sliceOf } from "./hits.ts";
 import type { Tiles } from "../tiles/joint.ts";
 import type { Names } from "../drawing/names.ts";
-import type { Viewport, Slice } from "../drawing/sight.ts";
+import type { Viewport, Slice } from "../drawing/viewport.ts";
 import { lastStartedBy, levelFor, tilesInSpan } from "../tiles/tiles.ts";
 import type { Lane } from "../tiles/tiles.ts";
 
 export interface Known {
-  sight: Viewport;
+  viewport: Viewport;
   store: Tiles;
   names: Names;
 }
 
 /** The loaded lanes of visible tiles, by track in order of time. */
-function* lanes({ sight, store }: Known): Generator<{ track: number; row: number; lane: Lane }> {
-  const level = levelFor(sight.pixel);
-  for (const { track } of sight.layout.lines) {
+function* lanes({ viewport, store }: Known): Generator<{ track: number; row: number; lane: Lane }> {
+  const level = levelFor(viewport.pixel);
+  for (const { track } of viewport.layout.lines) {
     if (track === null || track.id < 0) continue;
-    for (const number of tilesInSpan(sight.span.from, sight.span.to, level)) {
+    for (const number of tilesInSpan(viewport.span.from, viewport.span.to, level)) {
       for (const { part } of store.found(track.id, { level, number })) {
         for (const [row, lane] of part.lanes.entries()) yield { track: track.id, row, lane };
       }
@@ -62,7 +62,7 @@ function placeOf(lane: Lane, slice: Slice, way: string): number {
 
 /** The next or previous slice whose name a search finds. */
 export function nextMatch(known: Known, from: Slice | null, by: 1 | -1, isFound: (name: number) => boolean): Slice | null {
-  const time = from?.start ?? known.sight.span.from;
+  const time = from?.start ?? known.viewport.span.from;
   let best: Slice | null = null;
   for (const { track, row, lane } of lanes(known)) {
     for (let at = 0; at < lane.start.length; at++) {

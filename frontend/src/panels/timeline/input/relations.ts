@@ -1,8 +1,8 @@
 // The slices related to a slice, from the views `slice` and `timeline`.
 
 import type { Page } from "../../../data/api.ts";
-import { cellReader } from "../tiles/reading.ts";
-import type { Flow, Slice } from "../drawing/sight.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
+import type { Flow, Slice } from "../drawing/viewport.ts";
 
 /** Another slice that the chosen one leads to. */
 export interface Link {

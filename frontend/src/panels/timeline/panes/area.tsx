@@ -6,11 +6,11 @@ import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { countText, shareText, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import { ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/besides.ts";
-import type { ShownRank } from "../tracks/besides.ts";
-import type { TimelineController } from "../input/desk.ts";
-import { cellReader } from "../tiles/reading.ts";
-import type { Area } from "../drawing/sight.ts";
+import { ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/multi-rank.ts";
+import type { ShownRank } from "../tracks/multi-rank.ts";
+import type { TimelineController } from "../input/controller.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
+import type { Area } from "../drawing/viewport.ts";
 
 const BY = [
   ["name", "by name"],
@@ -21,12 +21,12 @@ const TOP = 200;
 /** Categories of the program's slices, without the recorder's and duplicates of annotations. */
 const PROGRAM = "host,python,device,other";
 
-export function AreaPane(props: PanelProps & { desk: TimelineController; area: Area }) {
-  const { data, desk, area } = props;
+export function AreaPane(props: PanelProps & { controller: TimelineController; area: Area }) {
+  const { data, controller, area } = props;
   const [by, group] = useState<string>("name");
   const [place, turn] = useState(0);
-  const marked = desk.besides.filter((one) => area.tracks === null || numbersOf(area, one).length > 0);
-  const of = marked.find((one) => one.at === place) ?? marked[0] ?? desk.of(0);
+  const marked = controller.ranks.filter((one) => area.tracks === null || numbersOf(area, one).length > 0);
+  const of = marked.find((one) => one.at === place) ?? marked[0] ?? controller.of(0);
   const tracks = area.tracks === null ? PROGRAM : numbersOf(area, of).join(",");
   const [from, to] = [Math.round(ownTime(of, area.from)), Math.round(ownTime(of, area.to))];
   const options = { start: from, end: Math.max(to, from + 1) || 1, tracks, by };
@@ -51,10 +51,10 @@ export function AreaPane(props: PanelProps & { desk: TimelineController; area: A
             <button key={name} type="button" aria-pressed={by === name} onClick={() => group(name)}>{title}</button>
           ))}
         </span>
-        <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
-        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.mark(null)}>×</button>
+        <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
+        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.mark(null)}>×</button>
       </header>
-      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <QueryResult asked={asked}>{(page) => <Rows page={page} desk={desk} of={of} />}</QueryResult>}
+      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <QueryResult asked={asked}>{(page) => <Rows page={page} controller={controller} of={of} />}</QueryResult>}
     </section>
   );
 }
@@ -65,11 +65,11 @@ function numbersOf(area: Area, of: ShownRank): number[] {
   return tracks.filter((track) => placeOfTrack(track) === of.at).map(ownTrack);
 }
 
-function Rows(props: { page: Page; desk: TimelineController; of: ShownRank }) {
-  const { page, desk, of } = props;
+function Rows(props: { page: Page; controller: TimelineController; of: ShownRank }) {
+  const { page, controller, of } = props;
   const read = cellReader(page);
   const rows = Array.from({ length: page.rows }, (_, row) => row);
-  if (rows.length <= 1) return <p class="muted">No slice lies in this area.</p>;
+  if (rows.length <= 1) return <p class="muted">This area has no slices.</p>;
   const share = (row: number) => shareText(read.number("share", row) || 0);
   return (
     <div class="timeline-stats">
@@ -90,7 +90,7 @@ function Rows(props: { page: Page; desk: TimelineController; of: ShownRank }) {
             <tr key={row} class={row === 0 ? "timeline-sum" : undefined}>
               <th scope="row" title={plain(read.text("what", row).slice(0, 2000))}>
                 {row === 0 ? "all" : (
-                  <button type="button" class="timeline-link" title="Go to the longest" onClick={() => void desk.open(shownId(of, read.number("id", row)))}>
+                  <button type="button" class="timeline-link" title="Go to the longest" onClick={() => void controller.open(shownId(of, read.number("id", row)))}>
                     {plain(read.text("what", row).slice(0, 300))}
                   </button>
                 )}

@@ -7,9 +7,9 @@ import { plain } from "../../../parts/text/plain.ts";
 import { useTheme } from "../../../parts/charts/theme.ts";
 import type { PanelProps } from "../../panel.ts";
 import { AreaPane } from "./area.tsx";
-import type { ShownRank } from "../tracks/besides.ts";
-import { RankChooser } from "./choosing.tsx";
-import { TimelineController } from "../input/desk.ts";
+import type { ShownRank } from "../tracks/multi-rank.ts";
+import { RankChooser } from "./rank-chooser.tsx";
+import { TimelineController } from "../input/controller.ts";
 import { Details } from "./details.tsx";
 import { Gutter } from "./gutter.tsx";
 import { counterAt } from "../input/hits.ts";
@@ -19,9 +19,9 @@ import { Listing } from "./listing.tsx";
 import { Names } from "../drawing/names.ts";
 import { Overview } from "./overview.tsx";
 import { Picture } from "../drawing/picture.ts";
-import { cellReader } from "../tiles/reading.ts";
-import { RULER } from "../drawing/sight.ts";
-import type { Step } from "../drawing/sight.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
+import { RULER } from "../drawing/viewport.ts";
+import type { Step } from "../drawing/viewport.ts";
 import { Store } from "../tiles/store.ts";
 import type { Ask } from "../tiles/store.ts";
 import { Tip } from "./tip.tsx";
@@ -29,76 +29,76 @@ import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
 import type { Group } from "../tracks/tracks.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span; besides: ShownRank[]; left: string[] };
+type BoardProps = PanelProps & { groups: Group[]; limits: Span; ranks: ShownRank[]; left: string[] };
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [desk, setDesk] = useState<TimelineController | null>(null);
+  const [controller, setController] = useState<TimelineController | null>(null);
   const [, redraw] = useState(0);
   useEffect(() => {
     if (canvas.current === null) return undefined;
     const made = begin(canvas.current, props);
     made.changed = () => redraw((known) => known + 1);
-    setDesk(made);
+    setController(made);
     return () => made.picture.stop();
   }, []);
-  useEffect(() => void desk?.obey(props.params), [desk, props.params]);
+  useEffect(() => void controller?.obey(props.params), [controller, props.params]);
   const theme = useTheme();
-  useEffect(() => desk?.picture.retheme(), [desk, theme]);
+  useEffect(() => controller?.picture.retheme(), [controller, theme]);
   const [pointed, point] = useState<Pointed | null>(null);
   const [listed, list] = useState(false);
   const pane = useRef<HTMLDivElement>(null);
-  useHands(canvas, desk, {
+  useHands(canvas, controller, {
     point,
     openDetails: () => pane.current?.querySelector<HTMLElement>("a, button")?.focus(),
     listing: () => list((shown) => !shown),
   });
-  const chosen = desk?.picture.chosen;
+  const chosen = controller?.picture.chosen;
   return (
     <div class="timeline">
-      <Tools desk={desk} listed={listed} onList={() => list((shown) => !shown)}>
+      <Tools controller={controller} listed={listed} onList={() => list((shown) => !shown)}>
         <RankChooser {...props} />
       </Tools>
       {props.left.length > 0 && (
-        <p class="muted timeline-left" role="note">Not shown, as nothing tells when they were recorded: {props.left.map(plain).join(", ")}.</p>
+        <p class="muted timeline-left" role="note">Not shown, as their start times are unknown: {props.left.map(plain).join(", ")}.</p>
       )}
-      <Overview desk={desk} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
+      <Overview controller={controller} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
-        {desk && <Gutter desk={desk} />}
-        <Stage canvas={canvas} desk={desk} />
-        {desk && <Scrollbar desk={desk} />}
-        {pointed && <Tip pointed={pointed} desk={desk} />}
-        {desk && listed && <Listing desk={desk} onClose={() => list(false)} />}
+        {controller && <Gutter controller={controller} />}
+        <Stage canvas={canvas} controller={controller} />
+        {controller && <Scrollbar controller={controller} />}
+        {pointed && <Tip pointed={pointed} controller={controller} />}
+        {controller && listed && <Listing controller={controller} onClose={() => list(false)} />}
       </div>
-      {desk && chosen && (chosen.area !== null || chosen.selected !== null) && (
+      {controller && chosen && (chosen.area !== null || chosen.selected !== null) && (
         <div class="timeline-pane" ref={pane}>
-          {chosen.area !== null ? <AreaPane {...props} desk={desk} area={chosen.area} /> : <Details {...props} desk={desk} />}
+          {chosen.area !== null ? <AreaPane {...props} controller={controller} area={chosen.area} /> : <Details {...props} controller={controller} />}
         </div>
       )}
-      <p class="visually-hidden" role="status" aria-live="polite">{desk?.said}</p>
+      <p class="visually-hidden" role="status" aria-live="polite">{controller?.said}</p>
     </div>
   );
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): TimelineController {
-  const { data, trace, groups, limits, besides } = props;
+  const { data, trace, groups, limits, ranks } = props;
   const names = new Names();
-  const stores = besides.map((beside) => {
-    const ask = (...words: Parameters<Ask>) => data.page(beside.trace, "timeline", ...words);
-    return { beside, store: new Store(ask, names, () => picture.redraw(), besides.length) };
+  const stores = ranks.map((rank) => {
+    const ask = (...words: Parameters<Ask>) => data.page(rank.trace, "timeline", ...words);
+    return { rank, store: new Store(ask, names, () => picture.redraw(), ranks.length) };
   });
   const store = new JointTiles(stores);
   const picture: Picture = new Picture(canvas, { groups, limits, names, store });
-  const desk = new TimelineController(data, besides, picture);
-  desk.twins.learn(data, besides).then(
+  const controller = new TimelineController(data, ranks, picture);
+  controller.twins.learn(data, ranks).then(
     () => picture.redraw(),
     () => undefined, // the picture is the same without what joins its collectives
   );
   data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time"] }).then(
-    (page) => desk.know(stepsOf(page)),
+    (page) => controller.know(stepsOf(page)),
     () => undefined, // a trace without steps has none to draw; the panel `steps` tells why
   );
-  return desk;
+  return controller;
 }
 
 function stepsOf(page: Page): Step[] {
@@ -115,45 +115,45 @@ interface HandsProps {
   listing: () => void;
 }
 
-function useHands(canvas: { current: HTMLCanvasElement | null }, desk: TimelineController | null, props: HandsProps): void {
+function useHands(canvas: { current: HTMLCanvasElement | null }, controller: TimelineController | null, props: HandsProps): void {
   useEffect(() => {
-    if (desk === null || canvas.current === null) return undefined;
-    const { picture } = desk;
+    if (controller === null || canvas.current === null) return undefined;
+    const { picture } = controller;
     const over = (at: { x: number; y: number } | null) => {
       const slice = at && picture.hit(at.x, at.y);
       if (slice?.id !== picture.chosen.hovered?.id || slice?.start !== picture.chosen.hovered?.start) {
-        picture.choose({ hovered: slice, twins: desk.joined(slice ?? picture.chosen.selected) });
+        picture.choose({ hovered: slice, twins: controller.joined(slice ?? picture.chosen.selected) });
       }
-      const counter = at && counterAt(picture.sight, picture.store, at.x, at.y);
-      const { width, height } = picture.sight;
+      const counter = at && counterAt(picture.viewport, picture.store, at.x, at.y);
+      const { width, height } = picture.viewport;
       props.point(at && (slice || counter) ? { at, slice, counter, width, height } : null);
     };
-    return listenToInput(canvas.current, desk, { over, openDetails: props.openDetails, listing: props.listing });
-  }, [desk]);
+    return listenToInput(canvas.current, controller, { over, openDetails: props.openDetails, listing: props.listing });
+  }, [controller]);
 }
 
 /** The canvas. */
-function Stage(props: { canvas: { current: HTMLCanvasElement | null }; desk: TimelineController | null }) {
-  const { desk } = props;
+function Stage(props: { canvas: { current: HTMLCanvasElement | null }; controller: TimelineController | null }) {
+  const { controller } = props;
   const holder = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (desk === null || holder.current === null) return undefined;
+    if (controller === null || holder.current === null) return undefined;
     const { current } = holder;
-    const fit = () => desk.picture.resize(current.clientWidth, current.clientHeight);
+    const fit = () => controller.picture.resize(current.clientWidth, current.clientHeight);
     const observer = new ResizeObserver(fit);
     fit();
     observer.observe(current);
-    const drawn = desk.picture.follow(() => {
-      current.setAttribute("aria-busy", String(desk.picture.lacks));
+    const drawn = controller.picture.follow(() => {
+      current.setAttribute("aria-busy", String(controller.picture.lacks));
     });
     return () => {
       observer.disconnect();
       drawn();
     };
-  }, [desk]);
-  const selected = desk?.picture.chosen.selected;
+  }, [controller]);
+  const selected = controller?.picture.chosen.selected;
   return (
-    <div class="timeline-stage" ref={holder} aria-busy={desk?.picture.lacks ?? true}>
+    <div class="timeline-stage" ref={holder} aria-busy={controller?.picture.lacks ?? true}>
       <canvas
         ref={props.canvas}
         tabIndex={0}
@@ -165,17 +165,17 @@ function Stage(props: { canvas: { current: HTMLCanvasElement | null }; desk: Tim
 }
 
 /** A scroll bar that is synchronized with the canvas. */
-function Scrollbar(props: { desk: TimelineController }) {
+function Scrollbar(props: { controller: TimelineController }) {
   const bar = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const own = useRef(0);
-  const { picture } = props.desk;
+  const { picture } = props.controller;
   useEffect(
     () =>
       picture.follow(() => {
         if (bar.current === null || inner.current === null) return;
-        inner.current.style.height = `${picture.sight.layout.height}px`;
-        bar.current.scrollTop = picture.sight.scroll;
+        inner.current.style.height = `${picture.viewport.layout.height}px`;
+        bar.current.scrollTop = picture.viewport.scroll;
         own.current = bar.current.scrollTop;
       }),
     [picture],
@@ -183,7 +183,7 @@ function Scrollbar(props: { desk: TimelineController }) {
   const scrolled = () => {
     // the browser also reports scrolling by the canvas itself, a moment later
     if (bar.current === null || Math.abs(bar.current.scrollTop - own.current) <= 1) return;
-    picture.sight.scrollTo(bar.current.scrollTop);
+    picture.viewport.scrollTo(bar.current.scrollTop);
     picture.redraw();
   };
   return (

@@ -6,11 +6,11 @@ import { plain } from "../../../parts/text/plain.ts";
 import { current, link } from "../../../route.ts";
 import { text, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import type { TimelineController } from "../input/desk.ts";
-import { cellReader } from "../tiles/reading.ts";
+import type { TimelineController } from "../input/controller.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
 import { LINKS } from "../input/relations.ts";
 import type { Link } from "../input/relations.ts";
-import type { Slice } from "../drawing/sight.ts";
+import type { Slice } from "../drawing/viewport.ts";
 
 interface Fact {
   key: string;
@@ -32,24 +32,24 @@ const FIRST = "slice";
 /** Facts that the heading or links show already. */
 const ELSEWHERE = new Set(["name"]);
 
-export function Details(props: PanelProps & { desk: TimelineController }) {
-  const { desk, views } = props;
-  const slice = desk.picture.chosen.selected;
+export function Details(props: PanelProps & { controller: TimelineController }) {
+  const { controller, views } = props;
+  const slice = controller.picture.chosen.selected;
   if (slice === null) return null;
-  const { page, links, error } = desk.told;
+  const { page, links, error } = controller.told;
   return (
     <section class="timeline-details" aria-label="Details of the slice">
       <header>
         <h2 title={plain(slice.name.slice(0, 4000))}>{plain(slice.name.slice(0, 600))}</h2>
-        <span class="muted">{[desk.besides.length > 1 ? desk.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
-        <Grids slice={slice} views={views} trace={desk.of(slice.id).trace} />
-        <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
-        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.select(null)}>×</button>
+        <span class="muted">{[controller.ranks.length > 1 ? controller.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
+        <Grids slice={slice} views={views} trace={controller.of(slice.id).trace} />
+        <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
+        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.select(null)}>×</button>
       </header>
       <div class="timeline-facts">
-        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={desk.of(slice.id).trace} />}
-        {links.length > 0 && <Links links={links} slice={slice} desk={desk} />}
-        {page !== null && <div class="timeline-column"><Facts page={page} trace={desk.of(slice.id).trace} /></div>}
+        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={controller.of(slice.id).trace} />}
+        {links.length > 0 && <Links links={links} slice={slice} controller={controller} />}
+        {page !== null && <div class="timeline-column"><Facts page={page} trace={controller.of(slice.id).trace} /></div>}
       </div>
     </section>
   );
@@ -145,8 +145,8 @@ function Source(props: { facts: readonly Fact[]; trace: string }) {
 
 const MOST_LINKS = 40;
 
-function Links(props: { links: readonly Link[]; slice: Slice; desk: TimelineController }) {
-  const { links, slice, desk } = props;
+function Links(props: { links: readonly Link[]; slice: Slice; controller: TimelineController }) {
+  const { links, slice, controller } = props;
   return (
     <div class="timeline-table timeline-links">
       <h3>Related slices</h3>
@@ -155,7 +155,7 @@ function Links(props: { links: readonly Link[]; slice: Slice; desk: TimelineCont
           <div key={at}>
             <dt>{one.key}</dt>
             <dd>
-              <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void desk.open(one.slice)}>
+              <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void controller.open(one.slice)}>
                 {plain(shortName(one.name.slice(0, 400)).slice(0, 200))}
               </button>
               <span class="muted">{` ${timeText(one.duration)}, ${offset(one.start - slice.start)}`}</span>

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { plain } from "../../../parts/text/plain.ts";
 import { bytesText, countText } from "../../../units.ts";
-import type { TimelineController } from "../input/desk.ts";
+import type { TimelineController } from "../input/controller.ts";
 import { allKey } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
 import { mostOf } from "../tracks/tracks.ts";
@@ -12,16 +12,16 @@ import type { Track } from "../tracks/tracks.ts";
 /** Smallest height of a track, in pixels, with a description below the name. */
 const TWO_LINES = 36;
 
-export function Gutter(props: { desk: TimelineController }) {
-  const { desk } = props;
+export function Gutter(props: { controller: TimelineController }) {
+  const { controller } = props;
   const names = useRef<HTMLDivElement>(null);
   const own = useRef(0);
-  const { picture } = desk;
+  const { picture } = controller;
   useEffect(
     () =>
       picture.follow(() => {
         if (names.current === null) return;
-        names.current.scrollTop = picture.sight.scroll;
+        names.current.scrollTop = picture.viewport.scroll;
         own.current = names.current.scrollTop;
       }),
     [picture],
@@ -29,27 +29,27 @@ export function Gutter(props: { desk: TimelineController }) {
   const scrolled = () => {
     // a name that was reached by Tab is scrolled to by the browser, and the picture with it
     if (names.current === null || Math.abs(names.current.scrollTop - own.current) <= 1) return;
-    picture.sight.scrollTo(names.current.scrollTop);
+    picture.viewport.scrollTo(names.current.scrollTop);
     picture.redraw();
   };
   const wheel = (event: WheelEvent) => {
-    picture.sight.scrollTo(picture.sight.scroll + event.deltaY);
+    picture.viewport.scrollTo(picture.viewport.scroll + event.deltaY);
     picture.redraw();
   };
   return (
     <div class="timeline-gutter">
       <div class="timeline-corner">tracks</div>
       <div class="timeline-names" ref={names} onScroll={scrolled} onWheel={wheel} tabIndex={-1}>
-        <div role="list" aria-label="Tracks" style={{ height: `${picture.sight.layout.height}px` }}>
-          {picture.sight.layout.lines.map((line) => <Name key={line.key} line={line} desk={desk} />)}
+        <div role="list" aria-label="Tracks" style={{ height: `${picture.viewport.layout.height}px` }}>
+          {picture.viewport.layout.lines.map((line) => <Name key={line.key} line={line} controller={controller} />)}
         </div>
       </div>
     </div>
   );
 }
 
-function Name(props: { line: Line; desk: TimelineController }) {
-  const { line, desk } = props;
+function Name(props: { line: Line; controller: TimelineController }) {
+  const { line, controller } = props;
   const { track, group } = line;
   const title = plain(track?.title ?? group.title);
   return (
@@ -64,7 +64,7 @@ function Name(props: { line: Line; desk: TimelineController }) {
         class="timeline-fold"
         aria-expanded={line.open}
         title={track === null ? title : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}`}
-        onClick={() => desk.turn(line.key)}
+        onClick={() => controller.turn(line.key)}
       >
         <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
         <span class="timeline-title">
@@ -73,8 +73,8 @@ function Name(props: { line: Line; desk: TimelineController }) {
         </span>
         {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : track.what}</span>}
       </button>
-      {track !== null && line.open && (line.hidden > 0 || desk.picture.turned.has(allKey(track))) && (
-        <button type="button" class="timeline-all" onClick={() => desk.turn(allKey(track))}>
+      {track !== null && line.open && (line.hidden > 0 || controller.picture.turned.has(allKey(track))) && (
+        <button type="button" class="timeline-all" onClick={() => controller.turn(allKey(track))}>
           {line.hidden > 0 ? `show all ${track.rows} rows` : "show fewer rows"}
         </button>
       )}

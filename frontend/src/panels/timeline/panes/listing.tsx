@@ -3,9 +3,9 @@
 import { useMemo } from "preact/hooks";
 import { plain } from "../../../parts/text/plain.ts";
 import { countText, timeText } from "../../../units.ts";
-import type { TimelineController } from "../input/desk.ts";
+import type { TimelineController } from "../input/controller.ts";
 import { sliceOf } from "../input/hits.ts";
-import type { Slice } from "../drawing/sight.ts";
+import type { Slice } from "../drawing/viewport.ts";
 import { tilesInSpan, width } from "../tiles/tiles.ts";
 
 const MOST = 500;
@@ -15,10 +15,10 @@ interface Listed {
   slices: Slice[];
 }
 
-export function Listing(props: { desk: TimelineController; onClose: () => void }) {
-  const { desk, onClose } = props;
-  const { span } = desk.picture.sight;
-  const tracks = useMemo(() => listed(desk), [desk, span, desk.picture.turned, desk.said]);
+export function Listing(props: { controller: TimelineController; onClose: () => void }) {
+  const { controller, onClose } = props;
+  const { span } = controller.picture.viewport;
+  const tracks = useMemo(() => listed(controller), [controller, span, controller.picture.turned, controller.said]);
   const count = tracks.reduce((sum, track) => sum + track.slices.length, 0);
   return (
     <section class="timeline-listing timeline-pane" aria-label="Visible slices as a table">
@@ -40,7 +40,7 @@ export function Listing(props: { desk: TimelineController; onClose: () => void }
               slices.map((slice) => (
                 <tr key={`${slice.track} ${slice.row} ${slice.start}`}>
                   <th scope="row">
-                    <button type="button" class="timeline-link" title={plain(slice.name.slice(0, 2000))} onClick={() => desk.select(slice)}>
+                    <button type="button" class="timeline-link" title={plain(slice.name.slice(0, 2000))} onClick={() => controller.select(slice)}>
                       {slice.count > 1 ? `${countText(slice.count)} slices, longest ` : ""}{plain(slice.name.slice(0, 200))}
                     </button>
                   </th>
@@ -61,19 +61,19 @@ export function Listing(props: { desk: TimelineController; onClose: () => void }
 }
 
 /** The slices of the shown tracks that lie in the picture, by track; the longest of them. */
-function listed(desk: TimelineController): Listed[] {
-  const { sight, store, names, level } = desk.picture;
+function listed(controller: TimelineController): Listed[] {
+  const { viewport, store, names, level } = controller.picture;
   const found: (Slice & { title: string })[] = [];
-  for (const line of sight.layout.lines) {
+  for (const line of viewport.layout.lines) {
     const { track } = line;
     if (track === null || track.id < 0) continue;
-    for (const number of tilesInSpan(sight.span.from, sight.span.to, level)) {
+    for (const number of tilesInSpan(viewport.span.from, viewport.span.to, level)) {
       for (const { part } of store.found(track.id, { level, number })) {
         for (const [row, lane] of part.lanes.slice(0, line.rows).entries()) {
           for (let at = 0; at < lane.start.length; at++) {
             const [start, end] = [lane.start[at] as number, lane.end[at] as number];
-            const isOwn = start >= number * width(level) || number === Math.floor(sight.span.from / width(level));
-            if (!isOwn || end < sight.span.from || start > sight.span.to) continue;
+            const isOwn = start >= number * width(level) || number === Math.floor(viewport.span.from / width(level));
+            if (!isOwn || end < viewport.span.from || start > viewport.span.to) continue;
             found.push({ ...sliceOf(lane, at, names, track.id, row), title: plain(track.label) });
           }
         }

@@ -7,7 +7,7 @@ import { moveSpan, clampSpan } from "../../../draw/span.ts";
 import type { Span } from "../../../draw/span.ts";
 import { ticks } from "../../../draw/ticks.ts";
 import { useTheme } from "../../../parts/charts/theme.ts";
-import type { TimelineController } from "../input/desk.ts";
+import type { TimelineController } from "../input/controller.ts";
 import { COUNTER_COLUMNS, SLICE_COLUMNS, loadAllRows } from "../tiles/store.ts";
 import { partsOf, samplesOf } from "../tiles/tiles.ts";
 import type { Place } from "../tiles/tiles.ts";
@@ -28,29 +28,29 @@ interface Strip {
   what: "kernel" | "operator";
 }
 
-export function Overview(props: { desk: TimelineController | null; groups: readonly Group[] }) {
-  const { desk, groups } = props;
+export function Overview(props: { controller: TimelineController | null; groups: readonly Group[] }) {
+  const { controller, groups } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   useEffect(() => {
-    if (desk === null || canvas.current === null) return undefined;
+    if (controller === null || canvas.current === null) return undefined;
     const { current } = canvas;
     let strip: Strip = { spans: [], what: "kernel" };
-    stripOf(desk, groups).then(
+    stripOf(controller, groups).then(
       (found) => {
         strip = found;
-        desk.picture.redraw();
+        controller.picture.redraw();
       },
       () => undefined, // the strip then shows ruler and window alone
     );
-    const drawn = desk.picture.follow(() => draw(current, desk, strip));
-    const held = take(current, desk);
+    const drawn = controller.picture.follow(() => draw(current, controller, strip));
+    const held = take(current, controller);
     return () => {
       drawn();
       held();
     };
-  }, [desk]);
-  useEffect(() => desk?.picture.redraw(), [desk, theme]);
+  }, [controller]);
+  useEffect(() => controller?.picture.redraw(), [controller, theme]);
   return (
     <div class="timeline-overview">
       <span class="timeline-corner">overview</span>
@@ -59,13 +59,13 @@ export function Overview(props: { desk: TimelineController | null; groups: reado
   );
 }
 
-async function stripOf(desk: TimelineController, groups: readonly Group[]): Promise<Strip> {
+async function stripOf(controller: TimelineController, groups: readonly Group[]): Promise<Strip> {
   const tracks = groups.flatMap((group) => group.tracks);
-  const { limits } = desk.picture.sight;
+  const { limits } = controller.picture.viewport;
   const span = { start: limits.from, end: limits.to || 1, pixels: PIXELS };
   const busy = tracks.find((track) => track.kind === "utilization");
   const ask = (options: Record<string, string | number>, columns: readonly string[]) =>
-    loadAllRows((...words) => desk.data.page(desk.trace, "timeline", ...words), { ...span, ...options }, { columns });
+    loadAllRows((...words) => controller.data.page(controller.trace, "timeline", ...words), { ...span, ...options }, { columns });
   if (busy !== undefined) {
     const page = await ask({ tracks: "counters" }, COUNTER_COLUMNS);
     return { spans: shares(page, busy.title), what: "kernel" };
@@ -73,7 +73,7 @@ async function stripOf(desk: TimelineController, groups: readonly Group[]): Prom
   const main = mainThread(tracks) ?? tracks.find((track) => track.id >= 0);
   if (main === undefined) return { spans: [], what: "operator" };
   const page = await ask({ tracks: String(main.id), depth: 2 }, SLICE_COLUMNS);
-  const lanes = partsOf(page, ALL, desk.picture.names).get(main.id)?.lanes ?? [];
+  const lanes = partsOf(page, ALL, controller.picture.names).get(main.id)?.lanes ?? [];
   const lane = lanes.at(-1);
   const spans = Array.from(lane?.start ?? [], (from, at) => ({
     from,
@@ -92,13 +92,13 @@ function shares(page: Page, title: string): Strip["spans"] {
   }));
 }
 
-function draw(canvas: HTMLCanvasElement, desk: TimelineController, strip: Strip): void {
-  const { sight, theme, steps } = desk.picture;
+function draw(canvas: HTMLCanvasElement, controller: TimelineController, strip: Strip): void {
+  const { viewport, theme, steps } = controller.picture;
   const width = canvas.clientWidth;
   fitCanvas(canvas, width, HEIGHT);
   const context = canvas.getContext("2d", { alpha: false });
   if (context === null) return;
-  const { limits } = sight;
+  const { limits } = viewport;
   const scale = width / (limits.to - limits.from);
   const x = (time: number) => (time - limits.from) * scale;
   context.fillStyle = theme.surface;
@@ -121,18 +121,18 @@ function draw(canvas: HTMLCanvasElement, desk: TimelineController, strip: Strip)
     context.fillStyle = theme.strong;
     for (const step of steps) context.fillRect(Math.round(x(step.start)), BARS_Y, 1, HEIGHT);
   }
-  frame(context, desk, width, x);
+  frame(context, controller, width, x);
 }
 
 /** What is not shown is veiled; what is has an edge. */
 function frame(
   context: CanvasRenderingContext2D,
-  desk: TimelineController,
+  controller: TimelineController,
   width: number,
   x: (time: number) => number,
 ): void {
-  const { sight, theme, chosen } = desk.picture;
-  const { left, right } = handles(sight.span, x, width);
+  const { viewport, theme, chosen } = controller.picture;
+  const { left, right } = handles(viewport.span, x, width);
   context.globalAlpha = 0.62;
   context.fillStyle = theme.sunken;
   context.fillRect(0, 0, left, HEIGHT);
@@ -160,37 +160,37 @@ function handles(span: Span, x: (time: number) => number, width: number) {
 }
 
 /** The pointer moves the window, or draws a new one beside it. */
-function take(canvas: HTMLCanvasElement, desk: TimelineController): () => void {
+function take(canvas: HTMLCanvasElement, controller: TimelineController): () => void {
   const stop = new AbortController();
   const on = { signal: stop.signal };
-  const { sight, motion } = desk.picture;
+  const { viewport, motion } = controller.picture;
   let held: { time: number; span: Span | null } | null = null;
   const timeAt = (event: PointerEvent) => {
-    const { limits } = sight;
+    const { limits } = viewport;
     return limits.from + (event.offsetX / canvas.clientWidth) * (limits.to - limits.from);
   };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     const time = timeAt(event);
-    const room = ((sight.limits.to - sight.limits.from) / canvas.clientWidth) * LEAST;
-    const { from, to } = sight.span;
+    const room = ((viewport.limits.to - viewport.limits.from) / canvas.clientWidth) * LEAST;
+    const { from, to } = viewport.span;
     const isInside = time >= from - room && time <= to + room;
-    const isAll = from <= sight.limits.from && to >= sight.limits.to;
-    held = { time, span: isInside && !isAll ? sight.span : null };
+    const isAll = from <= viewport.limits.from && to >= viewport.limits.to;
+    held = { time, span: isInside && !isAll ? viewport.span : null };
   }, on);
   canvas.addEventListener("pointermove", (event) => {
     if (held === null) return;
     const time = timeAt(event);
-    if (held.span !== null) sight.look(moveSpan(held.span, time - held.time, sight.limits));
-    else sight.look(clampSpan({ from: Math.min(held.time, time), to: Math.max(held.time, time) }, sight.limits));
-    desk.picture.redraw();
+    if (held.span !== null) viewport.look(moveSpan(held.span, time - held.time, viewport.limits));
+    else viewport.look(clampSpan({ from: Math.min(held.time, time), to: Math.max(held.time, time) }, viewport.limits));
+    controller.picture.redraw();
   }, on);
   canvas.addEventListener("pointerup", () => (held = null), on);
-  canvas.addEventListener("dblclick", () => desk.whole(), on);
+  canvas.addEventListener("dblclick", () => controller.whole(), on);
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
-    motion.zoom((sight.span.from + sight.span.to) / 2, Math.exp(event.deltaY * 0.002));
-    desk.picture.redraw();
+    motion.zoom((viewport.span.from + viewport.span.to) / 2, Math.exp(event.deltaY * 0.002));
+    controller.picture.redraw();
   }, { ...on, passive: false });
   return () => stop.abort();
 }

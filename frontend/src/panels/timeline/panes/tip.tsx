@@ -2,8 +2,8 @@
 
 import { plain } from "../../../parts/text/plain.ts";
 import { bytesText, countText, timeText } from "../../../units.ts";
-import type { TimelineController } from "../input/desk.ts";
-import type { Slice } from "../drawing/sight.ts";
+import type { TimelineController } from "../input/controller.ts";
+import type { Slice } from "../drawing/viewport.ts";
 import type { Track } from "../tracks/tracks.ts";
 
 export interface Pointed {
@@ -16,7 +16,7 @@ export interface Pointed {
 
 const LONGEST = 240;
 
-export function Tip(props: { pointed: Pointed; desk: TimelineController | null }) {
+export function Tip(props: { pointed: Pointed; controller: TimelineController | null }) {
   const { at, slice, counter, width, height } = props.pointed;
   const onLeft = at.x > width * 0.6;
   const place = onLeft
@@ -26,7 +26,7 @@ export function Tip(props: { pointed: Pointed; desk: TimelineController | null }
   return (
     <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
       {slice && <SliceTip slice={slice} />}
-      {slice && props.desk && <Rank slice={slice} desk={props.desk} />}
+      {slice && props.controller && <Rank slice={slice} controller={props.controller} />}
       {!slice && counter && <CounterTip {...counter} />}
     </div>
   );
@@ -52,13 +52,13 @@ function SliceTip({ slice }: { slice: Slice }) {
 }
 
 /** Of several ranks that are shown: which one it is of, and the same collective on the others. */
-function Rank(props: { slice: Slice; desk: TimelineController }) {
-  const { slice, desk } = props;
-  if (desk.besides.length < 2 || slice.id < 0) return null;
-  const others = desk.twins.of(slice.id).map((id) => plain(desk.of(id).label));
+function Rank(props: { slice: Slice; controller: TimelineController }) {
+  const { slice, controller } = props;
+  if (controller.ranks.length < 2 || slice.id < 0) return null;
+  const others = controller.twins.of(slice.id).map((id) => plain(controller.of(id).label));
   return (
     <p class="timeline-tip-rank">
-      {plain(desk.of(slice.id).label)}{others.length > 0 && `; the same one on ${others.join(", ")}`}
+      {plain(controller.of(slice.id).label)}{others.length > 0 && `; the same one on ${others.join(", ")}`}
     </p>
   );
 }

@@ -5,11 +5,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../../../data/api.ts";
 import { Find } from "../../../parts/controls/find.tsx";
 import { countText, timeText } from "../../../units.ts";
-import type { TimelineController } from "../input/desk.ts";
-import { cellReader } from "../tiles/reading.ts";
+import type { TimelineController } from "../input/controller.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
 
 interface ToolsProps {
-  desk: TimelineController | null;
+  controller: TimelineController | null;
   listed: boolean;
   onList: () => void;
   /** More buttons, before the others. */
@@ -17,12 +17,12 @@ interface ToolsProps {
 }
 
 export function Tools(props: ToolsProps) {
-  const { desk } = props;
-  const find = desk?.picture.chosen.find ?? "";
-  const told = useMatches(desk, find);
+  const { controller } = props;
+  const find = controller?.picture.chosen.find ?? "";
+  const told = useMatches(controller, find);
   const [marking, setMarking] = useState(false);
   const mark = () => {
-    if (desk) desk.marking = !marking;
+    if (controller) controller.marking = !marking;
     setMarking(!marking);
   };
   return (
@@ -31,19 +31,19 @@ export function Tools(props: ToolsProps) {
         label="Search slices"
         value={find}
         told={told}
-        onChange={(text) => desk?.find(text)}
-        onEnter={() => void desk?.match(1)}
+        onChange={(text) => controller?.find(text)}
+        onEnter={() => void controller?.match(1)}
       />
       {find !== "" && (
         <span class="timeline-steps">
-          <button type="button" title="Previous (N)" aria-label="Previous match" onClick={() => void desk?.match(-1)}>↑</button>
-          <button type="button" title="Next (n)" aria-label="Next match" onClick={() => void desk?.match(1)}>↓</button>
+          <button type="button" title="Previous (N)" aria-label="Previous match" onClick={() => void controller?.match(-1)}>↑</button>
+          <button type="button" title="Next (n)" aria-label="Next match" onClick={() => void controller?.match(1)}>↓</button>
         </span>
       )}
-      <Status desk={desk} />
+      <Status controller={controller} />
       {props.children}
-      <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => desk?.fit()}>Fit</button>
-      <button type="button" title="The whole trace (0)" onClick={() => desk?.whole()}>Whole</button>
+      <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => controller?.fit()}>Fit</button>
+      <button type="button" title="The whole trace (0)" onClick={() => controller?.whole()}>Whole</button>
       <button type="button" aria-pressed={marking} title="Drag marks an area (or shift and drag)" onClick={mark}>Mark</button>
       <button type="button" aria-pressed={props.listed} title="Visible slices as a table (t)" onClick={props.onList}>As a table</button>
     </div>
@@ -51,20 +51,20 @@ export function Tools(props: ToolsProps) {
 }
 
 /** How many slices the search finds, in words. */
-function useMatches(desk: TimelineController | null, find: string): string | undefined {
+function useMatches(controller: TimelineController | null, find: string): string | undefined {
   const [told, tell] = useState<string | undefined>();
   useEffect(() => {
     tell(undefined);
-    if (desk === null || find === "") return undefined;
+    if (controller === null || find === "") return undefined;
     let wanted = true;
-    desk.data.page(desk.trace, "matches", { text: find }, { columns: ["count"] }).then(
+    controller.data.page(controller.trace, "matches", { text: find }, { columns: ["count"] }).then(
       (page) => wanted && tell(foundText(page)),
       () => wanted && tell("of what is shown"), // a report does not hold the names of all slices
     );
     return () => {
       wanted = false;
     };
-  }, [desk, find]);
+  }, [controller, find]);
   return told;
 }
 
@@ -76,19 +76,19 @@ function foundText(page: Page): string {
 }
 
 /** A note on data that is missing from the canvas. */
-function Status(props: { desk: TimelineController | null }) {
+function Status(props: { controller: TimelineController | null }) {
   const [text, set] = useState("");
-  const { desk } = props;
-  useEffect(() => desk?.picture.follow(() => set(statusOf(desk))), [desk]);
+  const { controller } = props;
+  useEffect(() => controller?.picture.follow(() => set(statusOf(controller))), [controller]);
   return <span class="timeline-status" role="status" title={text}>{text}</span>;
 }
 
-function statusOf(desk: TimelineController): string {
-  const { store, sight } = desk.picture;
+function statusOf(controller: TimelineController): string {
+  const { store, viewport } = controller.picture;
   if (store.error !== null) return `not all could be read: ${store.error}`;
-  if (store.thinned !== null) {
-    const pixels = Math.round((sight.limits.to - sight.limits.from) / store.thinned);
-    return `thinned to ${countText(pixels)} pixels: open the trace with \`selftime serve\` for all`;
+  if (store.downsampled !== null) {
+    const pixels = Math.round((viewport.limits.to - viewport.limits.from) / store.downsampled);
+    return `downsampled to ${countText(pixels)} pixels: open the trace with \`selftime serve\` for all`;
   }
-  return `${timeText(sight.span.to - sight.span.from)} shown`;
+  return `${timeText(viewport.span.to - viewport.span.from)} shown`;
 }

@@ -46,7 +46,7 @@ export class Store {
   /** The last error message; null after a success. */
   error: string | null = null;
   /** ns per pixel of the report's tiles, if coarser than requested. */
-  thinned: number | null = null;
+  downsampled: number | null = null;
   readonly #room: number;
   readonly #ask: Ask;
   readonly #names: Names;
@@ -178,7 +178,7 @@ export class Store {
       tile.parts.set(track, part);
     }
     const told = resolution(page);
-    this.thinned = told !== null && told > 2 * 2 ** place.level ? told : null;
+    this.downsampled = told !== null && told > 2 * 2 ** place.level ? told : null;
     this.#forget();
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Options, Page } from "../../../data/api.ts";
-import { readArea, readSpan, areaText } from "../input/address.ts";
+import { readArea, readSpan, areaText } from "../input/url-parameters.ts";
 import { Names } from "../drawing/names.ts";
 import { COUNTERS, Store, batches, wantedParts, loadAllRows } from "./store.ts";
 import type { Wanted } from "./store.ts";
@@ -133,11 +133,11 @@ test("an answer that failed is told, and tried again only later", async () => {
   assert.equal(asked.length, 1);
 });
 
-test("a coarser answer than was asked for is told as thinned", async () => {
+test("a coarser answer than was asked for is told as downsampled", async () => {
   const { store, settled } = asking(() => page([slice(1, 0, 5, 5)], { start: 0, end: 65536, pixels: 1024 }));
   store.want([wanted(1)]);
   await settled();
-  assert.equal(store.thinned, 64);
+  assert.equal(store.downsampled, 64);
 });
 
 test("answers that come in several pages are put together", async () => {

@@ -1,7 +1,7 @@
 // A tile: the data of a track for 1024 pixels of a power of two of ns each.
 
 import type { Options, Page } from "../../../data/api.ts";
-import { cellReader } from "./reading.ts";
+import { cellReader } from "./cell-reader.ts";
 import type { Names } from "../drawing/names.ts";
 
 export const PIXELS = 1024;

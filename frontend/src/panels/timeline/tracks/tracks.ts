@@ -1,7 +1,7 @@
 // Tracks and counters in groups, as the `timeline` view lists them.
 
 import type { Page } from "../../../data/api.ts";
-import { cellReader } from "../tiles/reading.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
 
 export interface Track {
   /** The key in the URL: `t3`, or `c0` for the first counter. */

@@ -4,8 +4,8 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { Swatch } from "../../parts/charts/stack.tsx";
-import { number, textAt, loadTable } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { text } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
@@ -14,7 +14,7 @@ const BY = [["kind", "kind"], ["group", "group"], ["size", "size"], ["line", "li
 /** Rows shown here; the table has all. */
 const MOST = 12;
 
-export function Exchanges(props: JobProps) {
+export function Collectives(props: JobProps) {
   const { data, trace, params } = props;
   const by = BY.find(([name]) => name === params["by"])?.[0] ?? "kind";
   const asked = useQuery(() => loadTable(data, trace.id, "collectives", { by }), `${trace.id} ${by}`);
@@ -29,7 +29,7 @@ export function Exchanges(props: JobProps) {
   );
 }
 
-function Shown(props: { table: WholeTable; by: string }) {
+function Shown(props: { table: FullTable; by: string }) {
   const { table, by } = props;
   const rows = [...Array(table.rows).keys()];
   const split = rows.some((row) => number(table, "wait", row) !== null);
@@ -44,7 +44,7 @@ function Shown(props: { table: WholeTable; by: string }) {
         </ul>
       )}
       <div class="job-wide">
-        <table class="figures job-exchanges">
+        <table class="figures job-collectives">
           <thead>
             <tr>
               <th scope="col">Collective</th>
@@ -69,7 +69,7 @@ function Shown(props: { table: WholeTable; by: string }) {
   );
 }
 
-function Row(props: { table: WholeTable; row: number; by: string; split: boolean; most: number }) {
+function Row(props: { table: FullTable; row: number; by: string; split: boolean; most: number }) {
   const { table, row, split, most } = props;
   const [time, wait, transfer] = ["time", "wait", "transfer"].map((name) => number(table, name, row));
   const share = (value: number | null | undefined) => `${(100 * (value ?? 0)) / most}%`;
@@ -90,7 +90,7 @@ function Row(props: { table: WholeTable; row: number; by: string; split: boolean
   );
 }
 
-function Name(props: { table: WholeTable; row: number; by: string }) {
+function Name(props: { table: FullTable; row: number; by: string }) {
   const { table, row, by } = props;
   const of = (name: string) => textAt(table, name, row);
   const [file, line, size] = [of("file"), number(table, "line", row), number(table, "size", row)];

@@ -2,9 +2,9 @@
 // whose clock is that of the first trace.
 
 import type { TraceClock, Data, Job, Page } from "../../../data/api.ts";
-import { cells, loadTable } from "../../../parts/data/whole.ts";
+import { cells, loadTable } from "../../../parts/data/full-table.ts";
 import type { Link } from "../input/relations.ts";
-import type { Flow, Slice } from "../drawing/sight.ts";
+import type { Flow, Slice } from "../drawing/viewport.ts";
 import { groupTracks } from "./tracks.ts";
 import type { Group } from "./tracks.ts";
 
@@ -42,18 +42,18 @@ export function singleRank(trace: string): ShownRank {
 }
 
 /** The first trace and the chosen ranks; `left` lists ranks with an unknown clock. */
-export function shownRanks(job: Job, trace: string, keys: readonly number[]): { besides: ShownRank[]; left: string[] } {
+export function shownRanks(job: Job, trace: string, keys: readonly number[]): { ranks: ShownRank[]; left: string[] } {
   const own = job.ranks.find((rank) => rank.traces.some((one) => one.trace === trace));
   const base = own?.traces.find((one) => one.trace === trace);
-  const besides: ShownRank[] = [{ ...singleRank(trace), label: own?.label ?? "" }];
+  const ranks: ShownRank[] = [{ ...singleRank(trace), label: own?.label ?? "" }];
   const left: string[] = [];
   for (const rank of job.ranks) {
     if (!keys.includes(rank.key) || rank === own) continue;
     const placed = base === undefined ? null : nearest(rank.traces, base);
     if (placed === null) left.push(rank.label);
-    else if (besides.length < MOST_RANKS) besides.push({ at: besides.length, label: rank.label, ...placed });
+    else if (ranks.length < MOST_RANKS) ranks.push({ at: ranks.length, label: rank.label, ...placed });
   }
-  return { besides, left };
+  return { ranks, left };
 }
 
 /** The recording of a rank whose start is closest to another's. */
@@ -70,16 +70,16 @@ function nearest(traces: readonly TraceClock[], base: TraceClock): Pick<ShownRan
   return found;
 }
 
-export function shownTime(beside: ShownRank, time: number): number {
-  return time * beside.stretch + beside.shift;
+export function shownTime(rank: ShownRank, time: number): number {
+  return time * rank.stretch + rank.shift;
 }
 
-export function ownTime(beside: ShownRank, time: number): number {
-  return (time - beside.shift) / beside.stretch;
+export function ownTime(rank: ShownRank, time: number): number {
+  return (time - rank.shift) / rank.stretch;
 }
 
-export function shownId(beside: ShownRank, id: number): number {
-  return id < 0 ? id : beside.at * SLICES + id;
+export function shownId(rank: ShownRank, id: number): number {
+  return id < 0 ? id : rank.at * SLICES + id;
 }
 
 export function ownId(id: number): number {
@@ -91,8 +91,8 @@ export function placeOfId(id: number): number {
 }
 
 /** Counters of a rank share one negative id. */
-export function shownTrack(beside: ShownRank, track: number): number {
-  return track < 0 ? -1 - beside.at : beside.at * TRACKS + track;
+export function shownTrack(rank: ShownRank, track: number): number {
+  return track < 0 ? -1 - rank.at : rank.at * TRACKS + track;
 }
 
 export function ownTrack(track: number): number {
@@ -103,55 +103,55 @@ export function placeOfTrack(track: number): number {
   return track < 0 ? -1 - track : Math.floor(track / TRACKS);
 }
 
-export function shownSlice(beside: ShownRank, slice: Slice): Slice {
+export function shownSlice(rank: ShownRank, slice: Slice): Slice {
   return {
     ...slice,
-    id: shownId(beside, slice.id),
-    track: shownTrack(beside, slice.track),
-    start: shownTime(beside, slice.start),
-    end: shownTime(beside, slice.end),
+    id: shownId(rank, slice.id),
+    track: shownTrack(rank, slice.track),
+    start: shownTime(rank, slice.start),
+    end: shownTime(rank, slice.end),
   };
 }
 
-export function shownFlow(beside: ShownRank, flow: Flow): Flow {
+export function shownFlow(rank: ShownRank, flow: Flow): Flow {
   return {
     ...flow,
-    id: shownId(beside, flow.id),
-    to: shownId(beside, flow.to),
-    start: shownTime(beside, flow.start),
-    toTime: shownTime(beside, flow.toTime),
-    track: shownTrack(beside, flow.track),
-    toTrack: shownTrack(beside, flow.toTrack),
+    id: shownId(rank, flow.id),
+    to: shownId(rank, flow.to),
+    start: shownTime(rank, flow.start),
+    toTime: shownTime(rank, flow.toTime),
+    track: shownTrack(rank, flow.track),
+    toTrack: shownTrack(rank, flow.toTrack),
   };
 }
 
-export function shownLink(beside: ShownRank, link: Link): Link {
-  return { ...link, slice: shownId(beside, link.slice), start: shownTime(beside, link.start) };
+export function shownLink(rank: ShownRank, link: Link): Link {
+  return { ...link, slice: shownId(rank, link.slice), start: shownTime(rank, link.start) };
 }
 
 /** The groups of all ranks; with several ranks only streams are open. */
-export function groupsOf(besides: readonly ShownRank[], pages: readonly Page[]): Group[] {
-  return besides.flatMap((beside, at) => {
+export function groupsOf(ranks: readonly ShownRank[], pages: readonly Page[]): Group[] {
+  return ranks.flatMap((rank, at) => {
     const page = pages[at];
     const groups = page === undefined ? [] : groupTracks(page);
-    if (besides.length === 1) return groups;
+    if (ranks.length === 1) return groups;
     const counters = (group: Group) => Number(group.tracks.every((track) => track.id < 0));
     const ordered = [...groups].sort((one, other) => counters(one) - counters(other));
-    return ordered.map((group, number) => ({ ...shownGroup(beside, group, number), leads: number === 0 && beside.at > 0 }));
+    return ordered.map((group, number) => ({ ...shownGroup(rank, group, number), leads: number === 0 && rank.at > 0 }));
   });
 }
 
-function shownGroup(beside: ShownRank, group: Group, number: number): Group {
+function shownGroup(rank: ShownRank, group: Group, number: number): Group {
   const tracks = group.tracks.map((track, place) => ({
     ...track,
-    id: shownTrack(beside, track.id),
-    key: track.id < 0 ? `c${beside.at * KEYS + place}` : `t${shownTrack(beside, track.id)}`,
-    start: shownTime(beside, track.start),
-    end: shownTime(beside, track.end),
+    id: shownTrack(rank, track.id),
+    key: track.id < 0 ? `c${rank.at * KEYS + place}` : `t${shownTrack(rank, track.id)}`,
+    start: shownTime(rank, track.start),
+    end: shownTime(rank, track.end),
     open: track.open && track.kind === "device",
   }));
   const folded = tracks.every((track) => track.id < 0);
-  return { ...group, key: `g${beside.at * KEYS + number}`, tracks, of: beside.label, at: beside.at, folded };
+  return { ...group, key: `g${rank.at * KEYS + number}`, tracks, of: rank.label, at: rank.at, folded };
 }
 
 /** Finds the slices of the same collective on different ranks. */
@@ -160,23 +160,23 @@ export class SameCollectives {
   readonly #slices = new Map<number, number[]>();
 
   /** Loads the collectives of each rank. */
-  async learn(data: Data, besides: readonly ShownRank[]): Promise<void> {
-    const [first] = besides;
-    if (first === undefined || besides.length < 2) return;
-    for (const beside of besides) {
-      const where = [{ column: "label", op: "is" as const, value: beside.label }];
+  async learn(data: Data, ranks: readonly ShownRank[]): Promise<void> {
+    const [first] = ranks;
+    if (first === undefined || ranks.length < 2) return;
+    for (const rank of ranks) {
+      const where = [{ column: "label", op: "is" as const, value: rank.label }];
       const table = await loadTable(data, first.trace, "arrivals", {}, { columns: ["number", "id"], where });
-      this.take(beside, cells({ values: [...(table.columns["id"] ?? [])] }), [...(table.columns["number"] ?? [])]);
+      this.take(rank, cells({ values: [...(table.columns["id"] ?? [])] }), [...(table.columns["number"] ?? [])]);
     }
   }
 
   /** The slices of one rank's collectives, with their number in the job. */
-  take(beside: ShownRank, ids: readonly unknown[], numbers: readonly unknown[]): void {
+  take(rank: ShownRank, ids: readonly unknown[], numbers: readonly unknown[]): void {
     for (const [row, id] of ids.entries()) {
       const number = numbers[row];
       if (typeof id !== "number" || typeof number !== "number") continue;
-      this.#numbers.set(shownId(beside, id), number);
-      this.#slices.set(number, [...(this.#slices.get(number) ?? []), shownId(beside, id)]);
+      this.#numbers.set(shownId(rank, id), number);
+      this.#slices.set(number, [...(this.#slices.get(number) ?? []), shownId(rank, id)]);
     }
   }
 

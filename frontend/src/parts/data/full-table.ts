@@ -2,7 +2,7 @@
 
 import type { Cell, Data, Options, Page, Query, Values } from "../../data/api.ts";
 
-export interface WholeTable {
+export interface FullTable {
   options: Record<string, Cell>;
   columns: Readonly<Record<string, readonly Cell[]>>;
   /** The number of loaded rows, and of all rows. */
@@ -23,7 +23,7 @@ export async function loadTable(
   options: Options = {},
   query: Query = {},
   most: number = MOST,
-): Promise<WholeTable> {
+): Promise<FullTable> {
   const pages: Page[] = [];
   for (let from = 0; from < most; ) {
     const rows = Math.min(PAGE, most - from);
@@ -36,11 +36,11 @@ export async function loadTable(
 }
 
 /** A table of which all rows came at once. */
-export function wholeTableOf(page: Page): WholeTable {
+export function fullTableOf(page: Page): FullTable {
   return joined([page]);
 }
 
-function joined(pages: readonly Page[]): WholeTable {
+function joined(pages: readonly Page[]): FullTable {
   const [first] = pages;
   if (first === undefined) {
     return { options: {}, columns: {}, rows: 0, total: 0, totals: {}, lacks: [] };
@@ -61,25 +61,25 @@ export function cells(values: Values | undefined): Cell[] {
 }
 
 /** A column of numbers; what is unknown counts as 0. */
-export function numbers(table: WholeTable, name: string): number[] {
+export function numbers(table: FullTable, name: string): number[] {
   return (table.columns[name] ?? []).map((cell) => (typeof cell === "number" ? cell : 0));
 }
 
 /** A column of texts; what is unknown is empty. */
-export function texts(table: WholeTable, name: string): string[] {
+export function texts(table: FullTable, name: string): string[] {
   return (table.columns[name] ?? []).map((cell) => (cell === null ? "" : String(cell)));
 }
 
-export function cell(table: WholeTable, name: string, row: number): Cell {
+export function cell(table: FullTable, name: string, row: number): Cell {
   return table.columns[name]?.[row] ?? null;
 }
 
-export function number(table: WholeTable, name: string, row: number): number | null {
+export function number(table: FullTable, name: string, row: number): number | null {
   const found = cell(table, name, row);
   return typeof found === "number" ? found : null;
 }
 
-export function textAt(table: WholeTable, name: string, row: number): string | null {
+export function textAt(table: FullTable, name: string, row: number): string | null {
   const found = cell(table, name, row);
   return found === null ? null : String(found);
 }

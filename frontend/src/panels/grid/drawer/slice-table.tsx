@@ -1,15 +1,15 @@
 // The slices of a row, the longest first, each with its place in the timeline.
 
 import { plain } from "../../../parts/text/plain.ts";
-import type { WholeTable } from "../../../parts/data/whole.ts";
-import { cell, number, textAt } from "../../../parts/data/whole.ts";
+import type { FullTable } from "../../../parts/data/full-table.ts";
+import { cell, number, textAt } from "../../../parts/data/full-table.ts";
 import { timeText } from "../../../units.ts";
 import { timelineLink } from "../cell.tsx";
 
 /** Columns of slices that are shown if they tell them apart. */
 const EXTRA = [["step", "Step"], ["thread", "Thread"], ["launch_delay", "Delay"]] as const;
 
-export function Slices(props: { table: WholeTable; names: boolean }) {
+export function SliceTable(props: { table: FullTable; names: boolean }) {
   const { table } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
   const extra = EXTRA.filter(([name]) => new Set(rows.map((row) => cell(table, name, row))).size > 1);
@@ -32,7 +32,7 @@ export function Slices(props: { table: WholeTable; names: boolean }) {
   );
 }
 
-function Slice(props: { table: WholeTable; row: number; names: boolean; extra: readonly string[] }) {
+function Slice(props: { table: FullTable; row: number; names: boolean; extra: readonly string[] }) {
   const { table, row, names, extra } = props;
   const [start, duration] = [number(table, "start", row) ?? 0, number(table, "duration", row)];
   const name = plain((textAt(table, "name", row) ?? "").slice(0, 300));

@@ -1,7 +1,7 @@
 // The address of a moment in the timeline.
 
 /** The parameters that show a slice, or an instant, with some room on both sides. */
-export function momentParameters(start: number, duration: number, slice?: number): Record<string, string> {
+export function timelineLinkParameters(start: number, duration: number, slice?: number): Record<string, string> {
   const room = Math.max(Math.round(duration * 1.5), 20_000);
   const from = Math.max(Math.round(start) - room, 0);
   const to = Math.round(start + duration) + room;

@@ -5,17 +5,17 @@ import type { Data, Page } from "../../../data/api.ts";
 import { padSpan } from "../../../draw/span.ts";
 import type { Span } from "../../../draw/span.ts";
 import { change } from "../../../route.ts";
-import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCollectives } from "../tracks/besides.ts";
-import type { ShownRank } from "../tracks/besides.ts";
-import { areaText, readArea, readSpan } from "./address.ts";
+import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCollectives } from "../tracks/multi-rank.ts";
+import type { ShownRank } from "../tracks/multi-rank.ts";
+import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
 import { adjacentSlice, nextMatch, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
-import { cellReader } from "../tiles/reading.ts";
+import { cellReader } from "../tiles/cell-reader.ts";
 import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
 import type { Link } from "./relations.ts";
-import { RULER, stepBeside } from "../drawing/sight.ts";
-import type { Area, Slice, Step } from "../drawing/sight.ts";
+import { RULER, stepBeside } from "../drawing/viewport.ts";
+import type { Area, Slice, Step } from "../drawing/viewport.ts";
 
 /** Details of the chosen slice, or the error. */
 export interface SliceAnswer {
@@ -33,7 +33,7 @@ export class TimelineController {
   readonly data: Data;
   readonly trace: string;
   /** The ranks in the timeline, the first trace first. */
-  readonly besides: readonly ShownRank[];
+  readonly ranks: readonly ShownRank[];
   readonly twins = new SameCollectives();
   readonly picture: Picture;
   told: SliceAnswer = NOTHING;
@@ -48,9 +48,9 @@ export class TimelineController {
   #at = -1;
   #seen: Span = { from: 0, to: 0 };
 
-  constructor(data: Data, besides: readonly ShownRank[], picture: Picture) {
+  constructor(data: Data, ranks: readonly ShownRank[], picture: Picture) {
     this.data = data;
-    this.besides = besides;
+    this.ranks = ranks;
     this.trace = this.of(0).trace;
     this.picture = picture;
     picture.follow(() => this.#moved());
@@ -58,7 +58,7 @@ export class TimelineController {
 
   /** The rank of the picture that a slice is of. */
   of(id: number): ShownRank {
-    return this.besides[placeOfId(id)] ?? this.besides[0] ?? singleRank("");
+    return this.ranks[placeOfId(id)] ?? this.ranks[0] ?? singleRank("");
   }
 
   /** A slice, and loaded slices of the same collective on other ranks. */
@@ -76,7 +76,7 @@ export class TimelineController {
   /** Selects a slice, or none if null; adds an entry to the browser's history. */
   select(slice: Slice | null, { show = true, write = true } = {}): void {
     if (slice !== null && slice.id < 0) {
-      this.picture.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.1, this.picture.sight.limits));
+      this.picture.motion.go(padSpan({ from: slice.start, to: slice.end }, 0.1, this.picture.viewport.limits));
       this.picture.redraw();
       return;
     }
@@ -165,7 +165,7 @@ export class TimelineController {
 
   /** The slice closest to the middle of the canvas. */
   selectMiddle(): void {
-    const { width, height } = this.picture.sight;
+    const { width, height } = this.picture.viewport;
     for (let y = RULER; y < height; y += 8) {
       for (let away = 0; away < width / 2; away += 8) {
         const slice = this.picture.hit(width / 2 + away, y) ?? this.picture.hit(width / 2 - away, y);
@@ -179,10 +179,10 @@ export class TimelineController {
 
   /** Goes to the next or previous step. */
   step(by: 1 | -1): void {
-    const { sight, steps, motion } = this.picture;
-    const step = stepBeside(steps, sight.span, by);
+    const { viewport, steps, motion } = this.picture;
+    const step = stepBeside(steps, viewport.span, by);
     if (step === undefined) return;
-    motion.go(padSpan({ from: step.start, to: step.end }, 0.03, sight.limits));
+    motion.go(padSpan({ from: step.start, to: step.end }, 0.03, viewport.limits));
     this.said = `step ${step.number}`;
     this.changed();
   }
@@ -191,7 +191,7 @@ export class TimelineController {
   async match(by: 1 | -1): Promise<void> {
     const { find, selected } = this.picture.chosen;
     if (find === "") return;
-    const { from } = this.picture.sight.span;
+    const { from } = this.picture.viewport.span;
     const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id, start: Math.round(from), top: 1 };
     try {
       const page = await this.data.page(this.trace, "matches", options, {});
@@ -215,7 +215,7 @@ export class TimelineController {
   /** Selects the time of the chosen slice, else all visible time. */
   markSeen(): void {
     const { selected, area } = this.picture.chosen;
-    const { span } = this.picture.sight;
+    const { span } = this.picture.viewport;
     if (area !== null) this.mark(null);
     else if (selected !== null) this.mark({ from: selected.start, to: selected.end, tracks: null });
     else this.mark({ from: Math.round(span.from), to: Math.round(span.to), tracks: null });
@@ -236,14 +236,14 @@ export class TimelineController {
   /** Zooms to the chosen slice, else to the whole trace. */
   fit(): void {
     const { selected, area } = this.picture.chosen;
-    const { sight, motion } = this.picture;
+    const { viewport, motion } = this.picture;
     const target = selected ? { from: selected.start, to: selected.end } : area;
-    motion.go(target === null ? sight.limits : padSpan(target, 0.08, sight.limits));
+    motion.go(target === null ? viewport.limits : padSpan(target, 0.08, viewport.limits));
     this.picture.redraw();
   }
 
   whole(): void {
-    this.picture.motion.go(this.picture.sight.limits);
+    this.picture.motion.go(this.picture.viewport.limits);
     this.picture.redraw();
   }
 
@@ -262,7 +262,7 @@ export class TimelineController {
     this.#seen = { from, to };
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      const { limits } = this.picture.sight;
+      const { limits } = this.picture.viewport;
       const isWhole = from <= limits.from && to >= limits.to;
       const words = isWhole
         ? { from: undefined, to: undefined }
@@ -290,8 +290,8 @@ export class TimelineController {
     if (find) this.picture.choose({ find: (params["find"] ?? "").toLowerCase() });
     if (area) this.picture.choose({ area: readArea(params["area"]) });
     const span = readSpan(from, to);
-    if (moves && span !== null) this.picture.sight.look(span);
-    else if (moves && !first) this.picture.sight.look(this.picture.sight.limits);
+    if (moves && span !== null) this.picture.viewport.look(span);
+    else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();
     this.changed();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Data, Page } from "../../data/api.ts";
-import { cell, number, numbers, texts, loadTable } from "./whole.ts";
+import { cell, number, numbers, texts, loadTable } from "./full-table.ts";
 
 /** A server with one table of so many rows, which hands out at most 7 at a time. */
 function served(rows: number): { data: Data; asked: number[] } {

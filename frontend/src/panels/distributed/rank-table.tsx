@@ -6,18 +6,18 @@ import { plain } from "../../parts/text/plain.ts";
 import { Swatch } from "../../parts/charts/stack.tsx";
 import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
 import type { StepPart } from "../../parts/steps/stepparts.ts";
-import { number, numbers, textAt } from "../../parts/data/whole.ts";
-import type { WholeTable } from "../../parts/data/whole.ts";
+import { number, numbers, textAt } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
-import { traceOf } from "./places.ts";
+import { traceOf } from "./rank-traces.ts";
 
 const ROW = 26;
 /** Visible rows; more are reached by scrolling. */
 const MOST = 20;
 
-export function Beside(props: JobProps & { table: WholeTable }) {
+export function RankTable(props: JobProps & { table: FullTable }) {
   const { table, params } = props;
   const known = [...Array(table.rows).keys()].filter((row) => number(table, "time", row) !== null);
   const parts = STEP_PARTS.filter((part) => numbers(table, part.column).some((time) => time > 0));
@@ -46,7 +46,7 @@ export function Beside(props: JobProps & { table: WholeTable }) {
 }
 
 interface RowsProps extends JobProps {
-  table: WholeTable;
+  table: FullTable;
   rows: readonly number[];
   parts: readonly StepPart[];
   most: number;
@@ -74,7 +74,7 @@ function Rows(props: RowsProps) {
         <span role="columnheader">rank</span>
         <span role="columnheader">a step</span>
         <span role="columnheader" class="number">time</span>
-        <span role="columnheader" class="number" title="By how much it comes later than the middle of the others">late</span>
+        <span role="columnheader" class="number" title="By how much it comes later than the median of the other ranks">late</span>
         <span role="columnheader" class="number" title="In collectives, until the last rank had come">waited</span>
         <span role="columnheader">differs</span>
       </div>
@@ -105,7 +105,7 @@ function Row(props: RowsProps & { row: number; at: number }) {
   );
 }
 
-function Bar(props: { table: WholeTable; row: number; parts: readonly StepPart[]; most: number }) {
+function Bar(props: { table: FullTable; row: number; parts: readonly StepPart[]; most: number }) {
   const { table, row, parts, most } = props;
   return (
     <>

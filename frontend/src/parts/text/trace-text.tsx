@@ -2,6 +2,6 @@
 
 import { pieces } from "./plain.ts";
 
-export function TraceSentence(props: { text: string }) {
+export function TraceText(props: { text: string }) {
   return <>{pieces(props.text).map((piece, at) => (piece.isName ? <code key={at}>{piece.text}</code> : piece.text))}</>;
 }

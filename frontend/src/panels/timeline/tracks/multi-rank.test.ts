@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { TraceClock, Job, Options, Page } from "../../../data/api.ts";
 import {
   shownRanks, parseRankKeys, ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack, SameCollectives, rankKeysText,
-} from "./besides.ts";
+} from "./multi-rank.ts";
 import { JointTiles, ownPlaces } from "../tiles/joint.ts";
 import { Names } from "../drawing/names.ts";
 import { Store } from "../tiles/store.ts";
@@ -13,14 +13,14 @@ function job(...clocks: readonly Omit<TraceClock, "trace">[]): Job {
   const ranks = clocks.map((clock, key) => ({
     key, label: `rank ${key}`, rank: key, device: null, residual: 1, traces: [{ trace: `trace ${key}`, ...clock }],
   }));
-  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [] };
+  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], single_rank_note: null };
 }
 
 describe("ranks beside the shown one", () => {
   test("have instants of the same moment at the same instant", () => {
     const clocks = [{ shift: 500, drift: 2e-5 }, { shift: -3_000_000, drift: -1e-5 }];
-    const { besides } = shownRanks(job(...clocks), "trace 0", [1]);
-    const [first, second] = besides;
+    const { ranks } = shownRanks(job(...clocks), "trace 0", [1]);
+    const [first, second] = ranks;
     assert.ok(first && second);
     const moment = 40_000_000; // by the common clock
     const own = clocks.map(({ shift, drift }) => (moment - shift) / (1 + drift));
@@ -29,12 +29,12 @@ describe("ranks beside the shown one", () => {
     assert.ok(Math.abs(ownTime(second, shownTime(second, 12_345)) - 12_345) < 1e-6);
   });
   test("are left out where nothing tells when they were recorded", () => {
-    const { besides, left } = shownRanks(job({ shift: 0, drift: 0 }, { shift: null, drift: 0 }), "trace 0", [0, 1]);
-    assert.deepEqual([besides.length, left], [1, ["rank 1"]]);
+    const { ranks, left } = shownRanks(job({ shift: 0, drift: 0 }, { shift: null, drift: 0 }), "trace 0", [0, 1]);
+    assert.deepEqual([ranks.length, left], [1, ["rank 1"]]);
   });
   test("have numbers of their own, the shown one its own", () => {
-    const { besides } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 0, drift: 0 }), "trace 0", [1]);
-    const [first, second] = besides;
+    const { ranks } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 0, drift: 0 }), "trace 0", [1]);
+    const [first, second] = ranks;
     assert.ok(first && second);
     assert.deepEqual([shownId(first, 7), shownTrack(first, 7), shownTrack(first, -1)], [7, 7, -1]);
     const [id, track, counters] = [shownId(second, 7), shownTrack(second, 7), shownTrack(second, -1)];
@@ -50,8 +50,8 @@ describe("ranks beside the shown one", () => {
 });
 
 test("the same collective is known on the other ranks, and on no other", () => {
-  const { besides } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 0, drift: 0 }), "trace 0", [1]);
-  const [first, second] = besides;
+  const { ranks } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 0, drift: 0 }), "trace 0", [1]);
+  const [first, second] = ranks;
   assert.ok(first && second);
   const twins = new SameCollectives();
   twins.take(first, [10, 11, null], [0, 1, 2]);
@@ -61,7 +61,7 @@ test("the same collective is known on the other ranks, and on no other", () => {
 });
 
 describe("tiles of another clock", () => {
-  const { besides } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 300, drift: 0 }), "trace 0", [1]);
+  const { ranks } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 300, drift: 0 }), "trace 0", [1]);
 
   async function drawn() {
     const asked: Options[] = [];
@@ -73,8 +73,8 @@ describe("tiles of another clock", () => {
       return { view: "timeline", options: {}, all: 1, total: 1, from: 0, rows: 1, columns, totals: {}, lacks: [] };
     };
     const names = new Names();
-    const joint = new JointTiles(besides.map((beside) => ({ beside, store: new Store(ask, names, () => {}) })));
-    const second = besides[1];
+    const joint = new JointTiles(ranks.map((rank) => ({ rank, store: new Store(ask, names, () => {}) })));
+    const second = ranks[1];
     assert.ok(second);
     const track = shownTrack(second, 4);
     const wanted = { level: 0, number: 1, track, depth: 0 };
@@ -98,7 +98,7 @@ describe("tiles of another clock", () => {
     assert.equal(joint.found(track, { level: 0, number: 1 })[0]?.part, found[0]?.part);
   });
   test("lie under a tile of the picture without a gap", () => {
-    const second = besides[1];
+    const second = ranks[1];
     assert.ok(second);
     assert.deepEqual(ownPlaces(second, { level: 3, number: 5 }).map(({ number }) => number), [4, 5]);
     assert.deepEqual(ownPlaces({ ...second, shift: 0 }, { level: 3, number: 5 }).map(({ number }) => number), [5]);

@@ -2,7 +2,7 @@
 
 import type { Data, Job } from "../../data/api.ts";
 import { stepSpan, STEP_COLUMNS } from "../../parts/steps/stepspan.ts";
-import { number, loadTable } from "../../parts/data/whole.ts";
+import { number, loadTable } from "../../parts/data/full-table.ts";
 
 /** The id of a rank's trace; by default the shown trace's. */
 export function traceOf(job: Job, label: string): { trace?: string } {

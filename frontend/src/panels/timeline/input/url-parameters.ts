@@ -1,7 +1,7 @@
 // Converts areas and time spans to and from URL parameters.
 
 import type { Span } from "../../../draw/span.ts";
-import type { Area } from "../drawing/sight.ts";
+import type { Area } from "../drawing/viewport.ts";
 
 export function areaText(area: Area): string {
   const span = `${Math.round(area.from)}-${Math.round(area.to)}`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rankListText, consecutiveRanges } from "./numbers.ts";
+import { rankListText, consecutiveRanges } from "./rank-ranges.ts";
 
 test("numbers that follow one another are a stretch", () => {
   assert.deepEqual(consecutiveRanges([]), []);

@@ -11,7 +11,7 @@ export interface Key {
   isUnique: boolean;
 }
 
-export interface Lens {
+export interface ComparableView {
   view: string;
   text: string;
   keys: readonly Key[];
@@ -25,7 +25,7 @@ function key(name: string, text: string, columns: readonly string[], options: Op
   return { name, text, columns, options, isUnique };
 }
 
-export const LENSES: readonly Lens[] = [
+export const COMPARABLE_VIEWS: readonly ComparableView[] = [
   {
     view: "operators",
     text: "operators",
@@ -53,6 +53,6 @@ export const LENSES: readonly Lens[] = [
   },
 ];
 
-export function measuresOf(lens: Lens, key: Key): readonly string[] {
-  return key.isUnique ? lens.measures : lens.measures.filter((measure) => lens.sums.includes(measure));
+export function measuresOf(comparable: ComparableView, key: Key): readonly string[] {
+  return key.isUnique ? comparable.measures : comparable.measures.filter((measure) => comparable.sums.includes(measure));
 }

@@ -1,4 +1,4 @@
-// Numbers of ranks as people write them.
+// Numbers of ranks as ranges: `0 to 3, 8`.
 
 /** `rank 3`, `ranks 0 to 3, 8`; many stretches are counted. */
 export function rankListText(ranks: readonly number[], most = 6): string {

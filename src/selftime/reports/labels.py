@@ -1,0 +1,148 @@
+"""Names the values of enumerated columns in words, for sentences, tables and the web page.
+
+A column such as `part` of the view `run` holds identifiers, such as `first_batch`, that options and
+filters take. Wherever a report shows one of them in words, these are the words.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """An enumerated value in words: as a name, in a sentence after an amount of time, explained."""
+
+    text: str
+    """The name of the value, for a cell, a legend or a heading."""
+    after_time: str | None = None
+    """The words after an amount of time, such as `for the first batch`; None: the same text."""
+    doc: str = ""
+    """What the value means, as a sentence; empty where the name says it."""
+
+    @property
+    def phrase(self) -> str:
+        """The words that follow an amount of time in a sentence."""
+        return self.text if self.after_time is None else self.after_time
+
+
+RUN_PART_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "start": Label("starting Python"),
+        "imports": Label("importing"),
+        "data": Label("building data and model"),
+        "first_batch": Label("first batch", "for the first batch"),
+        "compile": Label("compiling"),
+        "steps": Label("steps", "in steps"),
+        "data_wait": Label("waiting for data"),
+        "evaluation": Label("evaluation", "in evaluation"),
+        "checkpoint": Label("reading and writing checkpoints"),
+        "epoch_boundary": Label("starting iterators of DataLoaders"),
+        "garbage_collection": Label(
+            "garbage collections of Python", "in garbage collections of Python"
+        ),
+        "logging": Label("logging"),
+        "recording": Label("recording, by selftime"),
+        "end": Label("after the last step"),
+        "other": Label("work that does not repeat", "in work that does not repeat"),
+    }
+)
+"""The parts of a run, as in the view `run`."""
+
+TIME_CLASS_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "compute": Label("computing"),
+        "communication": Label("communication", "in communication"),
+        "copy": Label("copying"),
+        "data_wait": Label("waiting for data"),
+        "launch": Label("launching device work"),
+        "python": Label("Python", "in Python"),
+        "device_wait": Label("waiting for the device"),
+        "compile": Label("compiling"),
+        "garbage_collection": Label("garbage collections", "in garbage collections"),
+        "idle": Label("idle before device work"),
+        "other": Label("not explained by the trace", "that the trace does not explain"),
+    }
+)
+"""What the time of a step is spent on, as in the view `account`."""
+
+_GAP_CAUSE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "profiler": Label("profiler", doc="The profiler was at work."),
+        "garbage_collection": Label("garbage collection", doc="Python's collector ran."),
+        "compilation": Label("compilation", doc="The host compiled code."),
+        "kernel_loading": Label("kernel loading", doc="The runtime loaded kernels."),
+        "data_loading": Label("data loading", doc="The host waited for a batch."),
+        "checkpoint": Label("checkpoint", doc="The host read or wrote a checkpoint."),
+        "logging": Label("logging", doc="The host wrote a log."),
+        "allocation": Label("device memory allocation", doc="The host allocated device memory."),
+        "pageable_copy": Label(
+            "pageable copy", doc="The host copied memory that is not pinned to the device."
+        ),
+        "sync": Label("sync", doc="A wait of the host for the device had emptied the queue."),
+        "collective": Label("collective", doc="The host launched a collective."),
+        "optimizer": Label("optimizer", doc="The host was in the optimizer."),
+        "runtime": Label("runtime call", doc="The host was in a call of the device runtime."),
+        "dispatch": Label("operator dispatch", doc="The host was in PyTorch's operators."),
+        "python": Label("Python", doc="The host was in Python, between operators."),
+        "unknown": Label("unknown", doc="No slice tells what the host's thread did."),
+        "other_stream": Label("other stream", doc="Another stream of the device was at work."),
+        "queued": Label("queued", doc="The work after the gap had been launched already."),
+        "unrecorded": Label(
+            "unrecorded", doc="The recording lost work: this may not have been a gap."
+        ),
+        "kernel_gap": Label(
+            "kernel gap", doc="A gap so short that it is normal between two kernels."
+        ),
+    }
+)
+"""Why a device was idle, as in the view `idle`."""
+
+_LATENESS_CAUSE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "data": Label("waiting for data"),
+        "compute": Label("time in kernels"),
+        "clocks": Label("time in kernels"),
+        "gc": Label("garbage collection"),
+        "host": Label("host time"),
+    }
+)
+"""What a rank that is late spends more time on than others, as in the view `stragglers`."""
+
+LINE_EVIDENCE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "stamp": Label("recorded", doc="The recording marked this line."),
+        "stack": Label("stack", doc="The Python stack was at this line."),
+        "static": Label("source", doc="Found by reading the source."),
+        "definition": Label(
+            "function", doc="The function begins here; which of its lines ran is unknown."
+        ),
+        "module": Label("module", doc="The module is known, its line is not."),
+        "unknown": Label("unknown", doc="It is unknown how the line was found."),
+    }
+)
+"""How a source line is known, as in the column `how`."""
+
+_LABELS_BY_COLUMN: Final[Mapping[tuple[str, str], Mapping[str, Label]]] = MappingProxyType(
+    {
+        ("run", "part"): RUN_PART_LABELS,
+        ("run_parts", "part"): RUN_PART_LABELS,
+        ("run_steps", "cause"): {**RUN_PART_LABELS, "program": Label("the program")},
+        ("run_curve", "cause"): {**RUN_PART_LABELS, "program": Label("the program")},
+        ("account", "class"): TIME_CLASS_LABELS,
+        ("idle", "cause"): _GAP_CAUSE_LABELS,
+        ("stragglers", "cause"): _LATENESS_CAUSE_LABELS,
+        ("lines", "how"): LINE_EVIDENCE_LABELS,
+        ("overview", "metric"): {
+            "found": Label("steps found"),
+            "counted": Label("steps counted"),
+        },
+    }
+)
+"""Labels by view, or table of a comparison, and column."""
+
+
+def column_labels(table: str, column: str) -> Mapping[str, Label]:
+    """Returns the labels of a column's values, by value; empty if the values say it themselves."""
+    return _LABELS_BY_COLUMN.get((table, column), {})
