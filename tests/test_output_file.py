@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 import pytest
 
 from selftime import output_file
-from selftime.capture import trace_files
+from selftime.capture.trace_file import trace_files
 from selftime.cli import output_writing
 from selftime.errors import SelftimeError
 from selftime.reports import trace_file
