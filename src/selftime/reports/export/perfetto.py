@@ -15,8 +15,8 @@ import polars as pl
 
 from selftime import names
 from selftime.array_types import Ints
-from selftime.reports.exports.chrome_args import SliceArguments
-from selftime.reports.exports.export_format import (
+from selftime.reports.export.chrome_args import SliceArguments
+from selftime.reports.export.export_format import (
     SLICES_PER_BATCH,
     Export,
     ExportOptions,
@@ -26,7 +26,7 @@ from selftime.reports.exports.export_format import (
     slice_end_times,
     slice_names_with_overloads,
 )
-from selftime.reports.exports.perfetto_fields import (
+from selftime.reports.export.perfetto_fields import (
     TRACE_PACKET_FIELD,
     ClockSnapshotField,
     DebugAnnotationField,
@@ -36,9 +36,9 @@ from selftime.reports.exports.perfetto_fields import (
     TrackEventField,
     TrackEventType,
 )
-from selftime.reports.exports.perfetto_texts import InternedTexts
-from selftime.reports.exports.perfetto_tracks import PerfettoTracks, samples_by_counter
-from selftime.reports.exports.protobuf_encoding import (
+from selftime.reports.export.perfetto_texts import InternedTexts
+from selftime.reports.export.perfetto_tracks import PerfettoTracks, samples_by_counter
+from selftime.reports.export.protobuf_encoding import (
     WIRE_FIXED64,
     WIRE_VARINT,
     EncodedRows,

@@ -17,7 +17,7 @@ import polars as pl
 from selftime import schema
 from selftime.errors import UsageError
 from selftime.output_file import make_folder, open_output, report_output_errors
-from selftime.reports.exports.export_format import Export, ExportOptions, ExportResult
+from selftime.reports.export.export_format import Export, ExportOptions, ExportResult
 from selftime.reports.tables.tabular import as_csv, column_description_data
 from selftime.schema import Column
 from selftime.trace import Trace

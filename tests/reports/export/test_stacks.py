@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.reports.exports.drawn import everything
+from tests.reports.export.drawn import everything
 
 from selftime.errors import UsageError
-from selftime.reports.exports import export
+from selftime.reports.export import export
 from selftime.testing import sketch
 from selftime.trace import Trace
 

@@ -6,8 +6,8 @@ from typing import Final
 import polars as pl
 
 from selftime.array_types import Ints
-from selftime.reports.exports.perfetto_fields import SequenceFlags, TracePacketField
-from selftime.reports.exports.protobuf_encoding import encode_field
+from selftime.reports.export.perfetto_fields import SequenceFlags, TracePacketField
+from selftime.reports.export.protobuf_encoding import encode_field
 
 _MAX_INTERNED_TEXTS_PER_PACKET: Final = 1000
 """Largest number of texts that one packet defines, so that later packets can name them by

@@ -14,17 +14,17 @@ import polars as pl
 
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.array_types import Floats as Values
-from selftime.compare.baseline_files import Baseline
-from selftime.compare.comparability import Comparability, property_differences
-from selftime.compare.run_checks import (
+from selftime.compare.check.baseline_files import Baseline
+from selftime.compare.check.run_checks import (
     CheckState,
     ContributingLine,
     MeasureCheck,
     check_run_against_baseline,
     check_run_against_budget,
 )
+from selftime.compare.check.step_measures import MEASURES, Measure, measure_steps
+from selftime.compare.comparability import Comparability, property_differences
 from selftime.compare.statistical_significance import median_shift
-from selftime.compare.step_measures import MEASURES, Measure, measure_steps
 from selftime.trace import Trace
 
 EXIT_STATUS_BY_CHECK_STATE: Final = {"within": 0, "over": 1, "unknown": 3}

@@ -13,10 +13,10 @@ from tests.compare.programs import Program, record
 from typer.testing import CliRunner, Result
 
 from selftime.cli import app
-from selftime.compare import step_measures
-from selftime.compare.baseline_files import Baseline
-from selftime.compare.limit_checks import RecordingCheck, check_recording
-from selftime.compare.run_checks import ContributingLine, MeasureCheck
+from selftime.compare.check import step_measures
+from selftime.compare.check.baseline_files import Baseline
+from selftime.compare.check.limit_checks import RecordingCheck, check_recording
+from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
 from selftime.reports.check import as_junit, as_markdown, as_text
 from selftime.trace import Trace
 

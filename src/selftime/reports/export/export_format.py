@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
+from selftime.progress import ProgressCallback
 from selftime.trace import Trace
 
-Progress: TypeAlias = Callable[[int, "int | None"], None]
 Weight: TypeAlias = Literal["host", "device"]
 
 SLICES_PER_BATCH: Final = 1 << 16
@@ -28,7 +28,7 @@ def ignore_export_progress(_done: int, _total: int | None) -> None:
 class ExportOptions:
     """Options of an export: progress callback, weight of flame graph stacks, views to write."""
 
-    progress: Progress = ignore_export_progress
+    progress: ProgressCallback = ignore_export_progress
     """Function that is called with the number of slices written so far and the total."""
     weight: Weight = "host"
     """Time that weights folded stacks (for flame graphs): `host` or `device`."""

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from polars.testing import assert_frame_equal
-from tests.reports.exports.drawn import HOSTILE, REAL, everything, read, traces
+from tests.reports.export.drawn import HOSTILE, REAL, everything, read, traces
 
 from selftime.errors import UsageError
 from selftime.ingest.load import load
-from selftime.reports.exports import export
+from selftime.reports.export import export
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views import VIEWS

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.errors import UsageError
-from selftime.reports.exports.chrome import CHROME
-from selftime.reports.exports.export_format import Export, ExportOptions, ExportResult
-from selftime.reports.exports.folded_stacks import FOLDED
-from selftime.reports.exports.perfetto import PERFETTO
-from selftime.reports.exports.perfetto_job import write_job
-from selftime.reports.exports.speedscope import SPEEDSCOPE
-from selftime.reports.exports.tables import CSV, PARQUET
+from selftime.reports.export.chrome import CHROME
+from selftime.reports.export.export_format import Export, ExportOptions, ExportResult
+from selftime.reports.export.folded_stacks import FOLDED
+from selftime.reports.export.perfetto import PERFETTO
+from selftime.reports.export.perfetto_job import write_job
+from selftime.reports.export.speedscope import SPEEDSCOPE
+from selftime.reports.export.tables import CSV, PARQUET
 from selftime.trace import Job, Trace
 from selftime.views import find_view
 

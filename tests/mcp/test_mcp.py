@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.agents.recorded import written
 from tests.ledgers import Step, write_ledger
+from tests.mcp.recorded import written
 from tests.reports.models import MODELS, tokens
 from tests.security.adversary import PAYLOADS, recording
 from tests.security.reading import acting

@@ -12,8 +12,8 @@ import numpy as np
 from selftime.analysis.ranks.clocks import RankClock
 from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.array_types import Ints
-from selftime.reports.exports.export_format import ExportOptions, ExportResult
-from selftime.reports.exports.perfetto import PerfettoPacketSequence
+from selftime.reports.export.export_format import ExportOptions, ExportResult
+from selftime.reports.export.perfetto import PerfettoPacketSequence
 from selftime.reports.trace_file import open_file_writer
 from selftime.trace import Job, Trace
 

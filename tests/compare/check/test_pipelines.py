@@ -13,7 +13,7 @@ yaml = pytest.importorskip("yaml")
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+PAGE = Path(__file__).parents[3] / "docs" / "check.md"
 PROGRAM = """
 import torch
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import jsonschema
 import numpy as np
 import pytest
-from tests.agents.promised import broken, promises
-from tests.agents.recorded import LOADER, written
 from tests.ledgers import Step, write_ledger
+from tests.mcp.recorded import LOADER, written
+from tests.reports.promised import broken, promises
 from tests.security.adversary import recording
 from typer.testing import CliRunner
 

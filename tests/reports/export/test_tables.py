@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from polars.testing import assert_frame_equal
-from tests.reports.exports.drawn import everything, traces
+from tests.reports.export.drawn import everything, traces
 
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.exports import export
+from selftime.reports.export import export
 from selftime.schema import TABLES
 from selftime.trace import Trace
 
@@ -78,7 +78,7 @@ def test_csv_that_is_written_in_parts_is_one_table(
 ) -> None:
     trace = everything(tmp_path / "trace.json")
     export(trace, tmp_path / "whole", to="csv")
-    monkeypatch.setattr("selftime.reports.exports.tables._ROWS_PER_CSV_WRITE", 3)
+    monkeypatch.setattr("selftime.reports.export.tables._ROWS_PER_CSV_WRITE", 3)
     export(trace, tmp_path / "parts", to="csv")
     for name in TABLES:
         whole, parts = (tmp_path / folder / f"{name}.csv" for folder in ("whole", "parts"))

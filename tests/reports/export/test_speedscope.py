@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from tests.reports.exports.drawn import REAL, everything, traces
+from tests.reports.export.drawn import REAL, everything, traces
 
 from selftime.ingest.load import load
-from selftime.reports.exports import export
+from selftime.reports.export import export
 from selftime.testing import sketch
 from selftime.trace import Trace
 

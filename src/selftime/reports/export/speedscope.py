@@ -14,7 +14,7 @@ import polars as pl
 from selftime import names
 from selftime._version import __version__
 from selftime.array_types import Ints
-from selftime.reports.exports.export_format import (
+from selftime.reports.export.export_format import (
     SLICES_PER_BATCH,
     Export,
     ExportOptions,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.agents.recorded import written
+from tests.mcp.recorded import written
 from typer.testing import CliRunner
 
 from selftime.cli import app

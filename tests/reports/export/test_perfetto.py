@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from hypothesis import given
-from tests.reports.exports.drawn import HOSTILE, REAL, everything, traces
-from tests.reports.exports.protobuf import Read, read
+from tests.reports.export.drawn import HOSTILE, REAL, everything, traces
+from tests.reports.export.protobuf import Read, read
 
 from selftime.ingest.load import load
-from selftime.reports.exports import export
-from selftime.reports.exports.export_format import slice_names_with_overloads
+from selftime.reports.export import export
+from selftime.reports.export.export_format import slice_names_with_overloads
 from selftime.testing import sketch, sketch_job
 from selftime.testing.simulated_jobs import simulate_job
 from selftime.trace import Job, Trace
 
 if TYPE_CHECKING:
-    from tests.reports.exports.conftest import Ask
+    from tests.reports.export.conftest import Ask
 
 
 def exported(trace: Trace, path: Path) -> Read:

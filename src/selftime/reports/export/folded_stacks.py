@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from selftime.reports.exports.export_format import Export, ExportOptions, ExportResult
+from selftime.reports.export.export_format import Export, ExportOptions, ExportResult
 from selftime.reports.plain import escape_control_characters
 from selftime.reports.trace_file import open_file_writer
 from selftime.trace import Trace

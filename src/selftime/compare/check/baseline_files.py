@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from selftime.array_types import Floats as Values
+from selftime.compare.check.step_measures import MEASURES, measure_steps
 from selftime.compare.comparability import Comparability
 from selftime.compare.run_figures import baseline_measures, run_measure
 from selftime.compare.section_statistics import SectionedFigure
-from selftime.compare.step_measures import MEASURES, measure_steps
 from selftime.errors import SelftimeError, UsageError
 from selftime.run import Run
 from selftime.trace import Trace

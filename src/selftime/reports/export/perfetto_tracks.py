@@ -11,15 +11,15 @@ import numpy as np
 import polars as pl
 
 from selftime.array_types import Ints
-from selftime.reports.exports.export_format import slice_end_times
-from selftime.reports.exports.perfetto_fields import (
+from selftime.reports.export.export_format import slice_end_times
+from selftime.reports.export.perfetto_fields import (
     CounterDescriptorField,
     ProcessDescriptorField,
     ThreadDescriptorField,
     TracePacketField,
     TrackDescriptorField,
 )
-from selftime.reports.exports.protobuf_encoding import encode_field
+from selftime.reports.export.protobuf_encoding import encode_field
 from selftime.rewrite.added_threads import AddedThreads
 from selftime.trace import Trace
 

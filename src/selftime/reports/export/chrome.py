@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.reports.exports.chrome_args import (
+from selftime.reports.export.chrome_args import (
     SliceArguments,
     decimal_microseconds_expression,
     encode_json_strings,
     join_json_members,
     json_member_expression,
 )
-from selftime.reports.exports.export_format import (
+from selftime.reports.export.export_format import (
     Export,
     ExportOptions,
     ExportResult,
