@@ -30,11 +30,8 @@ from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
 from selftime.capture.lines.operator_lines import read_operator_lines, source_line_columns
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
+from selftime.capture.profiler import memory_release
 from selftime.capture.profiler.inductor_import import without_inductor_import
-from selftime.capture.profiler.memory_release import (
-    make_profiler_callbacks_weak,
-    return_freed_memory,
-)
 from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
     profiler_config_with_all_events,
@@ -70,7 +67,7 @@ class Profile(torch.profiler.profile):
         self.pitfalls = ProfilerPitfalls()
         with self.pitfalls.deferred_callback_errors(), self.pitfalls.deferred_torch_warnings():
             super().__init__(**options)
-        make_profiler_callbacks_weak(self.action_map)
+        memory_release.make_profiler_callbacks_weak(self.action_map)
         self.step_times = StepOverhead("prof.step()")
         self.user_packages: tuple[str, ...] = ()
         """Folders of installed packages whose code counts as the user's code."""
@@ -205,7 +202,7 @@ class Profile(torch.profiler.profile):
         recording.keep_results(self)
         if recording.steps:
             self._previous_recording = None
-        return_freed_memory()
+        memory_release.return_freed_memory()
 
     def step(self) -> None:
         now = time.perf_counter_ns()
