@@ -32,7 +32,7 @@ from sheets import Column, Table, add_format, show, table
 from torch import nn
 
 import selftime
-from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.ingest.load import load
 from selftime.trace import Trace
 

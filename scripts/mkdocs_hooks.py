@@ -15,10 +15,12 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-__all__ = ["on_config", "on_files", "on_page_markdown"]
+__all__ = ["on_config", "on_files", "on_page_markdown", "on_post_build"]
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = "docs/"
+MOVED: Final = {"ci.html": "check.html"}
+"""Pages of the site that have another address now, by their old one."""
 OUTSIDE: Final = "repository/"
 _FENCED: Final = re.compile(r"^(```.*?^```)", re.DOTALL | re.MULTILINE)
 _LINK: Final = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[#)])")
@@ -58,6 +60,13 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         return posixpath.relpath(_site_uri(target), posixpath.dirname(uri))
 
     return _outside_code(markdown, lambda text: _LINK.sub(lambda found: turned(found[0]), text))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Send who asks for the old address of a page to its new one."""
+    for old, new in MOVED.items():
+        page = f'<!doctype html><meta http-equiv="refresh" content="0; url={new}">\n'
+        Path(config.site_dir, old).write_text(page, encoding="utf-8")
 
 
 def _written_out(entry: Any) -> Any:

@@ -15,8 +15,18 @@ from typing import Final
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "src" / "selftime"
+
+CONTRACTS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
+"""What import-linter holds."""
 
 MAX_FILE: Final = 400
 MAX_TEST_FILE: Final = 600
@@ -317,18 +327,58 @@ def test_what_writes_a_number_of_a_saving(source: str, *, is_written: bool) -> N
     assert any(writes_saving(node) for node in statements) is is_written
 
 
+PAGE: Final = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+MADE_BY_BUILD: Final = {"reports/static/"}
+"""What the page names that is there only after a build."""
+
+
 def test_every_part_is_in_the_architecture() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     parts = {f"`{p.name}/`" for p in PACKAGE.iterdir() if (p / "__init__.py").exists()}
     parts |= {f"`{p.name}`" for p in PACKAGE.glob("*.py")}
-    assert {part for part in parts if part not in page} == set()
+    assert {part for part in parts if part not in PAGE} == set()
 
 
-def test_the_architecture_names_no_part_that_is_gone() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    named = re.findall(r"^\| `([a-z_]+(?:/|\.py))` \|", page, re.MULTILINE)
+@pytest.mark.parametrize("part", sorted(re.findall(r"^\| `([a-z_]+/)` \|", PAGE, re.MULTILINE)))
+def test_every_folder_of_a_part_is_in_its_row(part: str) -> None:
+    [row] = re.findall(rf"^\| `{part}` \|.*", PAGE, re.MULTILINE)
+    folders = {p.name for p in (PACKAGE / part).iterdir() if (p / "__init__.py").exists()}
+    assert {name for name in folders if not re.search(rf"`(?:{part})?{name}/`", row)} == set()
+
+
+def test_the_architecture_names_nothing_that_is_gone() -> None:
+    """A path is one from the root of the repository, of the package, or of the part of its row."""
+    gone = set()
+    for line in PAGE.splitlines():
+        row = re.match(r"\| `([a-z_]+/)` \|", line)
+        places = [ROOT, PACKAGE, *([PACKAGE / row[1]] if row else [])]
+        named = re.findall(r"`([\w./]+(?:/|\.(?:py|md|ts|toml)))`", line)
+        gone |= {name for name in named if not any((place / name).exists() for place in places)}
+    assert gone <= MADE_BY_BUILD
+
+
+def test_the_architecture_names_no_module_that_is_gone() -> None:
+    parts = "|".join(p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists())
+    named = set(re.findall(rf"`((?:{parts})(?:\.\w+)*)`", PAGE))
     assert named
-    assert {name for name in named if not (PACKAGE / name).exists()} == set()
+    paths = {name: PACKAGE.joinpath(*name.split(".")) for name in named}
+    assert {
+        n for n, p in paths.items() if not (p.is_dir() or p.with_suffix(".py").exists())
+    } == set()
+
+
+def test_the_layers_of_the_architecture_are_those_of_the_contract() -> None:
+    [drawn] = re.findall(r"^## The layers\n.*?^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    [contract] = [contract for contract in CONTRACTS if contract["type"] == "layers"]
+    layers = [re.sub(r"\((\w+)\)", r"\1", layer) for layer in contract["layers"]]
+    assert drawn.splitlines() == layers
+    assert contract["exhaustive"]
+
+
+def test_what_is_forbidden_is_forbidden_to_the_whole_package() -> None:
+    """No list of modules, which would lack the next one; what may import is an exception."""
+    forbidden = [contract for contract in CONTRACTS if contract["type"] == "forbidden"]
+    assert forbidden
+    assert {tuple(contract["source_modules"]) for contract in forbidden} == {("selftime",)}
 
 
 def test_importing_selftime_loads_nothing_optional() -> None:

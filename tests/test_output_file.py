@@ -21,11 +21,11 @@ from typing import Final, TypeAlias
 import pytest
 
 from selftime import output_file
-from selftime.capture import trace_files
+from selftime.capture.trace_file import trace_files
 from selftime.cli import output_writing
 from selftime.errors import SelftimeError
 from selftime.reports import trace_file
-from selftime.reports.exports import export
+from selftime.reports.export import export
 from selftime.trace import Trace
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the files of POSIX")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.advice import Advice, advise
-from selftime.capture import Profile, profiler_options
+from selftime.capture import Profile
 from selftime.capture.in_memory.tables import OptionalOperatorColumns, read_trace_tables
+from selftime.capture.profiler import profiler_options
 from selftime.ingest.load import load
 from selftime.reports.tables.averages import OperatorAverages
 from selftime.trace import Trace

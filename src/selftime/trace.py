@@ -181,9 +181,9 @@ def _export_to_file(
     subject: Trace | Job, output: str | os.PathLike[str], to: str, options: Mapping[str, Any]
 ) -> None:
     """Writes a trace or a job to a file in another format, such as Perfetto's."""
-    from selftime.reports import exports  # noqa: PLC0415 - exports are made of traces
+    from selftime.reports import export  # noqa: PLC0415 - exports are made of traces
 
-    exports.export(subject, output, to=to, **options)
+    export.export(subject, output, to=to, **options)
 
 
 def _notebook_module() -> ModuleType:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import polars as pl
 from playwright.sync_api import Page, Route, expect
 
-from selftime.reports.exports.folded_stacks import as_folded_stacks
+from selftime.reports.export.folded_stacks import as_folded_stacks
 from selftime.units import time_text
 
 Address = Callable[[str], str]

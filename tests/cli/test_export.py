@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from selftime.cli import app
-from selftime.reports.exports import EXPORTS
+from selftime.reports.export import EXPORTS
 from selftime.testing.simulated_jobs import simulate_job
 
 EVENTS: list[dict[str, Any]] = [

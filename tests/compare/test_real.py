@@ -7,8 +7,8 @@ import pytest
 from tests.compare.programs import total
 
 from selftime.compare import Comparison, compare
-from selftime.compare.baseline_files import Baseline
-from selftime.compare.limit_checks import check_recording
+from selftime.compare.check.baseline_files import Baseline
+from selftime.compare.check.limit_checks import check_recording
 from selftime.ingest.load import load
 from selftime.trace import Trace
 

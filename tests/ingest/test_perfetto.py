@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from tests.ingest.conftest import Read
-from tests.reports.exports.drawn import everything
+from tests.reports.export.drawn import everything
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.ingest.perfetto.protobuf_messages import is_perfetto_trace
 from selftime.ingest.text.event_positions import load_trace_with_event_positions
-from selftime.reports.exports import export
-from selftime.reports.exports.protobuf_encoding import encode_field
+from selftime.reports.export import export
+from selftime.reports.export.protobuf_encoding import encode_field
 from selftime.trace import Trace
 
 HOST, STREAM = 11, 12

@@ -1,6 +1,6 @@
 """Folded stacks from the view `flame`."""
 
-from selftime.reports.exports.folded_stacks import as_folded_stacks
+from selftime.reports.export.folded_stacks import as_folded_stacks
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.flame import flame

@@ -8,7 +8,7 @@ from tests.views.agreement import Asked, Sides, summed
 from selftime import names
 from selftime.analysis.call_tree.self_times import NAME_OF_ALL_PROFILER_STEPS
 from selftime.analysis.ranks.lateness import STEP_TIME_PARTS
-from selftime.compare.step_measures import measure_steps
+from selftime.compare.check.step_measures import measure_steps
 
 
 def idle_time_of_a_device(ask: Asked) -> Sides:

@@ -3,9 +3,10 @@
 import json
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from selftime.advice.rule_outcomes import Checked, Finding, Unknown
+from selftime.analysis.health import HealthVerdict
 from selftime.analysis.steps.bound_by import StepRegime
 from selftime.trace import Trace
 
@@ -26,8 +27,6 @@ FORMAT: Final = "selftime.advice/1"
 
 _MAX_JSON_TEXT_CHARACTERS: Final = 2000
 """Largest number of characters of a text in the JSON output; a longer text loses its middle."""
-
-HealthVerdict: TypeAlias = Literal["good", "degraded", "unusable"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from selftime.bench.result import (
 )
 from selftime.bench.steady_step_time import steady_steps
 from selftime.errors import SelftimeError
+from selftime.progress import ProgressCallback
 
 _FIRST_PROGRAM_NAME: Final = "before"
 _SECOND_PROGRAM_NAME: Final = "after"
@@ -59,7 +60,7 @@ def bench(  # noqa: PLR0913 - what may be left out is named
     *,
     metric: BenchMetric | None = None,
     limits: Limits | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
     run: ProgramRunner = run_program_once,
     clock: Callable[[], float] = time.monotonic,
 ) -> Bench:
@@ -101,7 +102,7 @@ class _BenchRun:
     limits: Limits
     run: ProgramRunner
     clock: Callable[[], float]
-    progress: Callable[[int, int], None] = field(init=False)
+    progress: ProgressCallback = field(init=False)
     rounds: list[BenchRound] = field(default_factory=list)
     inspections: Inspections = field(init=False)
     began: float = field(init=False)
@@ -239,5 +240,5 @@ def _program_run_of_outcome(program: BenchedProgram, outcome: RunOutcome) -> Pro
     )
 
 
-def _ignore_progress(_done_runs: int, _max_runs: int) -> None:
+def _ignore_progress(_done_runs: int, _max_runs: int | None) -> None:
     pass

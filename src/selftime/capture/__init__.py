@@ -16,9 +16,9 @@ if TYPE_CHECKING:
         supported_activities,
     )
 
-    from selftime.capture.profile import Profile
+    from selftime.capture.profiler.profile import Profile
     from selftime.capture.program.run import RunOptions, RunResult, run_program
-    from selftime.capture.trace_handlers import tensorboard_trace_handler
+    from selftime.capture.trace_file.trace_handlers import tensorboard_trace_handler
 
 __all__ = [
     "DeviceType",
@@ -38,11 +38,11 @@ __all__ = [
 ]
 
 _MODULE_OF_PUBLIC_NAME = {
-    "Profile": "selftime.capture.profile",
+    "Profile": "selftime.capture.profiler.profile",
     "RunOptions": "selftime.capture.program.run",
     "RunResult": "selftime.capture.program.run",
     "run_program": "selftime.capture.program.run",
-    "tensorboard_trace_handler": "selftime.capture.trace_handlers",
+    "tensorboard_trace_handler": "selftime.capture.trace_file.trace_handlers",
 }
 
 

@@ -25,9 +25,10 @@ class AttributePatches:
     def replace_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Sets an attribute of a class or module, or adds it if it does not exist."""
         original = vars(owner).get(name, _MARK_OF_ABSENT_ATTRIBUTE)
+        # First what restores it: an interrupt between the two then leaves nothing replaced.
+        self._undo.callback(_restore_attribute, owner, name, value, original)
         setattr(owner, name, value)
         self._places.add((owner, name))
-        self._undo.callback(_restore_attribute, owner, name, value, original)
 
     def wrap_attribute(self, owner: Any, name: str, around: Callable[[Any], Any]) -> None:
         """Replaces an attribute's value by `around(value)`, such as a function by its wrapper."""

@@ -108,15 +108,15 @@ def _parse_precision(text: str) -> float:
 
 
 def _bench_result_text(result: "Bench", output_format: OutputFormat, *, is_colourful: bool) -> str:
-    from selftime.reports import bench as benched
+    from selftime.reports import bench as bench_report
 
     if output_format is OutputFormat.text:
         colour = is_colourful and output_writing.uses_colour()
-        return benched.as_text(result, width=output_writing.terminal_width(), colour=colour)
+        return bench_report.as_text(result, width=output_writing.terminal_width(), colour=colour)
     return (
-        benched.as_json(result)
+        bench_report.as_json(result)
         if output_format is OutputFormat.json
-        else benched.as_markdown(result)
+        else bench_report.as_markdown(result)
     )
 
 

@@ -15,7 +15,7 @@ from selftime.cli.shared_options import FORMAT_OPTION, OutputFile, TraceName, pa
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
-    from selftime.compare.limit_checks import RecordingCheck
+    from selftime.compare.check.limit_checks import RecordingCheck
     from selftime.trace import Trace
 
 
@@ -91,8 +91,8 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     read from the run's ledger. The exit status is 0 within the limits, 1 above one, 3 if unknown,
     and 2 for an error.
     """
-    from selftime.compare.baseline_files import Baseline
-    from selftime.compare.limit_checks import check_recording
+    from selftime.compare.check.baseline_files import Baseline
+    from selftime.compare.check.limit_checks import check_recording
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     trace = trace_reading.read_only_trace(path, name_part=trace_name)
@@ -120,7 +120,7 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
 
 
 def _write_baseline(trace: "Trace", output: Path) -> None:
-    from selftime.compare.baseline_files import Baseline
+    from selftime.compare.check.baseline_files import Baseline
 
     option = "--write-baseline"
     output_writing.refuse_overwriting_inputs(output, [trace.source], option=option)
@@ -131,20 +131,20 @@ def _write_baseline(trace: "Trace", output: Path) -> None:
 def _check_report_text(
     report: "RecordingCheck", output_format: OutputFormat, *, is_colourful: bool
 ) -> str:
-    from selftime.reports import check as checked
+    from selftime.reports import check as check_report
 
     root = os.getcwd()  # noqa: PTH109 - as text
     if output_format is OutputFormat.text:
         colour = is_colourful and output_writing.uses_colour()
-        return checked.as_text(
+        return check_report.as_text(
             report, width=output_writing.terminal_width(), colour=colour, root=root
         )
     if output_format is OutputFormat.json:
-        return checked.as_json(report)
+        return check_report.as_json(report)
     pages = {
-        OutputFormat.markdown: checked.as_markdown,
-        OutputFormat.sarif: checked.as_sarif,
-        OutputFormat.junit: checked.as_junit,
+        OutputFormat.markdown: check_report.as_markdown,
+        OutputFormat.sarif: check_report.as_sarif,
+        OutputFormat.junit: check_report.as_junit,
     }
     return pages[output_format](report, root=root)
 
@@ -181,8 +181,8 @@ def _parse_budget_option(name_and_limit: str) -> tuple[str, float]:
 
 
 def _budget_as_valid_number(measure_name: str, value: object) -> float:
+    from selftime.compare.check.step_measures import MEASURES
     from selftime.compare.run_figures import RUN_MEASURE_EXAMPLES, run_measure
-    from selftime.compare.step_measures import MEASURES
     from selftime.run import Run
 
     if measure_name not in MEASURES and run_measure(Run(), measure_name) is None:

@@ -16,7 +16,7 @@ from selftime.errors import UnreadableTrace, UsageError
 from selftime.output_file import make_folder, report_output_errors
 
 if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.reports.exports import Export, ExportOptions, ExportResult
+    from selftime.reports.export import Export, ExportOptions, ExportResult
     from selftime.trace import Job, Trace
 
 _SUFFIXES_REMOVED_FROM_TRACE_NAME: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
@@ -81,7 +81,7 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     The traces of a folder are written to one file each; for Perfetto to one file together, on a
     common clock. docs/export.md says what each format holds and which programs open it.
     """
-    from selftime.reports.exports import export_options, find_format
+    from selftime.reports.export import export_options, find_format
 
     words = {"weight": weight and weight.value, "views": tuple(views or ())}
     options = export_options(target_format, **{name: word for name, word in words.items() if word})
@@ -105,7 +105,7 @@ def _export_traces(
 ) -> Iterator[dict[str, Any]]:
     """Exports the traces with `name_part` in their names; yields a summary of each file."""
     from selftime.ingest.trace_paths import trace_files
-    from selftime.reports.exports import write_job
+    from selftime.reports.export import write_job
 
     found = trace_files(path)
     if found.is_collection and target.name != "perfetto":

@@ -40,7 +40,7 @@ def ledger(
     `selftime run` keeps the ledger of a run beside its recording, in a file that ends in
     `.run.jsonl`.
     """
-    from selftime.reports import ledger as report
+    from selftime.reports import ledger as ledger_report
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     trace = trace_reading.read_only_trace(path, name_part=trace_name)
@@ -51,9 +51,9 @@ def ledger(
             "stay in the trace's folder"
         )
     if output_format is OutputFormat.json:
-        page = report.as_json_text(trace.run)
+        page = ledger_report.as_json_text(trace.run)
     else:
-        page = report.as_text(
+        page = ledger_report.as_text(
             trace.run,
             width=output_writing.terminal_width(),
             colour=output is None and output_writing.uses_colour(),

@@ -158,16 +158,18 @@ def _write_preflight_report(
     program: str,
     root: str,
 ) -> None:
-    from selftime.reports import preflight as report
+    from selftime.reports import preflight as preflight_report
 
     if output_format is OutputFormat.json:
         output_writing.write_output(
-            report.as_json(preflight_result, program=program, root=root), to=output
+            preflight_report.as_json(preflight_result, program=program, root=root), to=output
         )
         return
     width = 80 if output is not None else output_writing.terminal_width()
     colour = output is None and output_writing.uses_colour()
-    page = report.as_text(preflight_result, program=program, root=root, width=width, colour=colour)
+    page = preflight_report.as_text(
+        preflight_result, program=program, root=root, width=width, colour=colour
+    )
     output_writing.write_output(page if output is not None else f"\n{page}", to=output)
 
 

@@ -101,7 +101,7 @@ def _query_result_text(
     max_rows: int,
     output: Path | None,
 ) -> str | bytes:
-    from selftime.reports import sql as queried
+    from selftime.reports import sql as sql_report
     from selftime.reports.tables import tabular
 
     if output_format is SqlFormat.csv:
@@ -109,7 +109,7 @@ def _query_result_text(
     if output_format is SqlFormat.parquet:
         return tabular.as_parquet(result)
     if output_format is SqlFormat.json:
-        return queried.as_json(result, query)
+        return sql_report.as_json(result, query)
     width = 80 if output is not None else output_writing.terminal_width()
     colour = output_writing.uses_colour() and output is None
-    return queried.as_table(result, width=width, rows=max_rows or None, colour=colour)
+    return sql_report.as_table(result, width=width, rows=max_rows or None, colour=colour)

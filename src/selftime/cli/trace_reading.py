@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from selftime.cli.error_reporting import print_notice
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.progress import ProgressCallback
 
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.scale.collect import JobViewTable
     from selftime.trace import Trace
     from selftime.views import View
 
-ProgressCallback: TypeAlias = Callable[[int, "int | None"], None]
 
 _DELAY_BEFORE_PROGRESS_BAR_S: Final = 1.0
 """Seconds that reading must take before a progress bar appears."""

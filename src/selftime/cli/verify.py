@@ -54,11 +54,11 @@ def verify(
 
     With `--bench`, also compare the step times without the profiler from `selftime bench`.
     """
-    from selftime.advice.verify import verify as compare
+    from selftime.advice import verify as advice_verify
     from selftime.reports.verify import as_text
 
     timed = None if bench_file is None else _read_bench_file(bench_file)
-    found = compare(
+    found = advice_verify.verify(
         trace_reading.read_only_trace(before), trace_reading.read_only_trace(after), timed
     )
     line = found.to_json() + "\n"

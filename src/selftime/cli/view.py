@@ -319,7 +319,7 @@ def _view_file_content(
 
 def _folded_stacks_of_flame_view(view: "View[Any]", table: "pl.DataFrame") -> str:
     """Returns the view `flame` as folded stacks, `frame;frame;… value`, one line per stack."""
-    from selftime.reports.exports.folded_stacks import as_folded_stacks
+    from selftime.reports.export.folded_stacks import as_folded_stacks
 
     if not {"trace", "rank"}.isdisjoint(table.columns):
         raise UsageError("folded stacks can hold one trace only; choose one with `--trace NAME`")

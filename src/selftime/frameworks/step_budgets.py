@@ -19,8 +19,8 @@ from selftime.capture import schedule
 from selftime.capture.facts.machine import visible_devices
 from selftime.capture.lines.line_marker import LineMarker
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.profiler_stderr import hide_usdt_lines
-from selftime.compare.step_measures import MEASURES, all_step_windows
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
+from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace

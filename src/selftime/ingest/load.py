@@ -1,12 +1,11 @@
 """Loads a trace, or all traces of a folder or glob, from a local disk or an fsspec address."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import fsspec
 import polars as pl
@@ -38,9 +37,8 @@ from selftime.ingest.trace_paths import (
     unreadable_address_error,
 )
 from selftime.ingest.trace_tables import build_trace
+from selftime.progress import ProgressCallback
 from selftime.trace import Job, Trace
-
-ProgressCallback: TypeAlias = Callable[[int, int | None], None]
 
 _FILE_READ_BLOCK_BYTES: Final = 1 << 20
 

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from selftime import units
 from selftime._version import __version__
-from selftime.compare.limit_checks import RecordingCheck
-from selftime.compare.run_checks import ContributingLine, MeasureCheck
+from selftime.compare.check.limit_checks import RecordingCheck
+from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
+from selftime.compare.check.step_measures import MEASURES
 from selftime.compare.run_figures import run_measure
-from selftime.compare.step_measures import MEASURES
 from selftime.reports.advice import wording
 from selftime.reports.advice.markdown import code_span, escape_markdown
 from selftime.reports.advice.sarif import artifact_location

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
@@ -19,14 +19,13 @@ from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.load import read_file_or_reason
 from selftime.ingest.trace_paths import TraceFiles, skip_reasons_of_duplicates, trace_files
+from selftime.progress import ProgressCallback
 from selftime.scale.engine import Engine, FileLostByReader
 from selftime.scale.local import LocalProcessEngine
 from selftime.trace import JobMember, Trace
 from selftime.views import View, find_view, stack_tables
 
 T = TypeVar("T")
-
-Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def collect_results(
     task: Callable[[Trace], T],
     *,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     cache: bool = True,
     path_part: str | None = None,
 ) -> JobTaskResults[T]:
@@ -166,7 +165,7 @@ def survey(
     place: str | os.PathLike[str],
     *,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     cache: bool = True,
 ) -> Ranks:
     """Returns summaries of the traces of all ranks of a job, used by views that compare ranks."""
@@ -193,7 +192,7 @@ def view(
     /,
     *,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     **options: Any,
 ) -> pl.DataFrame:
     """Returns a view's table for a job: a comparison of ranks, or the tables of all ranks stacked.
@@ -220,7 +219,7 @@ def view_of_job(
     options: Mapping[str, Any],
     *,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     path_part: str | None = None,
 ) -> JobViewTable:
     """Returns a view's table for a job, and which data each trace lacks for the view."""

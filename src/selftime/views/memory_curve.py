@@ -1,16 +1,16 @@
 """Memory over time: allocated, reserved by the allocator, and reserved but unused."""
 
-from typing import Final
+import math
+from typing import Annotated, Final
 
 import numpy as np
 import polars as pl
 
 from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.devices import HOST_DEVICE_TYPES
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import NumberRange, view
 
 _DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device")
 _MEMORY_TOTALS_COLUMNS: Final = ("device_type", "time", "allocated", "reserved", "how")
@@ -48,7 +48,20 @@ _RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
     Column("name", pl.String, "text", "The device's name; null if unknown.", True),
     needs=("memory",),
 )
-def memory_curve(trace: Trace, *, device: str = "", points: int = 1000) -> pl.DataFrame:
+def memory_curve(
+    trace: Trace,
+    *,
+    device: str = "",
+    points: Annotated[
+        int,
+        NumberRange(
+            _RECORDS_KEPT_PER_TIME_INTERVAL,
+            math.inf,
+            f"{_RECORDS_KEPT_PER_TIME_INTERVAL} or more, or 0 for all",
+            accepts_zero=True,
+        ),
+    ] = 1000,
+) -> pl.DataFrame:
     """Allocated and reserved memory of each device over time.
 
     `recorded` totals are the allocator's own and include memory from before the recording. Where a
@@ -57,10 +70,6 @@ def memory_curve(trace: Trace, *, device: str = "", points: int = 1000) -> pl.Da
     interval of time the records with the lowest and highest allocated, the highest reserved and the
     last are kept, so that every peak stays; 0 keeps all. `device` keeps one type, such as `cuda`.
     """
-    if points < 0 or 0 < points < _RECORDS_KEPT_PER_TIME_INTERVAL:
-        raise UsageError(
-            f"`points` is `{points}`; write {_RECORDS_KEPT_PER_TIME_INTERVAL} or more, or 0 for all"
-        )
     every = memory_records_with_totals(trace, device).select(
         *_DEVICE_TYPE_AND_NUMBER_COLUMNS, *_MEMORY_TOTALS_COLUMNS
     )

@@ -1,5 +1,6 @@
 """Operators by time, with the columns of torch's `key_averages`, and with their efficiency."""
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -36,7 +37,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import PlusJoinedWords, RowLimit, view
+from selftime.views.view_declaration import NumberRange, PlusJoinedWords, RowLimit, view
 
 _GROUPING_OPTIONS: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KIND_BY_SLICE_CATEGORY: Final = {
@@ -128,7 +129,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
     by: Annotated[str, PlusJoinedWords(_GROUPING_OPTIONS)] = "name",
-    frames: int = 5,
+    frames: Annotated[int, NumberRange(1, math.inf, "1 or more frames to compare")] = 5,
     within: str = "",
     top_level: bool = False,
     python: bool = False,
@@ -152,8 +153,6 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     operators have no model.
     """
     keys = by.split("+")
-    if "stack" in keys and frames < 1:
-        raise UsageError(f"`frames` is `{frames}`; write 1 or more frames to compare")
     host = self_times(trace, with_python_frames=python)
     cores = tensor_core_times_by_operator(trace, host)
     inside = is_inside_entry_named(host, within) if within else None

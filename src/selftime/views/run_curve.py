@@ -8,7 +8,7 @@ from selftime.analysis.run.step_kinds import step_curve
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import Nanoseconds, view
+from selftime.views.view_declaration import Nanoseconds, Pixels, view
 
 
 @view(
@@ -35,7 +35,7 @@ from selftime.views.view_declaration import Nanoseconds, view
     ),
 )
 def run_curve(
-    trace: Trace, *, start: Nanoseconds = 0, end: Nanoseconds = 0, pixels: int = 1000
+    trace: Trace, *, start: Nanoseconds = 0, end: Nanoseconds = 0, pixels: Pixels = 1000
 ) -> pl.DataFrame:
     """The durations of the run's steps over time; those that begin within one pixel are merged.
 
@@ -43,8 +43,6 @@ def run_curve(
     no slow step is left out, and the shortest and the longest of each pixel are told. `start` and
     `end` are ns since the process started; 0 is the first step's begin, and the last one's end.
     """
-    if pixels < 1:
-        raise UsageError(f"`pixels` is `{pixels}`; write 1 or more")
     if 0 < end <= start:
         raise UsageError(f"`end` is `{end}`; write an instant after `start`, {start}")
     steps = steps_of_run(trace.run).join(

@@ -1,6 +1,7 @@
 """What is visible of a trace between two instants at a given number of pixels."""
 
-from typing import Final, Literal
+import math
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -22,7 +23,7 @@ from selftime.analysis.timeline import (
 from selftime.errors import UsageError
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import NumberRange, Pixels, view
 
 _NO_SLICE_ID: Final = -1
 """Value of an option for a slice id that means that no slice is given."""
@@ -97,9 +98,11 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     *,
     start: int = 0,
     end: int = 0,
-    pixels: int = 1000,
+    pixels: Pixels = 1000,
     tracks: str = "",
-    depth: int = 0,
+    depth: Annotated[
+        int, NumberRange(0, math.inf, "how many rows of a track to show, or 0 for all")
+    ] = 0,
     selected: int = _NO_SLICE_ID,
     what: Literal["visible", "tracks"] = "visible",
 ) -> pl.DataFrame:
@@ -118,7 +121,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     and from the awaited work to the wait; -1 is none. With `what` as `tracks` the table lists all
     tracks instead, from the top, and counters.
     """
-    _raise_if_timeline_options_invalid(trace, pixels, depth, selected)
+    _raise_if_not_a_slice(trace, selected)
     if what == "tracks":
         return _stack_timeline_tables(
             [
@@ -142,15 +145,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     return _stack_timeline_tables(parts)
 
 
-def _raise_if_timeline_options_invalid(
-    trace: Trace, pixels: int, depth: int, selected: int
-) -> None:
-    if pixels < 1:
-        raise UsageError(f"`pixels` is `{pixels}`; write 1 or more")
-    if depth < 0:
-        raise UsageError(
-            f"`depth` is `{depth}`; write how many rows of a track to show, or 0 for all"
-        )
+def _raise_if_not_a_slice(trace: Trace, selected: int) -> None:
     if selected != _NO_SLICE_ID and not 0 <= selected < trace.slices.height:
         raise UsageError(
             f"`selected` is `{selected}`, which is no slice; slices have the ids from 0 to below"

@@ -53,6 +53,11 @@ class NumberRange:
     most: float
     expected: str
     """Words for the accepted numbers, which follow "write" in an error message."""
+    accepts_zero: bool = False
+    """Whether 0 is accepted too, below `least`, with a meaning of its own such as "all"."""
+
+    def __contains__(self, number: float) -> bool:
+        return self.least <= number <= self.most or (self.accepts_zero and number == 0)
 
 
 RowLimit: TypeAlias = Annotated[
@@ -61,6 +66,8 @@ RowLimit: TypeAlias = Annotated[
 """Type of an option for how many of the sorted rows to keep, from the first; 0 keeps all."""
 Nanoseconds: TypeAlias = Annotated[int, NumberRange(0, math.inf, "nanoseconds, 0 or more")]
 """Type of an option that is a duration in ns, 0 or more."""
+Pixels: TypeAlias = Annotated[int, NumberRange(1, math.inf, "1 or more")]
+"""Type of an option for the width of a picture, in pixels."""
 Share: TypeAlias = Annotated[float, NumberRange(0, 1, "a share of the whole, from 0 to 1")]
 
 MAX_OPTION_VALUE: Final = 1 << 62
@@ -94,7 +101,7 @@ class Option:
                 f"`{self.name}` is `{shown}`; choose one or several of {expected}, joined by `+`"
             )
         limits = self.number_range
-        if limits and not limits.least <= value <= limits.most:
+        if limits is not None and value not in limits:
             raise UsageError(f"`{self.name}` is `{shown}`; write {limits.expected}")
 
     def parse(self, text: str) -> Any:

@@ -26,6 +26,7 @@ from selftime.capture.doctor.observations import (
     FindingSubject,
     MachineObservations,
 )
+from selftime.progress import ProgressCallback
 
 __all__ = [
     "FORMAT",
@@ -84,7 +85,7 @@ class MachineExamination:
 
 
 def examine_machine(
-    *, seconds: float, advance: Callable[[int, int], None] | None = None
+    *, seconds: float, advance: ProgressCallback | None = None
 ) -> MachineExamination:
     """Runs all checks on this machine; each child process may take at most `seconds`.
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from selftime.capture.user_warnings import take_warnings
+from selftime.capture.profiler.user_warnings import take_warnings
 
 _FENV_T_SIZE_IN_32_BIT_WORDS: Final = 8
 """Size, in 32-bit words, of glibc's `fenv_t` on x86-64: 28 bytes of x87 state, then the MXCSR

@@ -22,7 +22,7 @@ from selftime.capture.in_memory.slices import (
     WorkLaunches,
     read_profiler_events,
 )
-from selftime.capture.memory_release import return_freed_memory
+from selftime.capture.profiler.memory_release import return_freed_memory
 from selftime.nesting import MAX_ROUNDING_CROSSING_NS, NO_SLICE, nearest_ancestor, nest_slices
 from selftime.trace import Trace
 

@@ -11,7 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from selftime.capture.trace_files import make_trace_folder, trace_file_name, unused_trace_path
+from selftime.capture.trace_file.trace_files import (
+    make_trace_folder,
+    trace_file_name,
+    unused_trace_path,
+)
 from selftime.errors import RecordingError
 from selftime.ledger_format import LEDGER_SUFFIX
 

@@ -25,7 +25,6 @@ from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch._C._profiler import _RecordFunctionFast
 from torch.profiler import ProfilerActivity, profile
 
-from selftime.capture.inductor_import import without_inductor_import
 from selftime.capture.lines.event_tree import (
     LINE_MARK_PREFIX,
     running_python_frames,
@@ -33,7 +32,8 @@ from selftime.capture.lines.event_tree import (
 )
 from selftime.capture.lines.marked_lines import FunctionKey, MarkedLines, learn_marked_lines
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
-from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.profiler.inductor_import import compiler_import
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.steps.loop_trace import LOOP_TRACE_MODULE, step_loop_trace
 
 MAX_LINE_MARKS_PER_STEP: Final = 100_000
@@ -106,7 +106,7 @@ class _MarkedStep:
 
     def start_marking(self, innermost_frame: FrameType) -> bool:
         try:
-            with hide_usdt_lines(), without_inductor_import():
+            with hide_usdt_lines(), compiler_import(before_frames=False):
                 self._recorder.start()
         except RuntimeError:  # another recording runs that `_profiler_enabled` does not report
             return False

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 import selftime
-from selftime.capture.non_utf8_files import is_utf8, module_files
+from selftime.capture.trace_file.non_utf8_files import is_utf8, module_files
 
 INSTALLED_PACKAGE_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
 NOTEBOOK_CELL_FILE_PREFIX = "<ipython-input"

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from selftime.capture.profile import Profile
-from selftime.capture.profiler_options import profiler_config_with_all_events
-from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.profiler.profile import Profile
+from selftime.capture.profiler.profiler_options import profiler_config_with_all_events
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.recorder.other_profilers import watch_other_profilers
 from selftime.capture.recorder.recorder import Recorder
 from selftime.capture.recorder.run_options import RunOptions

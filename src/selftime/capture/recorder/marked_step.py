@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from selftime.capture.lines.line_marker import LineMarker
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.profile import Profile
+from selftime.capture.profiler.profile import Profile
 
 
 class MarkedStep:

@@ -17,11 +17,11 @@ from isal import igzip
 from torch.autograd import profiler
 from torch.profiler import profiler as torch_profiler
 
-from selftime.capture import trace_files
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.facts.machine import rank_and_world
 from selftime.capture.facts.process import process_facts
 from selftime.capture.temporary_folders import folder_prefix
+from selftime.capture.trace_file import trace_files
 
 OWN_PROFILER: Final = "the program's own profiler"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from torch.profiler import ProfilerAction
 
-from selftime.capture.profile import Profile
+from selftime.capture.profiler.profile import Profile
 from selftime.capture.recorder.run_options import RunOptions
 
 STOP_PAUSE_NS_PER_EVENT: Final = 16_000

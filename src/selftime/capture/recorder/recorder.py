@@ -24,7 +24,7 @@ from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.trace_writer import TraceWriter
 from selftime.capture.recorder.user_messages import UserMessages
 from selftime.capture.steps import RecorderWork, StepSource
-from selftime.capture.trace_files import check_trace_folder
+from selftime.capture.trace_file.trace_files import check_trace_folder
 from selftime.capture.workers.record import WorkerRecord
 from selftime.errors import RecordingError
 

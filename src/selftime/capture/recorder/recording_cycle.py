@@ -24,10 +24,9 @@ from torch.profiler import ProfilerAction, schedule
 from selftime.capture.facts.allocator import page_fault_count_since
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
-from selftime.capture.non_utf8_files import frames_skipped_message
-from selftime.capture.profile import Profile
-from selftime.capture.profiler_pitfalls import stop_leftover_recording
-from selftime.capture.profiler_stderr import hide_usdt_lines
+from selftime.capture.profiler.profile import Profile
+from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.recorder.marked_step import MarkedStep
 from selftime.capture.recorder.no_recording import cut_reason, ended_early_reason
 from selftime.capture.recorder.recorded_details import new_profile, requested_details
@@ -41,6 +40,7 @@ from selftime.capture.recorder.recording_plan import (
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.step_sample import StepSample
 from selftime.capture.steps import RecorderWork, StepSource
+from selftime.capture.trace_file.non_utf8_files import frames_skipped_message
 from selftime.errors import RecordingError
 
 TIMED_STEPS_AFTER_RECORDING: Final = 5

@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Final
 
-from selftime.capture import trace_files
 from selftime.capture.facts import machine
-from selftime.capture.profile import Profile
+from selftime.capture.profiler.profile import Profile
+from selftime.capture.trace_file import trace_files
 from selftime.errors import RecordingError
 
 THREAD_SWITCH_INTERVAL_S: Final = 1e-4

@@ -86,7 +86,11 @@ def _call_original_module_call(original: Any, module: Any, args: Any, kwargs: An
 
 
 def _replace_module_call(old: Any, new: Any) -> bool:
-    """Sets `nn.Module.__call__` to `new` if it is `old`; returns whether it was replaced."""
+    """Sets `nn.Module.__call__` to `new` if it is `old`; returns whether it was replaced.
+
+    Not by `AttributePatches`, which restores only what it replaced: a module of `torch.compile`
+    that is imported meanwhile copies the wrapper, and its copy must be restored too.
+    """
     if torch.nn.Module.__call__ is not old:
         return False
     torch.nn.Module.__call__ = new  # type: ignore[method-assign]  # the purpose

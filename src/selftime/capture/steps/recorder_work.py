@@ -16,8 +16,6 @@ from torch._C._autograd import _record_function_with_args_enter, _record_functio
 from selftime import names
 from selftime.capture.steps.torch_compile import never_torch_compile
 
-__all__ = ["RecorderWork"]
-
 
 class RecorderWork(threading.local):
     """Context manager that marks its `with` block as selftime's own work, not the program's.

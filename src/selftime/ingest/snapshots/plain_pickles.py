@@ -10,7 +10,7 @@ import os
 import pickle
 import pickletools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Final, NoReturn
 
@@ -18,6 +18,7 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.text.decompressed_text import DecompressedFile
 from selftime.ingest.text.format_detection import is_pickle
 from selftime.ingest.text.trace_text_stream import open_checking_for_changes
+from selftime.progress import ProgressCallback
 
 MAX_PICKLE_BYTES: Final = 4 << 30
 """Largest pickle that is read, in bytes; the unpickled values take several times as much memory."""
@@ -108,7 +109,7 @@ def join_snapshot_blocks(first_block: bytes, blocks: Iterator[bytes]) -> bytes:
 
 
 def read_snapshot_values(
-    path: str | os.PathLike[str], progress: Callable[[int, int | None], None] | None = None
+    path: str | os.PathLike[str], progress: ProgressCallback | None = None
 ) -> Any:
     """Returns the dict in a memory snapshot's file; None if the file is not a pickle.
 

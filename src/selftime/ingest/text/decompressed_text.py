@@ -6,7 +6,7 @@ recognised by content. A damaged or truncated stream yields what can be decompre
 
 import codecs
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import IO, Final
@@ -15,6 +15,7 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.damage.file_faults import FileFault
 from selftime.ingest.text.decompression import FileDecompressor
 from selftime.ingest.text.format_detection import compression_format, utf16_or_utf32_codec
+from selftime.progress import ProgressCallback
 
 _UNCOMPRESSED_READ_BLOCK_BYTES: Final = 4 << 20
 _COMPRESSED_READ_BLOCK_BYTES: Final = 1 << 15
@@ -36,7 +37,7 @@ class DecompressedFile:
     file: IO[bytes]
     size: int | None
     """The file's size on disk, in bytes; None if unknown."""
-    progress: Callable[[int, int | None], None] | None = None
+    progress: ProgressCallback | None = None
     faults: list[FileFault] = field(default_factory=list)
     """Faults of compression and encoding, each with its byte offset in the text."""
     done: int = 0

@@ -5,7 +5,6 @@ events by position, and must find the slice of each.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -25,6 +24,7 @@ from selftime.ingest.text.trace_parsing import parse_first_trace
 from selftime.ingest.text.trace_text_stream import open_checking_for_changes
 from selftime.ingest.times.nanosecond_conversion import nanoseconds_and_unit
 from selftime.ingest.trace_tables import build_trace_and_order
+from selftime.progress import ProgressCallback
 from selftime.trace import Trace
 
 _MEMORY_EVENT_NAMES: Final = frozenset({names.ALLOCATION_EVENT, names.OUT_OF_MEMORY_EVENT})
@@ -42,7 +42,7 @@ class TraceWithEventPositions:
 
 
 def load_trace_with_event_positions(
-    path: str | os.PathLike[str], progress: Callable[[int, int | None], None] | None = None
+    path: str | os.PathLike[str], progress: ProgressCallback | None = None
 ) -> TraceWithEventPositions:
     """Loads the trace in one file, with the slice index of each event; the cache is not used.
 

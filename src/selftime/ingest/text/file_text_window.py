@@ -4,12 +4,12 @@ Chunks of events are passed on as byte ranges, and read by the process that deco
 gigabyte here to pass it on would copy it three times.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from selftime.ingest.text.format_detection import compression_format, utf16_or_utf32_codec
 from selftime.ingest.text.hashed_file import FilePart, HashedFile, TextChunk
 from selftime.ingest.text.text_window import TextWindow
+from selftime.progress import ProgressCallback
 
 _BYTES_READ_TO_DETECT_FORMAT: Final = 1 << 12
 _READ_BLOCK_BYTES: Final = 1 << 18
@@ -19,7 +19,7 @@ class FileTextWindow(TextWindow):
     """The unread rest of a local file's text; reading can resume at any byte offset."""
 
     def __init__(
-        self, file: HashedFile, path: str, size: int, progress: Callable[[int, int], None] | None
+        self, file: HashedFile, path: str, size: int, progress: ProgressCallback | None
     ) -> None:
         super().__init__(iter(()))
         self._file, self._path, self._size, self._progress = file, path, size, progress
@@ -66,9 +66,7 @@ class FileTextWindow(TextWindow):
             self._progress(done, self._size)
 
 
-def open_file_text(
-    file: HashedFile, progress: Callable[[int, int], None] | None
-) -> FileTextWindow | None:
+def open_file_text(file: HashedFile, progress: ProgressCallback | None) -> FileTextWindow | None:
     """Returns a file's text; None if the file is remote, compressed, not UTF-8, or NUL-padded.
 
     Args:

@@ -8,7 +8,7 @@ value without checking it.
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +38,7 @@ from selftime.ingest.text.hashed_file import TextChunk
 from selftime.ingest.text.json_strings import json_string_replacer
 from selftime.ingest.text.trace_parsing import parse_first_trace
 from selftime.ingest.trace_cache import file_stamp
+from selftime.progress import ProgressCallback
 
 _EVENT_SEPARATOR_BYTES: Final = b" \t\r\n,\x00"
 """Bytes that may separate two events in a trace's text."""
@@ -73,7 +74,7 @@ class TraceTextSummary:
 def stream_trace_text(
     path: str | os.PathLike[str],
     receiver: TraceTextReceiver,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> TraceTextSummary:
     """Reads a trace file and passes its top-level keys and events to `receiver` as JSON text.
 

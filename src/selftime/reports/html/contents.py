@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
+from selftime.progress import ProgressCallback
 from selftime.reports.html.document import html_document
 from selftime.reports.html.packing import (
     ReportItemSizes,
@@ -44,7 +45,6 @@ LIMIT: Final = 5_000_000
 _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES: Final = 4
 """Number of progress steps per trace, in addition to one per table; advice, for example, is one."""
 
-Progress: TypeAlias = Callable[[int, int], None]
 
 _ReportItem: TypeAlias = PackedTable | SourceFile
 
@@ -124,7 +124,7 @@ def as_html(  # noqa: PLR0913 - keyword arguments
     advice: Mapping[str, Advice] | None = None,
     frame: Frame | None = None,
     pair: Pair | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> str:
     """Returns a report about the traces as one HTML document, in fewer bytes than `limit`.
 
@@ -161,7 +161,7 @@ def _collect_report_parts(
     frame: Frame | None,
     pair: Pair | None,
     shows_source: bool,
-    progress: Progress | None,
+    progress: ProgressCallback | None,
 ) -> list[_ReportParts]:
     """Returns what the report contains about each trace, each job, and the compared traces."""
     requests = [*(frame.first_table_requests() if frame else ()), *view_table_requests()]
@@ -194,7 +194,9 @@ def _collect_report_parts(
     return collected
 
 
-def _progress_counting_function(part_count: int, progress: Progress | None) -> Callable[[], None]:
+def _progress_counting_function(
+    part_count: int, progress: ProgressCallback | None
+) -> Callable[[], None]:
     """Returns a function to call after each finished step; it reports (steps done, total)."""
     done = itertools.count(1)
     return lambda: None if progress is None else progress(next(done), part_count)

@@ -1,7 +1,7 @@
 """Reads the JSON schemas of the JSON formats that selftime writes, from files in this folder.
 
 They use JSON Schema 2020-12, see https://json-schema.org/draft/2020-12. Each describes version 1 of
-its format. Required keys and types do not change: `tests/agents/test_schemas.py` tests that.
+its format. Required keys and types do not change: `tests/reports/test_schemas.py` tests that.
 """
 
 import json

@@ -10,7 +10,7 @@ import torch
 from torch._C._profiler import RecordScope, _EventType
 
 from selftime.capture.facts import machine
-from selftime.capture.profile import Profile
+from selftime.capture.profiler.profile import Profile
 
 _RECORDED_PROGRAM: Final = """\
 import torch

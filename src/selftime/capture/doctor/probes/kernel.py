@@ -10,7 +10,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from selftime.capture.doctor.probes.devices import device_type_and_module
-from selftime.capture.profile import Profile
+from selftime.capture.profiler.profile import Profile
 
 _TRACER_LIBRARY_PREFIXES: Final = (
     "libcupti",

@@ -1,0 +1,65 @@
+"""The loops of a function, found in its bytecode."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from selftime.capture.steps.code_loops import code_loops, loops_at
+
+
+def nested(rows: list[list[int]]) -> int:
+    total = 0
+    for row in rows:
+        for value in row:
+            if value < 0:
+                continue
+            total += value
+    return total
+
+
+def waiting(limit: int) -> int:
+    count = 0
+    while count < limit:
+        count += 1
+    while True:
+        count -= 1
+        if count == 0:
+            return count
+
+
+def straight(value: int) -> int:
+    return value + 1
+
+
+def yielding(limit: int) -> Iterator[int]:
+    for value in range(limit):
+        yield value + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "lines"), [(nested, [2, 3]), (waiting, [2, 4]), (straight, []), (yielding, [1])]
+)
+def test_loops_have_the_line_of_their_statement(
+    function: Callable[..., Any], lines: list[int]
+) -> None:
+    loops = code_loops(function.__code__)
+    assert [loop.line - function.__code__.co_firstlineno for loop in loops] == lines
+
+
+def test_an_outer_loop_comes_before_the_loops_within_it() -> None:
+    outer, inner = code_loops(nested.__code__)
+    assert outer.contains(inner.start)
+    assert outer.contains(inner.end)
+    assert loops_at(nested.__code__, inner.start) == (outer, inner)
+    assert loops_at(nested.__code__, 0) == ()
+
+
+def test_each_way_back_to_the_start_is_a_jump_of_the_loop() -> None:
+    _, inner = code_loops(nested.__code__)
+    assert len(inner.jumps) == 2  # `continue`, and the end of the body
+    assert max(inner.jumps) == inner.end
+
+
+def test_the_same_code_has_the_same_loops() -> None:
+    assert code_loops(nested.__code__) is code_loops(nested.__code__)
