@@ -45,7 +45,13 @@ class Table:
 NameType: Final = pl.Categorical()
 """The polars dtype of columns with names: text, each distinct value stored once."""
 
-UNKNOWN_TIME_FAULT: Final = "no time: kept without one, out of totals"
+LINE_EVIDENCE_DOC: Final = (
+    "How the line is known: `stack` or `stamp`: it was running, as its Python stack or a step with "
+    "marked lines shows; `definition`: only the function that it begins was running."
+)
+"""Description of columns `how`, which state how a source line is known."""
+
+UNKNOWN_TIME_FAULT: Final = "no time: kept, but not in totals"
 """Text in the repair report for events without a known time; they are put at the start of the
 trace and not added to total times."""
 
@@ -287,7 +293,7 @@ LINES: Final = Table(
         Column("file", NameType, "text", "The source file."),
         Column("line", pl.Int32, "id", "The line, from 1; null if only the file is known.", True),
         Column("function", NameType, "name", "The function the line is in."),
-        Column("how", NameType, "name", "How it is known: stack, stamp (it ran), definition."),
+        Column("how", NameType, "name", LINE_EVIDENCE_DOC),
     ),
 )
 

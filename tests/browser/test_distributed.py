@@ -75,7 +75,7 @@ def test_the_panel_has_the_numbers_of_the_command_line(
     [found] = [row for row in printed(folder, "stragglers") if row["straggler"]]
     card = page.locator(".job-verdict")
     expect(card).to_have_count(1)
-    for text in (found["label"], time_text(found["late"]), time_text(found["held"])):
+    for text in (found["label"], time_text(found["late"]), time_text(found["delayed_others"])):
         expect(card).to_contain_text(text)
     expect(page.locator(".job-there")).to_contain_text(f"{RANKS} of {RANKS} ranks")
     for row in printed(folder, "ranks"):

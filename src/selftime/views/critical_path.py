@@ -7,7 +7,7 @@ import polars as pl
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
-from selftime.schema import Column, NameType
+from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
 from selftime.trace import Trace
 from selftime.views.view_declaration import RowLimit, view
 
@@ -48,7 +48,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
     Column("file", pl.String, "text", "The source file; null if unknown or several.", True),
     Column("line", pl.Int32, "id", "The source line; null if unknown or several.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "link",
         pl.String,

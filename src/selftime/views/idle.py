@@ -9,7 +9,7 @@ from selftime.analysis.idle.gap_causes import gaps_with_causes
 from selftime.analysis.idle.gaps import idle_gaps_in_work, observed_time_in_steps
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.intervals import length
-from selftime.schema import Column, NameType
+from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
 from selftime.trace import Trace
 from selftime.views.view_declaration import Nanoseconds, RowLimit, view
 
@@ -46,7 +46,7 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
     Column(
         "function", pl.String, "name", "The function that contains the line; null if unknown.", True
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "longest",
         pl.Int64,

@@ -9,7 +9,7 @@ from selftime.analysis.memory.block_holders import (
     step_numbers,
 )
 from selftime.analysis.memory.blocks import memory_blocks_of_device_type
-from selftime.schema import Column
+from selftime.schema import LINE_EVIDENCE_DOC, Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import RowLimit, view
 
@@ -40,7 +40,7 @@ from selftime.views.view_declaration import RowLimit, view
         "how",
         pl.String,
         "name",
-        "How that line is known: stack, stamp (it ran) or definition.",
+        LINE_EVIDENCE_DOC,
         True,
     ),
     Column(

@@ -15,7 +15,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
-from selftime.schema import Column
+from selftime.schema import LINE_EVIDENCE_DOC, Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view
 
@@ -51,7 +51,7 @@ _MEMORY_RECORD_COLUMNS: Final = (
         "The function that contains the line; null if not by line.",
         True,
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "module", pl.String, "name", "The innermost nn.Module; null if none or not by module.", True
     ),

@@ -26,7 +26,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
-from selftime.schema import Column
+from selftime.schema import LINE_EVIDENCE_DOC, Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import PlusJoinedWords, view
 
@@ -98,7 +98,7 @@ _UNKNOWN_MEMORY_CATEGORY: Final = "unknown"
         "The function that contains the line; null if not by line.",
         True,
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "blocks", pl.Int64, "count", "The number of the row's memory blocks; null if unknown.", True
     ),

@@ -34,7 +34,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.array_types import Flags
 from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
-from selftime.schema import Column, NameType
+from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
 from selftime.trace import Trace
 from selftime.views.view_declaration import PlusJoinedWords, RowLimit, view
 
@@ -65,7 +65,7 @@ _KEY_COLUMNS: Final = (
     Column("file", pl.String, "text", "Source file; null if unknown or not by line.", True),
     Column("line", pl.Int32, "id", "The operator's own source line; null if not by line.", True),
     Column("function", pl.String, "name", "The line's function; null if not by line.", True),
-    Column("how", pl.String, "name", "How the line is known; null if not by line.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("overload", pl.String, "name", "The overload; null if not by overload.", True),
 )
 _COST_COLUMNS: Final = (

@@ -221,12 +221,12 @@ def _outcome_of_insignificant_wait(
     if most < MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * limits.step_ms:
         later = share_text(all_costs.later / limits.step_ms)
         told = (
-            "cost nothing today, as the device is busy meanwhile; on a device "
-            f"{FUTURE_DEVICE_SPEEDUP:.0f} times as fast all waits of a step would cost as much as "
-            f"{later} of today's step"
+            "cost nothing now: the device is busy meanwhile. On a "
+            f"{FUTURE_DEVICE_SPEEDUP:.0f} times faster device all waits of a step together would "
+            f"take as long as {later} of the present step"
         )
     else:
-        told = "cost less than the steps vary, or nothing as long as the other waits remain"
+        told = "cost less than the steps vary, or nothing while the other waits remain"
     return Checked(f"{waits} {told}", most)
 
 

@@ -76,11 +76,11 @@ def host_call_nodes(trace: Trace, launch_ids: pl.Series) -> HostCallNodes:
     main = max(threads.main, 0)
     steps = steps_with_counted_flags(trace)["end"].to_numpy()
     ends = _zero_length_call_nodes(steps, np.full(steps.size, main), np.arange(steps.size))
-    exchanged = np.flatnonzero(called.is_collective)
-    resumes = _nodes_of_main_thread_resumes(trace, called, exchanged, threads.main)
+    collectives = np.flatnonzero(called.is_collective)
+    resumes = _nodes_of_main_thread_resumes(trace, called, collectives, threads.main)
     acting = np.isin(called.id, launch_ids.drop_nulls().to_numpy())
     acting |= np.isin(called.id, host_waits(trace)["id"].to_numpy())
-    acting[exchanged] = True
+    acting[collectives] = True
     leaves, starts = _nodes_of_thread_handovers(threads, called, np.flatnonzero(acting))
     first = called.id.size + ends.id.size
     return _sorted_calls_of_tables(

@@ -29,7 +29,7 @@ STEP_REGIME_PHRASES: Final[dict[StepRegime, str]] = {
     "launch-bound": "kernel launches",
     "gap-bound": "gaps between device work",
     "mixed": "kernel launches and gaps between device work",
-    "host-only": "host work alone",
+    "host-only": "the host (no device work)",
 }
 """Maps what bounds a step, such as `device-bound`, to the words that follow "bound by"."""
 STEP_REGIME_MEANINGS: Final[dict[StepRegime, str]] = {
@@ -37,9 +37,9 @@ STEP_REGIME_MEANINGS: Final[dict[StepRegime, str]] = {
     "shortens the step",
     "launch-bound": "the device waits for the next launch most of the time: fewer or faster "
     "launches shorten the step",
-    "gap-bound": "the device is fed well but for a few long gaps: what fills those gaps on the "
-    "host shortens the step",
-    "mixed": "the device waits at times, for launches as well as in long gaps",
+    "gap-bound": "the device is busy except in a few long gaps: less host work in those gaps "
+    "shortens the step",
+    "mixed": "the device waits both for launches and in long gaps",
     "host-only": "no device work was recorded: the step is what the host does",
 }
 """Maps what bounds a step to a clause that explains it."""

@@ -1,7 +1,7 @@
 """Records a few steps of a program once their durations are steady, told when each step ends.
 
 With a trigger it makes a recording for each request, otherwise one. Boundaries come from several
-sources; when a better source appears, recording starts anew.
+sources; when a better source appears, recording restarts.
 """
 
 import os

@@ -145,9 +145,7 @@ cause."""
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats, loading = step_statistics(trace), data_loading_times_of(trace)
     if loading is None or step_stats is None:
-        yield Unknown(
-            "a data loader that leaves slices in the trace, as `torch.utils.data.DataLoader` does"
-        )
+        yield Unknown("a recorded data loader, such as `torch.utils.data.DataLoader`")
         return
     reason = _reason_against_adding_workers(trace, loading)
     if reason is not None:

@@ -114,7 +114,7 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
     count, half = restarts.height, int(MAX_BATCH_SHARE_OF_FIRST_WAIT * waiting)
     batches = min(half, int(count * first["workers"] * step_ns))
     return Finding(
-        title=f"Worker processes start anew {_times_text(count)} after their first start",
+        title=f"Worker processes restart {_times_text(count)} after their first start",
         where=where_from_reading(first),
         claim=RunClaim(
             starting + waiting,
