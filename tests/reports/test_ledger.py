@@ -44,7 +44,8 @@ def drawn(text: str) -> Trace:
 
 def test_a_run_in_one_sentence() -> None:
     assert run_sentence(drawn(RUN).run, "/job") == (
-        "8.2 s: 3.0 s compiling (2 times, 1 of them a recompilation: `L['n'] == 3` at `model.py:3`), 2.8 s of 28 "
+        "8.2 s: 3.0 s compiling (2 times, 1 of them a recompilation: `L['n'] == 3` at "
+        "`model.py:3`), 2.8 s of 28 "
         "training steps, 1.4 s restarting workers at `train.py:9`, 1.0 s building data and "
         "model; 3 steps were slow, by 4.4 s, most compiling."
     )

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.rule_outcomes import Checked, Finding, Unknown
-from selftime.analysis.steps.bound_by import StepRegime
+from selftime.analysis.steps.bound_by import BoundBy
 from selftime.trace import Trace
 
 __all__ = [
     "FORMAT",
     "Advice",
+    "BoundBy",
     "Health",
     "HealthVerdict",
     "Joint",
     "Note",
     "RunTime",
     "Step",
-    "StepRegime",
 ]
 
 FORMAT: Final = "selftime.advice/1"
@@ -54,7 +54,7 @@ class Step:
     count: int = 0
     device_ms: float | None = None
     host_ms: float | None = None
-    regime: StepRegime | None = None
+    regime: BoundBy | None = None
 
 
 @dataclass(frozen=True, slots=True)

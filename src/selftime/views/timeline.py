@@ -133,7 +133,11 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
     parts = [visible_slices(trace, window, shown), _rows_with_kind_column("instant", instants)]
     counted = (
-        counter_curves(trace).names["track"].is_in(ids.tolist()).fill_null(value=False).to_numpy()
+        counter_curves(trace)
+        .counters["track"]
+        .is_in(ids.tolist())
+        .fill_null(value=False)
+        .to_numpy()
     )
     curves = visible_counter_curves(trace, window, counted | with_counters)
     parts.append(_rows_with_kind_column("counter", curves))

@@ -122,7 +122,7 @@ class JobIndex:
         summaries: dict[str, tuple[ListedTrace, TraceSummary]] = {}
         errors: dict[str, str] = {}
         for entry in listed_traces:
-            path = f"{entry.run}/{entry.name}".lstrip("/")
+            path = f"{entry.run_folder}/{entry.name}".lstrip("/")
             if path in summaries or path in errors:  # from another folder of the same name
                 path = f"{entry.id}/{path}"
             summary = summaries_or_errors[entry.id]

@@ -59,7 +59,9 @@ def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None
     [late] = job.view("stragglers").filter("straggler").to_dicts()
     assert late["rank"] == 2
     assert late["excess"] == pytest.approx(8_000_000, rel=0.05)
-    assert late["late_steps"] == "4, 5, 6, 7"  # what it did before its first collective is not known
+    assert (
+        late["late_steps"] == "4, 5, 6, 7"
+    )  # what it did before its first collective is not known
     notes = dict(
         job.view("ranks").filter(pl.col("note").is_not_null()).select("rank", "note").rows()
     )

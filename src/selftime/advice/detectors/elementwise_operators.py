@@ -165,7 +165,8 @@ def _elementwise_pass_properties(
     strides: str | None,
     concrete_inputs: str | None,
 ) -> tuple[Any, ...]:
-    """Returns an operator call's kind, element count, moved bytes and input layout."""
+    """Returns the kind of an operator call's pass over memory, its size in elements and bytes, and its
+    inputs."""
     nothing = (0, 0, 0, False, False, False)
     if names.is_view(operator):
         return ("view", *nothing)

@@ -188,9 +188,9 @@ def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim
         _likely_saving_ms(cost),
         max(cost.removed, most),
         changes=changes_removing_waits(site),
-        least=least,
-        least_share=REPLAYED_SAVING_RANGE.low,
-        best=most,
+        low=least,
+        low_share=REPLAYED_SAVING_RANGE.low,
+        high=most,
         may_exceed=True,
     )
 

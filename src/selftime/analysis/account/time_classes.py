@@ -1,9 +1,9 @@
-"""Says what each segment of the critical path is time of, such as computing or communication.
+"""Assigns each segment of the critical path to a class of time, such as compute or communication.
 
-A segment of device work, of a wait for data or of a garbage collection says so itself. What the
-host does is told by its operator or Python frame and by those around it: a compilation, a wait for
-data, a collective, a copy, a wait for the device. Other operators launch device work, or compute on
-the CPU; what lies between operators is Python.
+Segments of device work, waits for data and garbage collections already have a class. The class of
+host time follows from the names of its operator or Python frame and of those that enclose it: a
+compilation, a wait for data, a collective, a copy, or a wait for the device. Any other operator
+launches device work or computes on the CPU. Host time between operators is of the class `python`.
 """
 
 from typing import Final
@@ -42,8 +42,8 @@ compute: kernels, and operators on the CPU. communication: collectives and trans
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
 device work. python: the interpreter, between operators. device_wait: calls in which the host waits
 for the device. compile: compilation of code. garbage_collection: Python's collector. idle: nothing
-is known to run, while device work is about to begin. other: the recorder itself, and what the trace
-does not tell.
+is known to run, while device work is about to begin. other: the recorder itself, and time that
+the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)

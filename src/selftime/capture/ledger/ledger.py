@@ -188,7 +188,7 @@ class Ledger:
 
     def flush(self) -> None:
         """Append what came since the last time."""
-        self.collections.shorten()
+        self.collections.compact()
         if not self.is_written:
             return
         with self._lock:
@@ -221,7 +221,7 @@ class Ledger:
     def abandon(self) -> None:
         """Stops the ledger in a forked child process, since the ledger belongs to the parent."""
         self._closed = True
-        self.file.leave()
+        self.file.close_in_child()
 
     def add_iterator(
         self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None

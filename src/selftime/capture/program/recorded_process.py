@@ -179,7 +179,7 @@ class RecordedProcess:
         recorder.program.on_failure = steps.detach
         recorder.program.may_interrupt = steps.may_interrupt
         if not self.options.is_light:
-            steps.call_after_long_work_without_steps(recorder.record_window)
+            steps.call_after_long_work_without_steps(recorder.record_part_without_steps)
             self._make_way_for_other_profilers(recorder)
         send_steps_to(recorder)
         self._start_trigger(recorder)

@@ -17,7 +17,7 @@ from selftime.advice.rule_definition import (
     Where,
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
-from selftime.analysis.steps.bound_by import STEP_REGIME_PHRASES
+from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
@@ -216,7 +216,7 @@ def typical_step_text(step: Step) -> str:
     if step.device_ms is not None:
         parts.append(f"device {milliseconds(step.device_ms)}")
     if step.regime is not None:
-        parts.append(f"bound by {STEP_REGIME_PHRASES[step.regime]}")
+        parts.append(f"bound by {BOUND_BY_PHRASES[step.regime]}")
     if not step.count:
         return ", ".join(["no steps marked", *parts])
     return ", ".join([*parts, f"median of {step.count} steps" if step.count > 1 else "one step"])

@@ -203,7 +203,7 @@ def _finding(
         title="The batch is too small for the device, which waits for launches of small kernels",
         where=Where(),
         count_per_step=dispatching.per_step,
-        claim=RemovalClaim((change,), most=(CutHostTime(dispatching.time),)),
+        claim=RemovalClaim((change,), limit=(CutHostTime(dispatching.time),)),
         confidence="low" if memory_share is None else "medium",
         semantics="training",
         evidence=(

@@ -224,8 +224,8 @@ def _finding(
     )
     claim = RemovalClaim(
         (CutHostTime(updates.dense_update_times, 1 - saved_share),),
-        least=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
-        most=(CutHostTime(updates.dense_update_times),),
+        low=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
+        limit=(CutHostTime(updates.dense_update_times),),
         interval=SavingRange(1.0, None),
         noise_ms=statistics.noise_ms,
     )

@@ -297,7 +297,7 @@ def _finding(
         ),
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
-        claim=RemovalClaim(changes, most=changes_shortening_communication(trace, every, 0.0)),
+        claim=RemovalClaim(changes, limit=changes_shortening_communication(trace, every, 0.0)),
         confidence="low",
         semantics="numerics",
         evidence=(

@@ -119,7 +119,7 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
         claim=RunClaim(
             starting + waiting,
             saved=starting + waiting - batches,
-            least=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
+            low=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
         ),
         confidence="high",
         evidence=(

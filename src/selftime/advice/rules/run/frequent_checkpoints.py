@@ -89,7 +89,7 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
         claim=RunClaim(
             whole,
             saved=whole // 2,
-            least=int(times.head(count // 2).sum()),
+            low=int(times.head(count // 2).sum()),
             noise=reading_error(count),
         ),
         confidence="medium",
