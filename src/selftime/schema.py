@@ -46,8 +46,9 @@ NameType: Final = pl.Categorical()
 """The polars dtype of columns with names: text, each distinct value stored once."""
 
 LINE_EVIDENCE_DOC: Final = (
-    "How the line is known: `stack` or `stamp`: it was running, as its Python stack or a step with "
-    "marked lines shows; `definition`: only the function that it begins was running."
+    "How the line is known. `stack`, `stamp`: it was running, by its Python stack or by a step "
+    "with "
+    "marked lines. `definition`: only the function that begins there was running."
 )
 """Description of columns `how`, which state how a source line is known."""
 

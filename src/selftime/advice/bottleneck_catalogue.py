@@ -72,7 +72,7 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "E10": "Kernels fill only a fraction of the device",
     "E11": "Gradients of an embedding are scattered slowly",
     "E12": "Matrix products stay far below the device's peak rate",
-    "E13": "Arithmetic in float64 that nobody asked for",
+    "E13": "Arithmetic is in float64, which the program did not ask for",
     "E14": "A layer adds a bias that the batch norm after it removes",
     "F1": "The optimizer updates one parameter at a time",
     "F2": "Gradients are set to zero instead of dropped",
@@ -143,12 +143,12 @@ BOTTLENECKS: Final[dict[str, str]] = {
 
 BOTTLENECKS_WITHOUT_RULE: Final[dict[str, str]] = {
     "J5": "no event of a trace shows which socket's memory is read: compare with `numactl`",
-    "J6": "oneDNN reorders inside its operators: set `ONEDNN_VERBOSE=1` beside the recording",
+    "J6": "oneDNN reorders inside its operators: set `ONEDNN_VERBOSE=1` while recording",
     "J8": "a trace holds no counters of memory traffic: compare two batch sizes",
     "K6": "a trace has shapes, not what is padding: compare the mask's mean with 1",
     "L2": "the check `overhead` of the view `health` reports it",
     "L3": "a program's own clock leaves no event: read it after `torch.cuda.synchronize()`",
     "L4": "the verdict `well_optimised`, among what was checked",
-    "L7": "every rule that lacks its evidence, under *cannot tell*, with what would give it",
+    "L7": "under *cannot tell*: each rule that lacks data, and how to record it",
 }
 """Bottlenecks that no rule finds, by code, with what else shows them or why a trace cannot."""

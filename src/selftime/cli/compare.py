@@ -46,7 +46,7 @@ class MetricName(str, Enum):
 
 
 class KernelGroupingName(str, Enum):
-    """What a row of the table of kernels stands for: a class of kernels, or one kernel name."""
+    """What a row of the table of kernels is: a class of kernels, or one kernel name."""
 
     class_ = "class"
     name = "name"

@@ -31,7 +31,7 @@ _TENSORBOARD_HANDLER_FILE_SUFFIX: Final = ".pt.trace.json"
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
-    """What a trace tells about the rank that recorded it: rank, world size, processes, times."""
+    """What a trace records about its rank: rank, world size, processes, times."""
 
     rank: int | None
     """The rank in the trace's header; None if the header has none."""

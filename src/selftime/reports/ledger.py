@@ -276,7 +276,7 @@ def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
 
 
 def _slow_steps_text(run: Run, root: str | None) -> str:
-    """Returns the number of slow steps, what they cost, and where most of it; empty without any."""
+    """Returns the number, extra time and main cause of slow steps as text; empty without any."""
     slow = steps_of_run(run).filter(pl.col("excess") > 0)
     if not slow.height:
         return ""

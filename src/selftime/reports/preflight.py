@@ -50,7 +50,7 @@ def as_json(preflight: PreflightResult, *, program: str, root: str) -> str:
         },
         "sites": [_with_relative_file(asdict(site), root) for site in results.sites],
         "outside": [_with_relative_file(asdict(site), root) for site in results.outside],
-        "harmless": results.harmless,
+        "harmless": results.harmless_copies,
         "not_checked": [_with_relative_file(asdict(part), root) for part in results.not_checked],
         "error": None
         if preflight.error is None
@@ -240,9 +240,9 @@ def _text_blocks_below_lines(preflight: PreflightResult, root: str) -> Iterator[
                 f"{site.times} x",
             )
         yield Padding(table, (0, 0, 0, 2))
-    if results.harmless:
+    if results.harmless_copies:
         when = " a step" if results.steps else ""
-        copies = "1 copy" if results.harmless == 1 else f"{results.harmless} copies"
+        copies = "1 copy" if results.harmless_copies == 1 else f"{results.harmless_copies} copies"
         yield Text()
         yield Text(f"Harmless: {copies}{when} of pinned memory that the host does not wait for.")
     if results.not_checked:

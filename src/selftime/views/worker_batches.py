@@ -80,7 +80,7 @@ def worker_batches(trace: Trace) -> pl.DataFrame:
     return (
         tables.batches.sort("begun", "loader", "worker", "index")
         .with_columns(
-            start=pl.col("begun") + tables.zero,
+            start=pl.col("begun") + tables.time_origin,
             duration=pl.col("put") - pl.col("begun"),
             batch="index",
             making=joined - pl.col("begun"),
@@ -88,6 +88,6 @@ def worker_batches(trace: Trace) -> pl.DataFrame:
             putting=pl.col("put") - pl.col("made"),
             ready_time=pl.col("taken") - pl.col("put"),
         )
-        .with_columns(taken=pl.col("taken") + tables.zero)
+        .with_columns(taken=pl.col("taken") + tables.time_origin)
         .select(pl.col(column.name).cast(column.dtype) for column in worker_batches.columns)
     )

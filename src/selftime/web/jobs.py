@@ -37,7 +37,7 @@ class IndexedJob:
 
     key: str
     """Key of the job in caches; it changes if a trace is added, removed or changed."""
-    mark: str
+    fingerprint: str
     """Text that changes with the content of the job's traces; empty if it cannot be computed."""
     job: PageJob
     ids: frozenset[str]

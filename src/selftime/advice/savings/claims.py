@@ -103,7 +103,7 @@ class ComputedSavingClaim:
 
 @dataclass(frozen=True, slots=True)
 class RunClaim:
-    """A claim of time that a fix removes from the whole run, as its ledger tells it, in ns."""
+    """A claim of time that a fix removes from the whole run, as its ledger records it, in ns."""
 
     limit: int
     """Largest saving of the fix, in ns."""

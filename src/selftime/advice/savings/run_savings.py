@@ -1,6 +1,6 @@
 """Computes how many seconds of the whole run a fix saves, with the run's ledger.
 
-A fix of a recorded step saves as much in each step that the recorded ones stand for, and never
+A fix of a recorded step saves as much in each step that the recorded ones represent, and never
 more than that step took. A fix of a cause outside of steady steps saves what its rule claims.
 """
 
@@ -25,7 +25,7 @@ from selftime.units import seconds_text
 MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN: Final = 0.02
 """Smallest share of a run that an estimated saving must have to be reported, as of a step."""
 MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN: Final = 0.1
-"""Smallest share of a run that is reported if nobody can estimate what of it a fix saves."""
+"""Smallest share of a run that is reported if the saving of its fix cannot be estimated."""
 MIN_SAVING_TO_NOISE_RATIO: Final = 3.0
 """Ratio of a saving to the error of its numbers below which the finding has low confidence."""
 
@@ -140,7 +140,7 @@ def with_joint_saving_of_run(run: Run, joint: Joint, findings: tuple[Finding, ..
 
 
 def run_time(run: Run) -> RunTime | None:
-    """Returns the run's wall time and the steps that the recorded ones stand for; None if empty."""
+    """Returns the run's wall time and the steps that the recorded ones represent; None if empty."""
     if not run.segments.height:
         return None
     coverage, wall_s = recorded_step_coverage(run), run.wall_ns / 1e9

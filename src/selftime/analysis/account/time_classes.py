@@ -51,7 +51,7 @@ _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEG
 
 _CODE_OF_CLASS: Final = {name: code for code, name in enumerate(TIME_CLASSES)}
 _UNTOLD: Final = len(TIME_CLASSES)
-"""Code of a slice whose name does not tell a class."""
+"""Code of a slice whose name does not show its class."""
 
 _CLASS_OF_PATH_SEGMENT_KIND: Final = {
     "compute": "compute",
@@ -95,7 +95,7 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
 
 
 def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
-    """Returns the class that a slice's name, or that of a slice around it, tells; else no class.
+    """Returns the class of a slice by its name or that of an enclosing slice; else no class.
 
     Of several the innermost counts, and operators count before Python frames.
     """
@@ -112,7 +112,7 @@ def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
 
 @cached_per_trace
 def _told_class_of_every_slice(trace: Trace) -> Ints:
-    """Returns the code of the class that each slice's name tells; `_UNTOLD` for most slices."""
+    """Returns the code of each slice's class by its name; `_UNTOLD` if the name shows no class."""
     codes = slice_codes_by_category_and_name(
         trace.slices, lambda *slice_: _CODE_OF_CLASS.get(_told_class(*slice_) or "", _UNTOLD)
     )
@@ -120,7 +120,7 @@ def _told_class_of_every_slice(trace: Trace) -> Ints:
 
 
 def _told_class(category: str, name: str) -> str | None:
-    """Returns the class that a slice's category and name tell; None for most slices."""
+    """Returns a slice's class by its category and name; None if they do not show it."""
     if category in names.RUNTIME_CALL_CATEGORIES:
         return "device_wait" if names.is_blocking_call(name) else None
     means = {

@@ -182,5 +182,5 @@ and device agree within a few us.
 """
 
 TIME_BEFORE_RECORDING_NS: Final = -(1 << 62)
-"""Time in ns that lies before any trace; it stands for events that are not known to have happened.
+"""Time in ns before any trace; used for events that are not known to have happened.
 """

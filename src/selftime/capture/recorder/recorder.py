@@ -1,4 +1,4 @@
-"""Records a few steps of a program once their durations are steady, told when each step ends.
+"""Records a few steps of a program once the durations of its steps are steady.
 
 With a trigger it makes a recording for each request, otherwise one. Boundaries come from several
 sources; when a better source appears, recording restarts.

@@ -112,7 +112,7 @@ MAX_BATCH_GROWTH_FACTOR: Final = 32.0
 differently."""
 
 FIX_CODE: Final = """loader = DataLoader(data, batch_size=256)   # in place of 8
-optimizer = torch.optim.AdamW(parameters, lr=...)   # to be found anew"""
+optimizer = torch.optim.AdamW(parameters, lr=...)   # to be tuned again"""
 """Example code of the fix: a larger batch, and a learning rate tuned for it."""
 
 

@@ -97,5 +97,5 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
             Evidence("steps with a checkpoint", float(count), "count"),
             Evidence("time of one checkpoint", whole / count / 1e6, "ms"),
         ),
-        fix=Fix("Write checkpoints less often, or beside the program.", FIX_CODE),
+        fix=Fix("Write checkpoints less often, or in another thread or process.", FIX_CODE),
     )
