@@ -55,7 +55,7 @@ def test_a_run_without_steps_and_one_that_was_killed() -> None:
     run = drawn("run | before 2 s: imports torch 2 s at train.py:1").run
     assert run_sentence(run) == "2.0 s: 2.0 s importing."
     killed = type(run)(segments=run.segments, is_whole=False)
-    assert "the process was ended" in run_sentence(killed)
+    assert "the process was killed" in run_sentence(killed)
 
 
 def test_how_much_was_recorded() -> None:

@@ -55,6 +55,12 @@ _WorkersOption = Annotated[
 _LightOption = Annotated[
     bool, typer.Option("--light", help="Only log what the run spends its time on; record no trace.")
 ]
+_HoldOption = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="S", help="Longest time that writing the recording may stop the program."
+    ),
+]
 _TriggerOption = Annotated[
     str | None,
     typer.Option(
@@ -90,14 +96,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
     ] = _DEFAULT_RUN_OPTIONS.max_bytes,
-    hold: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="S",
-            help="Longest time that writing the recording may stop the program.",
-        ),
-    ] = _DEFAULT_RUN_OPTIONS.hold,
+    hold: _HoldOption = _DEFAULT_RUN_OPTIONS.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")
     ] = _DEFAULT_RUN_OPTIONS.with_stack,

@@ -56,10 +56,12 @@ class StepFigure:
     name: str
     doc: str
     column: str
-    """What of a step it is of: its own duration, or its wait for data; in ns."""
+    """Column of the steps that it is computed from: their duration, or their wait for data, in ns.
+    """
     statistic: Statistic
     min_section: int
-    """The fewest steps of a section from which the figure's certainty is estimated."""
+    """Smallest number of steps per section, when the series is divided to estimate the figure's
+    error."""
 
 
 def _percentile_95(values: Floats) -> float:

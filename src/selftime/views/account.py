@@ -8,9 +8,9 @@ from selftime.analysis.account.step_account import account_segments
 from selftime.analysis.account.time_classes import TIME_CLASSES
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "class": ("class",),

@@ -15,9 +15,9 @@ from selftime.analysis.steps.step_boundaries import recording_window
 from selftime.array_types import Ints
 from selftime.intervals import covered_time_before, subtract, union
 from selftime.nesting import NO_SLICE, nearest_ancestor
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _NAME_AND_SOURCE_LINE_COLUMNS: Final = ("name", *SOURCE_SITE_COLUMNS)
 

@@ -8,8 +8,8 @@ from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.names.collectives import bus_bandwidth_factor, parallel_axes_of_group
-from selftime.schema import LINE_EVIDENCE_DOC, Column
-from selftime.views.view_declaration import RowLimit, view
+from selftime.schema import Column
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
 _KIND_AND_GROUP_COLUMNS: Final = ("collective", *_PROCESS_GROUP_COLUMNS)

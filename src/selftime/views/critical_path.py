@@ -6,10 +6,13 @@ import polars as pl
 
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.slice_filters import common_value_expression
-from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.analysis.source_sites import (
+    SOURCE_SITE_COLUMNS,
+    source_sites_of_slices,
+)
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "kind": ("kind",),

@@ -9,9 +9,9 @@ from selftime.analysis.idle.gap_causes import gaps_with_causes
 from selftime.analysis.idle.gaps import idle_gaps_in_work, observed_time_in_steps
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.intervals import length
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import Nanoseconds, RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, Nanoseconds, RowLimit, view
 
 _CAUSE_OF_GAPS_BELOW_THRESHOLD: Final = "kernel_gap"
 _DEVICE_AND_STREAM_COLUMNS: Final = ("device", "stream")

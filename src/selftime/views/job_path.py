@@ -8,8 +8,8 @@ from selftime.analysis.ranks.job_critical_path import job_critical_path
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
-from selftime.schema import LINE_EVIDENCE_DOC, Column
-from selftime.views.view_declaration import view
+from selftime.schema import Column
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "rank": ("rank", "kind"),

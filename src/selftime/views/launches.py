@@ -12,9 +12,9 @@ from selftime.analysis.device.launch_queues import (
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
-from selftime.schema import LINE_EVIDENCE_DOC, Column
+from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("call",),

@@ -5,9 +5,9 @@ import polars as pl
 from selftime.analysis.call_tree.line_costs import line_costs
 from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
-from selftime.schema import LINE_EVIDENCE_DOC, Column
+from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 
 @view(

@@ -9,9 +9,9 @@ from selftime.analysis.memory.block_holders import (
     step_numbers,
 )
 from selftime.analysis.memory.blocks import memory_blocks_of_device_type
-from selftime.schema import LINE_EVIDENCE_DOC, Column
+from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 
 @view(

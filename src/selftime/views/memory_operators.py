@@ -15,9 +15,9 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
-from selftime.schema import LINE_EVIDENCE_DOC, Column
+from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _NAME_OF_ROW_OUTSIDE_OPERATORS: Final = "outside operators"
 _DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device", "device_type")

@@ -26,9 +26,9 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
-from selftime.schema import LINE_EVIDENCE_DOC, Column
+from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import PlusJoinedWords, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "line": SOURCE_SITE_COLUMNS,

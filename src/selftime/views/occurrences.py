@@ -29,9 +29,9 @@ from selftime.analysis.steps.steady_steps import (
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _SliceKindOption: TypeAlias = Literal[
     "any", "operator", "annotation", "frame", "call", "kernel", "copy", "other"

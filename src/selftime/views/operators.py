@@ -34,9 +34,9 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.array_types import Flags
 from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import PlusJoinedWords, RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, RowLimit, view
 
 _GROUPING_OPTIONS: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KIND_BY_SLICE_CATEGORY: Final = {

@@ -8,8 +8,8 @@ from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.lateness import rank_lateness_by_round
 from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
 from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
-from selftime.schema import LINE_EVIDENCE_DOC, Column
-from selftime.views.view_declaration import view
+from selftime.schema import Column
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_CAUSES)
 

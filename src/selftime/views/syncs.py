@@ -12,9 +12,9 @@ from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.nesting import NO_SLICE
-from selftime.schema import LINE_EVIDENCE_DOC, Column, NameType
+from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("id",),

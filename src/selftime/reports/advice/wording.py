@@ -67,10 +67,10 @@ def relative_file(file: str, root: str | None) -> str:
 def file_and_line_text(file: str, line: int | None, root: str | None = None) -> str:
     """Returns `file:line` for a user, or `file` if no line is known, relative to `root`.
 
-    >>> file_and_line_text("/home/me/train.py", 7, "/home/me")
+    >>> file_and_line_text("/job/train.py", 7, "/job")
     'train.py:7'
-    >>> file_and_line_text("/opt/data.py", None, "/home/me")
-    '/opt/data.py'
+    >>> file_and_line_text("/lib/data.py", None, "/job")
+    '/lib/data.py'
     """
     path = plain(relative_file(file, root))
     return path if line is None else f"{path}:{line}"

@@ -239,11 +239,8 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
     is_sure = model.cores_known and not crowded
     estimate = max(0.0, loading.step - model.likely)
     best = max(estimate, min(loading.exposed, loading.step - model.best))
-    kept = (
-        min(1.0, max(0.0, model.likely - loading.step_without_loading) / loading.total)
-        if loading.total
-        else 0.0
-    )
+    rest = loading.step_without_loading
+    kept = min(1.0, max(0.0, model.likely - rest) / loading.total) if loading.total else 0.0
     pin = ", pin_memory=True" if loading.has_device else ""
     code = f"DataLoader(..., num_workers={model.workers}, persistent_workers=True{pin})"
     return Finding(
@@ -255,7 +252,7 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(
             estimate,
-            max(best, loading.step - loading.step_without_loading),
+            max(best, loading.step - rest),
             changes=(change_shortening_loading(trace, kept),),
             high=best,
             interval=REPLAYED_SAVING_RANGE if is_sure else UNSURE_SAVING_RANGE,
@@ -361,9 +358,8 @@ def _saved_ms_and_advised_worker_count(
     scale = min(1.0, loading.exposed / loading.average) if loading.average else 1.0
     rest = loading.step_without_loading / scale
     step = max(loading.step / scale, rest + loading.average)
-    model = predict_step_with_more_workers(
-        replace(loading, step=step, step_without_loading=rest), workers, facts
-    )
+    loading_once = replace(loading, step=step, step_without_loading=rest)
+    model = predict_step_with_more_workers(loading_once, workers, facts)
     saved = scale * max(0.0, step - model.likely)
     return min(loading.exposed, saved), str(model.workers)
 

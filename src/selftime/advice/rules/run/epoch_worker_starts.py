@@ -101,7 +101,7 @@ def _starts_of_workers(run: Run) -> pl.DataFrame:
 
 
 def _mean_step_time(run: Run) -> float:
-    """Returns the mean time of a step without what is seldom in it, in ns."""
+    """Returns the mean time of a step without rare activities such as evaluation, in ns."""
     steps = run.segments.filter(pl.col("kind").is_not_null())
     seldom = pl.sum_horizontal("epoch_boundary", "evaluation", "compile", "recording")
     times = steps.select((pl.col("duration") - seldom).alias("time"))["time"]
