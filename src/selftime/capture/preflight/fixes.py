@@ -21,7 +21,7 @@ FIX_FOR_NONZERO: Final = (
     "`torch.nonzero_static(x, size=n)`"
 )
 FIX_FOR_UNIQUE: Final = (
-    "ask for what is needed of it: `x.amin() != x.amax()` for two values or more, "
+    "ask only for what is needed: `x.amin() != x.amax()` for two values or more, "
     "`torch.scatter_add` for counts of known classes"
 )
 FIX_FOR_BINCOUNT: Final = (

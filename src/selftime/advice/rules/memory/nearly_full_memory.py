@@ -104,7 +104,8 @@ y = checkpoint(block, x, use_reentrant=False)     # for the blocks that hold mos
 """Example code of the fix: compute activations again instead of keeping them."""
 
 MISSING_DATA_MESSAGE: Final = (
-    "the device's memory and what is allocated of it: record with `profile_memory=True`, or with "
+    "the device's memory and how much of it is allocated: record with `profile_memory=True`, or "
+    "with "
     "`selftime run`"
 )
 """What to record for this rule, which needs the size of the device's memory."""

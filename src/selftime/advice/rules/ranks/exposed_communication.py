@@ -125,7 +125,9 @@ FIX_CODE: Final = """from torch.distributed.algorithms.ddp_comm_hooks import def
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
 """Example code of the fix: all-reduce gradients in bfloat16, and add them up in float32."""
 
-MISSING_OTHER_RANKS_TEXT: Final = "traces of the other ranks, to tell a slow rank from a slow link"
+MISSING_OTHER_RANKS_TEXT: Final = (
+    "traces of the other ranks, to distinguish a slow rank from a slow link"
+)
 """What to record for this rule if the trace of one rank does not show the cause."""
 
 
