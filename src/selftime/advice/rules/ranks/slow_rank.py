@@ -171,10 +171,10 @@ def _finding(
 ) -> Finding:
     rank = ranks.ranks_by_key()[straggler.key]
     rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
-    means = rounds.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
+    means = rounds.select(pl.col("delayed_others", "last", "collectives").mean()).row(0, named=True)
     evidence = [
         Evidence("arrives later than the other ranks by", (straggler.late or 0.0) / 1e6, "ms"),
-        Evidence("the other ranks wait for it", means["held"] / 1e6, "ms"),
+        Evidence("the other ranks wait for it", means["delayed_others"] / 1e6, "ms"),
         Evidence(
             "collectives that it arrived last to", means["last"] / means["collectives"], "ratio"
         ),
