@@ -1,4 +1,4 @@
-"""The first batch of the run is waited for.
+"""The run waits for its first batch.
 
 ## What it means
 Nothing was loaded while the program imported its packages and built its model: the first batch was
