@@ -20,7 +20,10 @@ def test_a_place_is_a_file_and_its_line_if_known(file: str, line: int | None, te
 
 
 def test_a_saving_that_rounds_to_nothing_is_no_number() -> None:
-    assert checked_cause_text(Checked("It waits", 0.25)) == "It waits (at most 0.25 ms a step)"
+    assert (
+        checked_cause_text(Checked("It waits", upper_ms=0.25))
+        == "It waits (at most 0.25 ms a step)"
+    )
     small = "It waits (too small to save a measurable time)"
-    assert checked_cause_text(Checked("It waits", 0.004)) == small
-    assert checked_cause_text(Checked("It waits", 0.0)) == small
+    assert checked_cause_text(Checked("It waits", upper_ms=0.004)) == small
+    assert checked_cause_text(Checked("It waits", upper_ms=0.0)) == small

@@ -24,6 +24,16 @@ class OutputFormat(str, Enum):
     sarif = "sarif"
 
 
+_TraceName = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="NAME",
+        help="Advise on this trace, where PATH holds several independent traces.",
+    ),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "advise",
@@ -36,14 +46,7 @@ def advise(  # noqa: PLR0913, PLR0917 - the command's options
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
-    trace_name: Annotated[
-        str | None,
-        typer.Option(
-            "--trace",
-            metavar="NAME",
-            help="Advise on this trace, where PATH holds several independent traces.",
-        ),
-    ] = None,
+    trace_name: _TraceName = None,
     finding_id: Annotated[
         str | None,
         typer.Option(
