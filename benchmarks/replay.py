@@ -77,9 +77,10 @@ def generated() -> None:
     no, none = np.zeros(LAUNCHES, bool), np.zeros(0, np.int64)
     calls = GraphCalls(
         id=number, wait=number, thread=zero, start=5_000 * number, end=5_000 * number + 4_000,
-        before=np.where(number == 0, 0, 1_000), own=np.full(LAUNCHES, 4_000),
+        before=np.where(number == 0, 0, 1_000), own_time=np.full(LAUNCHES, 4_000),
         waits_for=nothing, waits_stream=nothing, waits_call=nothing, after=zero, recorded=no,
-        held_by=nothing, first_work=number, last_work=number + 1, step=nothing, is_collective=no,
+        released_by=nothing, first_work=number, last_work=number + 1, step=nothing,
+        is_collective=no,
     )  # fmt: skip
     start = 5_000 * number + 6_000
     work = GraphDeviceWork(

@@ -1,6 +1,6 @@
 """A run of a program as immutable tables: where its wall time went from start to end.
 
-`selftime run` keeps one of each process that uses torch, beside its recording of a few steps.
+`selftime run` writes one for each process that uses torch, beside its recording of a few steps.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,13 @@ RUN_ITERATORS: Final = Table(
     "run_iterators",
     "Iterators of DataLoaders that the program made, in order: one for each pass over the data.",
     (
-        Column("start", pl.Int64, "instant", "When it began to be made, since the process did."),
-        Column("duration", pl.Int64, "ns", "How long that took, without the first batch."),
+        Column(
+            "start",
+            pl.Int64,
+            "instant",
+            "When the iterator's creation began, since the process's start.",
+        ),
+        Column("duration", pl.Int64, "ns", "How long its creation took, without the first batch."),
         Column("workers", pl.Int64, "count", "The worker processes of the DataLoader."),
         Column("starts_workers", pl.Boolean, "flag", "Whether worker processes were started."),
         Column("file", pl.String, "text", "The user's source file.", True),

@@ -45,7 +45,7 @@ class Table:
 NameType: Final = pl.Categorical()
 """The polars dtype of columns with names: text, each distinct value stored once."""
 
-UNKNOWN_TIME_FAULT: Final = "no time: kept without one, out of totals"
+UNKNOWN_TIME_FAULT: Final = "no time: kept, but not in totals"
 """Text in the repair report for events without a known time; they are put at the start of the
 trace and not added to total times."""
 
@@ -287,7 +287,7 @@ LINES: Final = Table(
         Column("file", NameType, "text", "The source file."),
         Column("line", pl.Int32, "id", "The line, from 1; null if only the file is known.", True),
         Column("function", NameType, "name", "The function the line is in."),
-        Column("how", NameType, "name", "How it is known: stack, stamp (it ran), definition."),
+        Column("how", NameType, "name", "How it is known: stack, stamp or definition; see views."),
     ),
 )
 

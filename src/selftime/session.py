@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from selftime.advice import Advice, advise
 from selftime.capture import Profile
-from selftime.capture.in_memory.tables import OptionalOperatorColumns, read_trace_tables
+from selftime.capture.in_memory.tables import OptionalOperatorColumns, trace_tables_of_recording
 from selftime.capture.profiler import profiler_options
 from selftime.ingest.load import load
 from selftime.reports.tables.averages import OperatorAverages
@@ -91,7 +91,7 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
             self._recording,
             wanted,
         ):
-            tables = read_trace_tables(self._results(), wanted)
+            tables = trace_tables_of_recording(self._results(), wanted)
             self._tables_in_memory = self._recording, wanted, tables
         held = self._tables_in_memory[2]
         return self.trace() if held is None else held

@@ -116,6 +116,15 @@ def share_text(ratio: float) -> str:
     return f"{ratio:.1%}".replace("%", " %")
 
 
+def whole_percent_text(ratio: float) -> str:
+    """Returns a ratio such as 0.05 as a whole percentage, such as `5 %`.
+
+    >>> whole_percent_text(0.1234), whole_percent_text(1)
+    ('12 %', '100 %')
+    """
+    return f"{ratio:.0%}".replace("%", " %")
+
+
 def milliseconds_text(milliseconds: float) -> str:
     """Returns a duration in ms as text with three significant digits.
 

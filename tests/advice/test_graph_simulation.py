@@ -35,7 +35,7 @@ def plainly(graph: DependencyGraph, costs: GraphCosts) -> SimulatedTimes:
                 begin, freed = max(begin, until + lag), max(freed, until + min(lag, 0))
             work_end[j] = begin + int(costs.duration[j]) if costs.runs[j] else freed
             free[stream] = max(free[stream], work_end[j])
-        end = called + int(costs.own[k])
+        end = called + int(costs.own_time[k])
         if costs.waits[k]:
             stream, call = int(calls.waits_stream[k]), int(calls.waits_call[k])
             if call != NO_SLICE:
@@ -70,13 +70,12 @@ def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, GraphCosts]:
     nothing, no = np.zeros(n, np.int64), np.zeros(n, bool)
     calls = GraphCalls(
         id=np.arange(n), wait=np.arange(n), thread=random.integers(0, threads, n), start=nothing,
-        end=nothing, before=random.integers(-50, 200, n), own=random.integers(0, 100, n),
+        end=nothing, before=random.integers(-50, 200, n), own_time=random.integers(0, 100, n),
         waits_for=np.where(alone, np.maximum(waits_for, NO_SLICE), NO_SLICE),
         waits_stream=np.where(waits_call == NO_SLICE, waits_stream, NO_SLICE),
-        waits_call=waits_call,
-        after=random.integers(-40, 40, n), recorded=no, held_by=nothing, first_work=last - counts,
-        last_work=last, step=np.where(random.random(n) < 0.05, np.arange(n), NO_SLICE),
-        is_collective=no,
+        waits_call=waits_call, after=random.integers(-40, 40, n), recorded=no, released_by=nothing,
+        first_work=last - counts, last_work=last, step=np.where(random.random(n) < 0.05,
+        np.arange(n), NO_SLICE), is_collective=no,
     )  # fmt: skip
     work = GraphDeviceWork(
         id=np.arange(m), stream=random.integers(0, streams, m), start=np.zeros(m, np.int64),
@@ -97,7 +96,7 @@ def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, GraphCosts]:
         (calls.waits_for != NO_SLICE) | (calls.waits_stream != NO_SLICE) | (waits_call != NO_SLICE)
     )
     costs = GraphCosts(
-        before=calls.before, own=calls.own, waits=waits_at_all & (random.random(n) < 0.9),
+        before=calls.before, own_time=calls.own_time, waits=waits_at_all & (random.random(n) < 0.9),
         duration=random.integers(0, 200, m), runs=random.random(m) < 0.9,
     )  # fmt: skip
     return graph, costs

@@ -136,7 +136,7 @@ def test_one_cause_is_told_once() -> None:
     [told, same] = one_finding_per_cause(Trace(), [step, replace(whole, covers=("M5", "D6"))])
     assert (told.rule, same.rule) == ("garbage_collection", "collections_of_run")
     assert isinstance(same, Checked)
-    more = finding("collections_of_run", "D6", claim=RunClaim(10**9, saved=10**9, least=8 * 10**8))
+    more = finding("collections_of_run", "D6", claim=RunClaim(10**9, saved=10**9, low=8 * 10**8))
     [same, told] = one_finding_per_cause(Trace(), [step, more])
     assert (told.rule, same.rule) == ("collections_of_run", "garbage_collection")
     assert one_finding_per_cause(Trace(), [step, replace(more, covers=("M8",))])[0] is step

@@ -20,7 +20,10 @@ from selftime.advice.savings.claims import (
     SavingClaim,
     SavingRange,
 )
-from selftime.advice.savings.estimates import recorded_saving_amount, without_recording_cost
+from selftime.advice.savings.estimates import (
+    estimated_saving_of_recorded_step,
+    without_recording_cost,
+)
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import union
 from selftime.testing import sketch, sketch_job
@@ -99,7 +102,9 @@ def is_of_a_longer_step(trace: Trace, limits: StepStatistics, finding: Finding) 
     """Whether it is told of the average step, which a few long ones make longer."""
     claim = finding.claim
     assert isinstance(claim, RemovalClaim | ModelledClaim)
-    own = without_recording_cost(limits, claim, recorded_saving_amount(trace, claim)).step
+    own = without_recording_cost(
+        limits, claim, estimated_saving_of_recorded_step(trace, claim)
+    ).step
     return own > NEARLY * limits.unrecorded_step_ms
 
 

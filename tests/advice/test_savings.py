@@ -18,7 +18,10 @@ from selftime.advice.savings.claims import (
     SavingRange,
     UpperBoundClaim,
 )
-from selftime.advice.savings.estimates import recorded_saving_amount, without_recording_cost
+from selftime.advice.savings.estimates import (
+    estimated_saving_of_recorded_step,
+    without_recording_cost,
+)
 from selftime.advice.savings.saving_from_claim import outcome_with_saving
 from selftime.advice.step_statistics import step_statistics
 from selftime.intervals import union
@@ -86,17 +89,15 @@ HALF = time_in("a", 0.5)
     [
         (RemovalClaim((HALF,)), (22.5, 30.0, 37.5, 60.0)),
         (RemovalClaim((A,)), (45.0, 60.0, 60.0, 60.0)),
-        (RemovalClaim((HALF,), most=(HALF,)), (22.5, 30.0, 30.0, 30.0)),
+        (RemovalClaim((HALF,), limit=(HALF,)), (22.5, 30.0, 30.0, 30.0)),
         (RemovalClaim((HALF,), interval=UNSURE_SAVING_RANGE), (0.0, 30.0, 37.5, 60.0)),
         (RemovalClaim((HALF,), interval=SavingRange(1.0, None)), (30.0, 30.0, 60.0, 60.0)),
-        (RemovalClaim((HALF,), least=(time_in("a", 0.8),)), (12.0, 30.0, 37.5, 60.0)),
+        (RemovalClaim((HALF,), low=(time_in("a", 0.8),)), (12.0, 30.0, 37.5, 60.0)),
         (
-            RemovalClaim(
-                (HALF,), least=(time_in("a", 0.8),), least_share=REPLAYED_SAVING_RANGE.low
-            ),
+            RemovalClaim((HALF,), low=(time_in("a", 0.8),), low_share=REPLAYED_SAVING_RANGE.low),
             (9.0, 30.0, 37.5, 60.0),
         ),
-        (RemovalClaim((HALF,), best=(time_in("a", 0.2),)), (22.5, 30.0, 48.0, 60.0)),
+        (RemovalClaim((HALF,), high=(time_in("a", 0.2),)), (22.5, 30.0, 48.0, 60.0)),
         (RemovalClaim((HALF, B)), (45.0, 60.0, 75.0, 90.0)),
     ],
 )
@@ -116,8 +117,8 @@ def test_what_a_fix_removes_is_replayed_and_is_as_sure_as_the_rule(
         (ModelledClaim(20.0, 22.0), (15.0, 20.0, 22.0, 22.0)),
         (ModelledClaim(20.0, 10.0), (15.0, 20.0, 20.0, 20.0)),
         (ModelledClaim(20.0, 22.0, may_exceed=True), (15.0, 20.0, 25.0, 25.0)),
-        (ModelledClaim(20.0, 40.0, least=12.0, best=35.0), (12.0, 20.0, 35.0, 40.0)),
-        (ModelledClaim(20.0, 40.0, least=12.0, least_share=0.5), (6.0, 20.0, 25.0, 40.0)),
+        (ModelledClaim(20.0, 40.0, low=12.0, high=35.0), (12.0, 20.0, 35.0, 40.0)),
+        (ModelledClaim(20.0, 40.0, low=12.0, low_share=0.5), (6.0, 20.0, 25.0, 40.0)),
         (ModelledClaim(20.0, 40.0, interval=SavingRange(0.5, None)), (10.0, 20.0, 40.0, 40.0)),
     ],
 )
@@ -143,7 +144,9 @@ def test_a_rule_of_another_package_may_give_its_saving() -> None:
 
 def test_a_claim_is_replayed_once() -> None:
     trace, claim = sketch(STEPS), RemovalClaim((HALF,))
-    assert recorded_saving_amount(trace, claim) is recorded_saving_amount(trace, claim)
+    assert estimated_saving_of_recorded_step(trace, claim) is estimated_saving_of_recorded_step(
+        trace, claim
+    )
 
 
 def test_a_finding_says_what_it_changes() -> None:
@@ -189,7 +192,7 @@ def test_host_time_may_be_the_recorders_where_nobody_measured_it(
     limits = step_statistics(trace)
     assert limits is not None
     claim = ModelledClaim(20.0, 40.0, changes=changes)
-    found = without_recording_cost(limits, claim, recorded_saving_amount(trace, claim))
+    found = without_recording_cost(limits, claim, estimated_saving_of_recorded_step(trace, claim))
     assert found.low == pytest.approx(share * 15.0)
     assert found.estimate == pytest.approx(20.0)
 

@@ -117,7 +117,9 @@ def test_recorded_and_unprofiled_steps_stand_apart() -> None:
     assert found.benched is not None
     assert (found.benched.before_ms, found.benched.after_ms) == (30, 12)
     text = as_text(found)
-    assert text.index("(recorded)") < text.index("UNPROFILED") < text.index("30.0 ms before")
+    assert (
+        text.index("(recorded)") < text.index("WITHOUT THE PROFILER") < text.index("30.0 ms before")
+    )
     assert max(map(len, text.splitlines())) <= 80
     assert json.loads(found.to_json())["benched"]["saved_ms"] == 18
 

@@ -112,9 +112,9 @@ def test_a_wait_that_the_device_works_through_is_free() -> None:
     [outcome] = RULES["scalar_read"](sketch(drawing))
     assert isinstance(outcome, Checked)
     assert "1 a step" in outcome.reason
-    assert "cost nothing today" in outcome.reason
-    assert "on a device 4 times as fast all waits of a step" in outcome.reason
-    assert "would cost as much as 11.0 % of today's step" in outcome.reason
+    assert "cost nothing now" in outcome.reason
+    assert "On a 4 times faster device all waits of a step" in outcome.reason
+    assert "would take as long as 11.0 % of the present step" in outcome.reason
     assert outcome.upper_ms == pytest.approx(0, abs=0.02)
 
 

@@ -130,7 +130,7 @@ def test_too_few_rounds_have_no_interval_and_say_so() -> None:
     assert 0 < len(found.rounds) < 6
     assert found.speedup.low is None
     assert found.state == "not told"
-    assert "give no 95 % interval" in found.notes[0]
+    assert "a 95 % interval needs" in found.notes[0]
     assert "interval unknown" in as_text(found)
 
 

@@ -79,7 +79,7 @@ def test_the_panel_has_the_numbers_of_the_command_line(
         found["label"],
         found["verdict"],
         time_text(found["late"]),
-        time_text(found["held"]),
+        time_text(found["delayed_others"]),
     ):
         expect(card).to_contain_text(text)
     expect(page.locator(".job-state")).to_contain_text(f"{RANKS} of {RANKS} ranks")

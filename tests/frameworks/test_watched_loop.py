@@ -314,4 +314,4 @@ def test_a_torch_that_cannot_be_watched_is_told_and_harms_nothing() -> None:
     )
     assert done.stdout.split() == ["0", "1", "2"] * 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("selftime: `selftime.watch` records nothing: torch cannot be watched")
+    assert line.startswith("selftime: `selftime.watch` records nothing: steps cannot be detected")

@@ -178,7 +178,7 @@ def test_a_time_of_zero_among_times_since_the_epoch_was_lost(read: Read) -> None
     trace = read(whole([*events, event(N, ts=0)]))
     assert trace.origin == 1_712_000_000_000_000_000
     assert trace.slices["start"].max() == 10_000 * (N - 1)
-    assert "no time: kept without one, out of totals" in trace.repairs["fault"]
+    assert "no time: kept, but not in totals" in trace.repairs["fault"]
 
 
 def test_categories_of_all_eras_are_one(read: Read) -> None:

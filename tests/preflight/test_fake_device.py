@@ -140,7 +140,7 @@ def test_batches_of_a_loader_are_pinned(workers: int) -> None:
             assert batch.is_pinned()
             batch.to("cuda", non_blocking=True)
     assert found.sites == []
-    assert found.harmless == 2
+    assert found.harmless_copies == 2
 
 
 def test_own_gradients_see_the_device() -> None:

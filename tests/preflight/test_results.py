@@ -24,7 +24,7 @@ def counted(*steps: list[HostWait]) -> Found:
 
 def test_nothing_is_found_at_first() -> None:
     found = Found()
-    assert (found.sites, found.outside, found.harmless, found.steps) == ([], [], 0, 0)
+    assert (found.sites, found.outside, found.harmless_copies, found.steps) == ([], [], 0, 0)
 
 
 def test_without_steps_the_whole_run_counts() -> None:
@@ -64,7 +64,7 @@ def test_copies_that_nobody_waits_for_are_no_site() -> None:
     harmless = replace(WAIT, kind=HARMLESS_COPY_KIND)
     found = counted([], [harmless] * 2, [harmless] * 2, [])
     assert found.sites == []
-    assert found.harmless == 2
+    assert found.harmless_copies == 2
 
 
 def test_steps_that_were_wrong_are_forgotten() -> None:

@@ -46,6 +46,23 @@ def test_without_a_line_the_largest_operator_is_named() -> None:
     )
 
 
+def test_a_file_without_a_known_line_is_named_alone() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        python 1 | mmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+        cpu 1  | aaaaa     aaaaa     aaaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        m = /job/program.py(1): <module>
+        a = aten::mm
+    """
+    told = account_sentence(advise(sketch(drawing)), "/job")
+    assert told == (
+        "50 % (0.05 ms) computing at `program.py`, 50 % (0.05 ms) in Python at `program.py`"
+    )
+
+
 def test_the_answer_has_it_below_the_step() -> None:
     lines = as_text(advise(sketch(STEPS)), width=400).splitlines()
     [step] = [number for number, line in enumerate(lines) if line.startswith("Step")]

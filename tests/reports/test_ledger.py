@@ -44,8 +44,9 @@ def drawn(text: str) -> Trace:
 
 def test_a_run_in_one_sentence() -> None:
     assert run_sentence(drawn(RUN).run, "/job") == (
-        "8.2 s: 3.0 s compiling (2 times, 1 again: `L['n'] == 3` at `model.py:3`), 2.8 s of 28 "
-        "training steps, 1.4 s starting workers anew at `train.py:9`, 1.0 s building data and "
+        "8.2 s: 3.0 s compiling (2 times, 1 of them a recompilation: `L['n'] == 3` at "
+        "`model.py:3`), 2.8 s of 28 "
+        "training steps, 1.4 s restarting workers at `train.py:9`, 1.0 s building data and "
         "model; 3 steps were slow, by 4.4 s, most compiling."
     )
 
@@ -54,14 +55,14 @@ def test_a_run_without_steps_and_one_that_was_killed() -> None:
     run = drawn("run | before 2 s: imports torch 2 s at train.py:1").run
     assert run_sentence(run) == "2.0 s: 2.0 s importing."
     killed = type(run)(segments=run.segments, is_whole=False)
-    assert "the process was ended" in run_sentence(killed)
+    assert "the process was killed" in run_sentence(killed)
 
 
 def test_how_much_was_recorded() -> None:
     assert coverage_sentence(RunTime(10.0, "training", 1200, 2.5)) == (
-        "The recorded steps stand for 1,200 training steps: 2.5 s, 25.0 % of the run."
+        "The recorded steps represent 1,200 training steps: 2.5 s, 25.0 % of the run."
     )
-    assert coverage_sentence(RunTime(10.0)).startswith("No step of it was recorded")
+    assert coverage_sentence(RunTime(10.0)).startswith("No step was recorded")
 
 
 def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:
@@ -69,14 +70,14 @@ def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:
     lines = text.splitlines()
     assert lines[0].startswith("Run     8.2 s: 3.0 s compiling")
     assert max(map(len, lines)) <= 80
-    assert text.index("The recorded steps stand for") < text.index("Health")
+    assert text.index("The recorded steps represent") < text.index("Health")
     assert "saves 600 ms of the run (450 ms to 700 ms)" in text
     assert text.index("DO THIS") < text.index("train.py:9 in main")
 
 
 def test_a_run_without_a_recording_has_findings_and_no_health() -> None:
     text = as_text(advise(drawn(RUN.replace(" recorded", ""))), root="/job")
-    assert "No step of it was recorded" in text
+    assert "No step was recorded" in text
     assert "Health" not in text
     assert "[repeated_compilations]" in text
     assert "slow_input" not in text

@@ -25,7 +25,7 @@ NO_SUCH_FILES: Final = {
     "5": "likewise",
     "6j": "a memory snapshot is no JSON",
 }
-NOT_TOLD: Final = {"no time: kept without one, out of totals"}
+NOT_TOLD: Final = {"no time: kept, but not in totals"}
 """What a file lacks cannot be mended: what was no time is null."""
 
 ALL: Final = [case for section in ("containers", "syntax") for case in cases_of(section)]

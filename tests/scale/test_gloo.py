@@ -81,7 +81,7 @@ def test_the_rank_that_makes_the_other_wait(cause: str, function: str) -> None:
     assert not job.notes
     [found] = job.view("stragglers").filter("straggler").to_dicts()
     assert (found["rank"], found["cause"]) == (1, cause)
-    assert found["more"] == pytest.approx(LATE_S * 1e9, rel=0.25)
+    assert found["excess"] == pytest.approx(LATE_S * 1e9, rel=0.25)
     assert Path(found["file"]).name == "train.py"
     assert found["function"] == function
     defined = next(n for n, line in enumerate(LINES, 1) if f"def {function}(" in line)

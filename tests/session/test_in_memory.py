@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch._C._autograd import _KinetoEvent  # noqa: E402 - after torch
 
 import selftime  # noqa: E402 - likewise
-from selftime.capture.in_memory.tables import OptionalOperatorColumns, read_trace_tables  # noqa: E402 - likewise
+from selftime.capture.in_memory.tables import OptionalOperatorColumns, trace_tables_of_recording  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from tests.session.conftest import Recording
@@ -34,7 +34,7 @@ def in_memory_trace(prof: Any, by: str = "name") -> selftime.Trace | None:
     wanted = OptionalOperatorColumns(
         shapes=shapes, overloads="overload" in by, flops=bool(prof.with_flops)
     )
-    return read_trace_tables(prof.profiler.kineto_results, wanted)
+    return trace_tables_of_recording(prof.profiler.kineto_results, wanted)
 
 
 def table(trace: selftime.Trace | None, prof: Any, **options: Any) -> pl.DataFrame:

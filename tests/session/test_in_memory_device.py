@@ -171,7 +171,7 @@ def _drawn_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_memory_trace(drawn: list[Drawn]) -> selftime.Trace | None:
-    return tables.read_trace_tables(Results(drawn), tables.OptionalOperatorColumns())
+    return tables.trace_tables_of_recording(Results(drawn), tables.OptionalOperatorColumns())
 
 
 def of_file(drawn: list[Drawn], folder: Path) -> selftime.Trace:

@@ -159,7 +159,7 @@ def sums_by_other_keys(ask: Asked) -> Sides:
         ("kernels", ("count", "total"), ("launch", "operator", "line", "class", "stream", "graph")),
         (
             "copies",
-            ("count", "bytes", "time", "waited", "untold"),
+            ("count", "bytes", "time", "waited", "without_bytes"),
             ("stream", "size", "operator", "line", "copy"),
         ),
         (
@@ -169,12 +169,12 @@ def sums_by_other_keys(ask: Asked) -> Sides:
         ),
         (
             "collectives",
-            ("count", "bytes", "time", "exposed", "untold"),
+            ("count", "bytes", "time", "exposed", "without_bytes"),
             ("group", "size", "step", "line", "collective"),
         ),
         ("critical_path", ("time", "inferred", "count"), ("name", "line", "step", "segment")),
-        ("job_path", ("time", "count"), ("kind", "line", "leg")),
-        ("syncs", ("wait", "idle", "starvation"), ("line", "operator")),
+        ("job_path", ("time", "count"), ("kind", "line", "section")),
+        ("syncs", ("wait", "idle", "idle_after"), ("line", "operator")),
         ("occurrences", ("duration", "self"), ("duration", "line", "thread", "step")),
         ("modules", ("device_time", "self_cpu_time", "calls"), ("class",)),
     ):

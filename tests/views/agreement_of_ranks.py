@@ -71,7 +71,7 @@ def _members(ask: Asked) -> Iterator[tuple[str, Trace]]:
 def path_of_a_job(ask: Asked) -> Sides:
     """`job_path` has the same length whatever its rows are told apart by."""
     whole = ask("job_path")["time"].sum()
-    for by in ("kind", "line", "leg"):
+    for by in ("kind", "line", "section"):
         yield by, whole, ask("job_path", by=by)["time"].sum()
 
 

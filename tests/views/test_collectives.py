@@ -56,7 +56,7 @@ def test_what_is_not_told_is_unknown() -> None:
     assert row["collective"] == "allreduce"
     for column in ("bytes", "bus_bandwidth", "algorithm_bandwidth", "group", "smallest"):
         assert row[column] is None, column
-    assert row["untold"] == 1
+    assert row["without_bytes"] == 1
 
 
 def test_on_a_host_nothing_is_known_to_hide_it() -> None:

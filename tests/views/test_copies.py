@@ -110,7 +110,7 @@ def test_sizes_are_sorted_by_powers_of_16() -> None:
         f = Memcpy DtoD
         copy 1 | aaaaaa bbbbb cc dd eee ff
     """)
-    assert rows(trace, "at_least", "count", "smallest", "largest", "untold", by="size") == [
+    assert rows(trace, "at_least", "count", "smallest", "largest", "without_bytes", by="size") == [
         (0, 1, 0, 0, 0),
         (1, 1, 15, 15, 0),
         (16, 2, 16, 255, 0),
@@ -131,7 +131,7 @@ def test_bytes_that_are_not_told_are_in_no_rate() -> None:
         b = CopyHostToDevice
         copy 1 | a bbb
     """)
-    columns = ("direction", "count", "bytes", "untold", "bandwidth", "largest")
+    columns = ("direction", "count", "bytes", "without_bytes", "bandwidth", "largest")
     assert rows(trace, *columns) == [("HtoD", 2, 10_000, 1, 1.0, 10_000)]
     alone = sketch("b = CopyHostToDevice\ncopy 1 | b")
     assert rows(alone, *columns) == [("HtoD", 1, None, 1, None, None)]
@@ -202,7 +202,7 @@ def test_every_copy_of_every_real_trace_is_counted(real: "ReadReal", real_names:
         assert table["direction"].null_count() == 0, name
         assert table["count"].sum() == found.height, name
         assert table["time"].sum() == found["duration"].sum(), name
-        assert table["untold"].sum() == found["bytes"].null_count(), name
+        assert table["without_bytes"].sum() == found["bytes"].null_count(), name
         assert table["bytes"].sum() == found["bytes"].sum(), name
 
 

@@ -28,7 +28,7 @@ def job(late: RankDelay | None) -> Job:
     "late", [None, RankDelay(2, 8_000_000, "data"), RankDelay(1, 8_000_000, "compute")]
 )
 def test_it_is_as_long_as_the_job(late: RankDelay | None) -> None:
-    path = job(late).view("job_path", by="leg")
+    path = job(late).view("job_path", by="section")
     steps = next(iter(job(late))).view("steps")
     whole = steps["start"][-1] + steps["time"][-1] - steps["start"][0]
     assert path["time"].sum() == pytest.approx(whole, rel=1e-3)

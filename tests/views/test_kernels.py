@@ -88,7 +88,7 @@ def test_occupancy_is_weighted_by_time_over_the_runs_that_have_it() -> None:
         c = gemm
         gpu 7 | aaa b cccc
     """)
-    columns = ("count", "occupancy", "occupancy_untold")
+    columns = ("count", "occupancy", "without_occupancy")
     assert rows(trace, *columns) == [(3, (80 * 30 + 20 * 10) / 40, 1)]
 
 

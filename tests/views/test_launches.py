@@ -125,7 +125,7 @@ def test_work_before_its_call_has_no_delay() -> None:
         call 1 |   kk    m
         gpu 7  |  kk       m
     """)
-    columns = ("count", "inverted", "delay_median", "exposed")
+    columns = ("count", "began_before_launch", "delay_median", "exposed")
     assert rows(trace, *columns, by="launch") == [
         (1, 1, None, None),
         (1, 0, 20 * US, 20 * US),
@@ -155,7 +155,7 @@ def test_a_graph_is_one_launch_of_all_its_work() -> None:
 
 def test_counts_calls_that_took_longer_than_their_work() -> None:
     trace = sketch("call 1 | kkk mm nn\ngpu 7 |   kk mm nnn")
-    assert rows(trace, "call", "short") == [("k", 1), ("m", 0), ("n", 0)]
+    assert rows(trace, "call", "longer_than_work") == [("k", 1), ("m", 0), ("n", 0)]
 
 
 def test_counts_calls_without_work() -> None:
@@ -230,7 +230,7 @@ def test_calls_whose_end_is_unknown_have_no_time() -> None:
         duration=pl.when(pl.col("id") > 0).then("duration").otherwise(None)
     )
     cut = Trace(slices=slices, tracks=trace.tracks, device_args=trace.device_args)
-    assert rows(cut, "count", "host_time", "host_median", "short") == [(1, 0, None, 0)]
+    assert rows(cut, "count", "host_time", "host_median", "longer_than_work") == [(1, 0, None, 0)]
 
 
 @st.composite
@@ -283,8 +283,8 @@ def test_rows_add_up_to_all_launches(trace: Trace) -> None:
         assert table["device_time"].sum() == device["duration"].sum()
         assert table["count"].sum() == device["launch"].n_unique()
         assert_frame_equal(
-            table.select(pl.col("exposed", "host_time", "short").sum()),
-            tables[0].select(pl.col("exposed", "host_time", "short").sum()),
+            table.select(pl.col("exposed", "host_time", "longer_than_work").sum()),
+            tables[0].select(pl.col("exposed", "host_time", "longer_than_work").sum()),
         )
 
 

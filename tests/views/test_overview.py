@@ -180,7 +180,7 @@ def test_without_device_work_no_device_and_no_zero_is_told() -> None:
     assert "kernel" not in table["metric"].to_list()
     host = table.filter(section="host").select("metric", "value").rows()
     assert host == [("busy", 0.8), ("threads", 2.0), ("thread 1", 0.6), ("thread 2", 0.4)]
-    assert figures(trace, "steps")["bound by"] == "host work alone"
+    assert figures(trace, "steps")["bound by"] == "the host (no device work)"
 
 
 def test_only_the_busiest_threads_are_shown() -> None:

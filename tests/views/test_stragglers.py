@@ -37,7 +37,7 @@ def test_the_rank_the_cause_and_how_much(cause: DelayCause) -> None:
     table = job(cause).view("stragglers")
     [found] = table.filter("straggler").to_dicts()
     assert (found["label"], found["rank"], found["cause"]) == ("rank 5", 5, cause)
-    assert found["more"] == pytest.approx(LATE, rel=0.05)
+    assert found["excess"] == pytest.approx(LATE, rel=0.05)
     if cause != "clocks":  # a slower device falls behind all along, and is late by a part at each
         assert found["late"] == pytest.approx(LATE, rel=0.05)
     assert found["last"] == found["collectives"] == 15  # three in each step but the first
@@ -65,7 +65,7 @@ def test_without_a_rank_the_verdict_is_the_same() -> None:
     less = job("data", without=3)
     [found] = less.view("stragglers").filter("straggler").to_dicts()
     assert (found["label"], found["cause"]) == ("rank 5", "data")
-    assert found["more"] == pytest.approx(LATE, rel=0.05)
+    assert found["excess"] == pytest.approx(LATE, rel=0.05)
     missing = less.view("ranks").filter(pl.col("note").is_not_null())
     assert missing.select("label", "note").rows() == [
         ("rank 3", "missing: there is no trace of it")

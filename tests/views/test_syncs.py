@@ -43,7 +43,7 @@ def test_a_wait_costs_what_the_device_lacks_after_it_not_what_it_lasts() -> None
         call 1 | kn ssss     m
         gpu 7  |  kkkknnnnnnnnnmm
     """)
-    told = "kind", "wait", "idle", "starvation", "ended"
+    told = "kind", "wait", "idle", "idle_after", "ended"
 
     assert rows(starving, *told) == [("stream", 40 * US, 10 * US, 70 * US, "k")]
     assert rows(busy, *told) == [("event", 40 * US, 0, 0, "k")]
@@ -56,7 +56,7 @@ def test_nothing_is_known_of_the_cost_of_the_last_wait() -> None:
         gpu 7  |  kkk
     """)
 
-    assert rows(trace, "kind", "wait", "starvation") == [("device", 30 * US, None)]
+    assert rows(trace, "kind", "wait", "idle_after") == [("device", 30 * US, None)]
 
 
 def test_a_wait_starves_until_the_next() -> None:
@@ -68,7 +68,7 @@ def test_a_wait_starves_until_the_next() -> None:
         gpu 7  |  kk            m
     """)
 
-    assert rows(trace, "call", "starvation") == [
+    assert rows(trace, "call", "idle_after") == [
         ("cudaEventSynchronize", 70 * US),
         ("cudaStreamSynchronize", 30 * US),
     ]
@@ -218,10 +218,10 @@ def test_waits_of_a_thread_cost_no_more_than_the_devices_were_idle(trace: Trace)
         trace.slices["track"].gather(table["id"].cast(pl.UInt32))
     )
     for _, own in table.with_columns(thread=thread).group_by("thread"):
-        assert own["starvation"].sum() <= idle
+        assert own["idle_after"].sum() <= idle
     assert (table["idle"] <= table["wait"]).all() or table.is_empty()
     for by in ("line", "operator"):
-        for column in ("wait", "starvation", "idle"):
+        for column in ("wait", "idle_after", "idle"):
             assert syncs(trace, by=by)[column].sum() == table[column].sum()
         assert syncs(trace, by=by)["count"].sum() == table.height
 
@@ -253,7 +253,7 @@ def test_long_waits_may_cost_as_little_as_short_ones(
 
     assert table.height == 60
     assert table["wait"].sum() == waited * US
-    assert table["starvation"].sum() == starved * US
+    assert table["idle_after"].sum() == starved * US
 
 
 @pytest.mark.traces

@@ -15,7 +15,7 @@ Write = Callable[..., Path]
 
 
 def listed(*paths: Path) -> list[tuple[str, str]]:
-    return [(one.run, one.name) for one in TracesAtPaths(map(str, paths)).listed_traces()]
+    return [(one.run_folder, one.name) for one in TracesAtPaths(map(str, paths)).listed_traces()]
 
 
 def at(path: Path, second: float) -> None:
@@ -148,7 +148,7 @@ def address() -> Iterator[str]:
 
 def test_a_folder_at_an_address_is_searched_at_any_depth(address: str) -> None:
     found = TracesAtPaths([address]).listed_traces()
-    assert [(one.run, one.name) for one in found] == [
+    assert [(one.run_folder, one.name) for one in found] == [
         ("runs", "other.json"),
         ("ranks", "rank0.json"),
         ("ranks", "rank1.json"),
@@ -162,7 +162,10 @@ def test_a_pattern_chooses(address: str, write: Write, tmp_path: Path) -> None:
     write("runs/a.json")
     write("runs/b.json")
     found = TracesAtPaths([f"{address}/**/*1.json", str(tmp_path / "*" / "b.json")]).listed_traces()
-    assert [(one.run, one.name) for one in found] == [("ranks", "rank1.json"), ("runs", "b.json")]
+    assert [(one.run_folder, one.name) for one in found] == [
+        ("ranks", "rank1.json"),
+        ("runs", "b.json"),
+    ]
     with pytest.raises(UnreadableTrace, match="holds no trace"):
         TracesAtPaths([str(tmp_path / "*" / "none.json")])
 

@@ -7,19 +7,19 @@ from typing import Any, Final
 
 from selftime.advice.rule_outcomes import Checked, Finding, Unknown
 from selftime.analysis.health import HealthVerdict
-from selftime.analysis.steps.bound_by import StepRegime
+from selftime.analysis.steps.bound_by import BoundBy
 from selftime.trace import Trace
 
 __all__ = [
     "FORMAT",
     "Advice",
+    "BoundBy",
     "Health",
     "HealthVerdict",
     "Joint",
     "Note",
     "RunTime",
     "Step",
-    "StepRegime",
 ]
 
 FORMAT: Final = "selftime.advice/1"
@@ -53,7 +53,7 @@ class Step:
     count: int = 0
     device_ms: float | None = None
     host_ms: float | None = None
-    regime: StepRegime | None = None
+    regime: BoundBy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """The whole run that a trace was recorded in, and which of its steps the trace stands for."""
+    """The whole run that a trace was recorded in, and which of its steps the trace represents."""
 
     wall_s: float
     """The wall time of the run, in seconds."""
     kind: str | None = None
     """The kind of steps that were recorded; None if no step was."""
     steps: int | None = None
-    """The number of steps that the recorded ones stand for; None if no step was recorded."""
+    """The number of steps that the recorded ones represent; None if no step was recorded."""
     covered_s: float | None = None
     """What these steps take of the run, in seconds; None if no step was recorded."""
 
@@ -91,7 +91,7 @@ class Advice:
     checked: tuple[Checked, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     run: RunTime | None = None
-    """The whole run, as its ledger tells it; None if there is no ledger."""
+    """The whole run, as its ledger records it; None if there is no ledger."""
     trace: Trace | None = field(default=None, compare=False, repr=False, metadata={"inner": True})
     """The trace that the advice is about, for reports that also show the trace."""
     chosen: str | None = field(default=None, metadata={"inner": True})

@@ -91,7 +91,7 @@ def advised_trace_path(ranks: Ranks) -> str:
     """Returns the trace path of the rank that others wait for most; else of the first rank."""
     every = ranks.ranks_by_key()
     late = [one for one in verdicts(ranks) if one.is_straggler]
-    latest = max(late, key=lambda one: one.beyond or 0.0, default=None)
+    latest = max(late, key=lambda one: one.late_beyond_others or 0.0, default=None)
     return every[min(every) if latest is None else latest.key].paths[0]
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from selftime.advice.advice_result import Step
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.steps.bound_by import step_regime
+from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
 
 MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP: Final = 0.02
@@ -130,7 +130,7 @@ def typical_step(trace: Trace) -> Step:
         count=counted.height,
         device_ms=median(device) if device else None,
         host_ms=median(host) if host else None,
-        regime=step_regime(trace),
+        regime=step_bound_by(trace),
     )
 
 

@@ -78,7 +78,7 @@ class LoaderWorkerTables:
     time in ns in which stack samples saw the line running.
     """
     batches: pl.DataFrame
-    zero: int | None
+    time_origin: int | None
     """The instant from which the times in `batches` count, in ns from the trace's origin; None if
     unknown.
     """
@@ -101,7 +101,9 @@ def loader_worker_tables(trace: Trace) -> LoaderWorkerTables | None:
                 {name: told["batches"][name] for name in _WORKER_BATCH_COLUMNS},
                 schema=dict.fromkeys(_WORKER_BATCH_COLUMNS, pl.Int64),
             ),
-            zero=None if trace.origin is None else int(told["clock"]["zero_ns"]) - trace.origin,
+            time_origin=None
+            if trace.origin is None
+            else int(told["clock"]["zero_ns"]) - trace.origin,
         )
     except (KeyError, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         return None  # a trace may hold anything under this key

@@ -30,7 +30,7 @@ from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
 SOURCE_SITE_COLUMNS: Final = ("file", "line", "function", "how")
-"""Columns that tell a source line: file, line number, function, and how the line is known."""
+"""Columns that identify a source line: file, line number, function, and how the line is known."""
 
 EVIDENCE_OF_EXECUTING_LINE: Final = ("stack", "stamp")
 """Values of the column `how` for lines that were executing, not only where a function is defined.

@@ -260,8 +260,9 @@ def _notes_on_limitations(
     notes = []
     if len(sample.rounds) < MIN_ROUNDS_FOR_INTERVAL:
         notes.append(
-            f"{len(sample.rounds)} rounds give no 95 % interval: it takes "
-            f"{MIN_ROUNDS_FOR_INTERVAL}; allow more, or make the programs shorter"
+            f"a 95 % interval needs {MIN_ROUNDS_FOR_INTERVAL} rounds; only {len(sample.rounds)} "
+            f"{'was' if len(sample.rounds) == 1 else 'were'} run: allow more, or make the programs "
+            "shorter"
         )
     if sample.metric is BenchMetric.step:
         for name, runs in zip(("before", "after"), runs_of_both, strict=True):

@@ -169,7 +169,7 @@ def _wait_site_message(site: Site, times: int) -> str:
 def _wait_location_message(location: _UserLocation, what: str, times: int, fix: str = "") -> str:
     """Returns a message about host waits at a source line: their number, the code and the fix."""
     file, line, function = location
-    where = "a place without a line of yours" if file is None else f"{file}:{line} in {function}"
+    where = "outside your code" if file is None else f"{file}:{line} in {function}"
     repetition = "" if times == 1 else f", {times} times"
     source_line = linecache.getline(file, line).strip() if file and line else ""
     return "\n".join(

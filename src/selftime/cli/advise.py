@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftime.cli import output_writing, trace_reading
-from selftime.cli.shared_options import FORMAT_OPTION, OutputFile, TraceName
+from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
@@ -24,6 +24,16 @@ class OutputFormat(str, Enum):
     sarif = "sarif"
 
 
+_TraceName = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="NAME",
+        help="Advise on this trace, where PATH holds several independent traces.",
+    ),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "advise",
@@ -36,7 +46,7 @@ def advise(  # noqa: PLR0913, PLR0917 - the command's options
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
-    trace_name: TraceName = None,
+    trace_name: _TraceName = None,
     finding_id: Annotated[
         str | None,
         typer.Option(

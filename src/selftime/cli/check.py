@@ -62,7 +62,9 @@ _NewBaselineFileOption: TypeAlias = Annotated[
 def add_command(app: typer.Typer) -> None:
     app.command(
         "check",
-        short_help="Check a recording against a baseline and budgets: 0 within, 1 over, 3 unknown.",
+        short_help=(
+            "Check a recording against limits; exit status 0 within, 1 above one, 3 unknown."
+        ),
         epilog="Example: selftime check selftime-runs --baseline baseline.json",
     )(check)
 
@@ -88,8 +90,8 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     Counts (operators, launches, syncs, copies, bytes) are exact. A time exceeds a baseline if it is
     significantly slower, by more than `--max-regress`, and a budget if three of four steps exceed
     it. Figures of the run, such as `wall_s`, `parts.compile` in s and `steps.training.p95_ms`, are
-    read from the run's ledger. The exit status is 0 within the limits, 1 above one, 3 if unknown,
-    and 2 for an error.
+    read from the run's ledger. The exit status is 0 within the limits, 1 above one, 3 if
+    unknown, and 2 for an error.
     """
     from selftime.compare.check.baseline_files import Baseline
     from selftime.compare.check.limit_checks import check_recording

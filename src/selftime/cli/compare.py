@@ -46,7 +46,7 @@ class MetricName(str, Enum):
 
 
 class KernelGroupingName(str, Enum):
-    """What a row of the table of kernels stands for: a class of kernels, or one kernel name."""
+    """What a row of the table of kernels is: a class of kernels, or one kernel name."""
 
     class_ = "class"
     name = "name"
@@ -143,7 +143,9 @@ def _read_two_traces(before: str, after: str, rank: int | None) -> "tuple[Trace,
     ranked = [_newest_trace_by_rank(side) for side in sides]
     common = sorted(ranked[0].keys() & ranked[1].keys())
     if not common or (rank is not None and rank not in common):
-        wanted = f"rank {rank} of both" if rank is not None else "a rank that both have"
+        wanted = (
+            f"rank {rank} in both recordings" if rank is not None else "a rank in both recordings"
+        )
         told = [", ".join(map(str, sorted(side))) or "none" for side in ranked]
         raise UsageError(
             f"there is no trace of {wanted}: `{before}` has the ranks {told[0]}, `{after}` has "

@@ -1,4 +1,4 @@
-"""`selftime ledger`: what the whole run spent its wall time on."""
+"""`selftime ledger`: prints the log of what a run's wall time was spent on."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
@@ -22,23 +22,26 @@ class OutputFormat(str, Enum):
 def add_command(app: typer.Typer) -> None:
     app.command(
         "ledger",
-        short_help="Say what the whole run spent its time on.",
+        short_help="Say what the whole run spent its wall time on.",
         epilog="Example: selftime ledger selftime-runs --format json",
     )(ledger)
 
 
 def ledger(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A ledger, a trace beside one, or a folder.")
+        str,
+        typer.Argument(
+            metavar="PATH", help="A ledger file, a trace beside one, or a folder of them."
+        ),
     ],
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
     trace_name: TraceName = None,
 ) -> None:
-    """Say what the whole run spent its time on: parts, kinds of steps, slow steps.
+    """Say what a whole run spent its wall time on: its parts, kinds of steps and slow steps.
 
-    `selftime run` keeps the ledger of a run beside its recording, in a file that ends in
-    `.run.jsonl`.
+    The numbers are read from the run's ledger: the log of what the run's wall time was spent on.
+    `selftime run` writes it beside the recording, in a file that ends in `.run.jsonl`.
     """
     from selftime.reports import ledger as ledger_report
 
@@ -47,8 +50,8 @@ def ledger(
     output_writing.refuse_overwriting_inputs(output, [trace.source, trace.run.source])
     if not trace.run.source:
         raise UsageError(
-            f"`{path}` has no ledger of its run beside it; `selftime run` keeps one, and it must "
-            "stay in the trace's folder"
+            f"`{path}` has no ledger (`.run.jsonl`) of its run beside it; `selftime run` writes "
+            "one, and it must stay in the trace's folder"
         )
     if output_format is OutputFormat.json:
         page = ledger_report.as_json_text(trace.run)

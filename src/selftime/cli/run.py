@@ -53,12 +53,18 @@ _WorkersOption = Annotated[
     bool, typer.Option("--workers", help="Also record inside DataLoader workers.")
 ]
 _LightOption = Annotated[
-    bool, typer.Option("--light", help="Record no steps: keep the ledger alone.")
+    bool, typer.Option("--light", help="Only log what the run spends its time on; record no trace.")
+]
+_HoldOption = Annotated[
+    float,
+    typer.Option(
+        min=0, metavar="S", help="Longest time that writing the recording may stop the program."
+    ),
 ]
 _TriggerOption = Annotated[
     str | None,
     typer.Option(
-        metavar="WAY",
+        metavar="KIND",
         help="Record on demand: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
@@ -90,9 +96,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
     ] = _DEFAULT_RUN_OPTIONS.max_bytes,
-    hold: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Longest pause of the program at the end.")
-    ] = _DEFAULT_RUN_OPTIONS.hold,
+    hold: _HoldOption = _DEFAULT_RUN_OPTIONS.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")
     ] = _DEFAULT_RUN_OPTIONS.with_stack,

@@ -60,7 +60,8 @@ class Comparison:
     It is empty if a recording has no ledger of its run.
     """
     run_steps: pl.DataFrame
-    """Steps of both runs by kind, with the columns of `RUN_STEPS_TABLE`; empty likewise."""
+    """Steps of both runs by kind, with the columns of `RUN_STEPS_TABLE`; empty unless both have a
+    ledger."""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Returns every table of the comparison, by its name in `TABLES`."""

@@ -56,10 +56,12 @@ class StepFigure:
     name: str
     doc: str
     column: str
-    """What of a step it is of: its own duration, or its wait for data; in ns."""
+    """Column of the steps that it is computed from: their duration, or their wait for data, in ns.
+    """
     statistic: Statistic
     min_section: int
-    """The fewest steps of a section from which the figure's certainty is estimated."""
+    """Smallest number of steps per section, when the series is divided to estimate the figure's
+    error."""
 
 
 def _percentile_95(values: Floats) -> float:
@@ -79,7 +81,7 @@ STEP_FIGURES: Final = (
 
 
 def steps_by_kind(run: Run) -> dict[str, pl.DataFrame]:
-    """Returns the steps of each kind that tell how long it takes, in order of time.
+    """Returns the steps from which durations of each kind are computed, in order of time.
 
     The kind with most time comes first.
     """
@@ -129,9 +131,9 @@ def run_measure(run: Run, name: str) -> RunMeasure | None:
 
 
 def baseline_measures(run: Run) -> Iterator[RunMeasure]:
-    """Yields the measures of a run that a baseline holds: those whose certainty is known.
+    """Yields the measures of a run that a baseline stores: those whose variation is known.
 
-    The wall time and its parts vary from run to run, and one run does not tell how much.
+    The wall time and its parts vary from run to run, and one run does not show how much.
     """
     if not run.source:
         return

@@ -27,7 +27,11 @@ RUN_PARTS_TABLE: Final = Table(
         Column("difference", pl.Float64, "ns", "After minus before: negative is faster."),
         Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
         Column(
-            "verdict", pl.String, "name", "new or gone; null: one run each tells no more.", True
+            "verdict",
+            pl.String,
+            "name",
+            "new or gone; null otherwise, since one run each shows no variation.",
+            True,
         ),
         Column("count_before", pl.Int64, "count", "How often it happened before."),
         Column("count_after", pl.Int64, "count", "How often it happened after."),
@@ -45,12 +49,28 @@ RUN_STEPS_TABLE: Final = Table(
             "name",
             "median, p95 or data wait of a step; slow steps: how much longer these took together.",
         ),
-        Column("before", pl.Float64, "ns", "It before; null if there were no such steps.", True),
-        Column("after", pl.Float64, "ns", "It after; null if there are no such steps.", True),
+        Column(
+            "before", pl.Float64, "ns", "The figure before; null if there were no such steps.", True
+        ),
+        Column(
+            "after", pl.Float64, "ns", "The figure after; null if there are no such steps.", True
+        ),
         Column("difference", pl.Float64, "ns", "After minus before: negative is faster.", True),
         Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
-        Column("low", pl.Float64, "ns", "Lower bound of the 95 % interval.", True),
-        Column("high", pl.Float64, "ns", "Upper bound of it.", True),
+        Column(
+            "low",
+            pl.Float64,
+            "ns",
+            "Lower bound of the difference's 95 % interval; null if unknown.",
+            True,
+        ),
+        Column(
+            "high",
+            pl.Float64,
+            "ns",
+            "Upper bound of the difference's 95 % interval; null if unknown.",
+            True,
+        ),
         Column("verdict", pl.String, "name", "new, gone, slower or faster; null: unclear.", True),
         Column("steps_before", pl.Int64, "count", "The number of steps before."),
         Column("steps_after", pl.Int64, "count", "The number of steps after."),

@@ -99,7 +99,9 @@ class Recording:
             try:
                 self._watch = self.watch
             except Exception as error:  # noqa: BLE001 - training must go on
-                self._failure = f"torch cannot be watched: {type(error).__name__}: {error}"
+                self._failure = (
+                    f"steps cannot be detected in this PyTorch: {type(error).__name__}: {error}"
+                )
                 if not self._quiet:
                     sys.stderr.write(f"selftime: `{self.name}` records nothing: {self._failure}\n")
         return self._watch is not None

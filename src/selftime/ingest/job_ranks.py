@@ -31,7 +31,7 @@ _TENSORBOARD_HANDLER_FILE_SUFFIX: Final = ".pt.trace.json"
 
 @dataclass(frozen=True, slots=True)
 class TraceIdentity:
-    """What a trace tells about the rank that recorded it: rank, world size, processes, times."""
+    """What a trace records about its rank: rank, world size, processes, times."""
 
     rank: int | None
     """The rank in the trace's header; None if the header has none."""
@@ -44,7 +44,7 @@ class TraceIdentity:
     """The names of the host processes whose operators are in the trace."""
     span: tuple[int, int] | None
     """The trace's first and last time in ns since the Unix epoch; None if unknown."""
-    exchanges: bool
+    communicates: bool
     """Whether the trace has collectives."""
     version: str | None
     """The version of PyTorch that recorded the trace; None if unknown."""
@@ -63,7 +63,7 @@ def identity_of_trace(trace: Trace) -> TraceIdentity:
         size=world_size_in_header(trace.metadata),
         processes=frozenset(_host_process_names(trace)),
         span=span,
-        exchanges=trace.collective_args.height > 0,
+        communicates=trace.collective_args.height > 0,
         version=pytorch_version_in_header(trace.metadata),
         content=content_digest(trace),
     )
@@ -167,7 +167,7 @@ def _is_from_multi_process_job(trace: _LocatedTrace) -> bool:
     """Returns whether a trace was recorded in a job of several processes."""
     if trace.size is not None:
         return trace.size > 1
-    return trace.rank is not None or trace.axes is not None or trace.identity.exchanges
+    return trace.rank is not None or trace.axes is not None or trace.identity.communicates
 
 
 def _members_of_run_by_path(run: list[_LocatedTrace]) -> dict[str, JobMember]:

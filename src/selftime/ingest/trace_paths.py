@@ -172,7 +172,7 @@ def _find_files_with_trace_suffix(paths: Iterable[Path]) -> tuple[list[str], dic
 
 
 def ledgers_without_trace(paths: Iterable[Path], traces: Iterable[Path]) -> list[Path]:
-    """Returns the ledgers among some paths that stand for themselves: no trace is beside them.
+    """Returns the paths of ledgers that have no trace beside them.
 
     The file names of a process's ledger and traces begin with its host and number, so that a ledger
     is recognised as a trace's own without opening the trace.

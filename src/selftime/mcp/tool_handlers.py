@@ -50,7 +50,7 @@ _COLUMNS_OF_RULE_LIST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _RunSection:
-    """A table of the account of a run: its title, view, options and columns, and its rows."""
+    """A table about a run: its title, view, options, columns and rows."""
 
     title: str
     view: str
@@ -83,9 +83,9 @@ _SECTIONS_OF_RUN: Final = (
         8,
     ),
 )
-"""The tables of the answer about a run."""
+"""The tables of the answer of the tool `run`."""
 _NO_LEDGER_SENTENCE: Final = (
-    "This recording has no ledger of its run; `selftime run` keeps one beside its recording."
+    "This recording has no ledger of its run; `selftime run` writes one beside its recording."
 )
 
 
@@ -157,7 +157,7 @@ class ToolHandlers:
         return as_brief(advice, self._follow_up_queries(id_or_name, advice))
 
     def finding(self, id_or_name: str, id_or_rule: str) -> str:
-        """Returns one finding, or all findings of a rule; shortened to the token limit."""
+        """Returns one finding of a trace, or all findings of a rule, cut to the token limit."""
         advice = self._advice_on(id_or_name)
         chosen = advice if id_or_rule == "all" else select_findings(advice, id_or_rule)
         queries = self._follow_up_queries(id_or_name, advice)
@@ -199,7 +199,7 @@ class ToolHandlers:
         )
 
     def run(self, id_or_name: str) -> str:
-        """Returns the account of the whole run: figures, parts, kinds of steps, slow steps."""
+        """Returns tables of a run's wall time: its parts, kinds of steps, and slow steps."""
         subject = self.library.open(id_or_name)
         if not subject.run.source:
             return _NO_LEDGER_SENTENCE
@@ -275,19 +275,19 @@ class ToolHandlers:
         )
 
     def _advice_on(self, id_or_name: str) -> Advice:
-        """Returns the advice on a trace; computes it once and caches it."""
+        """Returns the advice on a trace, which is computed once and cached."""
         key = self.library.trace_cache_key(id_or_name)
         return self._advice.get(key, lambda: advise(self.library.open(id_or_name)))
 
     def _follow_up_queries(self, id_or_name: str, advice: Advice) -> ToolCallQueries:
-        """Returns an object that writes the tool calls that may follow this advice."""
+        """Returns the writer of tool calls that show details of this advice."""
         return ToolCallQueries(
             self.library.trace_id_of(id_or_name), advice.trace or self.library.open(id_or_name)
         )
 
 
 def _run_section(subject: Trace, section: _RunSection) -> str:
-    """Returns one table of the account of a run, in its share of the answer's tokens."""
+    """Returns one table on what a run spent its time on, in its share of the answer's tokens."""
     view = find_view(section.view)
     rows = view(subject, **section.options)
     columns = [column for column in view.columns if column.name in section.columns]

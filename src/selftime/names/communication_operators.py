@@ -77,7 +77,7 @@ def prepares_reducer(frame_name: str) -> bool:
 
 
 def is_barrier(operator: str) -> bool:
-    """Returns whether an operator makes ranks wait for each other without exchanging data.
+    """Returns whether an operator makes ranks wait for each other without sending data.
 
     >>> is_barrier("c10d::barrier"), is_barrier("c10d::allreduce_")
     (True, False)

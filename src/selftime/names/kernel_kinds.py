@@ -164,11 +164,13 @@ def changes_layout(kernel_name: str) -> bool:
     return _LAYOUT_CHANGE_KERNEL.search(kernel_name) is not None
 
 
-def is_convolution(operator: str) -> bool:
+def is_generic_convolution(operator: str) -> bool:
     """Returns whether an operator is the generic `aten::convolution`, not a backend's operator.
 
-    >>> is_convolution("aten::convolution"), is_convolution("aten::cudnn_convolution")
-    (True, False)
+    >>> is_generic_convolution("aten::convolution")
+    True
+    >>> is_generic_convolution("aten::cudnn_convolution")
+    False
     """
     return _CONVOLUTION_OPERATOR.fullmatch(operator) is not None
 

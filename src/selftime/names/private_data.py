@@ -139,7 +139,7 @@ def pattern_of_words(words: Iterable[str]) -> Pattern | None:
 
 
 def find_users_and_hosts(key: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yields (kind, name) of each user and host in a text, so that all text can hide the names."""
+    """Yields (kind, name) of each user and host that a text names, so that they can be hidden."""
     for found in _USER_IN_PATH.finditer(text):
         yield "user", found[1]
     if _HOST_NAME_KEY.fullmatch(key) and not _HARMLESS_VALUE.fullmatch(text):

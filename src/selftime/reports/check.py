@@ -116,8 +116,8 @@ def _measure_doc(measure: str) -> str:
 
 def _contributing_source_line_text(line: ContributingLine, root: str | None) -> str:
     """Returns `file:line` of a source line, and its function."""
-    location = f"{wording.relative_file(line.file, root)}:{line.line}"
-    return plain(f"{location} in {line.function}" if line.function else location)
+    location = wording.file_and_line_text(line.file, line.line, root)
+    return f"{location} in {plain(line.function)}" if line.function else location
 
 
 def as_json(check: RecordingCheck) -> str:

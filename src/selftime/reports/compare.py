@@ -118,7 +118,7 @@ def run_comparison_sentence(run_parts: pl.DataFrame) -> str:
     times = f"{units.seconds_text(before)} before, {units.seconds_text(after)} after"
     return (
         f"Run: {times}; {units.seconds_text(abs(apart))}{share} {word}. These are one run each, "
-        "which do not tell how much runs vary."
+        "which does not show how much runs vary."
     )
 
 

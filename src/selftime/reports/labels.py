@@ -43,9 +43,9 @@ RUN_PART_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
             "garbage collections of Python", "in garbage collections of Python"
         ),
         "logging": Label("logging"),
-        "recording": Label("recording, by selftime"),
+        "recording": Label("selftime's own recording"),
         "end": Label("after the last step"),
-        "other": Label("work that does not repeat", "in work that does not repeat"),
+        "other": Label("other work", "in other work"),
     }
 )
 """The parts of a run, as in the view `run`."""

@@ -15,7 +15,7 @@ from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
-from selftime.reports.advice.wording import relative_file
+from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
@@ -109,13 +109,13 @@ def _step_loop_text(run: Run, root: str | None) -> str:
     if not known:
         return ""
     file, line = run.loop_lines[known[0][0]]
-    return f" of the loop at {plain(relative_file(file, root))}:{line}"
+    return f" of the loop at {file_and_line_text(file, line, root)}"
 
 
 def _at_file_and_line_text(row: dict[str, Any], root: str | None) -> str:
     if not row.get("file"):
         return ""
-    return f" at {plain(relative_file(row['file'], root))}:{row['line']}"
+    return f" at {file_and_line_text(row['file'], row['line'], root)}"
 
 
 def count_text(count: int, noun: str) -> str:
@@ -191,7 +191,7 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
 
 def run_sentence(run: Run, root: str | None = None) -> str:
     """Returns the wall time, the largest parts and the slow steps of a run as one sentence."""
-    ended = "" if run.is_whole else " (as far as the ledger goes: the process was ended)"
+    ended = "" if run.is_whole else " (incomplete: the process was killed)"
     parts = list(_largest_part_texts(run, root))
     told = f"{seconds_text(run.wall_ns)}{ended}"
     sentence = f"{told}: {', '.join(parts)}" if parts else told
@@ -200,13 +200,13 @@ def run_sentence(run: Run, root: str | None = None) -> str:
 
 
 def coverage_sentence(run: RunTime) -> str:
-    """Returns how much of the run the recorded steps stand for."""
+    """Returns how much of the run the recorded steps represent."""
     if run.covered_s is None or run.steps is None:
-        return "No step of it was recorded: findings are of the whole run alone."
+        return "No step was recorded; all findings are about the whole run."
     steps = count_text(run.steps, f"{plain(run.kind or '')} step".strip())
     share = share_text(run.covered_s / run.wall_s) if run.wall_s else "all"
     covered = seconds_text(run.covered_s * 1e9)
-    return f"The recorded steps stand for {steps}: {covered}, {share} of the run."
+    return f"The recorded steps represent {steps}: {covered}, {share} of the run."
 
 
 def _largest_part_texts(run: Run, root: str | None) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
     if part == "compile":
         return f"{phrase}{_compilations_text(run, root)}"
     if part == "epoch_boundary" and (made := _iterator_that_starts_workers(run)):
-        return f"starting workers anew{_line_text(made, root)}"
+        return f"restarting workers{_line_text(made, root)}"
     return phrase
 
 
@@ -251,7 +251,8 @@ def _compilations_text(run: Run, root: str | None) -> str:
     reason = names.recompilation_reason(plain(row["reason"].partition("\n")[0]))
     because = _quoted(cut_text_end(reason, _MAX_REASON_CHARACTERS))
     place = _line_text(placed, root)
-    return f" ({times}, {again.height} again: {because}{place})"
+    recompilations = "a recompilation" if again.height == 1 else "recompilations"
+    return f" ({times}, {again.height} of them {recompilations}: {because}{place})"
 
 
 def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
@@ -262,7 +263,7 @@ def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
 
 
 def _slow_steps_text(run: Run, root: str | None) -> str:
-    """Returns the number of slow steps, what they cost, and where most of it; empty without any."""
+    """Returns the number, extra time and main cause of slow steps as text; empty without any."""
     slow = steps_of_run(run).filter(pl.col("excess") > 0)
     if not slow.height:
         return ""
@@ -275,7 +276,7 @@ def _slow_steps_text(run: Run, root: str | None) -> str:
     row = causes.sort("excess", "cause", "line", descending=True).row(0, named=True)
     made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
     if made:
-        return f"{text}, most as workers start anew{_line_text(made, root)}"
+        return f"{text}, most as workers restart{_line_text(made, root)}"
     phrase = f" {_part_phrase(row['cause'])}" if row["cause"] in RUN_PART_LABELS else ""
     return f"{text}, most{phrase}{_line_text(row, root)}"
 
@@ -283,8 +284,7 @@ def _slow_steps_text(run: Run, root: str | None) -> str:
 def _line_text(row: dict[str, Any], root: str | None) -> str:
     if not row.get("file"):
         return ""
-    place = f"{plain(relative_file(row['file'], root))}:{row['line']}"
-    return f" at {_quoted(place)}"
+    return f" at {_quoted(file_and_line_text(row['file'], row['line'], root))}"
 
 
 def _quoted(text: str) -> str:

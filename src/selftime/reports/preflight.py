@@ -15,7 +15,7 @@ from rich.text import Text
 from selftime.capture.preflight.program import PreflightResult, ProgramError
 from selftime.capture.preflight.real_device import GpuWaitComparison
 from selftime.capture.preflight.results import Site
-from selftime.reports.advice.wording import relative_file
+from selftime.reports.advice.wording import file_and_line_text, relative_file
 from selftime.reports.plain import cut_text_end, cut_text_middle, plain
 from selftime.reports.terminal import render_as_text
 
@@ -50,7 +50,7 @@ def as_json(preflight: PreflightResult, *, program: str, root: str) -> str:
         },
         "sites": [_with_relative_file(asdict(site), root) for site in results.sites],
         "outside": [_with_relative_file(asdict(site), root) for site in results.outside],
-        "harmless": results.harmless,
+        "harmless": results.harmless_copies,
         "not_checked": [_with_relative_file(asdict(part), root) for part in results.not_checked],
         "error": None
         if preflight.error is None
@@ -70,7 +70,7 @@ def as_text(
 def _stopped_at_line_text(preflight: PreflightResult, root: str) -> str | None:
     """Returns `file:line` at which the preflight stopped the program; None if the program ended."""
     file, line = preflight.ended_at
-    return None if file is None else f"{relative_file(file, root)}:{line}"
+    return None if file is None else file_and_line_text(file, line, root)
 
 
 def _with_relative_file(entry: dict[str, Any], root: str) -> dict[str, Any]:
@@ -120,8 +120,10 @@ def _program_and_device_table(preflight: PreflightResult, program: str, root: st
 
 def _failure_lines(error: ProgramError, root: str) -> Iterator[Text]:
     """Yields lines that say where and why the program failed."""
-    location = "" if error.file is None else f" at {relative_file(error.file, root)}:{error.line}"
-    yield Text(plain(f"THE PROGRAM FAILED{location}"), "bold red", overflow="fold")
+    location = (
+        "" if error.file is None else f" at {file_and_line_text(error.file, error.line, root)}"
+    )
+    yield Text(f"THE PROGRAM FAILED{location}", "bold red", overflow="fold")
     yield Text(plain(error.text), overflow="fold")
     yield Text("The results below are from before the failure.")
 
@@ -205,7 +207,7 @@ def _site_location_text(site: Site, root: str) -> str:
     if site.file is None:
         return "line unknown"
     function = "" if site.function in (None, "<module>") else f" in {site.function}"
-    return plain(f"{relative_file(site.file, root)}:{site.line}{function}")
+    return f"{file_and_line_text(site.file, site.line, root)}{plain(function)}"
 
 
 def _source_code_of_site(site: Site) -> str:
@@ -238,16 +240,18 @@ def _text_blocks_below_lines(preflight: PreflightResult, root: str) -> Iterator[
                 f"{site.times} x",
             )
         yield Padding(table, (0, 0, 0, 2))
-    if results.harmless:
+    if results.harmless_copies:
         when = " a step" if results.steps else ""
-        copies = "1 copy" if results.harmless == 1 else f"{results.harmless} copies"
+        copies = "1 copy" if results.harmless_copies == 1 else f"{results.harmless_copies} copies"
         yield Text()
         yield Text(f"Harmless: {copies}{when} of pinned memory that the host does not wait for.")
     if results.not_checked:
         yield Text()
         yield Text("NOT CHECKED", "bold")
         for part in results.not_checked:
-            place = "" if part.file is None else f"{relative_file(part.file, root)}:{part.line}: "
+            place = (
+                "" if part.file is None else f"{file_and_line_text(part.file, part.line, root)}: "
+            )
             yield Padding(Text(plain(f"{place}{part.why}"), overflow="fold"), (0, 0, 0, 2))
 
 
@@ -261,6 +265,6 @@ def comparison_text(comparison: GpuWaitComparison, *, root: str, width: int = 80
     )
     for title, lines in sections:
         parts.append(Text(title, "bold"))
-        rows = [plain(f"  {relative_file(file, root)}:{line}") for file, line in lines]
+        rows = [f"  {file_and_line_text(file, line, root)}" for file, line in lines]
         parts += [Text(row, overflow="fold") for row in rows or ["  no line"]]
     return render_as_text(*parts, width=width)

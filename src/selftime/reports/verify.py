@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime.advice.verify import BenchedSaving, PredictedSaving, Verification
-from selftime.reports.advice.wording import relative_file
+from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
 from selftime.units import milliseconds_text
@@ -53,7 +53,7 @@ def _verification_text_blocks(
 
 def _benched_step_lines(benched: BenchedSaving) -> Iterator[Text]:
     """Yields lines on the benchmark without profiler: step times, saving, and prediction."""
-    yield Text("\nUNPROFILED, by a bench", style="bold")
+    yield Text("\nWITHOUT THE PROFILER (`selftime bench`)", style="bold")
     rounds = f"{benched.rounds} round{'' if benched.rounds == 1 else 's'}"
     before, after = milliseconds_text(benched.before_ms), milliseconds_text(benched.after_ms)
     yield Text(f"Step       {before} before, {after} after ({rounds})")
@@ -98,9 +98,9 @@ def _predicted_savings_table(promises: tuple[PredictedSaving, ...], root: str | 
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for promise in promises:
-        location = relative_file(promise.file, root) if promise.file else "line unknown"
-        if promise.file and promise.line is not None:
-            location = f"{location}:{promise.line}"
+        location = "line unknown"
+        if promise.file:
+            location = file_and_line_text(promise.file, promise.line, root)
         saving = "no number"
         if promise.estimate_ms is not None:
             saving = milliseconds_text(promise.estimate_ms)
@@ -108,5 +108,5 @@ def _predicted_savings_table(promises: tuple[PredictedSaving, ...], root: str | 
                 low = milliseconds_text(promise.low_ms).removesuffix(" ms")
                 high = milliseconds_text(promise.high_ms).removesuffix(" ms")
                 saving += f" ({low} to {high})"
-        table.add_row(f"  {promise.rule}", saving, plain(location))
+        table.add_row(f"  {promise.rule}", saving, location)
     return table

@@ -66,7 +66,7 @@ class EventCutter:
         self._threads = AddedThreads(trace_positions.trace, part.kept, part.start, part.end)
         self._arrows = FlowArrowBuffer()
         self._begun: dict[tuple[str, str], list[bool]] = {}
-        self._clock = TraceFileClock(trace_positions.zero)
+        self._clock = TraceFileClock(trace_positions.time_origin)
         self._mask = 0
         self._starts = _starts_of_kept_slices(part)
         self._ids = _external_ids_of_kept_operators(trace_positions, part)

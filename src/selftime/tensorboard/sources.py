@@ -30,12 +30,12 @@ class LogdirTraces:
         self._files = {listed.id: file for listed, file in listed_files}
         newest_time_by_run: dict[str, int] = {}
         for listed, file in listed_files:
-            newest_time_by_run[listed.run] = max(
-                newest_time_by_run.get(listed.run, 0), file.modified_ns
+            newest_time_by_run[listed.run_folder] = max(
+                newest_time_by_run.get(listed.run_folder, 0), file.modified_ns
             )
         listed_files.sort(
             key=lambda listed_file: (
-                -newest_time_by_run[listed_file[0].run],
+                -newest_time_by_run[listed_file[0].run_folder],
                 _sort_key_within_run(listed_file[0]),
             )
         )
@@ -75,7 +75,7 @@ class LogdirTraces:
         seen_ids = set()
         for watch in self._watches:
             for file in watch.found_traces(max_wait_s=max(0.0, deadline - time.monotonic())):
-                listed = listed_trace(file.path, run=watch.logdir.run_name(file.folder))
+                listed = listed_trace(file.path, run_folder=watch.logdir.run_name(file.folder))
                 if listed.id not in seen_ids:
                     seen_ids.add(listed.id)
                     yield listed, file
@@ -84,7 +84,7 @@ class LogdirTraces:
 def _sort_key_within_run(listed_trace: ListedTrace) -> tuple[list[tuple[int, str]], ...]:
     """Returns a key that sorts the traces of a run by worker, then by time."""
     return (
-        _natural_sort_key(listed_trace.run),
+        _natural_sort_key(listed_trace.run_folder),
         _natural_sort_key(listed_trace.worker),
         _natural_sort_key(listed_trace.span),
     )

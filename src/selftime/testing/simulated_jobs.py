@@ -144,7 +144,7 @@ def simulate_job(
     for step in range(steps):
         begun = [rank.host for rank in running]
         buckets = [
-            list(_run_step_until_gradient_exchange(rank, late, machine.noise, rng))
+            list(_run_step_until_gradient_all_reduce(rank, late, machine.noise, rng))
             for rank in running
         ]
         busy = 0  # when the communication stream is free, the same on all ranks
@@ -183,7 +183,7 @@ class _GradientBucketTimes(NamedTuple):
     """When the host launches the all-reduce of the gradients, in ns."""
 
 
-def _run_step_until_gradient_exchange(
+def _run_step_until_gradient_all_reduce(
     rank: _SimulatedRank, late: RankDelay | None, noise: float, rng: np.random.Generator
 ) -> Iterator[_GradientBucketTimes]:
     """Simulates a rank's step up to its all-reduces; yields each gradient bucket's times in ns."""

@@ -10,7 +10,7 @@ from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "class": ("class",),
@@ -39,7 +39,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS)
     Column("file", pl.String, "text", "The source file; null if unknown or several.", True),
     Column("line", pl.Int32, "id", "The source line; null if unknown or several.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "inferred",
         pl.Int64,

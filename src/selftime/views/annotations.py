@@ -17,7 +17,7 @@ from selftime.intervals import covered_time_before, subtract, union
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _NAME_AND_SOURCE_LINE_COLUMNS: Final = ("name", *SOURCE_SITE_COLUMNS)
 
@@ -34,7 +34,7 @@ _NAME_AND_SOURCE_LINE_COLUMNS: Final = ("name", *SOURCE_SITE_COLUMNS)
     Column(
         "function", pl.String, "name", "The function that contains the line; null if unknown.", True
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("count", pl.Int64, "count", "The number of times that the annotated range ran."),
     Column(
         "count_per_step",

@@ -9,7 +9,7 @@ from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.names.collectives import bus_bandwidth_factor, parallel_axes_of_group
 from selftime.schema import Column
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _PROCESS_GROUP_COLUMNS: Final = ("group", "group_ranks")
 _KIND_AND_GROUP_COLUMNS: Final = ("collective", *_PROCESS_GROUP_COLUMNS)
@@ -157,7 +157,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
         True,
     ),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "axis",
         pl.String,
@@ -167,7 +167,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
     ),
     Column("group_description", pl.String, "name", "The group's description by the program.", True),
     Column("group_ranks", pl.String, "text", "The group's ranks, as in the trace.", True),
-    Column("untold", pl.Int64, "count", "The number of collectives without recorded bytes."),
+    Column("without_bytes", pl.Int64, "count", "The number of collectives without recorded bytes."),
     Column("start", pl.Int64, "instant", "When the first collective of the row began."),
     Column(
         "longest",
@@ -176,7 +176,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
         "The slice id of the longest collective; null for several traces.",
         True,
     ),
-    sums=("count", "bytes", "time", "wait", "transfer", "exposed", "untold"),
+    sums=("count", "bytes", "time", "wait", "transfer", "exposed", "without_bytes"),
 )
 def collectives(
     job: Ranks,
@@ -298,7 +298,7 @@ def _aggregations_of_collective_group() -> list[pl.Expr]:
         pl.col("ranks").max(),
         size.min().alias("smallest"),
         size.max().alias("largest"),
-        size.is_null().sum().alias("untold"),
+        size.is_null().sum().alias("without_bytes"),
         pl.col("start").first().alias("first"),
         pl.col("id").sort_by(time, pl.col("id"), descending=[True, False]).first().alias("longest"),
         pl.col("start").min(),

@@ -10,7 +10,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "direction": ("direction", "host_memory", "device"),
@@ -90,17 +90,22 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
         True,
     ),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("smallest", pl.Int64, "bytes", "Bytes of the smallest copy.", True),
     Column("median", pl.Float64, "bytes", "Bytes of the median copy.", True),
     Column("largest", pl.Int64, "bytes", "Bytes of the largest copy.", True),
-    Column("untold", pl.Int64, "count", "The number of copies and fills without a recorded size."),
+    Column(
+        "without_bytes",
+        pl.Int64,
+        "count",
+        "The number of copies and fills without a recorded size.",
+    ),
     Column("device", pl.Int32, "id", "The device; null if several.", True),
     Column("stream", pl.Int64, "id", "The stream; null if several.", True),
     Column("start", pl.Int64, "instant", "When the first copy of the row began."),
     Column("longest", pl.UInt32, "id", "The slice id of the longest copy."),
     needs=("device",),
-    sums=("count", "bytes", "time", "host_time", "waited", "untold"),
+    sums=("count", "bytes", "time", "host_time", "waited", "without_bytes"),
 )
 def copies(
     trace: Trace,
@@ -157,7 +162,7 @@ def _aggregations_of_copy_group() -> list[pl.Expr]:
         size.min().alias("smallest"),
         size.median().alias("median"),
         size.max().alias("largest"),
-        size.is_null().sum().alias("untold"),
+        size.is_null().sum().alias("without_bytes"),
         pl.col("id").first().alias("first"),
         pl.col("id").sort_by(time, pl.col("id"), descending=[True, False]).first().alias("longest"),
         pl.col("start").min(),

@@ -6,10 +6,13 @@ import polars as pl
 
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.slice_filters import common_value_expression
-from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.source_sites import (
+    SOURCE_SITE_COLUMNS,
+    source_sites_of_slices,
+)
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "kind": ("kind",),
@@ -48,7 +51,7 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
     Column("file", pl.String, "text", "The source file; null if unknown or several.", True),
     Column("line", pl.Int32, "id", "The source line; null if unknown or several.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "link",
         pl.String,

@@ -11,7 +11,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.intervals import length
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import Nanoseconds, RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, Nanoseconds, RowLimit, view
 
 _CAUSE_OF_GAPS_BELOW_THRESHOLD: Final = "kernel_gap"
 _DEVICE_AND_STREAM_COLUMNS: Final = ("device", "stream")
@@ -46,7 +46,7 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
     Column(
         "function", pl.String, "name", "The function that contains the line; null if unknown.", True
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "longest",
         pl.Int64,

@@ -9,17 +9,17 @@ from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "rank": ("rank", "kind"),
     "kind": ("kind",),
     "line": ("rank", "kind", "name", *SOURCE_SITE_COLUMNS),
-    "leg": ("leg", "rank", "kind"),
+    "section": ("section", "rank", "kind"),
 }
 """Maps each value of the option `by` to the columns by which path segments are grouped into rows.
 """
-_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_COLUMNS, "leg")
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_COLUMNS, "section")
 
 
 @view(
@@ -55,26 +55,28 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_CO
         "line", pl.Int32, "id", "The source line of that slice; null if unknown or several.", True
     ),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
-        "leg",
+        "section",
         pl.Int64,
         "id",
-        "The number of the stretch between collectives, from the end; null if several.",
+        "The number of the section between two collectives, counted from the end; null if several.",
         True,
     ),
     sums=("time", "count"),
 )
-def job_path(job: Ranks, *, by: Literal["rank", "kind", "line", "leg"] = "rank") -> pl.DataFrame:
+def job_path(
+    job: Ranks, *, by: Literal["rank", "kind", "line", "section"] = "rank"
+) -> pl.DataFrame:
     """The critical path of a job across its ranks, most time first.
 
     From when the last rank was done with the last step it goes back along that rank's own critical
     path to its previous collective; over the transfer of that collective to the rank that came last
     to it, because all others waited for it; and so on. Work that is not on the path could take
     longer without slowing the job. Kinds are those of `critical_path`; communication is transfer,
-    without waits for ranks. `by` groups by kind alone, by rank, by line, or lists the legs one by
-    one, from the end. With only one rank's trace the path stays on that rank, and waits for others
-    count as communication.
+    without waits for ranks. `by` groups by kind alone, by rank, by line, or lists the sections
+    between collectives, from the end. With only one rank's trace the path stays on that rank, and
+    waits for others count as communication.
     """
     every = {key: (rank.label, rank.rank) for key, rank in job.ranks_by_key().items()}
     found = job_critical_path(job)
@@ -92,7 +94,7 @@ def job_path(job: Ranks, *, by: Literal["rank", "kind", "line", "leg"] = "rank")
         label=pl.col("rank").replace_strict(labels, default=None, return_dtype=pl.String),
         rank=pl.col("rank").replace_strict(numbers, default=None, return_dtype=pl.Int64),
     )
-    order = ("leg", "time") if by == "leg" else ("time", "rank", "kind")
+    order = ("section", "time") if by == "section" else ("time", "rank", "kind")
     falling = [name == "time" for name in order]
     table = table.sort(order, descending=falling, nulls_last=True, maintain_order=True)
     return table.select(pl.col(column.name).cast(column.dtype) for column in job_path.columns)

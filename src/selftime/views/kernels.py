@@ -15,7 +15,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _LAUNCH_CONFIGURATION_COLUMNS: Final = ("grid", "block", "registers", "shared_memory")
 _GROUPING_COLUMNS_BY_OPTION: Final = {
@@ -136,7 +136,7 @@ _COLUMNS_AVERAGED_BY_DURATION: Final = ("blocks_per_sm", "warps_per_sm", "occupa
         "line", pl.Int32, "id", "The source line of the launch; null if unknown or several.", True
     ),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "blocks_per_sm",
         pl.Float64,
@@ -158,7 +158,7 @@ _COLUMNS_AVERAGED_BY_DURATION: Final = ("blocks_per_sm", "warps_per_sm", "occupa
         "Estimated achieved occupancy, averaged over kernel time; null if unknown.",
         True,
     ),
-    Column("occupancy_untold", pl.Int64, "count", "The number of runs without a known occupancy."),
+    Column("without_occupancy", pl.Int64, "count", "The number of runs without a known occupancy."),
     Column(
         "grid",
         pl.String,
@@ -181,7 +181,7 @@ _COLUMNS_AVERAGED_BY_DURATION: Final = ("blocks_per_sm", "warps_per_sm", "occupa
     Column("longest", pl.Int64, "id", "The slice id of the longest run."),
     Column("name", pl.String, "name", "The kernel's full name; null if several.", True),
     needs=("device",),
-    sums=("count", "total", "occupancy_untold"),
+    sums=("count", "total", "without_occupancy"),
 )
 def kernels(
     trace: Trace,
@@ -250,7 +250,7 @@ def _aggregations_of_kernel_group() -> list[pl.Expr]:
         (time.filter(yes).sum() / whole).alias("tensor_core_share"),
         (time.filter(yes.is_null()).sum() / whole).alias("tensor_core_unknown"),
         *(_duration_weighted_mean(name) for name in _COLUMNS_AVERAGED_BY_DURATION),
-        pl.col("occupancy").is_null().sum().alias("occupancy_untold"),
+        pl.col("occupancy").is_null().sum().alias("without_occupancy"),
         pl.col("replay")
         .n_unique()
         .sub(pl.col("replay").has_nulls().cast(pl.Int64))

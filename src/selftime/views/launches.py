@@ -14,7 +14,7 @@ from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("call",),
@@ -123,21 +123,21 @@ _OPTIONS_WITHOUT_SOURCE_LINE: Final = ("call", "stream")
     Column("work", pl.Int64, "count", "The number of kernels, copies and fills launched."),
     Column("device_time", pl.Int64, "ns", "Sum of the durations of the launched work."),
     Column(
-        "short",
+        "longer_than_work",
         pl.Int64,
         "count",
         "The number of calls that took longer than the work that they launched.",
     ),
     Column("without_work", pl.Int64, "count", "The number of calls without recorded device work."),
     Column(
-        "inverted",
+        "began_before_launch",
         pl.Int64,
         "count",
         "The number of calls recorded to begin after their work, so their delay is unknown.",
     ),
     Column("host_max", pl.Int64, "ns", "The host time of the longest call.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("device", pl.Int32, "id", "The device; null if several.", True),
     Column("stream", pl.Int64, "id", "The stream; null if several.", True),
     Column("start", pl.Int64, "instant", "When the first call began."),
@@ -150,9 +150,9 @@ _OPTIONS_WITHOUT_SOURCE_LINE: Final = ("call", "stream")
         "full",
         "work",
         "device_time",
-        "short",
+        "longer_than_work",
         "without_work",
-        "inverted",
+        "began_before_launch",
     ),
 )
 def launches(
@@ -255,9 +255,9 @@ def _aggregations_of_launch_group() -> list[pl.Expr]:
         pl.when(exposed.count() > 0).then(exposed.sum()).alias("exposed"),
         depth.median().alias("depth_median"),
         depth.max().alias("depth_max"),
-        pl.col("full", "work", "device_time", "inverted").sum(),
+        pl.col("full", "work", "device_time", "began_before_launch").sum(),
         pl.when(pl.col("blocked").count() > 0).then(pl.col("blocked").sum()).alias("blocked"),
-        ((pl.col("work") > 0) & (pl.col("device_time") < host)).sum().alias("short"),
+        ((pl.col("work") > 0) & (pl.col("device_time") < host)).sum().alias("longer_than_work"),
         pl.col("lost").sum().alias("without_work"),
         pl.col("start").min(),
         pl.col("id").sort_by(host, descending=True, nulls_last=True).first().alias("longest"),

@@ -7,7 +7,7 @@ from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 
 @view(
@@ -20,7 +20,7 @@ from selftime.views.view_declaration import RowLimit, view
         "how",
         pl.String,
         "name",
-        "How the line is known: stack, stamp (the line ran) or definition.",
+        LINE_EVIDENCE_DOC,
         True,
     ),
     Column("device_time", pl.Int64, "ns", "Device time of the work that the line launched itself."),

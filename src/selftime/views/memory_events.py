@@ -11,7 +11,7 @@ from selftime.analysis.memory.block_holders import (
 from selftime.analysis.memory.blocks import memory_blocks_of_device_type
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 
 @view(
@@ -40,7 +40,7 @@ from selftime.views.view_declaration import RowLimit, view
         "how",
         pl.String,
         "name",
-        "How that line is known: stack, stamp (it ran) or definition.",
+        LINE_EVIDENCE_DOC,
         True,
     ),
     Column(

@@ -17,7 +17,7 @@ from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _NAME_OF_ROW_OUTSIDE_OPERATORS: Final = "outside operators"
 _DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device", "device_type")
@@ -51,7 +51,7 @@ _MEMORY_RECORD_COLUMNS: Final = (
         "The function that contains the line; null if not by line.",
         True,
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "module", pl.String, "name", "The innermost nn.Module; null if none or not by module.", True
     ),

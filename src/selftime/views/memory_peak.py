@@ -28,7 +28,7 @@ from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import PlusJoinedWords, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "line": SOURCE_SITE_COLUMNS,
@@ -98,7 +98,7 @@ _UNKNOWN_MEMORY_CATEGORY: Final = "unknown"
         "The function that contains the line; null if not by line.",
         True,
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "blocks", pl.Int64, "count", "The number of the row's memory blocks; null if unknown.", True
     ),

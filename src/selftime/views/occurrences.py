@@ -31,7 +31,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _SliceKindOption: TypeAlias = Literal[
     "any", "operator", "annotation", "frame", "call", "kernel", "copy", "other"
@@ -89,7 +89,7 @@ _NO_SLICE_ID: Final = -1
     Column("file", pl.String, "text", "The source file; null if unknown.", True),
     Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
     Column("function", pl.String, "name", "The line's function; null if unknown.", True),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "operator",
         NameType,

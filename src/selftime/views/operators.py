@@ -37,7 +37,13 @@ from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import NumberRange, PlusJoinedWords, RowLimit, view
+from selftime.views.view_declaration import (
+    LINE_EVIDENCE_DOC,
+    NumberRange,
+    PlusJoinedWords,
+    RowLimit,
+    view,
+)
 
 _GROUPING_OPTIONS: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KIND_BY_SLICE_CATEGORY: Final = {
@@ -66,7 +72,7 @@ _KEY_COLUMNS: Final = (
     Column("file", pl.String, "text", "Source file; null if unknown or not by line.", True),
     Column("line", pl.Int32, "id", "The operator's own source line; null if not by line.", True),
     Column("function", pl.String, "name", "The line's function; null if not by line.", True),
-    Column("how", pl.String, "name", "How the line is known; null if not by line.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("overload", pl.String, "name", "The overload; null if not by overload.", True),
 )
 _COST_COLUMNS: Final = (

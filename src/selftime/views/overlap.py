@@ -147,8 +147,8 @@ def _host_work_intervals(trace: Trace) -> _WorkIntervals:
     operators = host.filter(pl.col("category").is_in(list(names.OPERATOR_CATEGORIES)))
     computing = filter_by_name(operators, lambda name: not names.is_collective_call(name))
     nothing = union([], [])
-    exchanges = covered_time(filter_by_name(host, names.is_collective_annotation))
-    return _WorkIntervals(None, covered_time(computing), exchanges, nothing, {})
+    communication = covered_time(filter_by_name(host, names.is_collective_annotation))
+    return _WorkIntervals(None, covered_time(computing), communication, nothing, {})
 
 
 def _step_or_observed_windows(trace: Trace, steps: pl.DataFrame | None) -> tuple[Ints, Ints]:

@@ -15,8 +15,8 @@ from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
 from selftime.analysis.slice_filters import covered_time, slices_on
 from selftime.analysis.steps.bound_by import (
-    STEP_REGIME_MEANINGS,
-    STEP_REGIME_PHRASES,
+    BOUND_BY_MEANINGS,
+    BOUND_BY_PHRASES,
     step_bounds,
 )
 from selftime.analysis.steps.breakdown import (
@@ -58,7 +58,7 @@ _STEP_PART_DEFINITIONS: Final = {
     "other": "None of the above was recorded.",
     "all_communication": "A collective ran, overlaps included.",
 }
-_HOST_BOUND_REGIMES: Final = ("launch-bound", "gap-bound", "mixed")
+_HOST_BOUND: Final = ("launch-bound", "gap-bound", "mixed")
 """Names of what bounds a step if a device waits for the host."""
 _DEVICE_STEP_PARTS: Final = (*DEVICE_TIME_CATEGORIES, "all_communication")
 """Time categories that are left out if a trace has neither device work nor collectives."""
@@ -111,11 +111,13 @@ def _figures_of_steps(trace: Trace, steps: pl.DataFrame) -> Iterator[OverviewFig
     if not steps.height:
         return
     found = step_bounds(trace)
-    means = STEP_REGIME_MEANINGS[found.regime] if found.regime else "the recording does not show it"
+    means = (
+        BOUND_BY_MEANINGS[found.bound_by] if found.bound_by else "the recording does not show it"
+    )
     text = f"{means.capitalize()}."
-    if found.regime in _HOST_BOUND_REGIMES and trace.frame_args.height:
+    if found.bound_by in _HOST_BOUND and trace.frame_args.height:
         text += " Stacks were recorded, which slows the host: without them the device waits less."
-    phrase = STEP_REGIME_PHRASES[found.regime] if found.regime else None
+    phrase = BOUND_BY_PHRASES[found.bound_by] if found.bound_by else None
     yield OverviewFigure("steps", "bound by", None, "text", text, phrase)
     text = (
         "Share of the counted steps' time with device work; of its span from first to last if less."

@@ -220,7 +220,7 @@ def _notes_on_unshared_steps(job: Ranks) -> dict[int, str]:
     common = own.filter(pl.len().over("round") == every).group_by("rank").len("common")
     both = own.group_by("rank").len("all").join(common, on="rank", how="left").fill_null(0)
     return {
-        rank: f"the other ranks recorded {shared:,} of its {recorded:,} steps with exchanges, too"
+        rank: f"the other ranks recorded {shared:,} of its {recorded:,} steps with collectives, too"
         for rank, recorded, shared in both.select("rank", "all", "common").rows()
         if shared < recorded
     }

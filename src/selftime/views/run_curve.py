@@ -12,25 +12,39 @@ from selftime.views.view_declaration import Nanoseconds, Pixels, view
 
 
 @view(
-    Column("start", pl.Int64, "ns", "When the first of them began, since the process did."),
+    Column(
+        "start", pl.Int64, "ns", "When the first of the steps began, since the process started."
+    ),
     Column("kind", pl.String, "name", "The kind of step."),
     Column("slow", pl.Boolean, "flag", "Whether the steps are slow."),
     Column("recorded", pl.Boolean, "flag", "Whether a profiler recorded them."),
-    Column("count", pl.Int64, "count", "How many steps the row stands for."),
-    Column("shortest", pl.Int64, "ns", "The duration of the shortest."),
-    Column("median", pl.Int64, "ns", "The median of their durations."),
-    Column("longest", pl.Int64, "ns", "The duration of the longest."),
-    Column("step", pl.Int64, "id", "The number of the longest."),
-    Column("data_wait", pl.Int64, "ns", "How long the longest waited for a batch."),
-    Column("cause", pl.String, "name", "What most of its excess is; null unless slow.", True),
-    Column("file", pl.String, "text", "The user's source file in the longest.", True),
-    Column("line", pl.Int32, "id", "The line that was seen for longest in it.", True),
+    Column("count", pl.Int64, "count", "The number of steps in this row."),
+    Column("shortest", pl.Int64, "ns", "The duration of the shortest step."),
+    Column("median", pl.Int64, "ns", "The median duration of the steps."),
+    Column("longest", pl.Int64, "ns", "The duration of the longest step."),
+    Column("step", pl.Int64, "id", "The number of the longest step."),
+    Column("data_wait", pl.Int64, "ns", "How long the longest step waited for a batch."),
+    Column(
+        "cause",
+        pl.String,
+        "name",
+        "What most of the longest step's time above the median is; null unless slow.",
+        True,
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The user's source file that ran longest in the longest step.",
+        True,
+    ),
+    Column("line", pl.Int32, "id", "The user's line that ran longest in the longest step.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
     Column(
         "trace_start",
         pl.Int64,
         "instant",
-        "When the longest begins in the trace; null if it is not there.",
+        "When the longest step begins in the trace; null if the trace lacks it.",
         True,
     ),
 )
@@ -40,8 +54,8 @@ def run_curve(
     """The durations of the run's steps over time; those that begin within one pixel are merged.
 
     Only steps of one kind are merged, slow ones with slow ones, recorded ones with recorded ones:
-    no slow step is left out, and the shortest and the longest of each pixel are told. `start` and
-    `end` are ns since the process started; 0 is the first step's begin, and the last one's end.
+    no slow step is left out, and each row has the shortest and the longest step of a pixel. `start`
+    and `end` are ns since the process started; 0 is the first step's begin, and the last one's end.
     """
     if 0 < end <= start:
         raise UsageError(f"`end` is `{end}`; write an instant after `start`, {start}")

@@ -11,18 +11,20 @@ from selftime.views.view_declaration import view
 @view(
     Column("kind", pl.String, "name", "The kind of step, such as training."),
     Column("count", pl.Int64, "count", "The number of steps."),
-    Column("median", pl.Float64, "ns", "The median of how long they take."),
-    Column("p95", pl.Float64, "ns", "The 95th percentile of how long they take."),
+    Column("median", pl.Float64, "ns", "The median duration of a step."),
+    Column("p95", pl.Float64, "ns", "The 95th percentile of the durations."),
     Column("data_wait", pl.Float64, "ns", "How long a step waits for a batch, on average."),
-    Column("total", pl.Int64, "ns", "The durations of all of them together."),
-    Column("slow", pl.Int64, "count", "How many of them are slow."),
-    Column("excess", pl.Int64, "ns", "How much longer than the median the slow ones took."),
-    Column("recorded", pl.Int64, "count", "How many of them a profiler recorded."),
+    Column("total", pl.Int64, "ns", "The durations of all steps together."),
+    Column("slow", pl.Int64, "count", "The number of slow steps."),
+    Column(
+        "excess", pl.Int64, "ns", "How much longer than the median the slow steps took together."
+    ),
+    Column("recorded", pl.Int64, "count", "The number of steps that a profiler recorded."),
     Column(
         "covered",
         pl.Int64,
         "ns",
-        "The total if any of them was recorded, else 0: what it stands for.",
+        "Time of all steps of this kind if one was recorded, else 0.",
     ),
     Column("file", pl.String, "text", "The file of the loop that makes the steps.", True),
     Column("line", pl.Int32, "id", "The line of that loop; null if unknown.", True),

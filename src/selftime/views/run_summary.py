@@ -31,8 +31,8 @@ _Figure: TypeAlias = tuple[str, float | None, Unit, str | None, str]
 def run_summary(trace: Trace) -> pl.DataFrame:
     """The whole run in a few figures: wall time, how it ended, its steps and the slow ones.
 
-    The table is empty for a trace without a ledger. `selftime run` keeps the ledger of a run beside
-    its recording.
+    The table is empty for a trace without a ledger. `selftime run` writes the ledger of a run
+    beside its recording.
     """
     run = trace.run
     figures = [*_figures_of_process(run), *_figures_of_steps(run)] if run.source else []

@@ -9,7 +9,7 @@ from selftime.analysis.ranks.lateness import rank_lateness_by_round
 from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
 from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
 from selftime.schema import Column
-from selftime.views.view_declaration import view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
 
 _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_CAUSES)
 
@@ -35,14 +35,14 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         True,
     ),
     Column(
-        "more",
+        "excess",
         pl.Float64,
         "ns",
         "By how much the rank's time per step on that cause exceeds the others'.",
         True,
     ),
     Column(
-        "held",
+        "delayed_others",
         pl.Float64,
         "ns",
         "Mean wait of the other ranks per step at collectives where this rank came last.",
@@ -71,7 +71,7 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
     ),
     Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
     Column("function", pl.String, "name", "The function that contains the line.", True),
-    Column("how", pl.String, "name", "How the line is known: stack, stamp or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "work",
         pl.String,
@@ -101,9 +101,9 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "The number of steps in which the rank came last at least once.",
         True,
     ),
-    Column("which", pl.String, "text", "Their numbers.", True),
+    Column("late_steps", pl.String, "text", "The numbers of these steps.", True),
     Column(
-        "beyond",
+        "late_beyond_others",
         pl.Float64,
         "ns",
         "The part of `late` beyond the median lateness of the other ranks.",
@@ -162,17 +162,17 @@ def stragglers(job: Ranks) -> pl.DataFrame:
     ]
     found = pl.DataFrame(rows, schema={c.name: c.dtype for c in stragglers.columns}, orient="row")
     return found.sort(
-        "straggler", "beyond", "rank", descending=[True, True, False], nulls_last=True
+        "straggler", "late_beyond_others", "rank", descending=[True, True, False], nulls_last=True
     )
 
 
 def _straggler_verdict_values(verdict: StragglerVerdict) -> dict[str, Any]:
     known = verdict.late is not None
     row: dict[str, Any] = {"straggler": verdict.is_straggler if known else None}
-    row |= {"late": verdict.late, "beyond": verdict.beyond}
+    row |= {"late": verdict.late, "late_beyond_others": verdict.late_beyond_others}
     row |= {
         "cause": verdict.cause,
-        "more": verdict.more,
+        "excess": verdict.excess,
         "work": verdict.work,
         "verdict": verdict.sentence,
     }
@@ -188,14 +188,14 @@ def _collective_lateness_values(
     if not own.height:
         return {}
     late = own.filter(pl.col("last") > 0)
-    means = own.select(pl.col("held", "waited", *_COLUMNS_OF_EXCESS_TIME_BY_CAUSE).mean()).row(
-        0, named=True
-    )
+    means = own.select(
+        pl.col("delayed_others", "waited", *_COLUMNS_OF_EXCESS_TIME_BY_CAUSE).mean()
+    ).row(0, named=True)
     return {
         **means,
         "last": int(own["last"].sum()),
         "collectives": int(own["collectives"].sum()),
         "steps": own.height,
         "steps_last": late.height,
-        "which": ", ".join(str(number) for number in late["round"].to_list()) or None,
+        "late_steps": ", ".join(str(number) for number in late["round"].to_list()) or None,
     }

@@ -14,15 +14,15 @@ from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.nesting import NO_SLICE
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "call": ("id",),
     "line": (*SOURCE_SITE_COLUMNS, "operator", "kind"),
     "operator": ("operator", "call", "kind"),
 }
-_SUMMED_WAIT_COLUMNS: Final = ("wait", "starvation", "idle")
-_WAIT_SORT_COLUMNS: Final = ("starvation", "wait", "start")
+_SUMMED_WAIT_COLUMNS: Final = ("wait", "idle_after", "idle")
+_WAIT_SORT_COLUMNS: Final = ("idle_after", "wait", "start")
 
 
 @view(
@@ -36,10 +36,10 @@ _WAIT_SORT_COLUMNS: Final = ("starvation", "wait", "start")
     Column("file", pl.String, "text", "The source file; null if unknown.", True),
     Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
     Column(
-        "starvation",
+        "idle_after",
         pl.Int64,
         "ns",
-        "Device idle time from the wait's end to the next work; null if none came.",
+        "Idle time of the device from the wait's end to its next work; null if none came.",
         True,
     ),
     Column("wait", pl.Int64, "ns", "Host time in the calls that waited."),
@@ -62,7 +62,7 @@ _WAIT_SORT_COLUMNS: Final = ("starvation", "wait", "start")
     Column(
         "function", pl.String, "name", "The function that contains the line; null if unknown.", True
     ),
-    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("ended", NameType, "name", "The device work that ended the wait; null if none.", True),
     Column(
         "inner", NameType, "name", "The innermost operator around the call; null if none.", True
@@ -94,8 +94,8 @@ def syncs(
     """Waits of the host for the device, sorted by the device idle time that follows each wait.
 
     The duration of a wait is not its cost, because the device mostly works meanwhile. Its cost is
-    the starvation: idle time of the device from the end of the wait to the begin of the work
-    launched next, or to the next wait. Null: nothing was launched after it.
+    `idle_after`: idle time of the device from the end of the wait to the begin of the work launched
+    next, or to the next wait. Null: nothing was launched after it.
 
     `kind` is stream, device or event for a synchronising call; copy_to_host for a copy to the host
     and the synchronisation right after it (`item`, `cpu`, `nonzero`); copy_to_device for a copy

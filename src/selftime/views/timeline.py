@@ -135,9 +135,8 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
     instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
     parts = [visible_slices(trace, window, shown), _rows_with_kind_column("instant", instants)]
-    counted = (
-        counter_curves(trace).names["track"].is_in(ids.tolist()).fill_null(value=False).to_numpy()
-    )
+    counter_tracks = counter_curves(trace).counters["track"]
+    counted = counter_tracks.is_in(ids.tolist()).fill_null(value=False).to_numpy()
     curves = visible_counter_curves(trace, window, counted | with_counters)
     parts.append(_rows_with_kind_column("counter", curves))
     if selected != _NO_SLICE_ID:

@@ -70,6 +70,11 @@ Pixels: TypeAlias = Annotated[int, NumberRange(1, math.inf, "1 or more")]
 """Type of an option for the width of a picture, in pixels."""
 Share: TypeAlias = Annotated[float, NumberRange(0, 1, "a share of the whole, from 0 to 1")]
 
+LINE_EVIDENCE_DOC: Final = (
+    "How the line is known. `stack`, `stamp`: it was running, by its Python stack or by a step "
+    "with marked lines. `definition`: only the function that begins there was running."
+)
+"""Description of columns `how` of views, which state how a source line is known."""
 MAX_OPTION_VALUE: Final = 1 << 62
 """Largest number that an option accepts; as a time in ns it is 146 years."""
 _MAX_QUOTED_VALUE_CHARACTERS: Final = 40

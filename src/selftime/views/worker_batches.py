@@ -51,7 +51,7 @@ from selftime.views.view_declaration import view
         True,
     ),
     Column(
-        "lay",
+        "ready_time",
         pl.Int64,
         "ns",
         "How long the batch was ready before it was taken; negative if it was sent late.",
@@ -69,8 +69,8 @@ from selftime.views.view_declaration import view
 def worker_batches(trace: Trace) -> pl.DataFrame:
     """The latest batches of each DataLoader worker: when each was made, and when the loop took it.
 
-    The training loop is starved where `ready` is 0 and `lay` is short: it waited for that batch.
-    Instants are converted to the trace's clock by two readings of both clocks; the fact
+    The training loop is starved where `ready` is 0 and `ready_time` is short: it waited for that
+    batch. Instants are converted to the trace's clock by two readings of both clocks; the fact
     `workers.clock.error_ns` bounds the error.
     """
     tables = loader_worker_tables(trace)
@@ -80,14 +80,14 @@ def worker_batches(trace: Trace) -> pl.DataFrame:
     return (
         tables.batches.sort("begun", "loader", "worker", "index")
         .with_columns(
-            start=pl.col("begun") + tables.zero,
+            start=pl.col("begun") + tables.time_origin,
             duration=pl.col("put") - pl.col("begun"),
             batch="index",
             making=joined - pl.col("begun"),
             collating=pl.col("made") - pl.col("joined"),
             putting=pl.col("put") - pl.col("made"),
-            lay=pl.col("taken") - pl.col("put"),
+            ready_time=pl.col("taken") - pl.col("put"),
         )
-        .with_columns(taken=pl.col("taken") + tables.zero)
+        .with_columns(taken=pl.col("taken") + tables.time_origin)
         .select(pl.col(column.name).cast(column.dtype) for column in worker_batches.columns)
     )

@@ -281,7 +281,7 @@ class PageDataAnswers:
         subject: Callable[[], TraceJobOrRanks] = lambda: self._open_trace(key)  # noqa: E731 - one of two
         if request.view.compares_ranks:
             indexed_job = self._jobs.job_of_trace(request.trace)
-            key, subject = (indexed_job.key, indexed_job.mark), lambda: indexed_job.job.ranks
+            key, subject = (indexed_job.key, indexed_job.fingerprint), lambda: indexed_job.job.ranks
         options = tuple(sorted(request.options.items()))
         return self._tables.get(
             (key, request.view.name, options),

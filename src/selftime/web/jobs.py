@@ -37,7 +37,7 @@ class IndexedJob:
 
     key: str
     """Key of the job in caches; it changes if a trace is added, removed or changed."""
-    mark: str
+    fingerprint: str
     """Text that changes with the content of the job's traces; empty if it cannot be computed."""
     job: PageJob
     ids: frozenset[str]
@@ -122,7 +122,7 @@ class JobIndex:
         summaries: dict[str, tuple[ListedTrace, TraceSummary]] = {}
         errors: dict[str, str] = {}
         for entry in listed_traces:
-            path = f"{entry.run}/{entry.name}".lstrip("/")
+            path = f"{entry.run_folder}/{entry.name}".lstrip("/")
             if path in summaries or path in errors:  # from another folder of the same name
                 path = f"{entry.id}/{path}"
             summary = summaries_or_errors[entry.id]

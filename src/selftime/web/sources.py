@@ -76,7 +76,7 @@ class TracesAtPaths:
         traces_by_id: dict[str, tuple[str, ListedTrace]] = {}
         for path in self._paths:
             for trace_path, run in self._traces_and_runs_at_path(path):
-                listed = listed_trace(trace_path, run=run)
+                listed = listed_trace(trace_path, run_folder=run)
                 traces_by_id.setdefault(listed.id, (trace_path, listed))
         self._path_by_id = {
             trace_id: trace_path for trace_id, (trace_path, _) in traces_by_id.items()

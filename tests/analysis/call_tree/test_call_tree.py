@@ -185,10 +185,10 @@ def _check_tree(trace: Trace, found: CallTree) -> None:
     start = slices["start"].to_numpy()
     end = start + slices["duration"].fill_null(0).to_numpy()
     assert (found.self_time >= 0).all()
-    assert not found.self_time[found.alone].any()
+    assert not found.self_time[found.is_cross_thread].any()
     assert (found.parent < np.arange(found.parent.size)).all()
     for number in np.unique(thread):
-        mine = (thread == number) & ~found.alone
+        mine = (thread == number) & ~found.is_cross_thread
         covered = intervals.length(intervals.union(start[mine], end[mine]))
         assert found.self_time[mine].sum() == covered
 

@@ -75,8 +75,8 @@ def edges_of_paths(trace: Trace) -> set[Edge]:
             found.add(("call", int(bindings.call[j]), "work", j))
         elif source != NO_SLICE:
             found.add(("work", source, "work", j))
-    held = np.flatnonzero(graph.calls.held_by != NO_SLICE)
-    found |= {("work", int(graph.calls.held_by[k]), "call", int(k)) for k in held}
+    held = np.flatnonzero(graph.calls.released_by != NO_SLICE)
+    found |= {("work", int(graph.calls.released_by[k]), "call", int(k)) for k in held}
     met = np.flatnonzero(graph.calls.waits_call != NO_SLICE)
     return found | {("call", int(graph.calls.waits_call[k]), "call", int(k)) for k in met}
 
@@ -97,7 +97,7 @@ def none_is_later(trace: Trace) -> None:
         elif (kind, target) == ("work", "call") and (
             calls.start[at] < work.end[source] <= calls.end[at]
         ):
-            by = calls.held_by[at]
+            by = calls.released_by[at]
             assert by != NO_SLICE or work.start[source] >= calls.end[at]
             assert by == NO_SLICE or work.end[by] >= work.end[source]
 
@@ -136,7 +136,7 @@ def on_the_path_all_is_lost(trace: Trace) -> None:
     graph, replay = dependency_graph(trace), replay_of(trace)
     on = work_on(trace)
     nodes, edges = critical_path_nodes(trace), dependency_edges_into_nodes(trace)
-    entered = dict(zip(edges.next.tolist(), edges.enter.tolist(), strict=True))
+    entered = dict(zip(edges.next.tolist(), edges.resumed.tolist(), strict=True))
     inside = on[nodes.start[on] >= graph.begin].tolist()  # before that the recording began
     whole = [at for at in inside if entered.get(at, nodes.end[at]) == nodes.end[at]]
     for at in whole[:: max(len(whole) // 10, 1)]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftime.analysis.steps.bound_by import StepBounds, step_bounds, step_regime
+from selftime.analysis.steps.bound_by import StepBounds, step_bound_by, step_bounds
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_what_bounds_a_step(drawing: str, told: str | None) -> None:
-    assert step_regime(sketch(drawing)) == told
+    assert step_bound_by(sketch(drawing)) == told
 
 
 def test_nothing_recorded_bounds_nothing() -> None:
@@ -31,7 +31,7 @@ def test_nothing_recorded_bounds_nothing() -> None:
 
 
 def test_a_stream_that_was_launched_onto_once_tells_nothing() -> None:
-    assert step_regime(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None
+    assert step_bound_by(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None
 
 
 def test_the_numbers_are_shares_of_time_and_of_launches() -> None:
@@ -50,7 +50,7 @@ def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> Non
     """)
 
     found = step_bounds(trace)
-    assert (found.regime, found.idle_launches) == ("gap-bound", 0.0)
+    assert (found.bound_by, found.idle_launches) == ("gap-bound", 0.0)
     assert found.busy == 12 / 21, "its work lasts beyond its end on the host"
 
 
@@ -67,8 +67,8 @@ def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> Non
         ("gpu-2022-no-rank", "host-only"),
     ],
 )
-def test_regimes_of_real_traces(real: "ReadReal", name: str, told: str) -> None:
-    assert step_regime(real(name)) == told
+def test_what_bounds_steps_of_real_traces(real: "ReadReal", name: str, told: str) -> None:
+    assert step_bound_by(real(name)) == told
 
 
 @pytest.mark.traces

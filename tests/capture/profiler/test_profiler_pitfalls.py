@@ -246,7 +246,7 @@ def test_two_at_once_by_their_schedules() -> None:
 def test_within_torchs_own_profiler() -> None:
     with torch.profiler.profile() as outer:
         torch.ones(2)
-        with pytest.raises(RecordingError, match="another profiler of torch records now"):
+        with pytest.raises(RecordingError, match="another profiler of torch is recording"):
             selftime.profile().start()
 
     assert "aten::ones" in {row.key for row in outer.key_averages()}
@@ -257,7 +257,7 @@ def test_torchs_own_profiler_within() -> None:
     prof.start()
     with torch.profiler.profile():
         torch.ones(2)
-    with pytest.warns(UserWarning, match="another profiler began within it"):
+    with pytest.warns(UserWarning, match="another profiler started during it"):
         prof.stop()
 
 

@@ -280,7 +280,7 @@ def test_an_environment_without_selftime_is_left_alone_and_named(
     assert (ended.status, ended.stderr) == (0, "")
     assert ended.stdout.startswith("their torch\n<")
     assert "selftime" not in ended.stdout
-    assert f"`{python}` cannot import what records it" in ended.result["reason"]
+    assert f"`{python}` cannot import selftime" in ended.result["reason"]
 
 
 def test_a_shell_script_is_run_and_its_python_recorded(record: "Runner", run: Run) -> None:

@@ -70,7 +70,7 @@ def test_the_time_of_collections_is_taken_once() -> None:
     assert 0 < first < first_end
     assert own == 0
     clock.own_threads.add(threading.get_ident())
-    clock.shorten()
+    clock.compact()
     second, own = clock.take_ns(second_end)
     assert second == 0
     assert 0 < own < second_end - first_end

@@ -41,7 +41,7 @@ def test_a_single_step_of_seconds_is_recorded_in_part(record: "Runner") -> None:
 
     assert (outcome.status, outcome.stdout) == (0, "done\n"), outcome.stderr
     assert outcome.result["steps_recorded"] == 0
-    assert "no part of the program was seen to come again" in outcome.facts["partial"]
+    assert "no repeating part was found" in outcome.facts["partial"]
     assert outcome.facts["steps"] == {
         "source": "no steps",
         "window": True,

@@ -58,10 +58,12 @@ def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None
     job = read(tmp_path, {**traces, 1: json.dumps(body).encode()})
     [late] = job.view("stragglers").filter("straggler").to_dicts()
     assert late["rank"] == 2
-    assert late["more"] == pytest.approx(8_000_000, rel=0.05)
-    assert late["which"] == "4, 5, 6, 7"  # what it did before its first exchange is not known
+    assert late["excess"] == pytest.approx(8_000_000, rel=0.05)
+    assert (
+        late["late_steps"] == "4, 5, 6, 7"
+    )  # what it did before its first collective is not known
     notes = dict(
         job.view("ranks").filter(pl.col("note").is_not_null()).select("rank", "note").rows()
     )
-    told = f"the other ranks recorded 5 of its {STEPS} steps with exchanges, too"
+    told = f"the other ranks recorded 5 of its {STEPS} steps with collectives, too"
     assert notes == dict.fromkeys((0, 2, 3), told)

@@ -31,7 +31,7 @@ function Card(props: { job: Job; table: FullTable; row: number; labels: Labels }
   const cause = textAt(table, "cause", row);
   const time = (name: string) => timeText(number(table, name, row) ?? 0);
   const count = (name: string) => countText(number(table, name, row) ?? 0);
-  const which = plain(textAt(table, "which", row) ?? "");
+  const which = plain(textAt(table, "late_steps", row) ?? "");
   return (
     <article class="job-verdict">
       <h3>
@@ -41,9 +41,9 @@ function Card(props: { job: Job; table: FullTable; row: number; labels: Labels }
       <p class="job-place"><Place {...props} /></p>
       <dl>
         <div><dt>it comes late by</dt><dd>{time("late")} a step</dd></div>
-        <div><dt>the others wait</dt><dd>{number(table, "held", row) === null ? "-" : `${time("held")} a step`}</dd></div>
-        {cause !== null && number(table, "more", row) !== null && (
-          <div><dt>more {labelOfValue(labels, cause).text}</dt><dd>{time("more")} a step</dd></div>
+        <div><dt>the others wait</dt><dd>{number(table, "delayed_others", row) === null ? "-" : `${time("delayed_others")} a step`}</dd></div>
+        {cause !== null && number(table, "excess", row) !== null && (
+          <div><dt>more {labelOfValue(labels, cause).text}</dt><dd>{time("excess")} a step</dd></div>
         )}
         <div title={which ? `steps ${which}` : undefined}>
           <dt>came last to</dt><dd>{count("last")} of {count("collectives")} collectives, in {count("steps_last")} of {count("steps")} steps</dd>

@@ -53,7 +53,7 @@ class LoadingFunction:
     whole: Intervals
     """Intervals in the function; for a transform, without other user functions that it calls."""
     python: Intervals
-    """Intervals of the function in Python code, and in operators so short that they are mostly
+    """Intervals in which the function runs Python code, or operators so short that they are mostly
     dispatch."""
     computing: Intervals
     """Intervals of the function in which it does not wait, for example for storage."""

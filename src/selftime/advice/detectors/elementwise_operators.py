@@ -165,7 +165,7 @@ def _elementwise_pass_properties(
     strides: str | None,
     concrete_inputs: str | None,
 ) -> tuple[Any, ...]:
-    """Returns an operator call's kind, element count, moved bytes and input layout."""
+    """Returns the kind, the elements and the bytes of an operator call, and its inputs."""
     nothing = (0, 0, 0, False, False, False)
     if names.is_view(operator):
         return ("view", *nothing)

@@ -49,7 +49,7 @@ class DataLoadingTimes:
     average: float
     """Mean of `exposed` over the measured steps, in ms; it differs from the typical step if few
     steps wait."""
-    around: float
+    at_epoch_ends: float
     """Wait for workers at the begin and end of epochs, in ms per step."""
     total: float
     """Time that the main thread spends in the DataLoader, in ms per step."""
@@ -60,9 +60,9 @@ class DataLoadingTimes:
     """Median absolute deviation of `exposed` between steps, in ms."""
     shares: tuple[float, ...]
     """Share of each measured step spent waiting for data, one value per step, 0 to 1."""
-    rest: float
+    step_without_loading: float
     """Simulated duration of the step without data loading, in ms."""
-    lag: float
+    device_lag: float
     """Time in ms from a step's end on the host to the end of its device work; median of the
     measured steps."""
     has_workers: bool
@@ -109,29 +109,31 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
     time = "device_time" if steps["device_time"].null_count() < steps.height else "host_time"
     told = steps.filter(pl.col(time).is_not_null())
     has_workers = not any(names.loads_on_main_thread(row["name"]) for row in rows)
-    exposed, around = told["data_loading"].to_list(), []
+    exposed, at_epoch_ends = told["data_loading"].to_list(), []
     if has_workers:
         exposed = _exposed_wait_ns_by_step(trace, told, mid_epoch_worker_wait_times(trace))
-        around = _exposed_wait_ns_by_step(trace, told, epoch_boundary_worker_wait_times(trace))
+        at_epoch_ends = _exposed_wait_ns_by_step(
+            trace, told, epoch_boundary_worker_wait_times(trace)
+        )
     times: list[int] = told[time].to_list()
     step = _median_ms(times)
-    rest = limits.scaled_to_typical_step(
+    step_without_loading = limits.scaled_to_typical_step(
         replay_of(trace).step_time(change_shortening_loading(trace)) / 1e6
     )
     total = max(
-        _median_ms(told["loading"].to_list()), step - rest
+        _median_ms(told["loading"].to_list()), step - step_without_loading
     )  # of medians, parts need not fit
     return DataLoadingTimes(
         step=step,
         exposed=_typical_exposed_loading_ms(exposed, limits, is_average=has_workers),
         average=fmean(exposed) / 1e6 if exposed else 0.0,
-        around=_typical_exposed_loading_ms(around, limits, is_average=True),
+        at_epoch_ends=_typical_exposed_loading_ms(at_epoch_ends, limits, is_average=True),
         total=total,
         waiting=_waiting_share_of_loading(trace) * total,
         noise=_median_absolute_deviation_ms(exposed),
         shares=tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)),
-        rest=rest,
-        lag=_median_ms(told["lag"].drop_nulls().to_list()),
+        step_without_loading=step_without_loading,
+        device_lag=_median_ms(told["lag"].drop_nulls().to_list()),
         has_workers=has_workers,
         has_device=time == "device_time",
     )

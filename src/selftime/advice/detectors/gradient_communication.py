@@ -1,7 +1,7 @@
 """Measures communication between ranks: operators, bytes, and time without any computation.
 
-A rank's trace shows when its exchanges began and ended. A wait for a slower rank looks like a slow
-exchange.
+A rank's trace shows when its collectives began and ended. A wait for a slower rank looks like a
+slow collective.
 """
 
 import json
@@ -28,12 +28,12 @@ from selftime.trace import Trace
 FLOAT32_BYTES: Final = 4
 """Bytes of one float32 element."""
 SAME_GRADIENT_BYTES_RELATIVE_TOLERANCE: Final = 0.01
-"""Largest relative difference in bytes at which two exchanges count as exchanging the same
+"""Largest relative difference in bytes at which two collectives count as communicating the same
 gradients."""
 
 
 @cached_per_trace
-def gradient_exchanges(trace: Trace) -> pl.DataFrame:
+def gradient_collectives(trace: Trace) -> pl.DataFrame:
     """Returns the communication operators in backward passes of measured steps, in time order.
 
     Columns: id, name, track, start, end (ns), and bytes, null where shapes were not recorded.
@@ -50,7 +50,7 @@ def gradient_exchanges(trace: Trace) -> pl.DataFrame:
 
 
 @cached_per_trace
-def exchanges_issued_by_program(trace: Trace) -> pl.DataFrame:
+def collectives_issued_by_program(trace: Trace) -> pl.DataFrame:
     """Returns collectives and barriers that user code calls in measured steps, not DDP itself.
 
     Those of the backward pass, of replicated modules and of the optimizer are left out. Columns:
@@ -132,7 +132,7 @@ def ddp_forward_passes(trace: Trace) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class GradientExchangeRounds:
+class GradientCommunicationRounds:
     """For each data-parallel forward pass, the gradient communication until the next one.
 
     One array element per forward pass.
@@ -140,21 +140,21 @@ class GradientExchangeRounds:
 
     begin: Ints
     end: Ints
-    exchanges: Ints
+    collectives: Ints
     """Number of collectives between this forward pass and the next."""
     bytes: NDArray[np.float64]
-    """Bytes that these collectives exchange; NaN if unknown."""
+    """Bytes that these collectives send; NaN if unknown."""
     group: Ints
     """Number of the optimizer step that follows the forward pass."""
 
     @property
-    def are_exchanged_again(self) -> NDArray[np.bool_]:
+    def are_communicated_again(self) -> NDArray[np.bool_]:
         """Returns for each pass whether its gradients are sent again before the optimizer step."""
         found = np.zeros(self.begin.size, bool)
         for number in np.unique(self.group):
             mine = np.flatnonzero(self.group == number)
             last = mine[-1]
-            same = (self.exchanges[mine] == self.exchanges[last]) & (self.exchanges[last] > 0)
+            same = (self.collectives[mine] == self.collectives[last]) & (self.collectives[last] > 0)
             known = np.isfinite(self.bytes[mine])
             far = (
                 np.abs(self.bytes[mine] - self.bytes[last])
@@ -165,16 +165,16 @@ class GradientExchangeRounds:
         return found
 
 
-def gradient_exchange_rounds(trace: Trace) -> GradientExchangeRounds:
+def gradient_communication_rounds(trace: Trace) -> GradientCommunicationRounds:
     """Returns the measured forward passes, with the gradient communication after each of them."""
-    forwards, issued = ddp_forward_passes(trace), gradient_exchanges(trace)
+    forwards, issued = ddp_forward_passes(trace), gradient_collectives(trace)
     begin = forwards["start"].to_numpy()
     after = np.append(begin[1:], np.iinfo(np.int64).max)[: begin.size]
     updates = filter_by_name(slices_on(trace, "host"), names.is_optimizer_step)["start"].sort()
     place = np.searchsorted(begin, issued["start"].to_numpy(), side="right") - 1
     sizes = issued["bytes"].cast(pl.Float64).fill_null(np.nan).to_numpy()[place >= 0]
     place = place[place >= 0]
-    return GradientExchangeRounds(
+    return GradientCommunicationRounds(
         begin,
         after,
         np.bincount(place, minlength=begin.size),
@@ -221,7 +221,7 @@ def _is_computation(name: str) -> bool:
     return names.is_dispatched_operator(name) and not names.is_communication_operator(name)
 
 
-def changes_shortening_exchanges(
+def changes_shortening_communication(
     trace: Trace, intervals: Intervals, kept_share: float
 ) -> tuple[Change, ...]:
     """Returns changes that shorten communication in `intervals` to `kept_share` of its time.

@@ -59,7 +59,7 @@ def predict_step_with_workers(
     loading: DataLoadingTimes, facts: Mapping[str, Any]
 ) -> StepTimePrediction:
     """Returns the predicted step time if workers, not the main thread, load the data."""
-    rest = loading.rest
+    rest = loading.step_without_loading
     cores, threads = available_cores(facts), facts.get("threads")
     if cores is None:
         best = max(rest, loading.total / ASSUMED_LOADER_WORKERS) + USUAL_READY_BATCH_FETCH_MS
@@ -108,7 +108,9 @@ def _is_loading_mostly_waiting(loading: DataLoadingTimes) -> bool:
 
 def _worker_count_to_hide_waits(loading: DataLoadingTimes) -> int:
     """Returns how many workers hide data loading that mostly waits for storage, not for cores."""
-    hiding = math.ceil(loading.total / max(loading.rest, USUAL_READY_BATCH_FETCH_MS))
+    hiding = math.ceil(
+        loading.total / max(loading.step_without_loading, USUAL_READY_BATCH_FETCH_MS)
+    )
     return max(ASSUMED_LOADER_WORKERS, min(MAX_RECOMMENDED_WORKERS, hiding))
 
 

@@ -77,7 +77,7 @@ def changes_removing_waits(site: WaitSite) -> tuple[Change, ...]:
     The host stages a copy from pageable memory; without the wait it does not.
     """
     if site.cause == "upload":
-        return RemoveWaits(site.calls), CutHostTime(site.held)
+        return RemoveWaits(site.calls), CutHostTime(site.wait_intervals)
     return (RemoveWaits(site.calls),)
 
 
@@ -87,7 +87,7 @@ class AllWaitCosts:
 
     together: float = 0.0
     """Saving in ms per step if no line waits; an upper bound for each single line."""
-    later: float = 0.0
+    on_faster_device: float = 0.0
     """Saving in ms per step if no line waits, on a device `FUTURE_DEVICE_SPEEDUP` times as fast."""
     each: dict[WaitSite, LineWaitCost] = field(default_factory=dict)
     """Cost of each source line whose waits were simulated."""
@@ -106,7 +106,7 @@ def wait_costs(trace: Trace) -> AllWaitCosts:
         return replayed_saving_ms(trace, limits, changes)
 
     every = [change for site in sites for change in changes_removing_waits(site)]
-    together = saved_ms(*every, *(CutHostTime(site.around) for site in sites))
+    together = saved_ms(*every, *(CutHostTime(site.operator_intervals) for site in sites))
     faster = ScaleDeviceWork(replay.graph.work.id, 1 / FUTURE_DEVICE_SPEEDUP)
     later = max(replay.step_time(faster) - replay.step_time(faster, *every), 0.0)
     later = limits.scaled_to_typical_step(later / 1e6)
@@ -119,7 +119,9 @@ def wait_costs(trace: Trace) -> AllWaitCosts:
         others = [c for other in sites if other is not site for c in changes_removing_waits(other)]
         alone = saved_ms(*own)
         last = joint - saved_ms(*others) if others else alone
-        found[site] = LineWaitCost(alone, max(last, 0.0), saved_ms(*own, CutHostTime(site.around)))
+        found[site] = LineWaitCost(
+            alone, max(last, 0.0), saved_ms(*own, CutHostTime(site.operator_intervals))
+        )
     return AllWaitCosts(together, later, found)
 
 
@@ -188,9 +190,9 @@ def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim
         _likely_saving_ms(cost),
         max(cost.removed, most),
         changes=changes_removing_waits(site),
-        least=least,
-        least_share=REPLAYED_SAVING_RANGE.low,
-        best=most,
+        low=least,
+        low_share=REPLAYED_SAVING_RANGE.low,
+        high=most,
         may_exceed=True,
     )
 
@@ -219,14 +221,14 @@ def _outcome_of_insignificant_wait(
     share = share_text(limits.scaled_to_typical_step(site.wait_ns / 1e6) / limits.step_ms)
     waits = f"waits at {place} ({site.per_step:.3g} a step, {share} of it)"
     if most < MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * limits.step_ms:
-        later = share_text(all_costs.later / limits.step_ms)
+        later = share_text(all_costs.on_faster_device / limits.step_ms)
         told = (
-            "cost nothing today, as the device is busy meanwhile; on a device "
-            f"{FUTURE_DEVICE_SPEEDUP:.0f} times as fast all waits of a step would cost as much as "
-            f"{later} of today's step"
+            "cost nothing now: the device is busy meanwhile. On a "
+            f"{FUTURE_DEVICE_SPEEDUP:.0f} times faster device all waits of a step together would "
+            f"take as long as {later} of the present step"
         )
     else:
-        told = "cost less than the steps vary, or nothing as long as the other waits remain"
+        told = "cost less than the steps vary, or nothing while the other waits remain"
     return Checked(f"{waits} {told}", most)
 
 

@@ -81,9 +81,9 @@ class WaitSite:
     where: Where
     calls: Ints
     """Slice ids of the runtime calls that wait."""
-    held: Intervals
+    wait_intervals: Intervals
     """Intervals in which the host waits in these calls."""
-    around: Intervals
+    operator_intervals: Intervals
     """Intervals of the outermost operators around these calls."""
     per_step: float
     """Mean number of waits per measured step."""
@@ -373,8 +373,8 @@ def _wait_site_of_waits(waits: pl.DataFrame, step_count: int) -> WaitSite:
         annotation=first["annotation"],
         where=where_from_row(first),
         calls=waits["id"].cast(pl.Int64).to_numpy(),
-        held=held,
-        around=_operator_times_around(waits, held),
+        wait_intervals=held,
+        operator_intervals=_operator_times_around(waits, held),
         per_step=waits.height / max(step_count, 1),
         wait_ns=sum(waits["wait"].to_list()) / max(step_count, 1),
         bytes_per_step=sum(waits["bytes"].drop_nulls().to_list()) / max(step_count, 1),

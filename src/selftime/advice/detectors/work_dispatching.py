@@ -29,7 +29,7 @@ from selftime.analysis.idle.host_waits import host_waits
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time
-from selftime.analysis.steps.bound_by import step_regime
+from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace
@@ -87,7 +87,7 @@ class DispatchAnalysis:
 @cached_per_trace
 def dispatch_analysis_of(trace: Trace) -> DispatchAnalysis:
     """Returns how the host issues operators and kernels, and whether that limits the steps."""
-    bounds = step_regime(trace)
+    bounds = step_bound_by(trace)
     on_device = bounds not in {"host-only", None}
     explained = _host_times_with_other_cause(trace)
     every = outermost_operators(trace)

@@ -24,7 +24,7 @@ class GraphCosts:
 
     before: Ints
     """Host time between the previous call on the thread and each call, in ns, shape (n,)."""
-    own: Ints
+    own_time: Ints
     """Duration of each call without its wait, in ns, shape (n,)."""
     waits: Flags
     """Whether each call still waits for what it waited for when recorded, shape (n,)."""
@@ -52,7 +52,7 @@ def recorded_costs(graph: DependencyGraph) -> GraphCosts:
     calls, work = graph.calls, graph.work
     return GraphCosts(
         before=calls.before,
-        own=calls.own,
+        own_time=calls.own_time,
         waits=waiting_calls(graph),
         duration=work.end - work.start,
         runs=np.ones(work.id.size, bool),
@@ -85,7 +85,7 @@ class _Simulation:
         self.graph, self.costs = graph, costs
         self.undelayed = _call_ends_without_waits(graph, costs)
         self.acts = at = indices_of_acting_calls(graph)
-        self.thread, self.own = calls.thread[at], costs.own[at]
+        self.thread, self.own_time = calls.thread[at], costs.own_time[at]
         self.ends = self.undelayed[at]
         self.waits, self.after = costs.waits[at], calls.after[at]
         self.for_work, self.for_stream = calls.waits_for[at], calls.waits_stream[at]
@@ -129,7 +129,7 @@ class _Simulation:
         calls = zip(
             self.thread[span].tolist(),
             self.ends[span].tolist(),
-            self.own[span].tolist(),
+            self.own_time[span].tolist(),
             self.first[span].tolist(),
             self.last[span].tolist(),
             self.waits[span].tolist(),
@@ -215,7 +215,7 @@ class _Simulation:
             reach = np.maximum.accumulate(np.append(self.delay[thread], late[own]))
             before[own], delayed[own] = reach[:-1], reach[1:]
             self.delay[thread] = int(reach[-1])
-        called = self.ends[span] - self.own[span] + before
+        called = self.ends[span] - self.own_time[span] + before
         self.delayed[span] = delayed
         self._simulate_work_with_arrays(
             np.repeat(called, self.last[span] - self.first[span]), int(self.first[first_call])
@@ -278,7 +278,7 @@ class _Simulation:
 def _call_ends_without_waits(graph: DependencyGraph, costs: GraphCosts) -> Ints:
     """Returns the end of each host call in ns if no call ever waited."""
     ends = np.empty(graph.calls.id.size, np.int64)
-    takes = costs.before + costs.own
+    takes = costs.before + costs.own_time
     for thread in range(graph.threads):
         own = graph.calls.thread == thread
         ends[own] = graph.begin + np.cumsum(takes[own])

@@ -70,7 +70,7 @@ def _costs_after_host_time_cuts(
     return replace(
         costs,
         before=np.where((calls.before < 0) & held, costs.before, before),
-        own=removed.reduced_times(costs.own, calls.start, calls.end),
+        own_time=removed.reduced_times(costs.own_time, calls.start, calls.end),
     )
 
 
@@ -80,7 +80,7 @@ def _previous_call_ends_and_wait_flags(graph: DependencyGraph) -> tuple[Ints, Fl
     left, held = np.full(calls.id.size, graph.begin), np.zeros(calls.id.size, bool)
     for thread in range(graph.threads):
         own = np.flatnonzero(calls.thread == thread)
-        left[own[1:]], held[own[1:]] = calls.end[own[:-1]], calls.held_by[own[:-1]] != NO_SLICE
+        left[own[1:]], held[own[1:]] = calls.end[own[:-1]], calls.released_by[own[:-1]] != NO_SLICE
     return left, held
 
 

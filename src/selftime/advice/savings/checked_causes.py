@@ -11,7 +11,7 @@ from dataclasses import replace
 from selftime.advice.rule_outcomes import Checked, Finding
 from selftime.advice.savings.bounds import do_changes_affect_devices, max_saving_ms
 from selftime.advice.savings.claims import ModelledClaim, RemovalClaim, largest_changes_of_claim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.trace import Trace
 
@@ -57,7 +57,7 @@ def finding_as_checked(trace: Trace, finding: Finding, reason: str) -> Checked:
     if step_stats is not None and isinstance(claim, RemovalClaim | ModelledClaim):
         changes = largest_changes_of_claim(claim)
         is_slowed = claim.is_slowed and not do_changes_affect_devices(changes)
-        spent_ms = recorded_saving_amount(trace, claim).upper
+        spent_ms = estimated_saving_of_recorded_step(trace, claim).upper
         upper_ms = min(
             upper_bound_of_recorded_time(step_stats, spent_ms, is_slowed=is_slowed),
             max_saving_ms(trace, step_stats, changes),

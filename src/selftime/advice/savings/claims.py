@@ -36,13 +36,13 @@ class RemovalClaim:
     changes: tuple[Change, ...]
     """Changes to the recorded program that the fix most likely makes."""
     _: KW_ONLY
-    least: tuple[Change, ...] = ()
+    low: tuple[Change, ...] = ()
     """Changes if the fix helps least; () computes the lower end from `interval` alone."""
-    least_share: float = 1.0
-    """Share of the saving by `least` that is certain, 0 to 1."""
-    best: tuple[Change, ...] = ()
+    low_share: float = 1.0
+    """Share of the saving by `low` that is certain, 0 to 1."""
+    high: tuple[Change, ...] = ()
     """Changes if the fix helps best; () computes the upper end from `interval` alone."""
-    most: tuple[Change, ...] = ()
+    limit: tuple[Change, ...] = ()
     """Largest changes that any fix can make; () means that all time which `changes` shorten is
     removed."""
     interval: SavingRange = REPLAYED_SAVING_RANGE
@@ -58,17 +58,17 @@ class ModelledClaim:
     """A claim of a saving that the rule computes itself, in ms per recorded step."""
 
     saved: float
-    most: float
+    limit: float
     """Largest saving that any fix can reach, in ms; if `may_exceed`, the time that the rule
     measured."""
     _: KW_ONLY
     changes: tuple[Change, ...] = ()
     """Changes that the fix makes, to simulate all fixes together; () if unknown."""
-    least: float | None = None
+    low: float | None = None
     """Saving in ms if the fix helps least; None computes the lower end from `interval` alone."""
-    least_share: float = 1.0
-    """Share of the saving `least` that is certain, 0 to 1."""
-    best: float | None = None
+    low_share: float = 1.0
+    """Share of the saving `low` that is certain, 0 to 1."""
+    high: float | None = None
     """Saving in ms if the fix helps best; None computes the upper end from `interval` alone."""
     interval: SavingRange = REPLAYED_SAVING_RANGE
     step: float | None = None
@@ -77,7 +77,7 @@ class ModelledClaim:
     is_slowed: bool = True
     """Whether recording slows the work that the fix removes, so that the true saving is smaller."""
     may_exceed: bool = False
-    """Whether the fix may save more than the measured time `most`, within `interval`."""
+    """Whether the fix may save more than the measured time `limit`, within `interval`."""
     noise_ms: float | None = None
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
@@ -87,7 +87,7 @@ class ModelledClaim:
 class UpperBoundClaim:
     """A claim that only limits the saving of a fix from above, without an estimate."""
 
-    most: float
+    limit: float
     """Largest saving of the fix, in ms per recorded step."""
     is_slowed: bool = True
     """Whether recording slows the work that the fix removes, so that the true saving is smaller."""
@@ -103,17 +103,17 @@ class ComputedSavingClaim:
 
 @dataclass(frozen=True, slots=True)
 class RunClaim:
-    """A claim of time that a fix removes from the whole run, as its ledger tells it, in ns."""
+    """A claim of time that a fix removes from the whole run, as its ledger records it, in ns."""
 
-    most: int
+    limit: int
     """Largest saving of the fix, in ns."""
     _: KW_ONLY
     saved: int | None = None
     """Saving that is expected, in ns; None if only the most is known."""
-    least: int = 0
+    low: int = 0
     """Saving if the fix helps least, in ns."""
-    best: int | None = None
-    """Saving if the fix helps best, in ns; None means `most`."""
+    high: int | None = None
+    """Saving if the fix helps best, in ns; None means `limit`."""
     noise: int = 0
     """How far the numbers may be off, since stacks are read some 10 ms apart, in ns."""
 
@@ -131,5 +131,5 @@ def changes_of_claim(claim: SavingClaim) -> tuple[Change, ...]:
 def largest_changes_of_claim(claim: SavingClaim) -> tuple[Change, ...]:
     """Returns the largest changes that the claimed fix can make; () if unknown."""
     if isinstance(claim, RemovalClaim):
-        return (*claim.changes, *claim.best, *claim.most)
+        return (*claim.changes, *claim.high, *claim.limit)
     return changes_of_claim(claim)

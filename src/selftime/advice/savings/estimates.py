@@ -15,7 +15,9 @@ from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.trace import Trace
 
 
-def recorded_saving_amount(trace: Trace, claim: RemovalClaim | ModelledClaim) -> SavingAmount:
+def estimated_saving_of_recorded_step(
+    trace: Trace, claim: RemovalClaim | ModelledClaim
+) -> SavingAmount:
     """Returns how many ms of a recorded step the claimed fix saves; the result is cached."""
     known = _cached_saving_amounts_by_claim(trace)
     if claim not in known:
@@ -51,15 +53,15 @@ def _simulated_saving_amount(
 ) -> SavingAmount:
     estimate = replayed_saving_ms(trace, step_stats, claim.changes)
     most = replayed_saving_ms(
-        trace, step_stats, claim.most or map(_change_removing_all_time, claim.changes)
+        trace, step_stats, claim.limit or map(_change_removing_all_time, claim.changes)
     )
     most = min(max(most, estimate), step_stats.step_ms)
     estimate = min(estimate, most)
     low, high = claim.interval.low * estimate, most
-    if claim.least:
-        low = min(low, claim.least_share * replayed_saving_ms(trace, step_stats, claim.least))
+    if claim.low:
+        low = min(low, claim.low_share * replayed_saving_ms(trace, step_stats, claim.low))
     if claim.interval.high is not None:
-        best = replayed_saving_ms(trace, step_stats, claim.best) if claim.best else 0.0
+        best = replayed_saving_ms(trace, step_stats, claim.high) if claim.high else 0.0
         high = min(max(claim.interval.high * estimate, best), most)
     return SavingAmount(step_stats.step_ms, estimate, low, high, most, "replay")
 
@@ -72,12 +74,12 @@ def _change_removing_all_time(change: Change) -> Change:
 def _saving_amount_of_rule_model(step_stats: StepStatistics, claim: ModelledClaim) -> SavingAmount:
     estimate, interval = max(claim.saved, 0.0), claim.interval
     low = interval.low * estimate
-    if claim.least is not None:
-        low = min(low, claim.least_share * claim.least)
-    high = claim.most
+    if claim.low is not None:
+        low = min(low, claim.low_share * claim.low)
+    high = claim.limit
     if interval.high is not None:
-        high = max(interval.high * estimate, claim.best or 0.0)
-    most = max(claim.most, high if claim.may_exceed else estimate)
+        high = max(interval.high * estimate, claim.high or 0.0)
+    most = max(claim.limit, high if claim.may_exceed else estimate)
     high = max(min(high, most), estimate)
     return SavingAmount(claim.step or step_stats.step_ms, estimate, low, high, most, claim.method)
 

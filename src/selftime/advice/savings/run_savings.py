@@ -1,6 +1,6 @@
 """Computes how many seconds of the whole run a fix saves, with the run's ledger.
 
-A fix of a recorded step saves as much in each step that the recorded ones stand for, and never
+A fix of a recorded step saves as much in each step that the recorded ones represent, and never
 more than that step took. A fix of a cause outside of steady steps saves what its rule claims.
 """
 
@@ -25,7 +25,7 @@ from selftime.units import seconds_text
 MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN: Final = 0.02
 """Smallest share of a run that an estimated saving must have to be reported, as of a step."""
 MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN: Final = 0.1
-"""Smallest share of a run that is reported if nobody can estimate what of it a fix saves."""
+"""Smallest share of a run that is reported if the saving of its fix cannot be estimated."""
 MIN_SAVING_TO_NOISE_RATIO: Final = 3.0
 """Ratio of a saving to the error of its numbers below which the finding has low confidence."""
 
@@ -38,14 +38,14 @@ def program_ns(run: Run) -> int:
 
 def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Finding | Checked:
     """Returns the finding with its saving of the run, or rules it out if that is too small."""
-    whole, told = program_ns(run), claim.most if claim.saved is None else claim.saved
+    whole, told = program_ns(run), claim.limit if claim.saved is None else claim.saved
     share = (
         MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN
         if claim.saved is None
         else MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN
     )
     if told <= claim.noise or told < share * whole:
-        reason = f"saves at most {seconds_text(claim.most)} of the run"
+        reason = f"saves at most {seconds_text(claim.limit)} of the run"
         return Checked(f"{finding.title.rstrip('.')}: {reason}", rule=finding.rule)
     is_noisy = told < MIN_SAVING_TO_NOISE_RATIO * claim.noise
     saving = _saving_of_run_claim(claim, whole)
@@ -55,15 +55,15 @@ def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Fi
 
 
 def _saving_of_run_claim(claim: RunClaim, whole_ns: int) -> Saving:
-    most = min(claim.most, whole_ns)
+    most = min(claim.limit, whole_ns)
     if claim.saved is None:
         return Saving(run_upper_s=most / 1e9)
     saved = min(claim.saved, most)
-    high = most if claim.best is None else max(saved, min(claim.best, most))
+    high = most if claim.high is None else max(saved, min(claim.high, most))
     return Saving(
         method="model",
         run_s=saved / 1e9,
-        run_low_s=min(claim.least, saved) / 1e9,
+        run_low_s=min(claim.low, saved) / 1e9,
         run_high_s=high / 1e9,
         run_upper_s=most / 1e9,
     )
@@ -140,7 +140,7 @@ def with_joint_saving_of_run(run: Run, joint: Joint, findings: tuple[Finding, ..
 
 
 def run_time(run: Run) -> RunTime | None:
-    """Returns the run's wall time and the steps that the recorded ones stand for; None if empty."""
+    """Returns the run's wall time and the steps that the recorded ones represent; None if empty."""
     if not run.segments.height:
         return None
     coverage, wall_s = recorded_step_coverage(run), run.wall_ns / 1e9

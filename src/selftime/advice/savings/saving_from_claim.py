@@ -26,7 +26,10 @@ from selftime.advice.savings.claims import (
     changes_of_claim,
     largest_changes_of_claim,
 )
-from selftime.advice.savings.estimates import recorded_saving_amount, without_recording_cost
+from selftime.advice.savings.estimates import (
+    estimated_saving_of_recorded_step,
+    without_recording_cost,
+)
 from selftime.advice.savings.run_savings import finding_or_checked_of_run
 from selftime.advice.savings.saving import Saving, SavingAmount, min_if_known
 from selftime.advice.step_statistics import (
@@ -102,7 +105,9 @@ def saving_from_claim(
         case ComputedSavingClaim(saving):
             amount = SavingAmount.from_saving(saving, step_stats.unrecorded_step_ms)
         case _:
-            amount = without_recording_cost(step_stats, claim, recorded_saving_amount(trace, claim))
+            amount = without_recording_cost(
+                step_stats, claim, estimated_saving_of_recorded_step(trace, claim)
+            )
     amount = calibrate_saving(
         amount, rule, factors_by_rule, is_bounded=trace.device_args.height > 0
     )
@@ -119,7 +124,9 @@ def _finding_or_checked(
     own = step_stats if claim.noise_ms is None else step_stats.with_noise(claim.noise_ms)
     if own.is_significant_without_recording(finding.saving.estimate_ms or 0.0):
         return _with_adjusted_confidence(own, finding)
-    before = without_recording_cost(step_stats, claim, recorded_saving_amount(trace, claim))
+    before = without_recording_cost(
+        step_stats, claim, estimated_saving_of_recorded_step(trace, claim)
+    )
     reason = own.reason_saving_is_small(finding.title)
     if own.is_significant_without_recording(before.estimate):
         step = "a step without recording" if step_stats.measured_slowdown > 1 else "the step"

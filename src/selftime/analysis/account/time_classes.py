@@ -1,9 +1,9 @@
-"""Says what each segment of the critical path is time of, such as computing or communication.
+"""Assigns each segment of the critical path to a class of time, such as compute or communication.
 
-A segment of device work, of a wait for data or of a garbage collection says so itself. What the
-host does is told by its operator or Python frame and by those around it: a compilation, a wait for
-data, a collective, a copy, a wait for the device. Other operators launch device work, or compute on
-the CPU; what lies between operators is Python.
+Segments of device work, waits for data and garbage collections already have a class. The class of
+host time follows from the names of its operator or Python frame and of those that enclose it: a
+compilation, a wait for data, a collective, a copy, or a wait for the device. Any other operator
+launches device work or computes on the CPU. Host time between operators is of the class `python`.
 """
 
 from typing import Final
@@ -42,8 +42,8 @@ compute: kernels, and operators on the CPU. communication: collectives and trans
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
 device work. python: the interpreter, between operators. device_wait: calls in which the host waits
 for the device. compile: compilation of code. garbage_collection: Python's collector. idle: nothing
-is known to run, while device work is about to begin. other: the recorder itself, and what the trace
-does not tell.
+is known to run, while device work is about to begin. other: the recorder itself, and time that
+the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
@@ -51,7 +51,7 @@ _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEG
 
 _CODE_OF_CLASS: Final = {name: code for code, name in enumerate(TIME_CLASSES)}
 _UNTOLD: Final = len(TIME_CLASSES)
-"""Code of a slice whose name does not tell a class."""
+"""Code of a slice whose name does not show its class."""
 
 _CLASS_OF_PATH_SEGMENT_KIND: Final = {
     "compute": "compute",
@@ -95,7 +95,7 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
 
 
 def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
-    """Returns the class that a slice's name, or that of a slice around it, tells; else no class.
+    """Returns the class of a slice by its name or that of an enclosing slice; else no class.
 
     Of several the innermost counts, and operators count before Python frames.
     """
@@ -112,7 +112,7 @@ def _told_class_around(trace: Trace, slice_ids: Ints) -> Ints:
 
 @cached_per_trace
 def _told_class_of_every_slice(trace: Trace) -> Ints:
-    """Returns the code of the class that each slice's name tells; `_UNTOLD` for most slices."""
+    """Returns the code of each slice's class by its name; `_UNTOLD` if the name shows no class."""
     codes = slice_codes_by_category_and_name(
         trace.slices, lambda *slice_: _CODE_OF_CLASS.get(_told_class(*slice_) or "", _UNTOLD)
     )
@@ -120,7 +120,7 @@ def _told_class_of_every_slice(trace: Trace) -> Ints:
 
 
 def _told_class(category: str, name: str) -> str | None:
-    """Returns the class that a slice's category and name tell; None for most slices."""
+    """Returns a slice's class by its category and name; None if they do not show it."""
     if category in names.RUNTIME_CALL_CATEGORIES:
         return "device_wait" if names.is_blocking_call(name) else None
     means = {

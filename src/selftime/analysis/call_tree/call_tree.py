@@ -60,7 +60,7 @@ class CallTree:
     """When each slice ends, in ns, after clipping at the Python frames that it crosses; its start
     if the end is unknown.
     """
-    alone: Flags
+    is_cross_thread: Flags
     """Whether each slice ended on another thread than it began on, and so has no parent and no
     children.
     """
@@ -123,7 +123,7 @@ def _build_call_tree(trace: Trace, *track_kinds: str, clip: bool = True) -> Call
         self_time=self_time[ids],
         start=start[ids],
         end=end[ids],
-        alone=lanes.alone[ids],
+        is_cross_thread=lanes.is_cross_thread[ids],
         place=place,
     )
     for field in CallTree.__slots__:
@@ -146,9 +146,11 @@ class _CallTreeSlices:
                 slices, lambda name: names.profiler_step_number(name) is not None
             )
             self.taken[steps[np.isin(self.thread[steps], framed)]] = False
-        self.alone = np.zeros(slices.height, bool)
-        self.alone[trace.op_args["id"].filter(trace.op_args["asynchronous"]).to_numpy()] = True
-        self.alone &= self.taken
+        self.is_cross_thread = np.zeros(slices.height, bool)
+        self.is_cross_thread[
+            trace.op_args["id"].filter(trace.op_args["asynchronous"]).to_numpy()
+        ] = True
+        self.is_cross_thread &= self.taken
 
     def slice_ids_to_nest_again(self, trace: Trace) -> Ints:
         """Returns the ids of slices whose parents in the trace are not valid in this call tree.
@@ -158,14 +160,16 @@ class _CallTreeSlices:
         """
         tracks = trace.tracks
         at = trace.slices["track"].to_numpy()
-        whole = self.taken & ~self.alone & trace.slices["duration"].is_not_null().to_numpy()
+        whole = (
+            self.taken & ~self.is_cross_thread & trace.slices["duration"].is_not_null().to_numpy()
+        )
         takes_part = np.bincount(at[self.taken], minlength=tracks.height) > 0
         differs = np.bincount(at[~whole], minlength=tracks.height) > 0
         thread = tracks["thread"].cast(pl.Int64).to_numpy()
         reasons = np.zeros(int(thread.max(initial=0)) + 1, np.int64)
         np.add.at(reasons, thread[takes_part], 1)
         np.add.at(reasons, thread[takes_part & differs], 1)
-        return np.flatnonzero(self.taken & ~self.alone & (reasons[self.thread] > 1))
+        return np.flatnonzero(self.taken & ~self.is_cross_thread & (reasons[self.thread] > 1))
 
 
 def _slice_ids_by_name(slices: pl.DataFrame, is_name_wanted: Callable[[str], bool]) -> Ints:
@@ -181,7 +185,11 @@ def _start_end_parent_depth_self_time(
     end = start + slices["duration"].fill_null(0).to_numpy()
     parent, depth = parent_of_every_slice(trace).copy(), slices["depth"].to_numpy().astype(np.int64)
     self_time = slices["self"].fill_null(0).to_numpy().copy()
-    parent[included.alone], depth[included.alone], self_time[included.alone] = NO_SLICE, 0, 0
+    (
+        parent[included.is_cross_thread],
+        depth[included.is_cross_thread],
+        self_time[included.is_cross_thread],
+    ) = NO_SLICE, 0, 0
     anew = included.slice_ids_to_nest_again(trace)
     if anew.size:
         if included.clip:

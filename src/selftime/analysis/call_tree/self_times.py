@@ -175,7 +175,7 @@ def _innermost_slices_of_records(trace: Trace, tree: CallTree, records: pl.DataF
     thread = trace.tracks["thread"].gather(trace.slices["track"].gather(tree.id)).to_numpy()
     place = np.full(tree.id.size, NO_SLICE, np.int64)
     for number in np.unique(threads):
-        mine = np.flatnonzero((thread == number) & ~tree.alone)
+        mine = np.flatnonzero((thread == number) & ~tree.is_cross_thread)
         mine = mine[np.argsort(tree.start[mine], kind="stable")]
         place[mine] = np.arange(mine.size)
         above = np.where(tree.parent[mine] == NO_SLICE, NO_SLICE, place[tree.parent[mine]])

@@ -39,9 +39,9 @@ def launches_with_queue_delays(trace: Trace) -> pl.DataFrame:
     (number of slices launched), device_time (sum of their durations, ns), first (the first of these
     slices), device, stream; depth (earlier launches of the stream that were not done when the call
     began); delay (from the call's begin to that of the work), queued and exposed (its two parts),
-    all in ns; inverted (the work begins before the call, so the delay is unknown). Depth, queued
-    and exposed are null for a stream's first work, because work from before the recording is
-    unknown.
+    all in ns; began_before_launch (the work begins before the call, so the delay is unknown).
+    Depth, queued and exposed are null for a stream's first work, because work from before the
+    recording is unknown.
     """
     told = trace.call_args.select("id", "operator")
     known = _launches_with_work(trace)
@@ -52,7 +52,7 @@ def launches_with_queue_delays(trace: Trace) -> pl.DataFrame:
     return (
         both.with_columns(
             pl.col("work", "device_time").fill_null(0),
-            pl.col("lost", "inverted").fill_null(value=False),
+            pl.col("lost", "began_before_launch").fill_null(value=False),
             call=calls["name"].cast(pl.String),
             start=calls["start"],
             host=calls["duration"],
@@ -67,14 +67,16 @@ def _launches_with_work(trace: Trace) -> pl.DataFrame:
     entries = _stream_queue_entries(device_work(trace)).filter(pl.col("launch").is_not_null())
     ahead = pl.col("free").clip(pl.col("launched"))
     parts = entries.with_columns(
-        inverted=pl.col("begin") < pl.col("launched"),
+        began_before_launch=pl.col("begin") < pl.col("launched"),
         exposed=(pl.col("begin") - ahead).clip(0),
-    ).with_columns(delay=pl.when(~pl.col("inverted")).then(pl.col("begin") - pl.col("launched")))
+    ).with_columns(
+        delay=pl.when(~pl.col("began_before_launch")).then(pl.col("begin") - pl.col("launched"))
+    )
     exposed = pl.when(pl.col("delay").is_not_null()).then("exposed")
     sums = parts.select(
         "launch",
         pl.col("work", "device_time").sum().over("launch"),
-        *("first", "device", "stream", "depth", "delay", "inverted", "begin"),
+        *("first", "device", "stream", "depth", "delay", "began_before_launch", "begin"),
         exposed=exposed,
     )
     return (

@@ -46,11 +46,11 @@ class _ThreadResumeTimes:
 class HostThreadEdges:
     """Edges from instants on host threads back to what each thread waited for last; times in ns."""
 
-    hop: Ints
+    thread_from: Ints
     """When the thread itself began to work, in ns; before that instant the critical path follows
     the main thread.
     """
-    enter: Ints
+    resumed: Ints
     """When the thread could continue after its last wait, in ns;
     TIME_BEFORE_RECORDING_NS if it never waited.
     """
@@ -74,24 +74,24 @@ class HostResumeTimes:
 
     def edges_to_last_wait(self, thread_numbers: Ints, instants: Ints) -> HostThreadEdges:
         """Returns for each instant on a host thread the edge to what the thread last waited for."""
-        hop = instants.copy()
-        enter, found = (
+        thread_from = instants.copy()
+        resumed, found = (
             np.full(instants.size, fill, np.int64) for fill in (TIME_BEFORE_RECORDING_NS, NO_SLICE)
         )
         for number in np.unique(thread_numbers).tolist():
             at = np.flatnonzero(thread_numbers == number)
-            enter[at], found[at] = _last_resume_times_and_nodes(
+            resumed[at], found[at] = _last_resume_times_and_nodes(
                 self.waits.get(number), instants[at]
             )
             if number == self.main:
-                hop[at] = enter[at]
+                thread_from[at] = resumed[at]
                 continue
-            hop[at], _ = _last_resume_times_and_nodes(self.begins.get(number), instants[at])
-            beside = at[enter[at] < hop[at]]
-            enter[beside], found[beside] = _last_resume_times_and_nodes(
-                self.waits.get(self.main), hop[beside]
+            thread_from[at], _ = _last_resume_times_and_nodes(self.begins.get(number), instants[at])
+            beside = at[resumed[at] < thread_from[at]]
+            resumed[beside], found[beside] = _last_resume_times_and_nodes(
+                self.waits.get(self.main), thread_from[beside]
             )
-        return HostThreadEdges(np.maximum(hop, enter), enter, found)
+        return HostThreadEdges(np.maximum(thread_from, resumed), resumed, found)
 
 
 def _last_resume_times_and_nodes(
@@ -113,8 +113,8 @@ def host_resume_times(trace: Trace) -> HostResumeTimes:
     """Returns the times (ns) at which each host thread continued after a wait or began to work."""
     graph, nodes = dependency_graph(trace), critical_path_nodes(trace)
     calls, work = graph.calls, graph.work
-    held = np.flatnonzero(calls.held_by != NO_SLICE)
-    by = calls.held_by[held]
+    held = np.flatnonzero(calls.released_by != NO_SLICE)
+    by = calls.released_by[held]
     partner = calls.waits_call
     resumed = np.flatnonzero(partner != NO_SLICE)
     of_collective = calls.is_collective[partner[resumed]]
@@ -151,14 +151,16 @@ def _resume_times_by_thread(
 class CriticalPathEdges:
     """Edges of critical paths, each from an instant (ns) back to the previous node on the path.
 
-    `enter <= hop <= cause <= begin`: the gap lies between `cause` and `begin`, the time of the host
-    thread between `hop` and `cause`, that of the main thread between `enter` and `hop`.
+    `resumed <= thread_from <= cause <= begin`: the gap lies between `cause` and `begin`, the time
+    of the host thread between `thread_from` and `cause`, that of the main thread between `resumed`
+    and `thread_from`.
     """
 
     begin: Ints
     cause: Ints
-    hop: Ints
-    enter: Ints
+    thread_from: Ints
+    """When the path, going back, changes from the edge's own host thread to the main thread."""
+    resumed: Ints
     """When the path reaches the previous node, in ns; TIME_BEFORE_RECORDING_NS if there is none."""
     thread: Ints
     """The number of the host thread that the edge follows, or -1 if there is none; threads that
@@ -196,8 +198,8 @@ def _edges_along_host_threads(
     return CriticalPathEdges(
         begin=instants,
         cause=instants,
-        hop=back.hop,
-        enter=back.enter,
+        thread_from=back.thread_from,
+        resumed=back.resumed,
         thread=thread_numbers,
         next=back.next,
         gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
@@ -210,8 +212,8 @@ def _edges_inside_nodes(nodes: Ints, instants: Ints) -> CriticalPathEdges:
     return CriticalPathEdges(
         begin=instants,
         cause=instants,
-        hop=instants,
-        enter=instants,
+        thread_from=instants,
+        resumed=instants,
         thread=np.full(instants.size, NO_SLICE),
         next=nodes,
         gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
@@ -259,7 +261,7 @@ def _edges_to_last_work(
     end = np.append(nodes.end, TIME_BEFORE_RECORDING_NS)[last_node]
     unknown = np.full(done_time_of_step.size, CODE_OF_SEGMENT_KIND["unknown"])
     link = np.full(done_time_of_step.size, CODE_OF_SEGMENT_LINK["unknown"])
-    return replace(edges, cause=end, hop=end, enter=end, gap=unknown, link=link)
+    return replace(edges, cause=end, thread_from=end, resumed=end, gap=unknown, link=link)
 
 
 @cached_per_trace
@@ -281,8 +283,12 @@ def dependency_edges_into_nodes(trace: Trace) -> CriticalPathEdges:
     thread = np.full(start.size, NO_SLICE)
     thread[by_host] = graph.calls.thread[nodes.call[by_host]]
     back = host_resume_times(trace).edges_to_last_wait(thread[by_host], cause[by_host])
-    hop, enter = cause.copy(), cause.copy()
-    hop[by_host], enter[by_host], source[by_host] = back.hop, back.enter, back.next
+    thread_from, resumed = cause.copy(), cause.copy()
+    thread_from[by_host], resumed[by_host], source[by_host] = (
+        back.thread_from,
+        back.resumed,
+        back.next,
+    )
     link[graph.work.id.size :] = CODE_OF_SEGMENT_LINK["host"]
     gap = np.where(explained, CODE_OF_SEGMENT_KIND["latency"], CODE_OF_SEGMENT_KIND["unknown"])
-    return CriticalPathEdges(start, cause, hop, enter, thread, source, gap, link)
+    return CriticalPathEdges(start, cause, thread_from, resumed, thread, source, gap, link)

@@ -70,7 +70,7 @@ def _graph_calls_with_waits(
 
     The lag of a call after one of another thread is kept exactly as recorded.
     """
-    partner = calls.partner
+    partner = calls.awaited_call
     behind = np.where(partner != NO_SLICE, calls.lag, wait_columns["after"])
     return GraphCalls(
         id=calls.id,

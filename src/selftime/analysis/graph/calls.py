@@ -45,7 +45,7 @@ class HostCallNodes:
     """The sort key of calls that begin and end at the same instants; for the end of a step, the
     index of the step.
     """
-    partner: Ints
+    awaited_call: Ints
     """The index of the call on another host thread that this call waits for, or -1 if there is
     none.
     """
@@ -76,11 +76,11 @@ def host_call_nodes(trace: Trace, launch_ids: pl.Series) -> HostCallNodes:
     main = max(threads.main, 0)
     steps = steps_with_counted_flags(trace)["end"].to_numpy()
     ends = _zero_length_call_nodes(steps, np.full(steps.size, main), np.arange(steps.size))
-    exchanged = np.flatnonzero(called.is_collective)
-    resumes = _nodes_of_main_thread_resumes(trace, called, exchanged, threads.main)
+    collectives = np.flatnonzero(called.is_collective)
+    resumes = _nodes_of_main_thread_resumes(trace, called, collectives, threads.main)
     acting = np.isin(called.id, launch_ids.drop_nulls().to_numpy())
     acting |= np.isin(called.id, host_waits(trace)["id"].to_numpy())
-    acting[exchanged] = True
+    acting[collectives] = True
     leaves, starts = _nodes_of_thread_handovers(threads, called, np.flatnonzero(acting))
     first = called.id.size + ends.id.size
     return _sorted_calls_of_tables(
@@ -112,7 +112,7 @@ def _nodes_of_recorded_calls(
         start=start,
         end=start + host["duration"].fill_null(0).to_numpy(),
         order=np.full(start.size, _SORT_KEY_OF_RECORDED_CALLS),
-        partner=np.full(start.size, NO_SLICE),
+        awaited_call=np.full(start.size, NO_SLICE),
         lag=np.zeros(start.size, np.int64),
         idle_since=start,
         is_collective=np.isin(host["id"].to_numpy(), _host_collective_ids(trace)),
@@ -135,7 +135,7 @@ def _zero_length_call_nodes(
         start=instants,
         end=instants,
         order=order,
-        partner=np.full(instants.size, NO_SLICE),
+        awaited_call=np.full(instants.size, NO_SLICE),
         lag=np.zeros(instants.size, np.int64),
         idle_since=instants if idle_since is None else idle_since,
         is_collective=np.zeros(instants.size, bool),
@@ -161,7 +161,7 @@ def _nodes_of_main_thread_resumes(
         np.full(idle.size, _SORT_KEY_OF_THREAD_RESUMES),
         since,
     )
-    return _replace_call_columns(points, partner=others[idle])
+    return _replace_call_columns(points, awaited_call=others[idle])
 
 
 def _nodes_of_thread_handovers(
@@ -202,7 +202,7 @@ def _thread_starts_with_handovers(
 ) -> HostCallNodes:
     """Returns thread starts, each with the main thread's handover of its work as `partner`."""
     return _replace_call_columns(
-        thread_starts, partner=first_handover + np.arange(thread_starts.id.size)
+        thread_starts, awaited_call=first_handover + np.arange(thread_starts.id.size)
     )
 
 
@@ -222,7 +222,7 @@ def _sorted_calls_of_tables(*tables: HostCallNodes) -> HostCallNodes:
     place = np.append(np.empty(order.size, np.int64), NO_SLICE)
     place[order] = np.arange(order.size)
     nodes = HostCallNodes(**{name: column[order] for name, column in every.items()})
-    return _replace_call_columns(nodes, partner=place[nodes.partner])
+    return _replace_call_columns(nodes, awaited_call=place[nodes.awaited_call])
 
 
 def order_by_start_and_end(start: Ints, end: Ints, sort_key: Ints) -> Ints:

@@ -42,7 +42,7 @@ class GraphCalls:
     before: Ints
     """Host time in ns since the previous call on the same thread; negative where the calls overlap.
     """
-    own: Ints
+    own_time: Ints
     """Host time of the call in ns, without the time that it waited."""
     wait: Ints
     """The slice that `host_waits` lists for this call's wait, perhaps an earlier call; the call's
@@ -56,7 +56,7 @@ class GraphCalls:
     """Whether the trace records what the call waits for. If not, it is inferred from when the call
     returned.
     """
-    held_by: Ints
+    released_by: Ints
     """The index of the device work whose end let the call return; -1 if the call did not wait."""
     first_work: Ints
     last_work: Ints
@@ -182,5 +182,5 @@ and device agree within a few us.
 """
 
 TIME_BEFORE_RECORDING_NS: Final = -(1 << 62)
-"""Time in ns that lies before any trace; it stands for events that are not known to have happened.
+"""Time in ns before any trace; used for events that are not known to have happened.
 """

@@ -207,7 +207,7 @@ def _positions_on_stream(stream: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def index_of_latest_end(ends: Ints) -> Ints:
-    """Returns for each position the index of the latest end up to it; of equal ends the last."""
+    """Returns for each i the index of the largest of `ends[: i + 1]`; of equal ends the last."""
     reach = np.maximum.accumulate(ends)
     return np.maximum.accumulate(np.where(ends == reach, np.arange(ends.size), 0))
 

@@ -89,7 +89,7 @@ class HostCallWaits:
         recorded[at] = told & (for_work[at] != NO_SLICE) | (for_stream[at] != NO_SLICE) & told
         since = end - condition
         return {
-            "own": np.where(
+            "own_time": np.where(
                 held, np.minimum(end - start, self._typical_call_durations(held)), end - start
             ),
             "wait": wait,
@@ -97,7 +97,7 @@ class HostCallWaits:
             "waits_stream": for_stream,
             "after": np.where(held, since, np.minimum(0, since)),
             "recorded": recorded,
-            "held_by": np.where(held, by, NO_SLICE),
+            "released_by": np.where(held, by, NO_SLICE),
         }
 
     def _calls_waiting_for_device(self) -> pl.DataFrame:

@@ -189,9 +189,9 @@ def _caller_work_of_collectives(device: LaunchedDeviceWork) -> Ints:
     A communication library makes its stream wait for that of the caller.
     """
     number = np.arange(device.id.size)
-    exchanges = device.kind == CODE_OF_SEGMENT_KIND["communication"]
-    last = np.append(NO_SLICE, np.maximum.accumulate(np.where(exchanges, NO_SLICE, number)))[:-1]
-    fits = exchanges & device.known & (last != NO_SLICE)
+    communicates = device.kind == CODE_OF_SEGMENT_KIND["communication"]
+    last = np.append(NO_SLICE, np.maximum.accumulate(np.where(communicates, NO_SLICE, number)))[:-1]
+    fits = communicates & device.known & (last != NO_SLICE)
     fits[fits] &= device.known[last[fits]] & (device.end[last[fits]] <= device.start[fits])
     fits[fits] &= device.stream[last[fits]] != device.stream[fits]
     return np.where(fits, last, NO_SLICE)

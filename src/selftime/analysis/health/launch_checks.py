@@ -29,8 +29,8 @@ _FIGURES_AFFECTED_BY_LOST_WORK: Final = (
 _MIN_LOST_LAUNCHES_OF_ONE_KIND: Final = 3
 """Smallest number of launches of one call name without device work that is not taken for chance."""
 _MAX_PROBABILITY_OF_RANDOM_LOSS: Final = 1e-6
-"""Largest probability of chance at which missing device work of an operator counts as systematic.
-"""
+"""Probability of a loss by chance below which device work that an operator lacks is a defect of the
+recording."""
 _MAX_SHARE_OF_WORK_WITHOUT_LAUNCH: Final = 0.5
 """Largest share (0 to 1) of device work without a recorded launch in a good trace."""
 

@@ -43,7 +43,7 @@ def check_rank_and_world_size(recording: RecordingUnderCheck) -> Iterator[Health
         yield HealthCheckResult("rank", "degraded", text, float(rank), "ranks, stragglers")
     if isinstance(told, dict) and told.get("world_size") is not None and size is None:
         text = "the file gives an impossible size of the job: the number of ranks is unknown"
-        yield HealthCheckResult("world_size", "degraded", text, None, "ranks, scaling, exchanges")
+        yield HealthCheckResult("world_size", "degraded", text, None, "ranks, scaling, collectives")
 
 
 def check_time_origin(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:

@@ -62,7 +62,7 @@ class TrackSlices(NamedTuple):
 
 
 class HostActivityBySlice:
-    """The activity that each host slice stands for, such as compilation; arrays by slice id.
+    """The activity of each host slice, such as compilation; arrays by slice id.
 
     `code` is the index in `HOST_ACTIVITIES`, or its length for none; `start` and `end` are in ns;
     `thread` and `parent` are as in the tables of the trace.
@@ -164,7 +164,7 @@ def _activity_codes_of_slices(trace: Trace) -> NDArray[np.int8]:
 
 
 def _activity_of_slice(category: str, name: str) -> str | None:
-    """Returns the host activity that a slice of this category and name stands for, or None."""
+    """Returns the host activity that a slice of this category and name is, or None."""
     if category in names.RUNTIME_CALL_CATEGORIES:
         return _activity_of_runtime_call(name)
     if category == "overhead":

@@ -182,7 +182,7 @@ def host_waits_with_idle_time(trace: Trace) -> pl.DataFrame:
     """Returns host waits with the device's idle time (ns) during and after each wait.
 
     Columns: those of `host_waits`; device, the one to which its thread had launched last, or
-    launches next; idle, how much of the wait the device had no work (ns); starvation, how long it
+    launches next; idle, how much of the wait the device had no work (ns); idle_after, how long it
     had none from the end of the wait to the begin of the work that was launched next, or to the
     next wait of the thread (ns), null if nothing was launched after it; ended, the work that ended
     last during the wait, if any.
@@ -191,7 +191,7 @@ def host_waits_with_idle_time(trace: Trace) -> pl.DataFrame:
     found = _waits_with_device_and_next_wait(trace, host_waits(trace), work).with_row_index("at")
     columns = {
         "idle": np.zeros(found.height, np.int64),
-        "starvation": np.full(found.height, -1, np.int64),
+        "idle_after": np.full(found.height, -1, np.int64),
         "ended": np.full(found.height, -1, np.int64),
     }
     for (device,), own in found.group_by("device", maintain_order=True):
@@ -201,7 +201,7 @@ def host_waits_with_idle_time(trace: Trace) -> pl.DataFrame:
             columns[name][at] = values
     return found.drop("at").with_columns(
         idle=columns["idle"],
-        starvation=_null_where_negative(columns["starvation"]),
+        idle_after=_null_where_negative(columns["idle_after"]),
         ended=_null_where_negative(columns["ended"]).cast(pl.UInt32),
     )
 
@@ -244,7 +244,7 @@ def _idle_time_columns_of_waits(waits: pl.DataFrame, work: pl.DataFrame) -> dict
     within = (last >= 0) & (ends["end"].to_numpy()[last] > start) if work.height else last >= 0
     return {
         "idle": _idle_time_in_spans_ns(busy, start, end),
-        "starvation": _device_starvation_after_waits_ns(waits, work, busy),
+        "idle_after": _device_idle_after_waits_ns(waits, work, busy),
         "ended": np.where(within, ended, -1),
     }
 
@@ -253,9 +253,7 @@ def _idle_time_in_spans_ns(busy: Intervals, start: Ints, end: Ints) -> Ints:
     return end - start - (covered_time_before(busy, end) - covered_time_before(busy, start))
 
 
-def _device_starvation_after_waits_ns(
-    waits: pl.DataFrame, work: pl.DataFrame, busy: Intervals
-) -> Ints:
+def _device_idle_after_waits_ns(waits: pl.DataFrame, work: pl.DataFrame, busy: Intervals) -> Ints:
     """Returns how long (ns) the device idled after each wait until its next work; -1 if unknown."""
     queue = work.filter(pl.col("launched").is_not_null()).sort("launched", "start")
     end = waits["end"].to_numpy()

@@ -63,7 +63,7 @@ class ModelledOperatorWork:
     """Whether the operator's FLOPs and bytes are counted: they are known, and no operator that it
     calls counts them.
     """
-    covered: Flags
+    is_modelled: Flags
     """Whether the operator's FLOPs and bytes count, or it runs within an operator for which they
     count.
     """
@@ -74,10 +74,10 @@ class ModelledOperatorWork:
     flops: Ints
     bytes: Ints
     """Bytes that the operator must at least move; 0 if unknown or if `counts` is false."""
-    least: Ints
+    time_at_peak: Ints
     """Time in ps that the operations take at the device's peak rate; 0 if the peak rate is unknown.
     """
-    unlimited: Flags
+    lacks_peak_rate: Flags
     """Whether the operator computes on matrix units whose peak rate is unknown."""
     peak: NDArray[np.float64]
     """The device's peak rate in the operator's dtype, in operations per second; NaN if unknown."""
@@ -160,12 +160,12 @@ def modelled_share_of_operator_time(trace: Trace) -> float | None:
     """
     host = self_times(trace)
     device = trace.device_args.height > 0
-    covered = modelled_work_of_operators(
+    is_modelled = modelled_work_of_operators(
         trace, host, tensor_core_times_by_operator(trace, host)
-    ).covered
+    ).is_modelled
     own = host.self_device if device else host.self_cpu
     whole = device_work(trace)["duration"].sum() if device else host.self_cpu.sum()
-    return float(own[covered].sum() / whole) if whole else None
+    return float(own[is_modelled].sum() / whole) if whole else None
 
 
 def _modelled_operator_calls(

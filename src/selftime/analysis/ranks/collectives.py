@@ -57,8 +57,8 @@ def collectives_of_trace(trace: Trace) -> pl.DataFrame:
     """Returns one row per collective of known begin and end, in order of start; times in ns.
 
     The columns are `COLLECTIVE_COLUMNS`. On a device a collective is a kernel, on a host the
-    annotation around the exchange. `id` is its slice; collective its kind, such as allreduce; group
-    and the following columns describe its process group; dtype that of its elements; step the
+    annotation around the communication. `id` is its slice; collective its kind, such as allreduce;
+    group and the following columns describe its process group; dtype that of its elements; step the
     number of the profiler's step that issued it, place the row of any step that did among the
     assessed ones, counted whether that one is typical; bytes as NCCL's tests count them; issued,
     start and end in ns; exposed the time in it in which the device worked on nothing else, null on

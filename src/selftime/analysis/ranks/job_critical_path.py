@@ -19,7 +19,7 @@ _JOB_CRITICAL_PATH_SCHEMA: Final = {
     "line": pl.Int32,
     "function": pl.String,
     "how": pl.String,
-    "leg": pl.Int64,
+    "section": pl.Int64,
 }
 
 
@@ -31,8 +31,8 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
     previous collective; over that collective's transfer to the rank that came last to it; and so on
     to the begin of a recording. A collective with only one rank's trace continues on that rank.
     Columns: rank, the key of `Ranks.ranks_by_key`; kind, one of `OWN_WORK_KINDS` or communication;
-    time; name, file, line, function and how, of the longest segment of a leg, null for its other
-    kinds; leg, its number, from 0.
+    time; name, file, line, function and how, of the longest segment of a section, null for its
+    other kinds; section, its number, from 0.
     """
     rows: list[dict[str, Any]] = []
     parts = {key: rank.part for key, rank in ranks.ranks_by_key().items()}
@@ -41,10 +41,10 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
     last = _last_arrivals_at_collectives(table)
     key = _rank_that_finished_last(ranks)
     arrival = None if key is None else parts[key].tails.row(-1, named=True)
-    leg = 0
+    section = 0
     while key is not None and arrival is not None:
-        rows += [{**one, "rank": key, "leg": leg} for one in _own_work_rows(arrival)]
-        leg += 1
+        rows += [{**one, "rank": key, "section": section} for one in _own_work_rows(arrival)]
+        section += 1
         before = arrival["before"]
         if before is None:
             break
@@ -55,7 +55,7 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
                 "rank": key,
                 "kind": "communication",
                 "time": moved,
-                "leg": leg,
+                "section": section,
                 "name": joint["collective"],
             }
         )

@@ -54,11 +54,11 @@ def rank_lateness_by_round(ranks: Ranks) -> pl.DataFrame:
     Columns: rank, the key of `Ranks.ranks_by_key`; round; collectives, the number that it took part
     in; last, the number to which it came last; late, how much later than the median of the others
     it came, at the collective where that was most; waited, how long it waited itself, simultaneous
-    waits counted once; held, how long the others waited on average where it came last; transfer;
-    each of `LATENESS_CAUSES`, the time spent on it since the previous round; and more_ and the
-    cause, how much more that is than the median of the others. Unknown values are null. Rounds that
-    some ranks did not record do not count, nor, if enough others remain, those whose step is not
-    typical on one of the ranks.
+    waits counted once; delayed_others, how long the others waited on average where it came last;
+    transfer; each of `LATENESS_CAUSES`, the time spent on it since the previous round; and more_
+    and the cause, how much more that is than the median of the others. Unknown values are null.
+    Rounds that some ranks did not record do not count, nor, if enough others remain, those whose
+    step is not typical on one of the ranks.
     """
     rows = _rows_of_typical_rounds(
         collectives_with_rounds(ranks).drop_nulls("round").filter(pl.col("wait").is_not_null())
@@ -68,10 +68,10 @@ def rank_lateness_by_round(ranks: Ranks) -> pl.DataFrame:
         late=pl.col("lag") - median_of_other_rows_in_group(rows, "lag", ("match",)),
         by=pl.col("rank").filter("last").first().over("match"),
     )
-    held = (
+    delayed_others = (
         rows.filter(pl.col("by") != pl.col("rank"))
         .group_by("by", "round")
-        .agg(held=pl.col("waited").sum() / pl.col("rank").n_unique())
+        .agg(delayed_others=pl.col("waited").sum() / pl.col("rank").n_unique())
         .rename({"by": "rank"})
     )
     table = rows.group_by("rank", "round").agg(
@@ -85,8 +85,8 @@ def rank_lateness_by_round(ranks: Ranks) -> pl.DataFrame:
             for c in LATENESS_CAUSES
         ),
     )
-    table = table.join(held, on=("rank", "round"), how="left").with_columns(
-        pl.col("held").fill_null(0.0)
+    table = table.join(delayed_others, on=("rank", "round"), how="left").with_columns(
+        pl.col("delayed_others").fill_null(0.0)
     )
     more = {
         f"more_{c}": table[c].cast(pl.Float64) - median_of_other_rows_in_group(table, c, ("round",))

@@ -37,7 +37,7 @@ from selftime.trace import Trace
 
 LATENESS_CAUSES: Final = ("compute", "gc", "data", "host")
 """What can make a rank late to a collective, besides waiting for other ranks."""
-MEASURED_LATENESS_CAUSES: Final = ("compute", "gc", "data", "exchange")
+MEASURED_LATENESS_CAUSES: Final = ("compute", "gc", "data", "communication")
 """Causes of lateness whose time is measured; the remaining time is the host's."""
 
 
@@ -48,7 +48,8 @@ def time_by_lateness_cause(trace: Trace) -> pl.DataFrame:
     Columns: the cause with `_start` and `_end`, for each of `MEASURED_LATENESS_CAUSES`, until the
     collective's start and end. On a program with a device, compute is the time in which the device
     worked on anything but collectives, and the others count while it did not; else it is the time
-    of operators outside the others. Exchange is the time in collectives while nothing else ran.
+    of operators outside the others. Communication is the time in collectives while nothing else
+    ran.
     """
     found = collectives_of_trace(trace)
     start, end = found["start"].to_numpy(), found["end"].to_numpy()
@@ -70,7 +71,7 @@ def time_by_lateness_cause(trace: Trace) -> pl.DataFrame:
 def lateness_cause_intervals(trace: Trace) -> dict[str, Intervals]:
     """Returns for each cause of lateness the disjoint intervals (ns) that a rank spent on it."""
     parts, work = time_category_intervals(trace), device_work(trace)
-    exchanged = parts["communication"]
+    communicated = parts["communication"]
     paused = covered_time(filter_by_name(trace.slices, names.is_garbage_collection))
     if work.height:
         computed = covered_time(work.filter(pl.col("kind") != "communication"))
@@ -78,9 +79,9 @@ def lateness_cause_intervals(trace: Trace) -> dict[str, Intervals]:
         loading = subtract(parts["data_loading"], _union_of_intervals(computed, paused))
     else:
         loading = subtract(parts["data_loading"], paused)
-        computed = subtract(parts["cpu"], _union_of_intervals(paused, loading, exchanged))
-    exchange = subtract(exchanged, _union_of_intervals(computed, paused, loading))
-    return {"compute": computed, "gc": paused, "data": loading, "exchange": exchange}
+        computed = subtract(parts["cpu"], _union_of_intervals(paused, loading, communicated))
+    exposed = subtract(communicated, _union_of_intervals(computed, paused, loading))
+    return {"compute": computed, "gc": paused, "data": loading, "communication": exposed}
 
 
 def _union_of_intervals(*interval_sets: Intervals) -> Intervals:

@@ -56,7 +56,7 @@ class StragglerVerdict:
     """How much later than the other ranks the rank comes to collectives, on average, in ns per
     step; None if unknown.
     """
-    beyond: float | None = None
+    late_beyond_others: float | None = None
     """By how much the rank's lateness exceeds the lateness of the median rank, in ns per step; None
     if unknown. The verdict is based on this figure.
     """
@@ -67,7 +67,7 @@ class StragglerVerdict:
     """Why the rank is late: one of `LATENESS_CAUSES`, or `clocks` if it runs the same kernels
     slower; None if nothing explains it.
     """
-    more: float | None = None
+    excess: float | None = None
     """How much more time than the other ranks the rank spends on `cause`, in ns per step; None if
     unknown.
     """
@@ -102,7 +102,7 @@ def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
     """Returns for each rank, in order of key, whether it makes other ranks wait, and why."""
     table, every = rank_lateness_by_round(ranks), ranks.ranks_by_key()
     others = median_of_other_rows_in_group(table, "late", ("round",)).clip(lower_bound=0)
-    table = table.with_columns(beyond=pl.col("late") - others)
+    table = table.with_columns(late_beyond_others=pl.col("late") - others)
     of = {int(own["rank"][0]): own for own in table.partition_by("rank", maintain_order=True)}
     return [
         _straggler_verdict_of_rank(key, ranks, every, of[key])
@@ -115,8 +115,8 @@ def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
 def _straggler_verdict_of_rank(
     key: int, ranks: Ranks, ranks_by_key: dict[int, RankOfJob], rounds: pl.DataFrame
 ) -> StragglerVerdict:
-    beyond = rounds["beyond"]
-    late, more_late = (float(rounds[name].mean() or 0) for name in ("late", "beyond"))  # type: ignore[arg-type]  # numbers
+    beyond = rounds["late_beyond_others"]
+    late, more_late = (float(rounds[name].mean() or 0) for name in ("late", "late_beyond_others"))  # type: ignore[arg-type]  # numbers
     if rounds.height < MIN_ROUNDS_TO_JUDGE_LATENESS:
         steps = f"{rounds.height} step{'' if rounds.height == 1 else 's'}"
         told = (
@@ -134,7 +134,7 @@ def _straggler_verdict_of_rank(
         _line_with_most_excess_time(key, ranks_by_key, cause),
         _kernel_with_most_excess_time(key, ranks_by_key) if cause == "compute" else None,
     )
-    found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, more=more)
+    found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, excess=more)
     return replace(found, line=line, work=work)
 
 

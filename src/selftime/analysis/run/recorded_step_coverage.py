@@ -1,4 +1,4 @@
-"""Finds the steps of a run that its trace holds, and says which other steps they represent."""
+"""Finds the steps of a run that are in its trace, and which other steps they represent."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class RecordedStepCoverage:
 
 
 def recorded_step_coverage(run: Run) -> RecordedStepCoverage | None:
-    """Returns which steps the recorded ones stand for; None if the run has no recorded step."""
+    """Returns which steps the recorded ones represent; None if the run has no recorded step."""
     family = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
     usual = pl.col("duration") - pl.col("recording") - pl.col("excess")
     steps = steps_of_run(run).select(family.alias("kind"), usual.alias("usual"), "recorded")
@@ -48,7 +48,7 @@ def recorded_step_coverage(run: Run) -> RecordedStepCoverage | None:
 
 
 def step_starts_in_trace(trace: Trace) -> pl.DataFrame:
-    """Returns where the trace holds steps of the run: segment, trace_start (ns).
+    """Returns the steps of the run that are in the trace: segment, trace_start (ns).
 
     A recorded step of the run is the step of the trace that ends at the same instant, or within
     half of its duration of that: the two clocks differ by far less. Begins are not compared, for

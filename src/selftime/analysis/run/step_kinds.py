@@ -9,7 +9,7 @@ from selftime.run import Run
 
 
 def timed_steps(run: Run) -> pl.DataFrame:
-    """Returns the steps that tell how long steps of their kind take, with two more columns.
+    """Returns the steps from which durations of their kind are computed, with two more columns.
 
     kind: The name of the kind, as text.
     own: The duration without selftime's own work, in ns.
@@ -72,7 +72,7 @@ def step_kinds(run: Run) -> pl.DataFrame:
 
 
 _LONGEST_COLUMNS: Final = ("step", "data_wait", "cause", "file", "line", "function", "trace_start")
-"""What is told of the longest of the merged steps."""
+"""Columns that describe the longest of the merged steps."""
 
 
 def step_curve(steps: pl.DataFrame, start: int, end: int, pixels: int) -> pl.DataFrame:

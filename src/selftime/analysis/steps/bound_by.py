@@ -22,24 +22,24 @@ from selftime.analysis.steps.steady_steps import (
 from selftime.intervals import Intervals, clip, covered_time_before, length, subtract, union
 from selftime.trace import Trace
 
-StepRegime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
+BoundBy: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
 
-STEP_REGIME_PHRASES: Final[dict[StepRegime, str]] = {
+BOUND_BY_PHRASES: Final[dict[BoundBy, str]] = {
     "device-bound": "device work",
     "launch-bound": "kernel launches",
     "gap-bound": "gaps between device work",
     "mixed": "kernel launches and gaps between device work",
-    "host-only": "host work alone",
+    "host-only": "the host (no device work)",
 }
 """Maps what bounds a step, such as `device-bound`, to the words that follow "bound by"."""
-STEP_REGIME_MEANINGS: Final[dict[StepRegime, str]] = {
+BOUND_BY_MEANINGS: Final[dict[BoundBy, str]] = {
     "device-bound": "the device has work nearly all the time: only less or faster device work "
     "shortens the step",
     "launch-bound": "the device waits for the next launch most of the time: fewer or faster "
     "launches shorten the step",
-    "gap-bound": "the device is fed well but for a few long gaps: what fills those gaps on the "
-    "host shortens the step",
-    "mixed": "the device waits at times, for launches as well as in long gaps",
+    "gap-bound": "the device is busy except in a few long gaps: less host work in those gaps "
+    "shortens the step",
+    "mixed": "the device waits both for launches and in long gaps",
     "host-only": "no device work was recorded: the step is what the host does",
 }
 """Maps what bounds a step to a clause that explains it."""
@@ -59,7 +59,7 @@ MAX_STARVED_LAUNCH_SHARE_OF_FAST_HOST: Final = 0.25
 class StepBounds:
     """What limits the speed of a trace's steps, and the two shares that decide it."""
 
-    regime: StepRegime | None = None
+    bound_by: BoundBy | None = None
     busy: float | None = None
     """Share (0 to 1) of the counted steps in which the device works, or of the time from its first
     to its last work if that share is smaller; None if unknown.
@@ -68,9 +68,9 @@ class StepBounds:
     """Share (0 to 1) of launches whose stream had no work left at the launch; None if unknown."""
 
 
-def step_regime(trace: Trace) -> StepRegime | None:
+def step_bound_by(trace: Trace) -> BoundBy | None:
     """Returns what bounds the steps of this trace; None if it cannot be determined."""
-    return step_bounds(trace).regime
+    return step_bounds(trace).bound_by
 
 
 def step_bounds(trace: Trace) -> StepBounds:
@@ -96,10 +96,10 @@ def step_bounds(trace: Trace) -> StepBounds:
     starved = work.select((idle_from <= pl.col("launched")).mean()).item()
     if work["launched"].is_null().all() or busy is None:
         return StepBounds(None, busy, starved)  # the launches are not in the trace
-    return StepBounds(_step_regime_of_shares(busy, starved), busy, starved)
+    return StepBounds(_bound_by_of_shares(busy, starved), busy, starved)
 
 
-def _step_regime_of_shares(busy_share: float, starved_share: float | None) -> StepRegime | None:
+def _bound_by_of_shares(busy_share: float, starved_share: float | None) -> BoundBy | None:
     if busy_share >= MIN_BUSY_SHARE_WHEN_DEVICE_BOUND:
         return "device-bound"
     if starved_share is None:

@@ -39,7 +39,7 @@ _MAX_THREADS_SEARCHED_FOR_STEPS: Final = 4
 
 
 def recurring_steps(trace: Trace, host: pl.DataFrame) -> pl.DataFrame | None:
-    """Returns steps that begin at recurring operations; None if no operation surely recurs.
+    """Returns steps that begin at recurring operations; None if no operation recurs.
 
     None if nothing recurs with certainty. `host` are the host slices whose end is known.
     """

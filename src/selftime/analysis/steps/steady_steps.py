@@ -198,7 +198,7 @@ _WINDOW_NOTE: Final = "a part of a step, which is all that was recorded"
 
 
 def _is_recording_a_window(trace: Trace) -> bool:
-    """Returns whether the recorder says that it recorded a part of a step: it stands for a step."""
+    """Returns whether the recording is a section without steps, which is treated as one step."""
     steps = trace.facts.get("steps")
     return isinstance(steps, dict) and steps.get("window") is True
 

@@ -17,9 +17,9 @@ from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.timeline.downsampling import (
-    TimelineCells,
+    TimelineBins,
     TimelineWindow,
-    visible_timeline_cells,
+    visible_timeline_bins,
 )
 from selftime.analysis.timeline.lanes import TimelineLanes
 from selftime.array_types import Floats, Ints
@@ -40,7 +40,7 @@ class _CounterCurve(NamedTuple):
 class CounterCurves:
     """All counters of a trace, each drawn on a lane (a row of the timeline) of its own."""
 
-    names: pl.DataFrame
+    counters: pl.DataFrame
     """One row per counter: category, name, and track (null if the counter belongs to no track)."""
     lanes: TimelineLanes
     value: Floats
@@ -153,45 +153,45 @@ def visible_counter_curves(
     Columns: category, name, track, start, duration, count (samples), value (its mean over that
     time), low, high.
     """
-    return _counter_cell_rows(
+    return _counter_bin_rows(
         counter_curves(trace),
-        visible_timeline_cells(counter_curves(trace).lanes, window, lane_flags),
+        visible_timeline_bins(counter_curves(trace).lanes, window, lane_flags),
     )
 
 
 def list_counter_curves(trace: Trace) -> pl.DataFrame:
     """Returns one row per counter with its mean, lowest and highest value over the whole trace."""
     bounds = counter_curves(trace).lanes.bounds
-    return _counter_cell_rows(counter_curves(trace), TimelineCells(bounds[:-1], bounds[1:]))
+    return _counter_bin_rows(counter_curves(trace), TimelineBins(bounds[:-1], bounds[1:]))
 
 
-def _counter_cell_rows(curves: CounterCurves, cells: TimelineCells) -> pl.DataFrame:
+def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame:
     lanes = curves.lanes
-    lane = lanes.lane_of_intervals(cells.low)
-    start = lanes.start[cells.low]
-    mean, low, high = _counter_cell_values(curves, cells, lane)
-    return curves.names[lane].select(
+    lane = lanes.lane_of_intervals(bins.low)
+    start = lanes.start[bins.low]
+    mean, low, high = _counter_bin_values(curves, bins, lane)
+    return curves.counters[lane].select(
         "category",
         "name",
         "track",
         start=pl.Series(start),
-        duration=pl.Series(lanes.interval_ends(cells.high - 1) - start),
-        count=pl.Series(cells.high - cells.low),
+        duration=pl.Series(lanes.interval_ends(bins.high - 1) - start),
+        count=pl.Series(bins.high - bins.low),
         value=pl.Series(mean, nan_to_null=True),
         low=pl.Series(low, nan_to_null=True),
         high=pl.Series(high, nan_to_null=True),
     )
 
 
-def _counter_cell_values(
-    curves: CounterCurves, cells: TimelineCells, lane: Ints
+def _counter_bin_values(
+    curves: CounterCurves, bins: TimelineBins, lane: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Returns the mean, lowest and highest value drawn in each pixel-wide cell; NaN if unknown."""
+    """Returns the mean, lowest and highest value drawn in each pixel-wide bin; NaN if unknown."""
     mean, low, high = (np.full(lane.size, np.nan) for _ in range(3))
     for one in np.unique(lane):
-        mine = np.flatnonzero(lane == one)  # its cells are contiguous
-        first, last = int(cells.low[mine[0]]), int(cells.high[mine[-1]])
-        begins = cells.low[mine] - first
+        mine = np.flatnonzero(lane == one)  # its bins are contiguous
+        first, last = int(bins.low[mine[0]]), int(bins.high[mine[-1]])
+        begins = bins.low[mine] - first
         value = curves.value[first:last]
         low[mine], high[mine] = np.fmin.reduceat(value, begins), np.fmax.reduceat(value, begins)
         time = np.where(np.isnan(value), 0, np.diff(curves.lanes.before[first : last + 1]))

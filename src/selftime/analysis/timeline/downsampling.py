@@ -1,8 +1,8 @@
-"""Merges intervals of a timeline row into cells, each drawn as one bar at least a pixel wide.
+"""Merges intervals of a timeline row into bins, each drawn as one bar at least a pixel wide.
 
-An interval at least a pixel wide is a cell of its own. Narrower ones that begin within one pixel
-are one cell. Because the intervals of a lane are disjoint, only the last that begins within a pixel
-can be wide. So bounds are found by bisection, and no more intervals are read than cells returned.
+An interval at least a pixel wide is a bin of its own. Narrower ones that begin within one pixel
+are one bin. Because the intervals of a lane are disjoint, only the last that begins within a pixel
+can be wide. So bounds are found by bisection, and no more intervals are read than bins returned.
 """
 
 from dataclasses import dataclass
@@ -34,19 +34,19 @@ class TimelineWindow:
         return cls(start // pixel * pixel, -(-end // pixel) * pixel, pixel)
 
 
-class TimelineCells(NamedTuple):
+class TimelineBins(NamedTuple):
     """Timeline bars; each merges the intervals from index `low` to before `high` of one lane."""
 
     low: Ints
     high: Ints
 
 
-def visible_timeline_cells(
+def visible_timeline_bins(
     lanes: TimelineLanes, window: TimelineWindow, lane_flags: NDArray[np.bool_]
-) -> TimelineCells:
-    """Returns the cells (bars of merged intervals) that a window shows of the selected lanes.
+) -> TimelineBins:
+    """Returns the bins (bars of merged intervals) that a window shows of the selected lanes.
 
-    A lane has at most two cells per pixel, and one that began before the window.
+    A lane has at most two bins per pixel, and one that began before the window.
     """
     low, high = _visible_interval_ranges(lanes, window, np.flatnonzero(lane_flags))
     pixels = (window.end - window.start) // window.pixel
@@ -58,28 +58,28 @@ def visible_timeline_cells(
         begin = np.unique(np.append(first, at))
         parts.append(begin[begin < last])
     begin = np.sort(np.concatenate(parts))
-    upto = _end_indexes_of_cells(begin, low, high)
+    upto = _end_indexes_of_bins(begin, low, high)
     last = upto - 1
     wide = (upto - begin > 1) & (lanes.total_length(last, upto) >= window.pixel)
     begin = np.sort(np.append(begin, last[wide]))
-    return TimelineCells(begin, _end_indexes_of_cells(begin, low, high))
+    return TimelineBins(begin, _end_indexes_of_bins(begin, low, high))
 
 
-def _end_indexes_of_cells(cell_begins: Ints, range_begins: Ints, range_ends: Ints) -> Ints:
-    """Returns the end index of each cell: where the next cell begins, or where its range ends."""
+def _end_indexes_of_bins(bin_begins: Ints, range_begins: Ints, range_ends: Ints) -> Ints:
+    """Returns the end index of each bin: where the next bin begins, or where its range ends."""
     seen = range_ends > range_begins
     limit = (
-        range_ends[seen][np.searchsorted(range_begins[seen], cell_begins, side="right") - 1]
+        range_ends[seen][np.searchsorted(range_begins[seen], bin_begins, side="right") - 1]
         if seen.any()
-        else cell_begins
+        else bin_begins
     )
-    upto = np.append(cell_begins[1:], np.iinfo(np.int64).max)[: cell_begins.size]
+    upto = np.append(bin_begins[1:], np.iinfo(np.int64).max)[: bin_begins.size]
     return np.asarray(np.minimum(upto, limit))
 
 
 def _visible_interval_ranges(
     lanes: TimelineLanes, window: TimelineWindow, lane_numbers: Ints
-) -> TimelineCells:
+) -> TimelineBins:
     """Returns for each lane the index range of the intervals that overlap the window."""
     low = _first_interval_beginning_at(lanes, lane_numbers, window.start)
     first = lanes.bounds[lane_numbers]
@@ -87,7 +87,7 @@ def _visible_interval_ranges(
     reaches = (
         (low > first) & (lanes.interval_ends(before) > window.start) if low.size else low > first
     )
-    return TimelineCells(
+    return TimelineBins(
         np.where(reaches, before, low),
         _first_interval_beginning_at(lanes, lane_numbers, window.end),
     )
@@ -132,10 +132,10 @@ class LongestIntervalInRange:
             length = np.where(later, length[1:pairs:2], length[:pairs:2])
             self._levels.append(best)
 
-    def longest_of_cells(self, cells: TimelineCells) -> Ints:
-        """Returns the index of the longest interval in each cell; of equal ones the first."""
-        best = cells.low.copy()
-        asked, low, high = np.arange(best.size), cells.low, cells.high
+    def longest_of_bins(self, bins: TimelineBins) -> Ints:
+        """Returns the index of the longest interval in each bin; of equal ones the first."""
+        best = bins.low.copy()
+        asked, low, high = np.arange(best.size), bins.low, bins.high
         for level in self._levels:
             for node, is_alone in ((low, low & 1 == 1), (high - 1, high & 1 == 1)):
                 mine = asked[is_alone]

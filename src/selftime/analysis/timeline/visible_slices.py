@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.timeline.downsampling import (
     LongestIntervalInRange,
-    TimelineCells,
+    TimelineBins,
     TimelineWindow,
-    visible_timeline_cells,
+    visible_timeline_bins,
 )
 from selftime.analysis.timeline.lanes import (
     LATEST_TIMELINE_TIME_NS,
@@ -38,7 +38,7 @@ def visible_instant_marks(
     first.
     """
     lanes = instant_mark_lanes(trace)
-    seen = visible_timeline_cells(lanes, window, lane_flags)
+    seen = visible_timeline_bins(lanes, window, lane_flags)
     start = lanes.start[seen.low]
     return trace.instants[lanes.place[seen.low]].select(
         "track",
@@ -107,13 +107,13 @@ class MainCategoryInRange:
         ]
         """For each category, the total length in ns of its intervals before each of `_place`."""
 
-    def main_category_of_cells(self, cells: TimelineCells, lane: NDArray[np.integer]) -> Ints:
-        """Returns the category with the most time in each cell, as an index in `texts`."""
+    def main_category_of_bins(self, bins: TimelineBins, lane: NDArray[np.integer]) -> Ints:
+        """Returns the category with the most time in each bin, as an index in `texts`."""
         best: Ints = self._only[lane]
         most = np.full(best.size, -1, np.int64)
         for code, (place, before) in enumerate(zip(self._place, self._before, strict=True)):
             asked = np.flatnonzero(self._on[lane, code])
-            low, high = (np.searchsorted(place, edge[asked]) for edge in cells)
+            low, high = (np.searchsorted(place, edge[asked]) for edge in bins)
             time = np.where(high > low, before[high] - before[low], -1)
             more = time > most[asked]
             best[asked[more]], most[asked[more]] = code, time[more]
@@ -130,19 +130,19 @@ def visible_slices(
     """
     index = slice_lanes(trace)
     lanes = index.lanes
-    seen = visible_timeline_cells(lanes, window, lane_flags)
+    seen = visible_timeline_bins(lanes, window, lane_flags)
     count = seen.high - seen.low
     is_merged = count > 1
-    many = TimelineCells(seen.low[is_merged], seen.high[is_merged])
+    many = TimelineBins(seen.low[is_merged], seen.high[is_merged])
     shown = seen.low.copy()
-    shown[is_merged] = index.longest.longest_of_cells(many)
+    shown[is_merged] = index.longest.longest_of_bins(many)
     place = lanes.place[shown]
     lane = index.lane[place]
     start = lanes.start[seen.low]
     merged = pl.Series(is_merged)
     category = trace.slices["category"].gather(place)
     of_many = index.categories.texts.gather(
-        index.categories.main_category_of_cells(many, lane[is_merged])
+        index.categories.main_category_of_bins(many, lane[is_merged])
     )
     return (
         pl.DataFrame(

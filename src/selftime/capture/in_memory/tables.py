@@ -26,7 +26,7 @@ from selftime.capture.profiler.memory_release import return_freed_memory
 from selftime.nesting import MAX_ROUNDING_CROSSING_NS, NO_SLICE, nearest_ancestor, nest_slices
 from selftime.trace import Trace
 
-__all__ = ["OptionalOperatorColumns", "read_trace_tables"]
+__all__ = ["OptionalOperatorColumns", "trace_tables_of_recording"]
 
 
 _IDS_THAT_MEAN_NO_CORRELATION: Final = (0, -1)
@@ -39,7 +39,7 @@ outer one."""
 _NESTING_RANK_OF_OTHER_CATEGORIES: Final = 2
 
 
-def read_trace_tables(results: Any, columns: OptionalOperatorColumns) -> Trace | None:
+def trace_tables_of_recording(results: Any, columns: OptionalOperatorColumns) -> Trace | None:
     """Returns a recording in memory as a `Trace`; None if only its trace file has what is needed.
 
     None if the trace file is needed: this PyTorch lacks a method of events, a name is not UTF-8,

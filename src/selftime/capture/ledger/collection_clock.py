@@ -56,8 +56,8 @@ class CollectionClock:
             (of_program, own), self._summed_ns = self._summed_ns, [0, 0]
         return of_program, own
 
-    def shorten(self) -> None:
-        """Sums up what is known so far, so that it takes no memory for each collection."""
+    def compact(self) -> None:
+        """Replaces the stored instants of collections by their sum, to free memory."""
         if self._stops:
             with self._lock:
                 self._sum(perf_counter_ns())

@@ -27,14 +27,14 @@ class CompilationClock:
         self._last: Any = None
         """The compiler's measurement object that was last written to the ledger; None at first."""
 
-    def look(self) -> None:
-        """Registers callbacks with the compiler if loaded, and writes its new measurements."""
+    def poll(self) -> None:
+        """Registers callbacks with the compiler if it is loaded, and logs its new measurements."""
         try:
-            self._look()
+            self._poll()
         except Exception as error:  # noqa: BLE001 - it is called in the midst of the program
             self._ledger.fail(error)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         callbacks = sys.modules.get(CALLBACKS)
         handler = getattr(callbacks, "callback_handler", None)
         if handler is None:

@@ -57,7 +57,7 @@ class LedgerFile:
             with suppress(OSError):
                 os.close(descriptor)
 
-    def leave(self) -> None:
+    def close_in_child(self) -> None:
         """Closes the file in a forked child process, since the file belongs to the parent."""
         self.close()
         self.path = None

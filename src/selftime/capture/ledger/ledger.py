@@ -33,7 +33,7 @@ MAX_KINDS: Final = 10_000
 """Largest number of distinct step kinds in one ledger: further ones share one number."""
 
 MAX_ITERATORS: Final = 10_000
-"""Largest number of iterators of DataLoaders that one ledger tells of."""
+"""Largest number of DataLoader iterators that one ledger records."""
 
 LOADING: Final = frozenset({"data_wait", "epoch_boundary"})
 """Activities in which the program waits for data; within an evaluation they count as evaluation."""
@@ -57,7 +57,7 @@ class Ledger:
         """Whether the first step has begun."""
         self.slow_step_limit = SlowStepLimit()
         self.busy = False
-        """Whether something is counted just now, so that a stack would tell nothing more."""
+        """Whether an activity is being timed, so that a stack sample would add nothing."""
         self.collections = CollectionClock()
         self._command = command
         self._own_start = 0 if command_start_ns is None else self.began - command_start_ns
@@ -109,7 +109,7 @@ class Ledger:
         self.busy = bool(self._parts)
 
     def _account(self, at: int | None = None) -> None:
-        """Counts the time since the last call as the part that goes on.
+        """Adds the time since the last call to the activity that is running.
 
         Garbage collections within it are a part of their own, except within our own work.
         """
@@ -178,7 +178,7 @@ class Ledger:
     # In the watching thread.
 
     def add_reading(self, segment: int, activity: Activity, duration: int) -> None:
-        """Adds a stack sample that stands for `duration` ns to the current segment."""
+        """Adds a stack sample that represents `duration` ns to the current segment."""
         with self._lock:
             if segment != self.segment:
                 return
@@ -187,8 +187,8 @@ class Ledger:
                 self._lines.append(line)
 
     def flush(self) -> None:
-        """Append what came since the last time."""
-        self.collections.shorten()
+        """Appends to the file what was recorded since the last call."""
+        self.collections.compact()
         if not self.is_written:
             return
         with self._lock:
@@ -221,12 +221,12 @@ class Ledger:
     def abandon(self) -> None:
         """Stops the ledger in a forked child process, since the ledger belongs to the parent."""
         self._closed = True
-        self.file.leave()
+        self.file.close_in_child()
 
     def add_iterator(
         self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None
     ) -> None:
-        """Takes down that an iterator of a DataLoader was made, from then until now.
+        """Records that an iterator of a DataLoader was created, from `start` until now.
 
         `frame` is the innermost one; the first of the user's own has the line that made it.
         """

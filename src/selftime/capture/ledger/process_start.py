@@ -9,7 +9,7 @@ from pathlib import Path
 def process_start_ns() -> int | None:
     """Returns the process's start in ns of `time.perf_counter_ns`; None if the system hides it.
 
-    Linux tells it in clock ticks (10 ms) since the machine's boot: field 22 of `/proc/PID/stat`.
+    Linux states it in clock ticks (10 ms) since the machine's boot: field 22 of `/proc/PID/stat`.
     """
     with suppress(OSError, ValueError, IndexError, AttributeError):
         # The command's name, in brackets, may hold spaces and brackets itself.

@@ -44,8 +44,8 @@ class RunLedger:
             return
         self.is_started = True
         self.ledger.collections.attach()
-        after_import(CALLBACKS, self._compilations.look)
-        self.ledger.on_segment_end = self._compilations.look
+        after_import(CALLBACKS, self._compilations.poll)
+        self.ledger.on_segment_end = self._compilations.poll
         self.ledger.pause_readings = self._watcher.pause
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()

@@ -108,7 +108,7 @@ MAX_ACTIVITIES: Final = 10_000
 
 
 class StackReadings:
-    """What stack samples tell of one segment after the other: how long which activity took."""
+    """Sums the time of each activity in a segment, from stack samples."""
 
     def __init__(self) -> None:
         self._activities: dict[Activity, int] = {}
@@ -122,7 +122,7 @@ class StackReadings:
     def add(
         self, activity: Activity, duration: int, *, is_before_first_step: bool
     ) -> dict[str, Any] | None:
-        """Adds a sample that stands for `duration` ns of the current segment.
+        """Adds a sample that represents `duration` ns of the current segment.
 
         Returns:
             The ledger's line that gives the activity its number, the first time; else None.

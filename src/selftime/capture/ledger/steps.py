@@ -51,7 +51,7 @@ FIRST_STEPS: Final = 5
 duration is unknown."""
 
 _STEPS_BETWEEN_MEDIANS: Final = 8
-"""Number of steps after which the median is computed anew, to keep the cost of a step low."""
+"""Number of steps between computations of the median, to keep the cost of a step low."""
 
 
 class SlowStepLimit:

@@ -21,7 +21,7 @@ FIX_FOR_NONZERO: Final = (
     "`torch.nonzero_static(x, size=n)`"
 )
 FIX_FOR_UNIQUE: Final = (
-    "ask for what is needed of it: `x.amin() != x.amax()` for two values or more, "
+    "ask only for what is needed: `x.amin() != x.amax()` for two values or more, "
     "`torch.scatter_add` for counts of known classes"
 )
 FIX_FOR_BINCOUNT: Final = (
@@ -75,14 +75,16 @@ FIX_FOR_PAGEABLE_COPY: Final = (
     "pin the memory (`DataLoader(pin_memory=True)` or `.pin_memory()`) and copy with "
     "`non_blocking=True`"
 )
-FIX_FOR_BLOCKING_PINNED_COPY: Final = "it is pinned: add `non_blocking=True`, and the host goes on"
+FIX_FOR_BLOCKING_PINNED_COPY: Final = (
+    "the memory is pinned: add `non_blocking=True`, and the host does not wait"
+)
 FIX_FOR_BATCH_COPY: Final = "copy the batch in one piece before the step"
 FIX_FOR_TENSOR_LIST: Final = "use `torch.stack`, which joins them on the device"
 FIX_FOR_COPY_TO_HOST: Final = (
-    "copy less often, or with `non_blocking=True`, an event, and a look one step later"
+    "copy less often, or copy with `non_blocking=True`, record an event, and read it one step later"
 )
 FIX_FOR_COPY_TO_PAGEABLE_HOST: Final = (
-    "copy into pinned memory, and look at it after an event one step later"
+    "copy into pinned memory, record an event, and read it one step later"
 )
 FIX_FOR_TOLIST: Final = "keep it on the device; copy what is needed once, every N steps"
 FIX_FOR_PRINTING: Final = "print every N steps, and a detached copy"

@@ -115,7 +115,7 @@ class Found:
         return [s for s in self._sites_in_and_outside_steps() if self.steps and not s.in_steps]
 
     @property
-    def harmless(self) -> int:
+    def harmless_copies(self) -> int:
         """Returns the median number of copies without a wait per step; without steps, all."""
         counts = [
             sum(n for wait, n in segment.items() if wait.kind == HARMLESS_COPY_KIND)

@@ -283,7 +283,7 @@ def _generator_type_for_simulated_device(original: Any) -> Any:
             return type.__call__(cls)
 
     class Generator(original, metaclass=Kind):  # type: ignore[misc]  # as torch has it
-        """A generator on the simulated device."""
+        """A random number generator on the simulated device."""
 
         @property
         def device(self) -> torch.device:

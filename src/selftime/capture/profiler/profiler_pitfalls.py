@@ -77,12 +77,13 @@ class ProfilerPitfalls:
             gc.collect()  # the other may be unreachable: torch's profiler has a reference cycle
         if _is_other_profiler_recording(self):
             raise AlreadyRecording(
-                "another selftime.profile records now, and only one can at a time; stop it first"
+                "another selftime.profile is recording; only one can run at a time, so stop it "
+                "first"
             )
         is_ours = _current_recording is not None and _current_recording[1] == os.getpid()
         if not is_ours and _is_torch_profiling() and self.started_by_program:
             raise AlreadyRecording(
-                "another profiler of torch records now, and only one can at a time; stop it first"
+                "another profiler of torch is recording; torch runs one at a time, so stop it first"
             )
 
     @contextmanager
@@ -127,8 +128,8 @@ class ProfilerPitfalls:
         """Prepares a warning if the recording is empty or torch compiled graphs during it."""
         if not was_ours and not profile.profiler.kineto_results.events():
             self.pending["taken"] = (
-                "the recording is empty: another profiler began within it, and torch keeps one at "
-                "a time; leave one of them out"
+                "the recording is empty: another profiler started during it; torch runs one at a "
+                "time, so leave one of them out"
             )
         compiled = _compiled_graph_count() - self._graphs_at_start
         if compiled > 0:
@@ -146,8 +147,8 @@ class ProfilerPitfalls:
         """
         if self.thread not in {None, threading.get_ident()}:
             raise RecordingError(
-                f"prof.{called_method}() is called in another thread than the one that began to "
-                "record; call start(), step() and stop() in the same"
+                f"prof.{called_method}() is called in another thread than the one that started "
+                "the recording; call start(), step() and stop() in the same thread"
             )
 
     def warn_still_recording_at_exit(self) -> bool:

@@ -149,7 +149,9 @@ class RecordedProcess:
             if self.channel is not None and hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=self._start_in_forked_child)
         except Exception as error:  # noqa: BLE001 - the program's `import torch` must go on
-            self.failure = f"this torch cannot be watched: {type(error).__name__}: {error}"
+            self.failure = (
+                f"steps cannot be detected in this PyTorch: {type(error).__name__}: {error}"
+            )
         if self.channel is not None and not self._is_root:
             self.channel.write_report(ProcessReport(os.getpid(), reason=self.failure))
 
@@ -179,7 +181,7 @@ class RecordedProcess:
         recorder.program.on_failure = steps.detach
         recorder.program.may_interrupt = steps.may_interrupt
         if not self.options.is_light:
-            steps.call_after_long_work_without_steps(recorder.record_window)
+            steps.call_after_long_work_without_steps(recorder.record_part_without_steps)
             self._make_way_for_other_profilers(recorder)
         send_steps_to(recorder)
         self._start_trigger(recorder)

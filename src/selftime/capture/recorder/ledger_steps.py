@@ -35,11 +35,11 @@ def end_ledger_step(
     *,
     is_recorded: bool = False,
 ) -> None:
-    """Ends a step in the account of a run's wall time.
+    """Ends a step in the ledger of a run's wall time.
 
     Args:
-        ledger: The account.
-        source: What the step was found from, which tells its kind.
+        ledger: The ledger.
+        source: How the step was found, which determines its kind.
         ended_ns: When it ended, in ns of `time.perf_counter_ns`.
         is_unusual: Whether it differs from most steps.
         is_recorded: Whether a profiler recorded it.

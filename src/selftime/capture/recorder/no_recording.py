@@ -13,7 +13,7 @@ _MARK_STEPS_ADVICE: Final = (
 """Advice to the user for a program in which no steps are found."""
 
 NOT_ASKED: Final = "no recording was requested while the program made steps"
-LIGHT: Final = "with `--light` only the ledger of the run is kept, without a trace"
+LIGHT: Final = "with `--light` only the ledger of the run is written, and no trace"
 """Why there is no trace, for the user."""
 
 
@@ -33,13 +33,16 @@ def no_recording_reason(
         seen = step_count_text(steps_seen)
         if is_early:
             return f"the program was {end_reason} after {seen}, before one could be recorded"
-        return f"the program made {seen}, and the first one is not recorded; make at least 2"
+        return (
+            f"the program made {seen}, and the first one is not recorded; it must make at least 2"
+        )
     if is_early:
         return f"the program was {end_reason} before its first step"
     if not has_torch_worked:
         return (
-            "the program imported torch and made no step with it; what it did instead is in the "
-            "account of its run"
+            "the program imported torch and made no step with it; see `selftime ledger` for what "
+            "it "
+            "did instead"
         )
     return (
         "no step was found: this process made no optimizer step, no backward pass, no "
@@ -51,7 +54,7 @@ def no_recording_reason(
 def cut_reason(source: StepSource, steps_recorded: int) -> str:
     """Returns why a recording has less than was asked for: a limit ended it within a step."""
     if source is StepSource.WINDOW:
-        return "no part of the program was seen to come again: this is a part of its work"
+        return "no repeating part was found; this is one section of the program"
     if steps_recorded:
         return "a step with many more events than the others ended the recording"
     return "a step has more events than can be recorded: this is its beginning"

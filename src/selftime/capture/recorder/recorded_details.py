@@ -23,12 +23,12 @@ MAX_SHARE_OF_FREE_MEMORY: Final = 0.25
 """Share of the free memory that a recording may take."""
 
 EVENTS_WITHOUT_MEMORY_LIMIT: Final = 1 << 40
-"""The number of events that fit into memory where the system does not tell what is free."""
+"""The number of events that fit into memory where the free memory is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDetails:
-    """What is recorded of each operator beside its name and time."""
+    """What is recorded about each operator besides its name and times."""
 
     frames: bool
     """Python frames, from which the source lines come."""

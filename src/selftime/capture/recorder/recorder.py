@@ -1,7 +1,7 @@
-"""Records a few steps of a program once their durations are steady, told when each step ends.
+"""Records a few steps of a program once the durations of its steps are steady.
 
 With a trigger it makes a recording for each request, otherwise one. Boundaries come from several
-sources; when a better source appears, recording starts anew.
+sources; when a better source appears, recording restarts.
 """
 
 import os
@@ -180,8 +180,8 @@ class Recorder:
             self._is_busy = False
             self._resume_readings()
 
-    def record_window(self) -> None:
-        """Begins to record a part of a program in which no step was found; it stands for one."""
+    def record_part_without_steps(self) -> None:
+        """Begins to record a section of a program in which no step was found, as one step."""
         is_needed = self.source is None and self._cycle is None and self.wants_recording is None
         is_off = self._is_busy or self._is_closed or self._has_ended
         if not is_needed or is_off or os.getpid() != self._process:
@@ -390,7 +390,7 @@ class Recorder:
         if not self._has_called_on_done:
             self._has_called_on_done = True
             self.on_done()
-            is_final = self._is_closed or (self.source is not None and self.source.is_final)
+            is_final = self._is_closed or (self.source is not None and self.source.is_best_detected)
             if is_final and self.wants_recording is None:
                 self._workers.stop()
 

@@ -1,4 +1,4 @@
-"""Ends a recording in the midst of a step before it has more events than memory or `--hold` allow.
+"""Ends a recording within a step before it has more events than memory or `--hold` allow.
 
 A plan can be wrong: the first recorded step is unknown, and a later one may hold an evaluation of
 millions of operators. The profiler does not tell how many events it holds, so they are bounded from
@@ -16,7 +16,7 @@ from selftime.capture.main_thread_calls import MainThreadCalls
 from selftime.capture.recorder.recording_plan import EventLimit
 
 MIN_NS_PER_EVENT: Final = 1_000
-"""Least time that a recorded event takes the program, in ns: measured 990 to 2,900."""
+"""Smallest time in ns by which recording one event slows the program; measured: 990 to 2,900."""
 
 MIN_BYTES_PER_EVENT: Final = 500
 """Least memory that an event takes while it is recorded, in bytes: measured 620 to 1,740."""
@@ -25,8 +25,8 @@ RECORDER_BYTES: Final = 16 << 20
 """Memory that a recording may take however few events it has, in bytes."""
 
 UNKNOWN_MEMORY_FACTOR: Final = 10
-"""How many times the least time of its events a recording may last where the system does not tell
-how much memory the process uses."""
+"""How many times the least time of its events a recording may last if the memory that
+the process uses is unknown."""
 
 POLL_S: Final = 0.02
 """Time in seconds between two looks at the memory, once the events may be too many."""

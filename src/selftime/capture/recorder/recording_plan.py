@@ -159,7 +159,7 @@ def step_count_text(count: int) -> str:
 
 
 def recorded_text(steps: int) -> str:
-    """Returns what a recording with that many complete steps holds."""
+    """Returns text on what a recording with that many complete steps contains."""
     return step_count_text(steps) if steps else "a part of a step"
 
 

@@ -14,7 +14,7 @@ FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class StepSample:
-    """What the first recording holds: one step, or the beginning of one that has many events."""
+    """What the first recording contains: one step, or the beginning of a step with many events."""
 
     events: int
     frames: int

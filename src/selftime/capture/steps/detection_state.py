@@ -55,7 +55,7 @@ class StepSource(IntEnum):
         return self >= StepSource.SOME_OPTIMIZERS
 
     @property
-    def is_final(self) -> bool:
+    def is_best_detected(self) -> bool:
         """Returns whether only the program's own reports of steps would be more reliable."""
         return self >= StepSource.OPTIMIZER
 

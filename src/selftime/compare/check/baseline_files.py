@@ -76,7 +76,7 @@ class Baseline:
         if found.format != BASELINE_FORMAT:
             raise UsageError(
                 f"`{path}` has the format `{found.format[:40]}`, and this version reads "
-                f"`{BASELINE_FORMAT}`: write the file anew"
+                f"`{BASELINE_FORMAT}`: write the file again"
             )
         values = {
             name: np.array(each, np.float64)

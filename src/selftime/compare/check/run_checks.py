@@ -136,7 +136,7 @@ def _measure_named(run: Run, name: str) -> RunMeasure:
 
 
 def _varies(measure: RunMeasure) -> bool:
-    """Returns whether the measure is of many steps, whose durations tell how it varies."""
+    """Returns whether the measure is of many steps, from whose durations its variation is known."""
     return measure.name.startswith("steps.") and measure.unit == "ns"
 
 

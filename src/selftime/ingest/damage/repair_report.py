@@ -52,7 +52,7 @@ def repair_table(
         + _newer_schema_count_by_message(parsed.metadata)
     )
     rows += [(what, count, None, 0, None, True, False) for what, count in notes.items()]
-    odd_ones = [odd for odd in links.odd if odd.times]
+    odd_ones = [odd for odd in links.doubtful if odd.times]
     rows += [(odd.fault, odd.times, None, 0, None, odd.note, False) for odd in odd_ones]
     counts = pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
     return pl.concat([table, counts])

@@ -178,7 +178,7 @@ class SliceLinks:
     frame: SignedInts
     module: SignedInts
     caller: SignedInts
-    odd: list[FaultCount] = field(default_factory=list)
+    doubtful: list[FaultCount] = field(default_factory=list)
     """Messages about rows that could not be linked or whose links are doubtful, with their counts.
     """
 
@@ -207,7 +207,7 @@ def _link_launches(slices: OrderedSlices, columns: FileEventColumns, links: Slic
     links.launch[work_at] = launch
     links.operator[work_at[joined]] = links.operator[launch[joined]]
     early = slices.start[work_at[joined]] < slices.start[launch[joined]]
-    links.odd += [*odd, FaultCount(_WORK_STARTS_BEFORE_LAUNCH_FAULT, int(early.sum()))]
+    links.doubtful += [*odd, FaultCount(_WORK_STARTS_BEFORE_LAUNCH_FAULT, int(early.sum()))]
 
 
 def _link_python_frames(
@@ -215,7 +215,7 @@ def _link_python_frames(
 ) -> None:
     at = slices.place[frames["row"]]
     links.caller[at], odd = callers_of_frames(slices, frames, at)
-    links.odd += odd
+    links.doubtful += odd
     is_module = np.zeros(slices.start.size, bool)
     is_module[at[frames["module_id"] != NO_INT]] = True
     asked = host[np.isin(slices.thread[host], slices.thread[at])]

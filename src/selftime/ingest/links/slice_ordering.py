@@ -126,7 +126,7 @@ def _set_impossible_zero_times_to_null(columns: FileEventColumns) -> None:
         return
     start[zeros] = NO_INT
     duration[zeros] = NO_INT
-    columns.faults["no time: kept without one, out of totals"] += int(zeros.sum())
+    columns.faults["no time: kept, but not in totals"] += int(zeros.sum())
 
 
 def _subtract_earliest_time(start: SignedInts, groups: dict[str, Columns]) -> int:

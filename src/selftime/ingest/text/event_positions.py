@@ -37,7 +37,7 @@ class TraceWithEventPositions:
     trace: Trace
     slice_of: SignedInts
     """The slice id of each complete event in file order, then of each slice made of two events."""
-    zero: int
+    time_origin: int
     """The time on the file's clock, in ns, that is time 0 of the trace."""
 
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.advice_result import Advice
-from selftime.reports.advice.wording import relative_file
+from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import plain
-from selftime.units import milliseconds_text
+from selftime.units import milliseconds_text, whole_percent_text
 
 _MIN_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step of a class that the sentence names."""
@@ -33,8 +33,8 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
         return None
     by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
     texts = [
-        f"{row['share']:.0%} ({milliseconds_text(row['per_step'] / 1e6)}) ".replace("%", " %")
-        + f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
+        f"{whole_percent_text(row['share'])} ({milliseconds_text(row['per_step'] / 1e6)}) "
+        f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
         for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
     ]
     return ", ".join(texts)
@@ -52,6 +52,6 @@ def _place_text(
         for row in found.head(1).iter_rows(named=True):
             most = "" if row["time"] >= _SHARE_OF_NEARLY_ALL * of_class["time"] else ", most"
             if found is lines:
-                return f"{most} at `{plain(relative_file(row['file'], root))}:{row['line']}`"
+                return f"{most} at `{file_and_line_text(row['file'], row['line'], root)}`"
             return f"{most} in `{plain(str(row['what']))}`"
     return ""

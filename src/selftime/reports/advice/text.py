@@ -115,7 +115,7 @@ def _missing_data_text_blocks(advice: Advice, root: str | None) -> Iterator[Padd
 
 
 def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table:
-    """Returns a table of the trace's quality, its defects, the step time and what it is of."""
+    """Returns a table of the trace's quality, its defects, and the step time."""
     table = Table.grid(padding=(0, 2, 0, 0))
     verdict = advice.health.verdict
     table.add_row(

@@ -17,7 +17,7 @@ from selftime.advice.rule_definition import (
     Where,
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
-from selftime.analysis.steps.bound_by import STEP_REGIME_PHRASES
+from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
@@ -50,6 +50,9 @@ _CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
 }
 """Text for each degree of confidence in a finding."""
 
+_SMALLEST_SHOWN_MS: Final = 0.005
+"""Smallest time in ms that is not rounded to 0.00 ms."""
+
 
 def relative_file(file: str, root: str | None) -> str:
     """Returns the file's path relative to the folder `root`; unchanged if outside `root`."""
@@ -59,6 +62,18 @@ def relative_file(file: str, root: str | None) -> str:
     if not path.is_relative_to(root):
         return file
     return str(PurePosixPath(path.relative_to(root)))
+
+
+def file_and_line_text(file: str, line: int | None, root: str | None = None) -> str:
+    """Returns `file:line` for a user, or `file` if no line is known, relative to `root`.
+
+    >>> file_and_line_text("/job/train.py", 7, "/job")
+    'train.py:7'
+    >>> file_and_line_text("/lib/data.py", None, "/job")
+    '/lib/data.py'
+    """
+    path = plain(relative_file(file, root))
+    return path if line is None else f"{path}:{line}"
 
 
 def with_relative_files(text: str, root: str | None) -> str:
@@ -77,8 +92,7 @@ def source_location_text(location: Where, root: str | None = None) -> str:
 
 def source_line_text(location: Where, root: str | None = None) -> str:
     """Returns a source location as `file:line`; an empty text if the file is unknown."""
-    line = "" if location.line is None else f":{location.line}"
-    return "" if location.file is None else f"{plain(relative_file(location.file, root))}{line}"
+    return "" if location.file is None else file_and_line_text(location.file, location.line, root)
 
 
 def saving_text(saving: Saving) -> str:
@@ -162,6 +176,8 @@ def checked_cause_text(checked: Checked, root: str | None = None) -> str:
     reason = with_relative_files(checked.reason, root)
     if checked.upper_ms is None:
         return plain(reason)
+    if checked.upper_ms < _SMALLEST_SHOWN_MS:
+        return f"{plain(reason)} (too small to save a measurable time)"
     return f"{plain(reason)} (at most {milliseconds(checked.upper_ms)} a step)"
 
 
@@ -200,10 +216,10 @@ def typical_step_text(step: Step) -> str:
     if step.device_ms is not None:
         parts.append(f"device {milliseconds(step.device_ms)}")
     if step.regime is not None:
-        parts.append(f"bound by {STEP_REGIME_PHRASES[step.regime]}")
+        parts.append(f"bound by {BOUND_BY_PHRASES[step.regime]}")
     if not step.count:
         return ", ".join(["no steps marked", *parts])
-    return ", ".join([*parts, f"median of {step.count}" if step.count > 1 else "one step"])
+    return ", ".join([*parts, f"median of {step.count} steps" if step.count > 1 else "one step"])
 
 
 def joint_saving_text(advice: Advice) -> str | None:

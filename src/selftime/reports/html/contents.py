@@ -204,7 +204,9 @@ def _progress_counting_function(
 
 def _list_entry_of_trace(name: str, trace: Trace) -> ListedTrace:
     """Returns a trace's entry in the page's list of traces, with `name` as the entry's id."""
-    return replace(listed_trace(trace.source or name, run=PurePath(name).parent.name), id=name)
+    return replace(
+        listed_trace(trace.source or name, run_folder=PurePath(name).parent.name), id=name
+    )
 
 
 def _tables_and_timeline_of_trace(

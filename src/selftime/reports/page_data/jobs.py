@@ -67,9 +67,9 @@ def is_from_multi_process_job(listed: ListedTrace, identity: TraceIdentity) -> b
     """Returns whether a trace is one of several processes', by its content or by its path."""
     if identity.size is not None:
         return identity.size > 1
-    parts = (listed.name, *listed.run.split("/"))
+    parts = (listed.name, *listed.run_folder.split("/"))
     has_rank_in_name = any(names.rank_in_file_name(part) is not None for part in parts)
-    return identity.rank is not None or identity.exchanges or has_rank_in_name
+    return identity.rank is not None or identity.communicates or has_rank_in_name
 
 
 def page_job_of_traces(

@@ -1,4 +1,4 @@
-"""Describes a trace as an entry in the web page's list: id, name, run, worker and size."""
+"""Describes a trace as an entry in the web page's list: id, name, folder, worker and size."""
 
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -20,7 +20,7 @@ class ListedTrace:
 
     id: str
     name: str
-    run: str = ""
+    run_folder: str = ""
     """Name of the folder that contains the recording."""
     worker: str = ""
     """Name of the process that wrote the trace, from the file's name."""
@@ -33,13 +33,15 @@ class ListedTrace:
     """Whether it is the ledger of a run alone, without a trace of any of its steps."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Returns the entry as the page reads it; the folder's name has the key `run`."""
+        entry = asdict(self)
+        return {"run" if key == "run_folder" else key: value for key, value in entry.items()}
 
 
-def listed_trace(path: str, *, run: str = "") -> ListedTrace:
+def listed_trace(path: str, *, run_folder: str = "") -> ListedTrace:
     """Returns a trace's entry in the page's list, from its file's name and size.
 
-    >>> trace = listed_trace("logs/gpu1_rank3.1723.pt.trace.json.gz", run="logs")
+    >>> trace = listed_trace("logs/gpu1_rank3.1723.pt.trace.json.gz", run_folder="logs")
     >>> trace.worker, trace.span, trace.bytes
     ('gpu1_rank3', '1723', 0)
     """
@@ -58,7 +60,7 @@ def listed_trace(path: str, *, run: str = "") -> ListedTrace:
     return ListedTrace(
         _short_hash_of_text(full_path),
         name,
-        run,
+        run_folder,
         worker,
         span,
         byte_count,

@@ -206,11 +206,12 @@ def _notes_on_what_table_omits(
     """Returns notes about columns that are zero, rows that are not shown, and columns left out."""
     notes = []
     if zero_columns:
-        notes.append(f"zero throughout: {_shortened_list_of_column_names(zero_columns)}")
+        notes.append(f"columns of zeros only: {_shortened_list_of_column_names(zero_columns)}")
     if more_rows:
         notes.append(f"{more_rows:,} more rows: `--rows 0` shows all")
     if left_out:
-        notes.append(f"no room for {_shortened_list_of_column_names(left_out)}: {columns_hint}")
+        names = _shortened_list_of_column_names(left_out)
+        notes.append(f"columns that do not fit: {names} ({columns_hint})")
     return notes
 
 

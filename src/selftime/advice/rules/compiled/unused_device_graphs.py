@@ -96,7 +96,7 @@ from selftime.advice.rule_definition import (
     rule,
 )
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.bound_by import step_regime
+from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.trace import Trace
 
@@ -129,7 +129,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Unknown(MISSING_DATA_MESSAGE)
     elif not skipped:
         yield Checked("the compiler skipped no requested device graph", is_absent=True)
-    elif step_regime(trace) == "device-bound":
+    elif step_bound_by(trace) == "device-bound":
         yield Checked("device graphs are not used, and the device does not wait for launches")
     else:
         yield _finding("Device graphs were requested and are not used", skipped)

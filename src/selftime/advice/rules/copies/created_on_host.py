@@ -151,7 +151,7 @@ def _finding(
         count_per_step=count,
         claim=RemovalClaim(
             changes,
-            most=_changes_if_made_on_device(trace, host_made_tensors, 0.0),
+            limit=_changes_if_made_on_device(trace, host_made_tensors, 0.0),
             noise_ms=statistics.noise_ms,
         ),
         confidence="high" if place.where.line is not None else "medium",

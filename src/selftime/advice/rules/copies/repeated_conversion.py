@@ -163,7 +163,7 @@ def _outcome_without_backward_pass(trace: Trace, statistics: StepStatistics | No
         spent_ms = _conversion_ms_per_step(trace, statistics, conversions)
         if spent_ms >= MIN_CONVERSION_SHARE_OF_STEP * statistics.step_ms:
             return Unknown(
-                "a backward pass, which tells constants from activations; "
+                "a backward pass, which distinguishes constants from activations; "
                 f"{conversions.where} converts tensors of one shape for "
                 f"{spent_ms / statistics.step_ms:.0%} of the recorded step: "
                 "if they are weights or tables, convert them once"
@@ -259,7 +259,7 @@ def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) 
         count_per_step=count,
         claim=RemovalClaim(
             changes,
-            most=changes_shortening_intervals(trace, conversions.times, 0.0),
+            limit=changes_shortening_intervals(trace, conversions.times, 0.0),
             noise_ms=statistics.noise_ms,
         ),
         confidence="medium",

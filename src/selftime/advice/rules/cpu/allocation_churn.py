@@ -82,7 +82,7 @@ from selftime.advice.rule_definition import (
     where_from_row,
 )
 from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim, SavingRange
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.memory.block_holders import source_sites_of_memory_records
 from selftime.analysis.memory.blocks import memory_blocks_from_records
@@ -277,10 +277,10 @@ def _outcome_for_blocks_of_function(
     change = CutHostTime(times, keep)
     claim = RemovalClaim(
         (change,),
-        most=(CutHostTime(times),),
+        limit=(CutHostTime(times),),
         interval=SavingRange(REPLAYED_SAVING_RANGE.low, MAX_SAVING_TO_ESTIMATE_RATIO),
     )
-    recorded = recorded_saving_amount(trace, claim)
+    recorded = estimated_saving_of_recorded_step(trace, claim)
     steps = max(steps_with_counted_flags(trace).height, 1)
     volume = int(released_blocks["size"].sum()) // steps
     amount = bytes_text(pages_per_step * 4096)

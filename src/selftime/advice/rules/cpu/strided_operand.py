@@ -221,7 +221,7 @@ def _finding(
         count_per_step=strided_operators.height / steps,
         claim=RemovalClaim(
             (change_shortening_operators(trace, strided_operators, in_order_share),),
-            most=(change_shortening_operators(trace, strided_operators, 0.0),),
+            limit=(change_shortening_operators(trace, strided_operators, 0.0),),
         ),
         confidence="medium",
         evidence=(

@@ -177,7 +177,7 @@ def _finding(
     longest = max(collections.slices["duration"].to_list()) / 1e6
     who = "The program calls the garbage collector" if is_explicit else "Python collects garbage"
     return Finding(
-        title=f"{who}, and stands still for up to {longest:.1f} ms",
+        title=f"{who}, which stops the program for up to {longest:.1f} ms",
         where=collections.where,
         count_per_step=count,
         claim=_collection_time_claim(trace, collections, step_count),

@@ -150,7 +150,7 @@ def _operator_handlers(trace: Trace) -> Iterator[tuple[str, LineSlices, Interval
 
 
 def _module_hooks(trace: Trace) -> Iterator[tuple[str, LineSlices, Intervals]]:
-    """Yields (description, calls, intervals) of each hook that modules call beside `forward`."""
+    """Yields (description, calls, intervals) of each hook that modules call besides `forward`."""
     frames = _python_frames_in_steps(trace)
     calls = filter_by_name(slices_on(trace, "python"), is_module_call)["id"]
     beside = frames.filter(_are_called_by(trace, frames, calls))

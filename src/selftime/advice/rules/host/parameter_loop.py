@@ -281,7 +281,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         title=f"A Python loop works on {count:.0f} parameters a step, one at a time",
         where=loop.where,
         count_per_step=count,
-        claim=RemovalClaim(less, most=most, noise_ms=step_stats.noise_ms),
+        claim=RemovalClaim(less, limit=most, noise_ms=step_stats.noise_ms),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
             Evidence("host time of the loop", spent, "ms", loop.events()),

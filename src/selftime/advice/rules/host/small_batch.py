@@ -112,7 +112,7 @@ MAX_BATCH_GROWTH_FACTOR: Final = 32.0
 differently."""
 
 FIX_CODE: Final = """loader = DataLoader(data, batch_size=256)   # in place of 8
-optimizer = torch.optim.AdamW(parameters, lr=...)   # to be found anew"""
+optimizer = torch.optim.AdamW(parameters, lr=...)   # to be tuned again"""
 """Example code of the fix: a larger batch, and a learning rate tuned for it."""
 
 
@@ -203,7 +203,7 @@ def _finding(
         title="The batch is too small for the device, which waits for launches of small kernels",
         where=Where(),
         count_per_step=dispatching.per_step,
-        claim=RemovalClaim((change,), most=(CutHostTime(dispatching.time),)),
+        claim=RemovalClaim((change,), limit=(CutHostTime(dispatching.time),)),
         confidence="low" if memory_share is None else "medium",
         semantics="training",
         evidence=(

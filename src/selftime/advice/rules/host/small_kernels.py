@@ -82,7 +82,7 @@ from selftime.advice.detectors.work_dispatching import (
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, length, subtract
@@ -171,7 +171,7 @@ def _outcome_on_cpu(
     trains = filter_by_name(trace.slices, names.is_backward_node).height > 0
     keep = FUSED_TRAINING_TIME_SHARE if trains else FUSED_INFERENCE_TIME_SHARE
     compiled = _DispatchTimeIfCompiled(subtract(dispatching.time, products), keep, (1 + keep) / 2)
-    recorded = recorded_saving_amount(trace, _compilation_claim(dispatching, compiled))
+    recorded = estimated_saving_of_recorded_step(trace, _compilation_claim(dispatching, compiled))
     if recorded.estimate < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
         return Checked(
             f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
@@ -186,8 +186,8 @@ def _compilation_claim(
 ) -> RemovalClaim:
     return RemovalClaim(
         (CutHostTime(compiled.time, compiled.keep),),
-        least=(CutHostTime(compiled.time, compiled.worst_keep),),
-        most=(CutHostTime(dispatching.time),),
+        low=(CutHostTime(compiled.time, compiled.worst_keep),),
+        limit=(CutHostTime(dispatching.time),),
     )
 
 

@@ -110,9 +110,9 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
     least = CutHostTime(dispatching.time, DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU)
     claim = RemovalClaim(
         (change,),
-        least=(least,),
-        least_share=REPLAYED_SAVING_RANGE.low,
-        most=(CutHostTime(dispatching.time),),
+        low=(least,),
+        low_share=REPLAYED_SAVING_RANGE.low,
+        limit=(CutHostTime(dispatching.time),),
     )
     return Finding(
         title=f"Each token issues {dispatching.per_step:.0f} operators one by one",

@@ -124,7 +124,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, cache_copies: LineSlices)
         title=f"A cache of length {min(sizes)} to {max(sizes)} is copied whole to append to it",
         where=cache_copies.where,
         count_per_step=cache_copies.slices.height / steps,
-        claim=RemovalClaim(changes, most=most),
+        claim=RemovalClaim(changes, limit=most),
         confidence="high",
         evidence=(
             Evidence(

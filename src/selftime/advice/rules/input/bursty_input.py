@@ -103,7 +103,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     change = CutHostTime(mid_epoch_worker_wait_times(trace))
-    claim = RemovalClaim((change,), most=(change,), interval=UNSURE_SAVING_RANGE, noise_ms=0.0)
+    claim = RemovalClaim((change,), limit=(change,), interval=UNSURE_SAVING_RANGE, noise_ms=0.0)
     told = loader_worker_record(trace)
     slowest = None if told is None else told.longest_ms
     longest = [] if slowest is None else [Evidence("time of the slowest sample", slowest, "ms")]

@@ -91,7 +91,7 @@ from selftime.advice.detectors.loader_workers import predict_step_with_workers
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim, UpperBoundClaim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
@@ -147,8 +147,8 @@ def _finding(
         CutHostTime(loading_function.python, VECTORISED_PYTHON_TIME_SHARE),
         CutHostTime(loading_function.computing),
     )
-    claim = RemovalClaim((better,), most=(most,), noise_ms=loading.noise)
-    bound = UpperBoundClaim(recorded_saving_amount(trace, claim).upper)
+    claim = RemovalClaim((better,), limit=(most,), noise_ms=loading.noise)
+    bound = UpperBoundClaim(estimated_saving_of_recorded_step(trace, claim).upper)
     return Finding(
         title=(
             f"`{loading_function.function}` takes {loading_share:.0%} of the data loading, and no "

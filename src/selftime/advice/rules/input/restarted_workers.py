@@ -136,7 +136,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         CutHostTime(waits, _batch_share_of_first_wait(trace, new_iterators)),
     )
     yield Finding(
-        title=f"Worker processes start anew {new_iterators.height} times in {steps} steps",
+        title=f"Worker processes restart {new_iterators.height} times in {steps} steps",
         where=where_from_row(_source_line_of_restarting_loop(trace)),
         count_per_step=new_iterators.height / steps,
         claim=_worker_restart_claim(trace, start_times, changes),
@@ -159,7 +159,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _frames_starting_workers_in_steps(trace: Trace) -> pl.DataFrame:
-    """Returns the Python frames in the measured steps that start a DataLoader's workers anew."""
+    """Returns the Python frames in the measured steps that restart a DataLoader's workers."""
     frames = loader_iterator_frames(trace).filter("restarts")
     begun = is_instant_in_windows(frames["start"].to_numpy(), counted_step_windows(trace))
     return frames.filter(pl.Series(begun))
@@ -176,9 +176,9 @@ def _worker_restart_claim(
     loading = union(every["start"].to_numpy(), every["end"].to_numpy())
     return RemovalClaim(
         changes,
-        least=(CutHostTime(start_times),),
-        least_share=REPLAYED_SAVING_RANGE.low,
-        most=(CutHostTime(union_of_interval_sets(start_times, loading)),),
+        low=(CutHostTime(start_times),),
+        low_share=REPLAYED_SAVING_RANGE.low,
+        limit=(CutHostTime(union_of_interval_sets(start_times, loading)),),
         interval=SavingRange(1.0, None),
         is_slowed=False,
     )

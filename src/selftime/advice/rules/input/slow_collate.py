@@ -146,7 +146,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         title=f"`{collate.function}` joins samples in Python for {share:.0%} of the data loading",
         where=collate.where if collate.is_own else where_from_row(row),
         count_per_step=row["count_per_step"],
-        claim=RemovalClaim((better,), most=(CutHostTime(collate.whole),), noise_ms=loading.noise),
+        claim=RemovalClaim((better,), limit=(CutHostTime(collate.whole),), noise_ms=loading.noise),
         confidence="high" if collate.is_own else "medium",
         evidence=(
             Evidence("share of data loading time", share, "ratio", (collate.event,)),
@@ -178,13 +178,13 @@ def _outcome_from_worker_record(
     waits = mid_epoch_worker_wait_times(trace)
     # They end a batch every `step`; with the rest of their work they would end it so much sooner.
     faster = loading.step * (1 - (1 - VECTORISED_COLLATE_TIME_SHARE) * place.share)
-    gained = min(loading.exposed, loading.step - max(faster, loading.rest))
+    gained = min(loading.exposed, loading.step - max(faster, loading.step_without_loading))
     change = CutHostTime(waits, 1 - gained / loading.exposed)
     return Finding(
         title=f"`{place.where.function}` joins samples for {place.share:.0%} of the workers' work",
         where=place.where,
         count_per_step=1.0,
-        claim=RemovalClaim((change,), most=(CutHostTime(waits),), noise_ms=loading.noise),
+        claim=RemovalClaim((change,), limit=(CutHostTime(waits),), noise_ms=loading.noise),
         confidence="medium",
         evidence=(
             Evidence("wait for workers", loading.exposed, "ms"),

@@ -145,9 +145,7 @@ cause."""
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats, loading = step_statistics(trace), data_loading_times_of(trace)
     if loading is None or step_stats is None:
-        yield Unknown(
-            "a data loader that leaves slices in the trace, as `torch.utils.data.DataLoader` does"
-        )
+        yield Unknown("a recorded data loader, such as `torch.utils.data.DataLoader`")
         return
     reason = _reason_against_adding_workers(trace, loading)
     if reason is not None:
@@ -171,9 +169,9 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
     workers = WorkerCoreUse.from_facts(trace.facts)
     if _is_loading_hidden(loading):
         return _hidden_loading_text(loading, workers)
-    if loading.is_small and loading.around > loading.exposed:
+    if loading.is_small and loading.at_epoch_ends > loading.exposed:
         return (
-            f"the loop waits {loading.around / loading.step:.1%} of its time as epochs "
+            f"the loop waits {loading.at_epoch_ends / loading.step:.1%} of its time as epochs "
             "begin and end: see `restarted_workers` and `late_first_batch`"
         )
     if loading.is_small:
@@ -212,8 +210,8 @@ def _reason_to_speed_up_collate_instead(trace: Trace, loading: DataLoadingTimes)
 def _is_loading_hidden(loading: DataLoadingTimes) -> bool:
     """Returns whether worker processes or device work hide the loading time in nearly all steps."""
     shares = [share < MAX_WAIT_SHARE_OF_HIDDEN_LOADING for share in loading.shares]
-    structural = loading.has_workers or loading.lag > loading.total
-    structural &= loading.around < MAX_WAIT_SHARE_OF_HIDDEN_LOADING * loading.step
+    structural = loading.has_workers or loading.device_lag > loading.total
+    structural &= loading.at_epoch_ends < MAX_WAIT_SHARE_OF_HIDDEN_LOADING * loading.step
     return structural and sum(shares) >= MIN_STEPS_SHARE_WITH_HIDDEN_LOADING * len(shares)
 
 
@@ -223,7 +221,7 @@ def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | Non
         f"{_exposed_share(loading):.1%} of each step"
     )
     if not loading.has_workers:
-        margin = loading.lag / loading.total if loading.total else 1.0
+        margin = loading.device_lag / loading.total if loading.total else 1.0
         return f"{text}; it could take {margin:.1f} times as long before it costs anything"
     if workers is None or not workers.demand:
         return f"{text}; only a recording with `selftime` shows by how much"
@@ -241,7 +239,8 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
     is_sure = model.cores_known and not crowded
     estimate = max(0.0, loading.step - model.likely)
     best = max(estimate, min(loading.exposed, loading.step - model.best))
-    kept = min(1.0, max(0.0, model.likely - loading.rest) / loading.total) if loading.total else 0.0
+    rest = loading.step_without_loading
+    kept = min(1.0, max(0.0, model.likely - rest) / loading.total) if loading.total else 0.0
     pin = ", pin_memory=True" if loading.has_device else ""
     code = f"DataLoader(..., num_workers={model.workers}, persistent_workers=True{pin})"
     return Finding(
@@ -253,9 +252,9 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(
             estimate,
-            max(best, loading.step - loading.rest),
+            max(best, loading.step - rest),
             changes=(change_shortening_loading(trace, kept),),
-            best=best,
+            high=best,
             interval=REPLAYED_SAVING_RANGE if is_sure else UNSURE_SAVING_RANGE,
             step=loading.step,
             noise_ms=loading.noise,
@@ -357,9 +356,10 @@ def _saved_ms_and_advised_worker_count(
         return min(loading.exposed, loading.step / 2), "2 * workers"
     # Computed for the mean step: if waits come in bursts, the typical step has none.
     scale = min(1.0, loading.exposed / loading.average) if loading.average else 1.0
-    rest = loading.rest / scale
+    rest = loading.step_without_loading / scale
     step = max(loading.step / scale, rest + loading.average)
-    model = predict_step_with_more_workers(replace(loading, step=step, rest=rest), workers, facts)
+    loading_once = replace(loading, step=step, step_without_loading=rest)
+    model = predict_step_with_more_workers(loading_once, workers, facts)
     saved = scale * max(0.0, step - model.likely)
     return min(loading.exposed, saved), str(model.workers)
 

@@ -142,7 +142,7 @@ def _channels_first_convolutions(trace: Trace) -> pl.DataFrame:
 
     On a device also those whose layout is not recorded: kernels that change it will show.
     """
-    table = filter_by_name(operators_in_counted_steps(trace), names.is_convolution)
+    table = filter_by_name(operators_in_counted_steps(trace), names.is_generic_convolution)
     keys = ("input_shapes", "input_strides", "input_types")
     table = table.with_columns(pl.col(*keys).cast(pl.String))
     unknown = table.filter(pl.any_horizontal(pl.col(*keys).is_null()))
@@ -219,7 +219,7 @@ def _outcome_on_cpu(
     every = with_backward_operators(trace, faster)
     cut = change_shortening_operators(trace, every, 1 - gain / whole)
     bound = change_shortening_operators(trace, every, 1 - max(gain, min(most, whole)) / whole)
-    return _finding(trace, faster, RemovalClaim((cut,), most=(bound,)), spent_ms_per_step)
+    return _finding(trace, faster, RemovalClaim((cut,), limit=(bound,)), spent_ms_per_step)
 
 
 def _outcome_on_device(trace: Trace, convolutions: pl.DataFrame) -> Outcome:

@@ -59,7 +59,7 @@ from selftime.advice.detectors.operator_changes import change_shortening_operato
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
@@ -95,9 +95,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         claim = RemovalClaim(
             (change_shortening_operators(trace, gradients_of_line, sparse_to_dense_bytes_ratio),),
-            most=(change_shortening_operators(trace, gradients_of_line, 0.0),),
+            limit=(change_shortening_operators(trace, gradients_of_line, 0.0),),
         )
-        upper = recorded_saving_amount(trace, claim).upper
+        upper = estimated_saving_of_recorded_step(trace, claim).upper
         if upper < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
             least = f"{MIN_SAVED_SHARE_OF_STEP:.0%}"
             text = (

@@ -87,7 +87,7 @@ from selftime.advice.rule_definition import (
     where_from_row,
 )
 from selftime.advice.savings.claims import RemovalClaim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
@@ -126,10 +126,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
         fused_share = fused_chain_bytes_share(forward)
         claim = RemovalClaim(
             (change_shortening_operators(trace, with_gradients, fused_share),),
-            most=(change_shortening_operators(trace, with_gradients, 0.0),),
+            limit=(change_shortening_operators(trace, with_gradients, 0.0),),
         )
         finding = _finding(trace, forward, with_gradients, location, claim, fused_share)
-        recorded = recorded_saving_amount(trace, claim)
+        recorded = estimated_saving_of_recorded_step(trace, claim)
         if recorded.estimate >= least * limits.step_ms:
             yield finding
         else:

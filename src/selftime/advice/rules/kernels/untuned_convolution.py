@@ -91,7 +91,7 @@ MIN_CONVOLUTIONS_PER_INPUT_SHAPE: Final = 2
 
 @rule(covers=("E8",), needs=("device", "links", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    convolutions = filter_by_name(operators_in_counted_steps(trace), names.is_convolution)
+    convolutions = filter_by_name(operators_in_counted_steps(trace), names.is_generic_convolution)
     share = _convolution_share_of_device_time(trace, convolutions)
     if share < MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME:
         text = f"convolutions take {share:.0%} of the device's time"

@@ -86,7 +86,7 @@ from selftime.advice.rule_definition import (
     where_from_row,
 )
 from selftime.advice.savings.claims import RemovalClaim
-from selftime.advice.savings.estimates import recorded_saving_amount
+from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.device.kernel_attributes import (
@@ -136,8 +136,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for kernels in products.partition_by(*SOURCE_SITE_COLUMNS, maintain_order=True):
         ids, full = kernels["id"].cast(pl.Int64).to_numpy(), kernels["full"].to_numpy()
         change = ScaleDeviceWork(ids, 1 - SAVED_SHARE_OF_EMPTY_LAST_WAVE * (1 - full))
-        claim = RemovalClaim((change,), most=(ScaleDeviceWork(ids, full),))
-        recorded = recorded_saving_amount(trace, claim)
+        claim = RemovalClaim((change,), limit=(ScaleDeviceWork(ids, full),))
+        recorded = estimated_saving_of_recorded_step(trace, claim)
         if recorded.estimate < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
             yield Checked(SMALL_SAVING_REASON, recorded.upper, is_slowed=False)
         else:

@@ -180,7 +180,8 @@ def _reason_to_keep_optimizer_form(
     if iterations is None:
         return "its operators update all parameters at once"
     if iterations < MIN_PARAMETERS_UPDATED_IN_LOOP:
-        return f"the optimizer runs only {optimizer_annotation['operators']:.0f} operators a step"
+        count = _operator_count_text(round(optimizer_annotation["operators"]))
+        return f"the optimizer runs only {count} a step"
     if optimizer in LOOP_ONLY_OPTIMIZERS:
         return f"it updates one parameter at a time, and PyTorch's {optimizer} can do no other"
     if updates.is_recorded and optimizer in FOREACH_OPTIMIZERS:
@@ -223,8 +224,8 @@ def _finding(
     )
     claim = RemovalClaim(
         (CutHostTime(updates.dense_update_times, 1 - saved_share),),
-        least=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
-        most=(CutHostTime(updates.dense_update_times),),
+        low=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
+        limit=(CutHostTime(updates.dense_update_times),),
         interval=SavingRange(1.0, None),
         noise_ms=statistics.noise_ms,
     )
@@ -285,3 +286,7 @@ def _optimizer_fix(
         f'    [{{"params": dense, "{suggested_form}": True}}, {{"params": sparse}}], ...)'
     )
     return Fix(text, code)
+
+
+def _operator_count_text(count: int) -> str:
+    return "1 operator" if count == 1 else f"{count:,} operators"

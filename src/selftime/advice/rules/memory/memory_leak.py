@@ -109,7 +109,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     end_times = step_end_times(trace)
     if end_times.size <= MIN_STEPS_WITH_MEMORY_RISE:
         yield Unknown(
-            f"more than {MIN_STEPS_WITH_MEMORY_RISE} whole steps, to tell growth from warm-up"
+            f"more than {MIN_STEPS_WITH_MEMORY_RISE} whole steps, to distinguish growth from "
+            "warm-up"
         )
         return
     blocks = trace.view("memory_events").filter(pl.col("allocated").is_not_null())

@@ -94,7 +94,7 @@ from selftime.advice.rule_definition import (
     rule,
     where_from_row,
 )
-from selftime.analysis.steps.bound_by import step_regime
+from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
 from selftime.units import bytes_text, share_text
 
@@ -104,7 +104,8 @@ y = checkpoint(block, x, use_reentrant=False)     # for the blocks that hold mos
 """Example code of the fix: compute activations again instead of keeping them."""
 
 MISSING_DATA_MESSAGE: Final = (
-    "the device's memory and what is allocated of it: record with `profile_memory=True`, or with "
+    "the device's memory and how much of it is allocated: record with `profile_memory=True`, or "
+    "with "
     "`selftime run`"
 )
 """What to record for this rule, which needs the size of the device's memory."""
@@ -121,7 +122,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Unknown(MISSING_DATA_MESSAGE)
     for device_memory in told:
         largest_holder = _line_holding_most_memory_at_peak(trace, device_memory)
-        if device_memory.is_nearly_full and step_regime(trace) == "launch-bound":
+        if device_memory.is_nearly_full and step_bound_by(trace) == "launch-bound":
             yield _finding(device_memory, largest_holder)
         else:
             yield Checked(

@@ -1,24 +1,24 @@
-"""Ranks exchange gradients for every batch of a gradient accumulation.
+"""Ranks all-reduce gradients for every batch of a gradient accumulation.
 
 ## What it means
 The program adds up the gradients of several batches before the optimizer's step, and all ranks
-exchange them after each of these batches.
+all-reduce them after each of these batches.
 
 In the trace: forward passes of a replicated module before one step of the optimizer, each followed
-by as many exchanges of as many bytes.
+by as many collectives of as many bytes.
 
 ## Why it costs
-Only the sum is needed, once. With k batches a step, k - 1 of k exchanges are useless, and the part
-of them that the backward pass does not hide is lost.
+Only the sum is needed, once. With k batches a step, k - 1 of k all-reduces are useless, and the
+part of them that the backward pass does not hide is lost.
 
 ## What to do
 Run all but the last batch of a step under `no_sync()`, the forward pass included. For modules that
 are sharded (`fully_shard`), call `set_requires_gradient_sync(False)`, which costs memory.
 
-The estimate removes all of these exchanges but the last batch's.
+The estimate removes all of these all-reduces but the last batch's.
 
 ## Fires on
-Two batches before each step of the optimizer, and an exchange in the backward pass of each.
+Two batches before each step of the optimizer, and an all-reduce in the backward pass of each.
 
     column = 1 ms
     mark 1 | ssssssssssssssssssttttttttttttttttttuuuuuuuuuuuuuuuuuu
@@ -40,7 +40,7 @@ Two batches before each step of the optimizer, and an exchange in the backward p
     p = Optimizer.step#SGD.step
 
 ## Silent on
-Only the second backward pass exchanges: the first is under `no_sync()`.
+Only the second backward pass communicates: the first is under `no_sync()`.
 
     column = 1 ms
     mark 1 | ssssssssssssssssssttttttttttttttttttuuuuuuuuuuuuuuuuuu
@@ -91,11 +91,11 @@ import polars as pl
 
 from selftime.advice.detectors.counted_steps import counted_step_count
 from selftime.advice.detectors.gradient_communication import (
-    changes_shortening_exchanges,
+    changes_shortening_communication,
     ddp_forward_passes,
     exposed_communication_times,
-    gradient_exchange_rounds,
-    gradient_exchanges,
+    gradient_collectives,
+    gradient_communication_rounds,
 )
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
@@ -109,7 +109,7 @@ FIX_CODE: Final = """for number, batch in enumerate(batches, 1):
         loss = loss_of(model(batch)) / len(batches)
         loss.backward()
 optimizer.step()"""
-"""Example code of the fix: exchange gradients only with the last batch of a step."""
+"""Example code of the fix: all-reduce gradients only with the last batch of a step."""
 
 
 @rule(covers=("I1",), needs=("steps", "operators"))
@@ -119,17 +119,17 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if step_stats is None or not forward_passes.height:
         yield Checked("no module that is replicated on every rank is in this trace", is_absent=True)
         return
-    if not gradient_exchanges(trace).height:
-        yield Checked("the trace shows no exchange of gradients", is_absent=True)
+    if not gradient_collectives(trace).height:
+        yield Checked("the trace shows no communication of gradients", is_absent=True)
         return
-    found = gradient_exchange_rounds(trace)
-    repeated_forwards = found.are_exchanged_again
+    found = gradient_communication_rounds(trace)
+    repeated_forwards = found.are_communicated_again
     if not repeated_forwards.any():
-        yield Checked("gradients are exchanged once for each step of the optimizer")
+        yield Checked("gradients are all-reduced once for each step of the optimizer")
         return
-    exchange_times = union(found.begin[repeated_forwards], found.end[repeated_forwards])
+    communication_times = union(found.begin[repeated_forwards], found.end[repeated_forwards])
     yield _finding(
-        trace, step_stats, forward_passes.filter(pl.Series(repeated_forwards)), exchange_times
+        trace, step_stats, forward_passes.filter(pl.Series(repeated_forwards)), communication_times
     )
 
 
@@ -137,16 +137,16 @@ def _finding(
     trace: Trace,
     step_stats: StepStatistics,
     repeated_forwards: pl.DataFrame,
-    exchange_times: Intervals,
+    communication_times: Intervals,
 ) -> Finding:
     steps = counted_step_count(trace)
-    changes = changes_shortening_exchanges(trace, exchange_times, 0.0)
+    changes = changes_shortening_communication(trace, communication_times, 0.0)
     in_the_open = step_stats.scaled_to_typical_step(
-        length(intersect(exposed_communication_times(trace), exchange_times)) / steps / 1e6
+        length(intersect(exposed_communication_times(trace), communication_times)) / steps / 1e6
     )
     batches = repeated_forwards.height / steps
     return Finding(
-        title=f"Gradients are exchanged {np.ceil(batches):.0f} times too often in a step",
+        title=f"Gradients are all-reduced {np.ceil(batches) + 1:.0f} times a step; once is enough",
         where=next(
             slices_by_line(trace, repeated_forwards), LineSlices.as_one_group(repeated_forwards)
         ).where,
@@ -154,7 +154,7 @@ def _finding(
         claim=RemovalClaim(changes),
         confidence="high",
         evidence=(
-            Evidence("batches with a repeated gradient exchange", batches, "count"),
+            Evidence("batches whose gradients are all-reduced again", batches, "count"),
             Evidence(
                 "their exposed communication time",
                 in_the_open,
@@ -162,5 +162,5 @@ def _finding(
                 LineSlices.as_one_group(repeated_forwards).events(),
             ),
         ),
-        fix=Fix("Exchange gradients with the last batch of a step only.", FIX_CODE),
+        fix=Fix("All-reduce gradients with the last batch of a step only.", FIX_CODE),
     )

@@ -51,7 +51,7 @@ DEVICE = """
 
 
 @pytest.mark.parametrize(
-    ("first_exchange", "second_exchange", "is_reported"),
+    ("first_collective", "second_collective", "is_reported"),
     [
         ("input_shapes = [[[1000000]]]", "input_shapes = [[[1000000]]]", True),
         ("input_shapes = [[[1000000]]]", "input_shapes = [[[500000]]]", False),
@@ -60,14 +60,14 @@ DEVICE = """
         ("input_shapes = 7", "input_shapes = [[[3000]]]", True),
     ],
 )
-def test_only_exchanges_of_the_same_gradients_are_reported(
-    judge: Judge[Finding], first_exchange: str, second_exchange: str, *, is_reported: bool
+def test_only_collectives_of_the_same_gradients_are_reported(
+    judge: Judge[Finding], first_collective: str, second_collective: str, *, is_reported: bool
 ) -> None:
-    drawing = DRAWING.format(first=first_exchange, second=second_exchange)
+    drawing = DRAWING.format(first=first_collective, second=second_collective)
     assert bool(judge(drawing)) == is_reported
 
 
-def test_the_saving_is_the_wait_for_repeated_exchanges(judge: Judge[Finding]) -> None:
+def test_the_saving_is_the_wait_for_repeated_collectives(judge: Judge[Finding]) -> None:
     same = "input_shapes = [[[1000000]]]"
     [finding] = judge(DRAWING.format(first=same, second=same))
     assert finding.count_per_step == 1
@@ -75,7 +75,7 @@ def test_the_saving_is_the_wait_for_repeated_exchanges(judge: Judge[Finding]) ->
     assert finding.saving.estimate_ms == pytest.approx(4)
 
 
-def test_repeated_exchanges_by_device_kernels_are_reported(judge: Judge[Finding]) -> None:
+def test_repeated_collectives_by_device_kernels_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(DEVICE)
     assert finding.where.line == 21
     assert finding.saving.estimate_ms == pytest.approx(2, rel=0.1)

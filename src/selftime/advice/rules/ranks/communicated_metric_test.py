@@ -36,16 +36,18 @@ DEVICE = """
 
 
 def drawing(
-    exchange_name: str, operators: str = "aaaar     aaaar", inner_operators: str = ""
+    collective_name: str, operators: str = "aaaar     aaaar", inner_operators: str = ""
 ) -> str:
-    return HOST.format(name=exchange_name, operators=operators, inner=inner_operators)
+    return HOST.format(name=collective_name, operators=operators, inner=inner_operators)
 
 
-@pytest.mark.parametrize("exchange_name", ["c10d::allreduce_", "c10d::barrier", "c10d::broadcast_"])
-def test_small_exchanges_and_barriers_are_reported(
-    judge: Judge[Finding], exchange_name: str
+@pytest.mark.parametrize(
+    "collective_name", ["c10d::allreduce_", "c10d::barrier", "c10d::broadcast_"]
+)
+def test_small_collectives_and_barriers_are_reported(
+    judge: Judge[Finding], collective_name: str
 ) -> None:
-    [finding] = judge(drawing(exchange_name))
+    [finding] = judge(drawing(collective_name))
     assert finding.where.line == 30
     assert finding.count_per_step == 1
     assert finding.saving.estimate_ms == pytest.approx(3 * 0.98, abs=0.1)
@@ -55,6 +57,6 @@ def test_gradients_of_a_tiny_network_are_not_reported(judge: Judge[Finding]) -> 
     assert not judge(drawing("c10d::allreduce_", "aaaabbb   aaaabbb", "    r         r"))
 
 
-def test_small_exchanges_between_devices_are_reported(judge: Judge[Finding]) -> None:
+def test_small_collectives_between_devices_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(DEVICE)
     assert finding.saving.estimate_ms == pytest.approx(4 * 0.98, abs=0.5)

@@ -1,26 +1,26 @@
 """The step waits for communication between ranks.
 
 ## What it means
-While gradients or parameters are exchanged between ranks nothing else computes: the exchange is
+While gradients or parameters are sent between ranks nothing else computes: this communication is
 exposed.
 
-In the trace: the time of exchanges in which no kernel runs, or on hosts no operator: a tenth of the
-step or more.
+In the trace: the time of communication in which no kernel runs, or on hosts no operator: a tenth of
+the step or more.
 
 ## Why it costs
-An exchange that runs beside computation is free. Its exposed part is lost, on every rank. It is
+Communication that runs beside computation is free. Its exposed part is lost, on every rank. It is
 either too large for the link, or begins too late, or waits for a slower rank. The trace of a single
-rank distinguishes these only if some exchanges were much quicker than others of the same size.
+rank distinguishes these only if some collectives were much quicker than others of the same size.
 
 ## What to do
-Exchange in half precision (`bf16_compress_hook`), or less often, by larger batches a step. With
-gloo and tensors on devices every exchange goes through the host: use nccl. A trace does not show
+All-reduce in half precision (`bf16_compress_hook`), or less often, by larger batches a step. With
+gloo and tensors on devices all communication goes through the host: use nccl. A trace does not show
 how fast a link is or which one was used; nor does it show which other rank is slow.
 
 The estimate halves the transfer, as half precision halves the bytes; waits for other ranks stay.
 
 ## Fires on
-Exchanges that each take as long as the quickest, while the device is idle.
+Collectives that each take as long as the quickest, while the device is idle.
 
     column = 1 ms
     mark 1 | sssssssssstttttttttt
@@ -42,7 +42,7 @@ Exchanges that each take as long as the quickest, while the device is idle.
     w = cudaDeviceSynchronize
 
 ## Silent on
-The same exchange while the device computes.
+The same collective while the device computes.
 
     column = 1 ms
     mark 1 | sssssssssstttttttttt
@@ -72,12 +72,12 @@ import polars as pl
 
 from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
 from selftime.advice.detectors.gradient_communication import (
-    changes_shortening_exchanges,
+    changes_shortening_communication,
     communicates_on_host,
     communication_transfers,
     ddp_forward_passes,
     exposed_communication_times,
-    gradient_exchanges,
+    gradient_collectives,
 )
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import (
@@ -102,7 +102,7 @@ from selftime.trace import Trace
 MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the step with communication but no computation to report."""
 
-MIN_LARGE_EXCHANGE_BYTES: Final = 1 << 20
+MIN_LARGE_COLLECTIVE_BYTES: Final = 1 << 20
 """Smallest collective, in bytes, from which a link's bandwidth is computed; latency dominates
 smaller ones."""
 
@@ -113,7 +113,7 @@ directions."""
 SLOWEST_NETWORK_BYTES_PER_S: Final = 1e8
 """Bytes per second of the slowest network usual for training: gigabit Ethernet."""
 
-MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME: Final = 0.5
+MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME: Final = 0.5
 """Smallest share of the collectives' time in which data moves to report; else they wait for a
 rank."""
 
@@ -123,14 +123,16 @@ HALF_PRECISION_BYTES_SHARE: Final = 0.5
 FIX_CODE: Final = """from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
-"""Example code of the fix: exchange gradients in bfloat16, and add them up in float32."""
+"""Example code of the fix: all-reduce gradients in bfloat16, and add them up in float32."""
 
-MISSING_OTHER_RANKS_TEXT: Final = "traces of the other ranks, to tell a slow rank from a slow link"
+MISSING_OTHER_RANKS_TEXT: Final = (
+    "traces of the other ranks, to distinguish a slow rank from a slow link"
+)
 """What to record for this rule if the trace of one rank does not show the cause."""
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeTotals:
+class CommunicationTotals:
     """Totals of the collectives in the measured steps: bytes and seconds."""
 
     bytes: float
@@ -153,7 +155,7 @@ class ExchangeTotals:
 def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
     step_stats, forward_passes = step_statistics(trace), ddp_forward_passes(trace)
     if step_stats is None or not communication_transfers(trace).height:
-        yield Checked("ranks exchange nothing in this trace", is_absent=True)
+        yield Checked("ranks do not communicate in this trace", is_absent=True)
         return
     exposed_ms = step_stats.scaled_to_typical_step(
         length(_exposed_times_in_steps(trace)) / counted_step_count(trace) / 1e6
@@ -161,26 +163,26 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
     if exposed_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
         least = f"{MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP:.0%}"
         yield Checked(
-            f"less than {least} of the step is spent on nothing but exchanges between ranks",
+            f"less than {least} of the step is exposed communication between ranks",
             exposed_ms,
             is_slowed=False,
         )
         return
     if communicates_on_host(trace) and device_work(trace).height:
-        yield _host_exchange_finding(trace, forward_passes, exposed_ms)
+        yield _host_communication_finding(trace, forward_passes, exposed_ms)
         return
-    totals = None if ranks is None else _exchange_totals_from_all_ranks(trace, ranks)
+    totals = None if ranks is None else _communication_totals_from_all_ranks(trace, ranks)
     if totals is not None:
         yield _outcome_from_all_ranks(trace, step_stats, forward_passes, exposed_ms, totals)
         return
-    totals = _exchange_totals_of_one_rank(trace)
+    totals = _communication_totals_of_one_rank(trace)
     if totals is None or not forward_passes.height:
         yield Unknown(
-            f"the sizes of exchanges: `record_shapes=True`; and {MISSING_OTHER_RANKS_TEXT}"
+            f"the sizes of collectives: `record_shapes=True`; and {MISSING_OTHER_RANKS_TEXT}"
         )
     elif (
         totals.best < _slowest_link_bytes_per_s(trace)
-        or totals.transfer_share < MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME
+        or totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME
     ):
         yield Unknown(MISSING_OTHER_RANKS_TEXT)
     else:
@@ -196,9 +198,9 @@ def _exposed_times_in_steps(trace: Trace) -> Intervals:
     )
 
 
-def _exchange_totals_of_one_rank(trace: Trace) -> ExchangeTotals | None:
+def _communication_totals_of_one_rank(trace: Trace) -> CommunicationTotals | None:
     """Returns one rank's totals of gradient collectives; None if their bytes are unknown."""
-    issued = gradient_exchanges(trace)
+    issued = gradient_collectives(trace)
     carried = slices_in_counted_steps(
         trace, communication_transfers(trace).filter(pl.col("duration") > 0)
     )
@@ -209,12 +211,12 @@ def _exchange_totals_of_one_rank(trace: Trace) -> ExchangeTotals | None:
         return None
     seconds = longest["duration"].to_numpy() / 1e9
     sizes = issued["bytes"].to_numpy()
-    rates = (sizes / seconds)[sizes >= MIN_LARGE_EXCHANGE_BYTES]
+    rates = (sizes / seconds)[sizes >= MIN_LARGE_COLLECTIVE_BYTES]
     best = float(rates.max()) if rates.size else 0.0
-    return ExchangeTotals(float(sizes.sum()), float(seconds.sum()), best)
+    return CommunicationTotals(float(sizes.sum()), float(seconds.sum()), best)
 
 
-def _exchange_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> ExchangeTotals | None:
+def _communication_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> CommunicationTotals | None:
     """Returns one rank's totals of collectives, from the traces of all ranks; None if unknown."""
     key, rows = ranks.key_of(trace), collectives_on_one_clock(ranks).rows
     if key is None or not rows.height:
@@ -224,10 +226,10 @@ def _exchange_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> ExchangeTotal
     moved = float(rows["transfer"].sum()) / 1e9
     if not spent or not moved or rows["bytes"].null_count():
         return None
-    large = rows.filter((pl.col("bytes") >= MIN_LARGE_EXCHANGE_BYTES) & (pl.col("transfer") > 0))
+    large = rows.filter((pl.col("bytes") >= MIN_LARGE_COLLECTIVE_BYTES) & (pl.col("transfer") > 0))
     rates = large["bytes"] / large["transfer"] * 1e9
     best = float(rates.max()) if rates.len() else 0.0  # type: ignore[arg-type]  # a number
-    return ExchangeTotals(float(rows["bytes"].sum()), spent, best, moved)
+    return CommunicationTotals(float(rows["bytes"].sum()), spent, best, moved)
 
 
 def _outcome_from_all_ranks(
@@ -235,11 +237,11 @@ def _outcome_from_all_ranks(
     step_stats: StepStatistics,
     forward_passes: pl.DataFrame,
     exposed_ms: float,
-    totals: ExchangeTotals,
+    totals: CommunicationTotals,
 ) -> Outcome:
     """Returns the outcome that all ranks' traces show: late ranks, a slow link, or many bytes."""
-    if totals.transfer_share < MIN_TRANSFER_SHARE_OF_EXCHANGE_TIME:
-        waits = f"{1 - totals.transfer_share:.0%} of the exchanges' time"
+    if totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME:
+        waits = f"{1 - totals.transfer_share:.0%} of the communication time"
         reason = f"{waits} is a wait for ranks that come later, and no transfer: see `slow_rank`"
         return Checked(reason, exposed_ms, is_slowed=False)
     if totals.best and totals.best < _slowest_link_bytes_per_s(trace):
@@ -248,12 +250,14 @@ def _outcome_from_all_ranks(
 
 
 def _slow_link_finding(
-    trace: Trace, forward_passes: pl.DataFrame, exposed_ms: float, totals: ExchangeTotals
+    trace: Trace, forward_passes: pl.DataFrame, exposed_ms: float, totals: CommunicationTotals
 ) -> Finding:
     least = _slowest_link_bytes_per_s(trace)
     return Finding(
         covers=("I8",),
-        title=f"Exchanges move {totals.best / 1e6:,.0f} MB/s, less than any link between the ranks",
+        title=(
+            f"Collectives move {totals.best / 1e6:,.0f} MB/s, less than any link between the ranks"
+        ),
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
         claim=UpperBoundClaim(exposed_ms, is_slowed=False),
@@ -282,21 +286,20 @@ def _finding(
     step_stats: StepStatistics,
     forward_passes: pl.DataFrame,
     exposed_ms: float,
-    totals: ExchangeTotals,
+    totals: CommunicationTotals,
 ) -> Finding:
     every = union([0], [_latest_slice_end_ns(trace)])
-    changes = changes_shortening_exchanges(
+    changes = changes_shortening_communication(
         trace, every, 1 - (1 - HALF_PRECISION_BYTES_SHARE) * min(totals.transfer_share, 1.0)
     )
     return Finding(
         covers=("I3",),
         title=(
-            f"{exposed_ms / step_stats.step_ms:.0%} of the step is spent on nothing but exchanging "
-            "gradients"
+            f"{exposed_ms / step_stats.step_ms:.0%} of the step is exposed gradient communication"
         ),
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
-        claim=RemovalClaim(changes, most=changes_shortening_exchanges(trace, every, 0.0)),
+        claim=RemovalClaim(changes, limit=changes_shortening_communication(trace, every, 0.0)),
         confidence="low",
         semantics="numerics",
         evidence=(
@@ -304,23 +307,21 @@ def _finding(
             Evidence("bytes a step", totals.bytes / counted_step_count(trace), "bytes"),
             Evidence("best measured bandwidth", totals.best, "count"),
         ),
-        fix=Fix("Exchange gradients in half precision, or take larger batches a step.", FIX_CODE),
+        fix=Fix("All-reduce gradients in half precision, or take larger batches a step.", FIX_CODE),
     )
 
 
-def _host_exchange_finding(
+def _host_communication_finding(
     trace: Trace, forward_passes: pl.DataFrame, exposed_ms: float
 ) -> Finding:
     return Finding(
         covers=("I8",),
-        title="Tensors of a device are exchanged through the host",
+        title="Tensors of a device are sent to other ranks through the host",
         where=_line_of_forward_pass(trace, forward_passes),
         claim=UpperBoundClaim(exposed_ms, is_slowed=False),
         confidence="medium",
         evidence=(Evidence("exposed communication time", exposed_ms, "ms"),),
-        fix=Fix(
-            "Exchange tensors of devices with nccl.", 'dist.init_process_group(backend="nccl")'
-        ),
+        fix=Fix("Send tensors of devices with nccl.", 'dist.init_process_group(backend="nccl")'),
     )
 
 

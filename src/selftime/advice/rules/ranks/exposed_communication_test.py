@@ -54,7 +54,7 @@ GLOO = """
 
 
 @pytest.mark.parametrize(
-    ("first_exchange", "second_exchange", "missing_data"),
+    ("first_collective", "second_collective", "missing_data"),
     [
         ("sequence = 1", "sequence = 2", "record_shapes"),
         ("input_shapes = [[[4000000]]]", "input_shapes = [[[4000000]]]", "other ranks"),
@@ -63,14 +63,14 @@ GLOO = """
     ids=["unknown sizes", "the second waits", "too small to tell"],
 )
 def test_a_single_rank_may_lack_the_data(
-    rule: Rule, first_exchange: str, second_exchange: str, missing_data: str
+    rule: Rule, first_collective: str, second_collective: str, missing_data: str
 ) -> None:
-    [outcome] = rule(sketch(DRAWING.format(first=first_exchange, second=second_exchange)))
+    [outcome] = rule(sketch(DRAWING.format(first=first_collective, second=second_collective)))
     assert isinstance(outcome, Unknown)
     assert missing_data in outcome.needs
 
 
-def test_exchanges_as_slow_as_the_best_measured_rate_are_reported(judge: Judge[Finding]) -> None:
+def test_collectives_as_slow_as_the_best_measured_rate_are_reported(judge: Judge[Finding]) -> None:
     first, second = "input_shapes = [[[4000000]]]", "input_shapes = [[[20000000]]]"
     [finding] = judge(DRAWING.format(first=first, second=second))
     assert finding.covers == ("I3",)
@@ -79,7 +79,7 @@ def test_exchanges_as_slow_as_the_best_measured_rate_are_reported(judge: Judge[F
     assert finding.where.line == 21
 
 
-def test_device_tensors_exchanged_by_gloo_are_reported(judge: Judge[Finding]) -> None:
+def test_device_tensors_sent_by_gloo_are_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(GLOO)
     assert finding.covers == ("I8",)
     assert finding.saving.estimate_ms is None
@@ -130,5 +130,5 @@ def test_with_all_ranks_a_slow_link_is_reported(rule: Rule, tmp_path: Path) -> N
     [outcome] = rule(next(iter(found)), Ranks.of(found))
     assert isinstance(outcome, Finding)
     assert outcome.covers == ("I8",)
-    assert outcome.title.startswith("Exchanges move 5")
+    assert outcome.title.startswith("Collectives move 5")
     assert outcome.title.endswith(" MB/s, less than any link between the ranks")

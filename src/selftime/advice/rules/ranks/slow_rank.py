@@ -1,12 +1,12 @@
 """One rank arrives late at collectives, and the other ranks wait for it.
 
 ## What it means
-All ranks have to arrive before gradients, parameters or tokens are exchanged. One of them arrives
-later than the others, step after step, by more than the steps vary. It takes traces of several
-ranks, whose clocks are aligned at the ends of the exchanges.
+All ranks have to arrive before gradients, parameters or tokens are communicated. One of them
+arrives later than the others, step after step, by more than the steps vary. It takes traces of
+several ranks, whose clocks are aligned at the ends of collectives.
 
 ## Why it costs
-All the other ranks wait, and it looks as if the network were slow: their exchanges take long, and
+All the other ranks wait, and it looks as if the network were slow: their collectives take long, and
 that of the late rank is the shortest. What the late rank has more to do, every rank pays for.
 
 ## What to do
@@ -150,7 +150,7 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
     late = [straggler for straggler in said if straggler.is_straggler]
     untold = [straggler for straggler in said if straggler.late is None]
     if len(untold) == len(said):
-        yield Unknown(f"traces whose exchanges belong together: {untold[0].why_not}")
+        yield Unknown(f"traces whose collectives belong together: {untold[0].why_not}")
         return
     if not late:
         waited = (
@@ -171,17 +171,21 @@ def _finding(
 ) -> Finding:
     rank = ranks.ranks_by_key()[straggler.key]
     rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
-    means = rounds.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
+    means = rounds.select(pl.col("delayed_others", "last", "collectives").mean()).row(0, named=True)
     evidence = [
         Evidence("arrives later than the other ranks by", (straggler.late or 0.0) / 1e6, "ms"),
-        Evidence("the other ranks wait for it", means["held"] / 1e6, "ms"),
+        Evidence("the other ranks wait for it", means["delayed_others"] / 1e6, "ms"),
         Evidence(
             "collectives that it arrived last to", means["last"] / means["collectives"], "ratio"
         ),
     ]
-    if straggler.more is not None:
+    if straggler.excess is not None:
         evidence.append(
-            Evidence(f"time beyond the other ranks: {straggler.cause}", straggler.more / 1e6, "ms")
+            Evidence(
+                f"time above that of the other ranks: {straggler.cause}",
+                straggler.excess / 1e6,
+                "ms",
+            )
         )
     others = len(ranks.ranks_by_key()) - 1
     whom = "the other one" if others == 1 else f"the {others} others"
@@ -220,7 +224,9 @@ def _straggler_excess_claim(
     changes: tuple[Change, ...],
 ) -> ModelledClaim | UpperBoundClaim:
     """Returns a claim: the ms per step saved if the slow rank takes as long as the other ranks."""
-    bound = (straggler.more if straggler.more is not None else straggler.beyond or 0.0) / 1e6
+    bound = (
+        straggler.excess if straggler.excess is not None else straggler.late_beyond_others or 0.0
+    ) / 1e6
     if straggler.cause is None:
         return UpperBoundClaim(min(bound, step_stats.step_ms))
     less = excess_times_on_cause(
@@ -239,11 +245,11 @@ def _changes_removing_excess_on_rank(
 
     Only the time that it spends on the cause of its lateness.
     """
-    if straggler.cause is None or straggler.more is None:
+    if straggler.cause is None or straggler.excess is None:
         return ()
     cause = TIMED_CAUSE_BY_LATENESS_CAUSE.get(straggler.cause, straggler.cause)
     spent = float(rounds[cause].mean() or 0)  # type: ignore[arg-type]  # a number
-    keep = max(1 - straggler.more / spent, 0.0) if spent > 0 else 1.0
+    keep = max(1 - straggler.excess / spent, 0.0) if spent > 0 else 1.0
     work = device_work(trace)
     if cause == "compute" and work.height:
         computed = work.filter(pl.col("kind") != "communication")["id"]

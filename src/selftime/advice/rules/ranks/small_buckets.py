@@ -1,25 +1,25 @@
-"""Gradients are exchanged in buckets of the wrong size.
+"""Gradients are all-reduced in buckets of the wrong size.
 
 ## What it means
-Replicas exchange their gradients in buckets, each as soon as its gradients are there. Here the
+Replicas all-reduce their gradients in buckets, each as soon as its gradients are there. Here the
 buckets are many and small, or there is a single large one.
 
-In the trace: the exchanges that the backward pass issues: more than 4, and than twice the default's
-number, of below 1 MiB; or a single one of over 50 MiB.
+In the trace: the collectives that the backward pass issues: more than 4, and than twice the
+default's number, of below 1 MiB; or a single one of over 50 MiB.
 
 ## Why it costs
-Every exchange costs its latency, whatever its size: many small ones cost it many times. And a
+Every collective costs its latency, whatever its size: many small ones cost it many times. And a
 single one begins with the last gradient, so that no backward pass is left to hide it.
 
 ## What to do
 Leave `bucket_cap_mb` at its default of 25, or try twice and half of that; pass
 `gradient_as_bucket_view=True`, which saves a copy.
 
-The estimate removes the latency of the exchanges that the default does not make; for a large
-bucket, the exchange but 25 MiB of it.
+The estimate removes the latency of the collectives that the default does not make; for a large
+bucket, the communication but 25 MiB of it.
 
 ## Fires on
-Ten exchanges of 4 kB a step.
+Ten collectives of 4 kB a step.
 
     column = 1 ms
     mark 1 | sssssssssssssssssssssssssstttttttttttttttttttttttttt
@@ -39,7 +39,7 @@ Ten exchanges of 4 kB a step.
     p = Optimizer.step#SGD.step
 
 ## Silent on
-Two exchanges of the usual size.
+Two collectives of the usual size.
 
     column = 1 ms
     mark 1 | sssssssssssssssssssssssssstttttttttttttttttttttttttt
@@ -69,13 +69,13 @@ import polars as pl
 
 from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
 from selftime.advice.detectors.gradient_communication import (
-    changes_shortening_exchanges,
+    changes_shortening_communication,
     communicates_on_host,
     communication_transfers,
     ddp_forward_passes,
     exposed_communication_times,
-    gradient_exchange_rounds,
-    gradient_exchanges,
+    gradient_collectives,
+    gradient_communication_rounds,
 )
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
@@ -96,7 +96,7 @@ MAX_RATIO_TO_DEFAULT_BUCKETS: Final = 2
 """Ratio to the default above which the number or size of buckets is reported; dtypes change it
 too."""
 
-UNDELAYED_EXCHANGE_PERCENTILE: Final = 25
+UNDELAYED_COLLECTIVE_PERCENTILE: Final = 25
 """Percentile of the collectives' durations that is taken as one without a wait for a late rank."""
 
 
@@ -129,34 +129,34 @@ class GradientBuckets:
 
 @rule(covers=("I2",), needs=("steps", "operators"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    step_stats, exchange_calls = step_statistics(trace), gradient_exchanges(trace)
+    step_stats, collective_calls = step_statistics(trace), gradient_collectives(trace)
     forward_passes = ddp_forward_passes(trace)
-    if step_stats is None or not forward_passes.height or not exchange_calls.height:
-        yield Checked("the trace shows no exchange of gradients in buckets", is_absent=True)
+    if step_stats is None or not forward_passes.height or not collective_calls.height:
+        yield Checked("the trace shows no communication of gradients in buckets", is_absent=True)
         return
-    if exchange_calls["bytes"].null_count():
-        yield Unknown("the sizes of exchanges: `record_shapes=True`")
+    if collective_calls["bytes"].null_count():
+        yield Unknown("the sizes of collectives: `record_shapes=True`")
         return
-    buckets = _typical_gradient_buckets(trace, exchange_calls)
+    buckets = _typical_gradient_buckets(trace, collective_calls)
     if buckets.are_small:
         yield _small_buckets_finding(trace, step_stats, forward_passes, buckets)
     elif buckets.is_single_large_bucket and not communicates_on_host(trace):
         yield _large_bucket_finding(trace, step_stats, forward_passes, buckets)
     else:
         yield Checked(
-            f"gradients are exchanged in buckets of {buckets.bytes / MEBIBYTE:.1f} MiB, "
+            f"gradients are all-reduced in buckets of {buckets.bytes / MEBIBYTE:.1f} MiB, "
             f"{buckets.count:.0f} after each backward pass"
         )
 
 
-def _typical_gradient_buckets(trace: Trace, exchange_calls: pl.DataFrame) -> GradientBuckets:
-    found = gradient_exchange_rounds(trace)
-    used = found.exchanges > 0
+def _typical_gradient_buckets(trace: Trace, collective_calls: pl.DataFrame) -> GradientBuckets:
+    found = gradient_communication_rounds(trace)
+    used = found.collectives > 0
     if not used.any():
         return GradientBuckets(0.0, 0.0, 0.0)
     return GradientBuckets(
-        float(np.median(found.exchanges[used])),
-        float(np.median(exchange_calls["bytes"].to_numpy())),
+        float(np.median(found.collectives[used])),
+        float(np.median(collective_calls["bytes"].to_numpy())),
         float(np.median(found.bytes[used])),
     )
 
@@ -170,28 +170,28 @@ def _intervals_from_forward_to_next(forward_passes: pl.DataFrame) -> Intervals:
 def _small_buckets_finding(
     trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, buckets: GradientBuckets
 ) -> Finding:
-    exchange_times = _intervals_from_forward_to_next(forward_passes)
-    keep = _exchange_time_share_with_default_buckets(trace, buckets)
-    changes = changes_shortening_exchanges(trace, exchange_times, keep)
-    most = changes_shortening_exchanges(
-        trace, exchange_times, buckets.default_count / buckets.count
+    communication_times = _intervals_from_forward_to_next(forward_passes)
+    keep = _communication_share_with_default_buckets(trace, buckets)
+    changes = changes_shortening_communication(trace, communication_times, keep)
+    most = changes_shortening_communication(
+        trace, communication_times, buckets.default_count / buckets.count
     )
     return Finding(
         title=(
-            f"Gradients are exchanged in {buckets.count:.0f} buckets of "
+            f"Gradients are all-reduced in {buckets.count:.0f} buckets of "
             f"{buckets.bytes / 1024:.0f} KiB"
         ),
         where=next(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
         ).where,
         count_per_step=buckets.count * forward_passes.height / counted_step_count(trace),
-        claim=RemovalClaim(changes, most=most),
+        claim=RemovalClaim(changes, limit=most),
         confidence="medium",
         evidence=(
-            Evidence("exchanges after a backward pass", buckets.count, "count"),
-            Evidence("bytes of each exchange", buckets.bytes, "bytes"),
+            Evidence("collectives after a backward pass", buckets.count, "count"),
+            Evidence("bytes of each collective", buckets.bytes, "bytes"),
             Evidence("buckets that the default would make", buckets.default_count, "count"),
-            _exposed_communication_evidence(trace, step_stats, exchange_times),
+            _exposed_communication_evidence(trace, step_stats, communication_times),
         ),
         fix=Fix(
             "Leave the size of buckets at its default.",
@@ -200,41 +200,44 @@ def _small_buckets_finding(
     )
 
 
-def _exchange_time_share_with_default_buckets(trace: Trace, buckets: GradientBuckets) -> float:
+def _communication_share_with_default_buckets(trace: Trace, buckets: GradientBuckets) -> float:
     """Returns the share of communication time that remains with buckets of the default size.
 
-    The time of an exchange beyond its latency is a wait for another rank, and stays.
+    The time of a collective beyond its latency is a wait for another rank, and stays.
     """
     fewer = buckets.default_count / buckets.count
     found = slices_in_counted_steps(trace, communication_transfers(trace).drop_nulls("duration"))
     times = found["duration"].to_numpy()
     if not times.size:
         return fewer
-    latency = float(np.percentile(times, UNDELAYED_EXCHANGE_PERCENTILE)) / float(times.mean())
+    latency = float(np.percentile(times, UNDELAYED_COLLECTIVE_PERCENTILE)) / float(times.mean())
     return 1 - (1 - fewer) * min(latency, 1.0)
 
 
 def _large_bucket_finding(
     trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, buckets: GradientBuckets
 ) -> Finding:
-    exchange_times = _intervals_from_forward_to_next(forward_passes)
-    changes = changes_shortening_exchanges(
-        trace, exchange_times, DEFAULT_BUCKET_BYTES / buckets.total
+    communication_times = _intervals_from_forward_to_next(forward_passes)
+    changes = changes_shortening_communication(
+        trace, communication_times, DEFAULT_BUCKET_BYTES / buckets.total
     )
     return Finding(
-        title=f"All gradients, {buckets.total / MEBIBYTE:.0f} MiB, are exchanged at once",
+        title=f"All gradients, {buckets.total / MEBIBYTE:.0f} MiB, are all-reduced at once",
         where=next(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
         ).where,
         count_per_step=forward_passes.height / counted_step_count(trace),
-        claim=RemovalClaim(changes, most=changes_shortening_exchanges(trace, exchange_times, 0.0)),
+        claim=RemovalClaim(
+            changes, limit=changes_shortening_communication(trace, communication_times, 0.0)
+        ),
         confidence="low",
         evidence=(
-            Evidence("bytes of the exchange", buckets.total, "bytes"),
-            _exposed_communication_evidence(trace, step_stats, exchange_times),
+            Evidence("bytes of the all-reduce", buckets.total, "bytes"),
+            _exposed_communication_evidence(trace, step_stats, communication_times),
         ),
         fix=Fix(
-            "Leave the size of buckets at its default: the first are exchanged while the backward "
+            "Leave the size of buckets at its default: the first are all-reduced while the "
+            "backward "
             "pass goes on.",
             "DistributedDataParallel(model, gradient_as_bucket_view=True)   # bucket_cap_mb=25",
         ),
@@ -242,10 +245,10 @@ def _large_bucket_finding(
 
 
 def _exposed_communication_evidence(
-    trace: Trace, step_stats: StepStatistics, exchange_times: Intervals
+    trace: Trace, step_stats: StepStatistics, communication_times: Intervals
 ) -> Evidence:
     spent = (
-        length(intersect(exposed_communication_times(trace), exchange_times))
+        length(intersect(exposed_communication_times(trace), communication_times))
         / counted_step_count(trace)
         / 1e6
     )

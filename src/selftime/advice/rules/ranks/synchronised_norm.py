@@ -1,24 +1,24 @@
-"""Normalisation layers exchange their statistics between ranks.
+"""Normalisation layers all-reduce their statistics between ranks.
 
 ## What it means
 `SyncBatchNorm` takes mean and variance over the batches of all ranks: each layer gathers a few
 numbers from every rank in the forward pass, and sums a few in the backward pass.
 
-In the trace: more than 20 operators a step that combine these statistics, and exchanges without
+In the trace: more than 20 operators a step that combine these statistics, and collectives without
 computation in a tenth of the step or more.
 
 ## Why it costs
-These exchanges are tiny and cannot be hidden, as the next layer needs their result: each layer
+These collectives are tiny and cannot be hidden, as the next layer needs their result: each layer
 costs two latencies, and every rank waits for the slowest at each of them.
 
 ## What to do
 Where each rank's batch is large enough for statistics of its own, about 16 samples and more, use
 `BatchNorm2d` as it is; where it is not, a norm that needs no batch, such as `GroupNorm`.
 
-At most the exposed time of exchanges is saved; no estimate is made.
+At most the exposed time of communication is saved; no estimate is made.
 
 ## Fires on
-More than 20 such layers in a step, whose exchanges are exposed.
+More than 20 such layers in a step, whose collectives are exposed.
 
     column = 100 us
     mark 1 | sssssssssssssssssssssssssssssssssssssssssstttttttttttttttttttttttttttttttttttttttttt
@@ -66,7 +66,7 @@ from selftime.trace import Trace
 MAX_CHEAP_SYNCHRONISED_LAYERS_PER_STEP: Final = 20
 """Largest number of synchronised layers per step not to report; together they cost below 1 ms."""
 
-MIN_EXPOSED_EXCHANGE_SHARE_OF_STEP: Final = 0.1
+MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the step with communication but no computation to report."""
 
 
@@ -83,12 +83,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
     alone = _exposed_communication_ms_per_step(trace, step_stats)
     if (
         per_step <= MAX_CHEAP_SYNCHRONISED_LAYERS_PER_STEP
-        or alone < MIN_EXPOSED_EXCHANGE_SHARE_OF_STEP * step_stats.step_ms
+        or alone < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms
     ):
         yield Checked(f"{per_step:.0f} synchronised normalisations a step", alone, is_slowed=False)
         return
     yield Finding(
-        title=f"{per_step:.0f} normalisations a step exchange their statistics between ranks",
+        title=f"{per_step:.0f} normalisations a step all-reduce their statistics between ranks",
         where=next(slices_by_line(trace, layers), LineSlices.as_one_group(layers)).where,
         count_per_step=per_step,
         claim=UpperBoundClaim(alone, is_slowed=False),

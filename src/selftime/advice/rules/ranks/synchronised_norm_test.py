@@ -34,7 +34,7 @@ def test_the_saving_is_only_an_upper_bound(judge: Judge[Finding]) -> None:
     assert finding.semantics == "training"
 
 
-def test_exchanges_that_take_a_small_share_of_the_step_are_not_reported(
+def test_collectives_that_take_a_small_share_of_the_step_are_not_reported(
     judge: Judge[Finding],
 ) -> None:
     assert not judge(drawing(24, idle_columns=400))

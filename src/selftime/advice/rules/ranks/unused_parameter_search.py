@@ -2,13 +2,13 @@
 
 ## What it means
 With `find_unused_parameters=True` a replicated module walks through the graph of every forward
-pass, to find the parameters that will get no gradient, and all ranks exchange the result.
+pass, to find the parameters that will get no gradient, and all ranks communicate the result.
 
 In the trace: the Python frames of the search, and of the reducer that uses its result.
 
 ## Why it costs
-The walk visits every node of the graph on the host, and the exchange is one more, with its latency.
-Both are useless if every step uses every parameter.
+The walk visits every node of the graph on the host, and the communication is one more collective,
+with its latency. Both are useless if every step uses every parameter.
 
 ## What to do
 Leave the argument out if each step uses all parameters: PyTorch says so in its log, once. If the
@@ -97,7 +97,7 @@ def _finding(
         length(search_frames.times) / counted_step_count(trace) / 1e6
     )
     return Finding(
-        title="Each forward pass is searched for unused parameters",
+        title="Each forward pass searches for unused parameters",
         where=next(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
         ).where,

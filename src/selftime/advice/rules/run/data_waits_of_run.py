@@ -76,7 +76,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     yield Finding(
         title=f"The run waits for data {share_text(spent / run.wall_ns)} of its time",
         where=where_from_reading(made[0]) if made else where_of_step_loop(run),
-        claim=RunClaim(spent, saved=hidden, least=int(MIN_SAVED_SHARE * hidden))
+        claim=RunClaim(spent, saved=hidden, low=int(MIN_SAVED_SHARE * hidden))
         if workers == 0
         else RunClaim(spent),
         confidence="medium",

@@ -101,7 +101,7 @@ def _starts_of_workers(run: Run) -> pl.DataFrame:
 
 
 def _mean_step_time(run: Run) -> float:
-    """Returns the mean time of a step without what is seldom in it, in ns."""
+    """Returns the mean time of a step without rare activities such as evaluation, in ns."""
     steps = run.segments.filter(pl.col("kind").is_not_null())
     seldom = pl.sum_horizontal("epoch_boundary", "evaluation", "compile", "recording")
     times = steps.select((pl.col("duration") - seldom).alias("time"))["time"]
@@ -114,12 +114,12 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
     count, half = restarts.height, int(MAX_BATCH_SHARE_OF_FIRST_WAIT * waiting)
     batches = min(half, int(count * first["workers"] * step_ns))
     return Finding(
-        title=f"Worker processes start anew {_times_text(count)} after their first start",
+        title=f"Worker processes restart {_times_text(count)} after their first start",
         where=where_from_reading(first),
         claim=RunClaim(
             starting + waiting,
             saved=starting + waiting - batches,
-            least=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
+            low=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
         ),
         confidence="high",
         evidence=(

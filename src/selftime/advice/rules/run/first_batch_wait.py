@@ -1,4 +1,4 @@
-"""The first batch of the run is waited for.
+"""The run waits for its first batch.
 
 ## What it means
 Nothing was loaded while the program imported its packages and built its model: the first batch was
@@ -65,7 +65,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     made = run.iterators.rows(named=True)
     workers = float(made[0]["workers"]) if made else None
     yield Finding(
-        title=f"The first batch of the run is waited for {seconds_text(waited)}",
+        title=f"The run waits {seconds_text(waited)} for its first batch",
         where=where_from_reading(made[0]) if made else where_of_step_loop(run),
         claim=RunClaim(waited),
         confidence="medium",

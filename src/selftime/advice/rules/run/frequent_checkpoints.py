@@ -89,7 +89,7 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
         claim=RunClaim(
             whole,
             saved=whole // 2,
-            least=int(times.head(count // 2).sum()),
+            low=int(times.head(count // 2).sum()),
             noise=reading_error(count),
         ),
         confidence="medium",
@@ -97,5 +97,5 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
             Evidence("steps with a checkpoint", float(count), "count"),
             Evidence("time of one checkpoint", whole / count / 1e6, "ms"),
         ),
-        fix=Fix("Write checkpoints less often, or beside the program.", FIX_CODE),
+        fix=Fix("Write checkpoints less often, or in another thread or process.", FIX_CODE),
     )

@@ -84,7 +84,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=RunClaim(
             whole - int(times[-1]),
             saved=whole // 2,
-            least=int(ordered.head(count // 2).sum()),
+            low=int(ordered.head(count // 2).sum()),
         ),
         confidence="medium",
         evidence=(

@@ -65,10 +65,10 @@ MIN_SLOW_STEPS: Final = 2
 """Smallest number of slow steps at one line for the rule to fire: one may be of the machine."""
 
 MIN_SHARE_OF_RUN: Final = 0.02
-"""Smallest share of the run that a line must take to be told of at all, as of any saving."""
+"""Smallest share of the run that a line must take to be reported, as for any saving."""
 
 PARTS_OF_OTHER_RULES: Final = ("checkpoint", "compile", "data_wait", "imports")
-"""Parts of the run that other rules tell of."""
+"""Parts of the run that other rules report."""
 
 
 @rule(covers=("M8",), needs=("ledger",))
@@ -117,5 +117,5 @@ def _finding(row: dict[str, Any]) -> Finding:
             Evidence("beyond the usual step", row["duration"] / row["steps"] / 1e6, "ms"),
             Evidence("most of it in one step", row["longest"] / 1e6, "ms"),
         ),
-        fix=Fix("Do this less often, cheaper, or beside the program."),
+        fix=Fix("Do this less often, make it cheaper, or do it in another thread or process."),
     )

@@ -86,7 +86,7 @@ def _finding(run: Run, again: pl.DataFrame, share: float) -> Finding:
     return Finding(
         title=f"`{function}` is compiled {times}: `{reason}`",
         where=where_from_compilation(run, placed),
-        claim=RunClaim(spent, saved=spent, least=spent - int(share * longest["duration"])),
+        claim=RunClaim(spent, saved=spent, low=spent - int(share * longest["duration"])),
         confidence="high" if count > 1 else "medium",
         evidence=(
             Evidence("compilations after the first one", float(count), "count"),

@@ -111,7 +111,7 @@ def _finding(run: Run, compiled: int, steps: int) -> Finding:
         claim=RunClaim(
             compiled,
             saved=compiled - int((EXPECTED_SPEEDUP - 1) * steps),
-            least=compiled - int((MAX_SPEEDUP - 1) * steps),
+            low=compiled - int((MAX_SPEEDUP - 1) * steps),
         ),
         confidence="medium",
         semantics="numerics",

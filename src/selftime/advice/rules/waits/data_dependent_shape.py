@@ -84,7 +84,7 @@ _FIX_TEXT_AND_CODE_BY_BOTTLENECK_CODE: Final = {
     ),
     "B7": (
         "Pass the size of the result, or compute what you need without that size.",
-        """y = F.one_hot(x, num_classes)                          # the size is told
+        """y = F.one_hot(x, num_classes)                          # the size is given
 y = torch.repeat_interleave(x, times, output_size=n)
 has_two = x.amin() != x.amax()                         # for: len(x.unique()) > 1""",
     ),

@@ -88,7 +88,7 @@ def _report_import_error(error: ImportError) -> None:
 
     try:
         folder = json.loads(os.environ["SELFTIME_RUN"])["folder"]
-        report = {"reason": f"`{sys.executable}` cannot import what records it: {error}"}
+        report = {"reason": f"`{sys.executable}` cannot import selftime: {error}"}
         Path(folder).mkdir(mode=0o700, exist_ok=True)
         path = Path(folder, f"{os.getpid()}.tmp")
         path.write_text(json.dumps(report), encoding="utf-8")
