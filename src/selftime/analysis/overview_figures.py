@@ -14,11 +14,7 @@ from selftime.analysis.device.utilisation import (
 from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
 from selftime.analysis.slice_filters import covered_time, slices_on
-from selftime.analysis.steps.bound_by import (
-    STEP_REGIME_MEANINGS,
-    STEP_REGIME_PHRASES,
-    step_bounds,
-)
+from selftime.analysis.steps.bound_by import STEP_REGIME_MEANINGS, STEP_REGIME_PHRASES, step_bounds
 from selftime.analysis.steps.breakdown import (
     DEVICE_TIME_CATEGORIES,
     covered_time_in_windows,

@@ -23,9 +23,7 @@ from selftime.analysis.source_sites import (
     numbered_source_sites,
     source_sites_of_slices,
 )
-from selftime.analysis.steps.steady_steps import (
-    steps_with_counted_flags,
-)
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 

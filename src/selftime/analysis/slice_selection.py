@@ -14,13 +14,8 @@ from selftime.analysis.slice_grouping import (
     map_distinct_names,
     python_stacks_of_operators,
 )
-from selftime.analysis.source_sites import (
-    source_sites_of_slices,
-)
-from selftime.analysis.steps.steady_steps import (
-    counted_step_windows,
-    is_instant_in_windows,
-)
+from selftime.analysis.source_sites import source_sites_of_slices
+from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
 from selftime.schema import NameType

@@ -4,10 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from selftime.analysis.call_tree.flame_graph import (
-    FLAME_GRAPH_NODE_KINDS,
-    flame_graph,
-)
+from selftime.analysis.call_tree.flame_graph import FLAME_GRAPH_NODE_KINDS, flame_graph
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import RowLimit, Share, view

@@ -4,9 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from selftime.analysis.memory.operator_memory import (
-    memory_of_operators,
-)
+from selftime.analysis.memory.operator_memory import memory_of_operators
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view

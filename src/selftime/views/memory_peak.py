@@ -4,10 +4,7 @@ from typing import Annotated, Final
 
 import polars as pl
 
-from selftime.analysis.memory.memory_peak import (
-    memory_at_peaks,
-    peak_search_range,
-)
+from selftime.analysis.memory.memory_peak import memory_at_peaks, peak_search_range
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
 from selftime.trace import Trace

@@ -4,9 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from selftime.analysis.call_tree.module_costs import (
-    costs_of_module_tree,
-)
+from selftime.analysis.call_tree.module_costs import costs_of_module_tree
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view

@@ -4,10 +4,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from selftime.analysis.slice_occurrences import (
-    longest_occurrences,
-    occurrences_by_group,
-)
+from selftime.analysis.slice_occurrences import longest_occurrences, occurrences_by_group
 from selftime.analysis.slice_selection import (
     NO_SLICE_ID,
     slices_in_counted_steps,

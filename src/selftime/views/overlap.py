@@ -4,10 +4,7 @@ from typing import Literal
 
 import polars as pl
 
-from selftime.analysis.device.work_overlap import (
-    overlap_of_stream_pairs,
-    overlap_of_work_kinds,
-)
+from selftime.analysis.device.work_overlap import overlap_of_stream_pairs, overlap_of_work_kinds
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view

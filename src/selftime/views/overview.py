@@ -2,9 +2,7 @@
 
 import polars as pl
 
-from selftime.analysis.overview_figures import (
-    overview_figures,
-)
+from selftime.analysis.overview_figures import overview_figures
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import view

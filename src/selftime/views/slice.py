@@ -4,9 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from selftime.analysis.slice_facts import (
-    facts_of_slice,
-)
+from selftime.analysis.slice_facts import facts_of_slice
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace

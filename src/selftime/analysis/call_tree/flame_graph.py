@@ -8,10 +8,7 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.call_tree.call_tree import call_tree
-from selftime.analysis.call_tree.costs import (
-    WorkByLaunchingEntry,
-    device_work_by_launching_entry,
-)
+from selftime.analysis.call_tree.costs import WorkByLaunchingEntry, device_work_by_launching_entry
 from selftime.analysis.call_tree.name_tree import (
     CODE_OF_OTHER_NODE,
     NameTree,

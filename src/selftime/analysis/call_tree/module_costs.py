@@ -5,10 +5,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.analysis.call_tree.costs import (
-    call_tree_entry_costs,
-    device_work_by_launching_entry,
-)
+from selftime.analysis.call_tree.costs import call_tree_entry_costs, device_work_by_launching_entry
 from selftime.analysis.call_tree.module_tree import ModuleTree, module_tree
 from selftime.analysis.call_tree.parent_array_forests import (
     is_outermost_of_key,
