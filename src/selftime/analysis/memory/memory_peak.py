@@ -46,7 +46,7 @@ def memory_at_peaks(
         search_range: The first and last instant (ns) of the search for the peak.
         grouping_columns: Columns by which memory blocks are grouped into rows.
     """
-    keys = [key for key in _ALL_GROUPING_COLUMNS if key in grouping_columns]
+    keys: list[str] = [key for key in _ALL_GROUPING_COLUMNS if key in grouping_columns]
     every = memory_blocks_of_device_type(trace, device_type)
     parts = memory_records_with_totals(trace, device_type).partition_by(
         "type", "device", maintain_order=True
