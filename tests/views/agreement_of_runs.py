@@ -20,6 +20,10 @@ def _figures(ask: Asked) -> dict[str, float | None]:
     return dict(ask("run_summary").select("metric", "value").rows())
 
 
+def _total(amounts: pl.Series) -> int:
+    return sum(amounts.to_list())
+
+
 def wall_time_of_a_run(ask: Asked) -> Sides:
     """The parts of `run` add up to the wall time of `run_summary`."""
     wall = _figures(ask)["wall time"]
@@ -52,7 +56,7 @@ def steps_of_a_run(ask: Asked) -> Sides:
     }
     for metric, column in columns.items():
         yield metric, told[metric], kinds[column].sum()
-    yield "covered", told["covered"], kinds["covered"].sum() / (told["wall time"] or 1)
+    yield "covered", told["covered"], _total(kinds["covered"]) / (told["wall time"] or 1)
 
 
 def slow_steps(ask: Asked) -> Sides:
@@ -65,13 +69,13 @@ def time_of_steps(ask: Asked) -> Sides:
     """What `run` tells of steps, and of what was counted in them, is their time in `run_steps`."""
     run, steps = ask("run"), ask("run_steps")
     part = pl.col("part")
-    before = run.filter(part == "recording")["time"].sum() - steps["recording"].sum()
-    inside = run.filter(~part.is_in(_OUTSIDE_OF_STEPS))["time"].sum()
-    yield "in steps", inside - before, steps["time"].sum()
+    before = _total(run.filter(part == "recording")["time"]) - _total(steps["recording"])
+    inside = _total(run.filter(~part.is_in(_OUTSIDE_OF_STEPS))["time"])
+    yield "in steps", inside - before, _total(steps["time"])
     waits = steps.select(pl.sum_horizontal("data_wait", "epoch_boundary").sum()).item()
-    yield "waits for data", run.filter(part.is_in(_WAITS_FOR_DATA))["time"].sum(), waits
+    yield "waits for data", _total(run.filter(part.is_in(_WAITS_FOR_DATA))["time"]), waits
     for counted in ("evaluation", "garbage_collection", "compile"):
-        yield counted, run.filter(part == counted)["time"].sum(), steps[counted].sum()
+        yield counted, _total(run.filter(part == counted)["time"]), _total(steps[counted])
     counts = run.filter(part == "steps").rename({"what": "kind"})
     kinds = ask("run_kinds")
     yield "count", summed(counts, ("kind",), "count"), summed(kinds, ("kind",), "count")
