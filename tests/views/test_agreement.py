@@ -1,6 +1,8 @@
 """Views that state the same quantity state the same number, on real traces, drawings and jobs."""
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from tests.conftest import FOLDER, ReadReal
@@ -8,10 +10,12 @@ from tests.views.agreement import Asked, differences
 from tests.views.agreement_of_devices import OF_DEVICES
 from tests.views.agreement_of_memory import OF_MEMORY
 from tests.views.agreement_of_ranks import OF_RANKS
+from tests.views.agreement_of_runs import OF_RUNS, OF_WORKERS
 from tests.views.agreement_of_steps import OF_STEPS
 from tests.views.test_lines import BACKWARD, REDUCED, STACKS, STEP
 from tests.views.test_stragglers import read
 
+from selftime.capture.workers.worker_times import WorkerBatch, WorkerTimes
 from selftime.testing import sketch
 from selftime.testing.simulated_jobs import RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job
@@ -48,6 +52,27 @@ DRAWINGS = {
     "memory": MEMORY,
     "overlong": OVERLONG,
 }
+
+STEPS_OF_RUN = """
+    run | start 300 ms
+    run | before 2 s: imports numpy 1500 ms at train.py:1
+    run | training 900 ms: data_wait 700 ms, compile 100 ms
+    run | 20 training 100 ms: data_wait 10 ms, recording 1 ms
+    run | 3 training 100 ms recorded
+    run | training 2 s: checkpoint save 1900 ms at train.py:30 main
+    run | 2 validation 400 ms: evaluation 300 ms, garbage_collection 20 ms
+    run | training 600 ms: epoch_boundary 450 ms
+    run | after 100 ms
+    run | loop training at train.py:9
+"""
+RUNS = {
+    "steps": STEPS_OF_RUN,
+    "one step": "run | start 1 s\nrun | training 50 ms: data_wait 20 ms",
+    "no step": "run | start 300 ms\nrun | before 2 s: imports numpy 1500 ms at train.py:1",
+    "all recorded": "run | start 300 ms\nrun | before 1 s\nrun | 5 training 100 ms recorded",
+}
+BATCH = WorkerBatch(0, 0, 0, 0, 0, 0, 0, 8, 900_000, 3_000_000)
+MS = 1_000_000
 
 
 @pytest.mark.traces
@@ -92,3 +117,89 @@ def test_views_agree_on_a_job(name: str) -> None:
 def test_views_agree_on_each_rank_of_a_job(name: str) -> None:
     for trace in job(name).traces.values():
         assert not differences(Asked(trace), OF_TRACE)
+
+
+@pytest.mark.parametrize("drawing", RUNS.values(), ids=RUNS)
+def test_views_agree_on_a_run(drawing: str) -> None:
+    assert not differences(Asked(sketch(drawing)), OF_RUNS)
+
+
+def times_of_worker(worker: int, batches: int, *, is_collation_known: bool) -> WorkerTimes:
+    """A worker whose batches take a little longer each, as it measures itself."""
+    times, now = WorkerTimes(), worker * MS
+    for number in range(batches):
+        started = now + (2 + worker) * MS
+        collating = started + (7 + number) * MS
+        made, put = collating + 3 * MS, collating + 5 * MS
+        times.add_batch(
+            BATCH._replace(
+                number=number,
+                requested=now,
+                started=started,
+                collating=collating if is_collation_known else None,
+                made=made,
+                put=put,
+            )
+        )
+        now = put
+    return times
+
+
+def facts_of_workers(workers: list[WorkerTimes]) -> dict[str, Any]:
+    """What a trace holds of the workers of one DataLoader: all sums but of each first batch."""
+    sums = [one.rest if one.rest.batches else one.first for one in workers]
+    rest = dict.fromkeys(("threads", "lived", "serialising", "sending", "first_batch"), 0)
+    processes = [
+        {**own.as_json(), **rest, "loader": 0, "worker": number} for number, own in enumerate(sums)
+    ]
+    batches: dict[str, list[int | None]] = {}
+    for number, one in enumerate(workers):
+        for batch in one.recent:
+            row = {
+                **{name: getattr(batch, name) for name in ("made", "put", "cpu", "samples")},
+                **dict.fromkeys(("taken", "ready")),
+                "loader": 0,
+                "worker": number,
+                "index": batch.number,
+                "waited": batch.started - batch.requested,
+                "begun": batch.started,
+                "joined": batch.collating,
+                "longest": batch.longest,
+            }
+            for name, value in row.items():
+                batches.setdefault(name, []).append(value)
+    lines = {
+        "process": [0, 0],
+        "part": [0, 0],
+        "file": [0, 0],
+        "line": [3, 4],
+        "function": [0, 0],
+        "own": [1, 1],
+        "self": [5 * MS, 2 * MS],
+        "total": [5 * MS, 7 * MS],
+        "seen": [5, 2],
+        "files": ["data.py"],
+        "functions": ["load"],
+    }
+    for process in processes:
+        del process["lines"]
+    return {
+        "clock": {"zero_ns": 0, "error_ns": 0},
+        "loaders": [{"dataset": "Images", "workers": len(workers), "prefetch_factor": 2}],
+        "processes": processes,
+        "lines": lines,
+        "batches": batches,
+    }
+
+
+@pytest.mark.parametrize("is_collation_known", [True, False])
+@pytest.mark.parametrize("batches", [1, 2, 9])
+def test_views_agree_on_workers(batches: int, *, is_collation_known: bool) -> None:
+    workers = [
+        times_of_worker(number, batches, is_collation_known=is_collation_known)
+        for number in range(3)
+    ]
+    told = {"workers": facts_of_workers(workers)}
+    trace = replace(sketch("cpu 1 | aa b"), metadata={"selftime": told}, origin=0)
+    assert trace.view("worker_batches").height == 3 * batches
+    assert not differences(Asked(trace), OF_WORKERS)

@@ -172,6 +172,17 @@ class View(Generic[OptionParameters]):
             raise UsageError(f"`{self.name}` is a view of one trace; compute it for each trace")
         return self.compute(subject, *args, **kwargs)
 
+    def table_of(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Returns the rows with the view's columns and dtypes; a column that they lack is null."""
+        if not rows.width:
+            return pl.DataFrame(schema={column.name: column.dtype for column in self.columns})
+        return rows.select(
+            (pl.col(column.name) if column.name in rows.columns else pl.lit(None))
+            .cast(column.dtype)
+            .alias(column.name)
+            for column in self.columns
+        )
+
     def missing_data(self, subject: TraceJobOrRanks) -> list[str]:
         """Returns a sentence for each kind of data that the view needs and the recording lacks."""
         return (

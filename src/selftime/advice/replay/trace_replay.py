@@ -58,7 +58,10 @@ class Replay:
     def saving(self, *changes: Change) -> float:
         """Returns by how many ns the changes shorten the mean measured step.
 
-        Never more than `_largest_saving_ns`.
+        Never more than `_largest_saving_ns`. The graph does not know all waits that were not
+        recorded, nor that work on two streams slows each other down. This bound is one of the
+        recorded program, which only the replay knows; `advice/savings` bounds all savings, also
+        those that no replay computes, by a step without a profiler.
         """
         less = self.step_time() - self.step_time(*changes)
         return max(0.0, min(less, self._largest_saving_ns(list(changes))))

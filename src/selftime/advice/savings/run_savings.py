@@ -13,6 +13,7 @@ from selftime.advice.rule_outcomes import Checked, Finding
 from selftime.advice.savings.checked_causes import finding_as_checked
 from selftime.advice.savings.claims import RunClaim
 from selftime.advice.savings.saving import Saving
+from selftime.advice.step_statistics import MIN_SAVING_TO_NOISE_RATIO
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.recorded_step_coverage import (
     RecordedStepCoverage,
@@ -26,8 +27,6 @@ MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN: Final = 0.02
 """Smallest share of a run that an estimated saving must have to be reported, as of a step."""
 MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN: Final = 0.1
 """Smallest share of a run that is reported if the saving of its fix cannot be estimated."""
-MIN_SAVING_TO_NOISE_RATIO: Final = 3.0
-"""Ratio of a saving to the error of its numbers below which the finding has low confidence."""
 
 
 def program_ns(run: Run) -> int:

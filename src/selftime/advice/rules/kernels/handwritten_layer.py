@@ -117,24 +117,14 @@ FIX_CODE_BY_LAYER_KIND: Final = {
 
 @rule(covers=("E6",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits = step_statistics(trace)
     operators = handwritten_layer_passes(trace)
-    if limits is None or not operators.height:
+    if step_statistics(trace) is None or not operators.height:
         yield Checked(
             "no layer or loss is spelled out in operators on whole tensors", is_absent=True
         )
         return
     for location, forward in _handwritten_layers_by_line(trace, operators):
         with_gradients = with_backward_operators(trace, forward)
-        spent_ms = operator_ms_per_step(trace, with_gradients)
-        if not limits.is_significant(spent_ms):
-            layer, _ = LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND[str(forward["spells"][0])]
-            yield Checked(
-                limits.reason_saving_is_small(f"{layer} is spelled out"),
-                spent_ms,
-                is_slowed=not trace.device_args.height,
-            )
-            continue
         fused_share = time_share_as_one_pass(trace, forward)
         yield _finding(trace, forward, with_gradients, location, fused_share)
 

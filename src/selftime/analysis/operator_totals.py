@@ -1,0 +1,267 @@
+"""Sums the time, memory and modelled work of operators, with statistics of their runs."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.analysis.call_tree.parent_array_forests import is_outermost_of_key
+from selftime.analysis.call_tree.self_times import SelfTimes, is_inside_entry_named, self_times
+from selftime.analysis.device.device_work import slice_durations_without_impossible
+from selftime.analysis.models.modelled_operator_work import (
+    TensorCoreTimesByOperator,
+    common_peak_rates_of_devices,
+    modelled_work_of_operators,
+    tensor_core_times_by_operator,
+)
+from selftime.analysis.models.operator_efficiency import (
+    operator_efficiency_amounts,
+    rows_with_efficiency_columns,
+)
+from selftime.analysis.models.operator_flops import recorded_or_modelled_flops
+from selftime.analysis.operator_run_statistics import (
+    RUN_TIME_COLUMN_NAMES,
+    sum_runs_with_statistics,
+)
+from selftime.analysis.slice_filters import slices_on
+from selftime.analysis.slice_grouping import (
+    equal_row_group_numbers,
+    input_shapes,
+    map_distinct_names,
+    python_stacks_of_operators,
+    recorded_operator_argument,
+)
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.array_types import Flags
+from selftime.nesting import NO_SLICE
+from selftime.schema import Column
+from selftime.trace import Trace
+
+_KIND_BY_SLICE_CATEGORY: Final = {
+    "cpu_op": "operator",
+    "user_annotation": "annotation",
+    "python_function": "frame",
+}
+
+_OUTSIDE_OPERATORS_ROW_NAME: Final = "[memory]"
+
+_FLAG_TEXTS: Final = {True: "yes", False: "no", None: "unknown"}
+
+_COLUMNS_OF_INTERMEDIATE_SUMS: Final = (
+    Column("timed", pl.Int64, "count", "The number of runs of known end."),
+    Column("least", pl.Int64, "count", "Least time by operations, in ps."),
+    Column("rated_flops", pl.Int64, "count", "Operations whose time is known."),
+    Column("rated_bytes", pl.Int64, "count", "Bytes whose time is known."),
+    Column("models", pl.Int64, "count", "Operators with a model, including those within."),
+    Column("own_models", pl.Int64, "count", "Own runs with a model."),
+    Column("covered", pl.Int64, "count", "Time with a model."),
+    Column("time", pl.Int64, "count", "Time that rates relate to."),
+    Column("tensor", pl.Int64, "count", "Time on tensor cores."),
+    Column("untold", pl.Int64, "count", "Time in kernels with unknown use of tensor cores."),
+    Column("matrix", pl.Int64, "count", "Runs that multiply matrices."),
+    Column("dtype_place", pl.Int64, "id", "The dtype's index.", True),
+    Column("peak", pl.Float64, "flops/s", "The peak of its operations.", True),
+)
+"""Columns of sums from which rates and averages are computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSelection:
+    """Which slices count."""
+
+    within: str
+    """Only slices inside one whose name has this prefix, and that one; empty for all."""
+    top_level: bool
+    """Whether only slices inside no other do, and no device work by itself."""
+    python: bool
+    """Whether Python frames do."""
+
+
+def operator_totals(
+    trace: Trace,
+    columns: tuple[Column, ...],
+    keys: list[str],
+    frames: int,
+    selection: OperatorSelection,
+) -> pl.DataFrame:
+    """Returns self and total time of operators, calls, annotations, kernels and copies.
+
+    Args:
+        trace: The trace.
+        columns: The columns of totals to return.
+        keys: What operators are grouped by beyond their name: shape, type, stack, line, overload.
+        frames: The number of innermost frames by which stacks are compared.
+        selection: Which slices count.
+    """
+    host = self_times(trace, with_python_frames=selection.python)
+    cores = tensor_core_times_by_operator(trace, host)
+    inside = is_inside_entry_named(host, selection.within) if selection.within else None
+    key_values = _group_keys(trace, host, keys, frames)
+    is_listed = _is_row_listed(host, inside, selection.top_level)
+    parts = [_host_slice_rows(trace, host, cores, key_values, is_listed)]
+    if trace.memory.height and is_listed is None:
+        parts.append(_row_outside_operators(host, key_values))
+    if not selection.top_level:
+        parts.append(_device_work_rows(trace, inside, host))
+    table = pl.concat(_with_all_columns(part, columns) for part in parts)
+    return rows_with_efficiency_columns(
+        _with_time_share_columns(table),
+        common_peak_rates_of_devices(trace),
+        is_device_time=trace.device_args.height > 0,
+    )
+
+
+def _is_row_listed(host: SelfTimes, is_inside: Flags | None, top_level: bool) -> Flags | None:
+    if not top_level:
+        return is_inside
+    roots: Flags = host.parent == NO_SLICE
+    return roots if is_inside is None else np.logical_and(roots, is_inside)
+
+
+def _group_keys(trace: Trace, host: SelfTimes, by: list[str], frames: int) -> dict[str, pl.Series]:
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    keys: dict[str, pl.Series] = {}
+    if "shape" in by:
+        keys["input_shapes"] = input_shapes(trace, ids)
+    if "type" in by:
+        keys["input_types"] = recorded_operator_argument(trace, ids, "input_types")
+    if "stack" in by:
+        keys["stack"] = python_stacks_of_operators(trace, ids, frames)
+    if "overload" in by:
+        keys["overload"] = recorded_operator_argument(trace, ids, "overload")
+    if "line" in by:
+        keys |= source_sites_of_slices(trace, ids).select(SOURCE_SITE_COLUMNS).to_dict()
+    return keys
+
+
+def _host_slice_rows(
+    trace: Trace,
+    host: SelfTimes,
+    core_times: TensorCoreTimesByOperator,
+    keys: dict[str, pl.Series],
+    is_listed: Flags | None,
+) -> pl.DataFrame:
+    kind = map_distinct_names(host.category, lambda c: _KIND_BY_SLICE_CATEGORY.get(c, "call"))
+    told_apart = pl.DataFrame({"name": host.name, "kind": kind, **keys})
+    group = equal_row_group_numbers(told_apart)
+    outer = is_outermost_of_key(host.parent, group)
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    unknown = trace.slices["duration"].gather(ids).is_null()
+    device = trace.device_args.height > 0
+    sums: dict[str, Any] = {
+        "timed": ~unknown,
+        "self_cpu_time_total": pl.Series(host.self_cpu).set(unknown, None),
+        "cpu_time_total": pl.Series(np.where(outer, host.cpu, 0)).set(unknown, None),
+        "self_device_time_total": host.self_device,
+        "device_time_total": np.where(outer, host.device, 0),
+        "flops": recorded_or_modelled_flops(trace, host.name, ids),
+        **(_operator_memory_columns(host, outer) if trace.memory.height else {}),
+        **operator_efficiency_amounts(
+            host,
+            modelled_work_of_operators(trace, host, core_times),
+            core_times,
+            outer,
+            is_device_time=device,
+        ),
+    }
+    runs = {"cpu": pl.Series(host.cpu).set(unknown, None)}
+    if device:
+        runs["device"] = pl.Series(host.device)
+    some = {name: much for name, much in sums.items() if not _are_all_zero(much)}
+    events = told_apart.with_columns(group=group, **some, **runs)
+    if is_listed is not None:
+        events = events.filter(pl.Series(is_listed))
+    rows = sum_runs_with_statistics(events, told_apart.columns, list(some), list(runs))
+    return rows.with_columns(pl.lit(0, pl.Int64).alias(name) for name in sums if name not in some)
+
+
+def _are_all_zero(amounts: Any) -> bool:
+    """Returns whether all amounts are known and zero."""
+    return isinstance(amounts, np.ndarray) and not amounts.any()
+
+
+def _operator_memory_columns(host: SelfTimes, is_outer: Flags) -> dict[str, Any]:
+    return {
+        "self_cpu_memory_usage": host.memory["self_cpu"],
+        "cpu_memory_usage": np.where(is_outer, host.memory["cpu"], 0),
+        "self_device_memory_usage": host.memory["self_device"],
+        "device_memory_usage": np.where(is_outer, host.memory["device"], 0),
+    }
+
+
+def _row_outside_operators(host: SelfTimes, keys: dict[str, pl.Series]) -> pl.DataFrame:
+    """Returns one row for memory allocated or released outside all operators."""
+    lost = host.unclaimed
+    if not lost.height:
+        return pl.DataFrame()
+    row = {
+        "name": [_OUTSIDE_OPERATORS_ROW_NAME],
+        "kind": ["memory"],
+        "count": [lost.height],
+        **({"input_shapes": ["[]"]} if "input_shapes" in keys else {}),
+        **{
+            f"{own}{side}_memory_usage": [int(lost[side].sum())]
+            for own in ("self_", "")
+            for side in ("cpu", "device")
+        },
+    }
+    return pl.DataFrame(row)
+
+
+def _device_work_rows(trace: Trace, is_inside: Flags | None, host: SelfTimes) -> pl.DataFrame:
+    """Returns one row for each name of a kernel or copy; device-side annotations are left out."""
+    work = slices_on(trace, "device")
+    if is_inside is not None:
+        launchers = pl.Series(host.id[is_inside], dtype=pl.UInt32)
+        launched = trace.device_args
+        mine = launched["id"].filter(launched["operator"].is_in(launchers.implode()))
+        work = work.filter(pl.col("id").is_in(mine.implode()))
+    time = slice_durations_without_impossible(trace).gather(work["id"])
+    kind = map_distinct_names(
+        work["category"], lambda category: "copy" if category in names.COPY_CATEGORIES else "kernel"
+    )
+    uses = map_distinct_names(work["name"], lambda n: _FLAG_TEXTS[names.uses_tensor_cores(n)])
+    is_kernel = kind == "kernel"
+    told_apart = pl.DataFrame({"name": work["name"], "kind": kind})
+    sums = {
+        "timed": time.is_not_null(),
+        "self_device_time_total": time,
+        "device_time_total": time,
+        "tensor": time * (is_kernel & (uses == "yes")),
+        "untold": time * (is_kernel & (uses == "unknown")),
+    }
+    events = told_apart.with_columns(group=equal_row_group_numbers(told_apart), **sums, device=time)
+    return sum_runs_with_statistics(events, told_apart.columns, list(sums), ["device"])
+
+
+def _with_all_columns(rows: pl.DataFrame, columns: tuple[Column, ...]) -> pl.DataFrame:
+    """Returns the rows with all columns of totals; missing times become 0, other values null."""
+    filled = []
+    for column in (*columns, *_COLUMNS_OF_INTERMEDIATE_SUMS):
+        if column.name in rows.columns:
+            filled.append(rows[column.name].cast(column.dtype))
+        else:
+            applies = column.nullable and (
+                column.unit != "ns" or column.name in RUN_TIME_COLUMN_NAMES
+            )
+            value = None if applies or not rows.height else 0
+            missing = pl.repeat(value, rows.height, dtype=column.dtype, eager=True)
+            filled.append(missing.alias(column.name))
+    return pl.DataFrame(filled)
+
+
+def _with_time_share_columns(table: pl.DataFrame) -> pl.DataFrame:
+    work = table.filter(pl.col("kind").is_in(["kernel", "copy"]))["device_time_total"].sum()
+    return table.with_columns(
+        self_cpu_share=pl.col("self_cpu_time_total") / max(table["self_cpu_time_total"].sum(), 1),
+        self_device_share=pl.col("self_device_time_total") / work if work else None,
+        cpu_time=_average_per_run("cpu_time_total"),
+        device_time=_average_per_run("device_time_total"),
+    )
+
+
+def _average_per_run(total_column: str) -> pl.Expr:
+    """Returns a Polars expression: the total divided by the number of runs of known time."""
+    return pl.col(total_column) / pl.when(pl.col("timed") > 0).then("timed").otherwise("count")
