@@ -101,10 +101,11 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
     ) -> OperatorAverages:
         """Returns averages of operators grouped by `by`, as torch's `key_averages` does."""
         trace = self._trace_for_grouping(by)
+        options = {"by": by, "top_level": top_level, "python": self._shows_frames}
+        if "stack" in by.split("+"):
+            options["frames"] = frames
         return OperatorAverages.of_view(
-            trace.view(
-                "operators", by=by, frames=frames, top_level=top_level, python=self._shows_frames
-            ),
+            trace.view("operators", **options),
             device=_torch_device_type(trace),
             with_memory=self.profile_memory,
             with_flops=self.with_flops,

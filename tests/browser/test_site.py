@@ -80,8 +80,9 @@ def test_no_page_loads_anything_of_another_server(site: Path) -> None:
     assert pages
     for page in pages:
         loads = Loads()
-        loads.feed(page.read_text(encoding="utf-8"))
-        assert any(loads.found)
+        text = page.read_text(encoding="utf-8")
+        loads.feed(text)
+        assert any(loads.found) or 'http-equiv="refresh"' in text  # a former address
         assert [one for one in loads.found if "//" in one] == [], page
 
 

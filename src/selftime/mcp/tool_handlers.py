@@ -141,8 +141,9 @@ class ToolHandlers:
         """Returns a table of the traces that the other tools can open, from row `first_row`."""
         listed = self.library.listed_traces()
         rows = pl.DataFrame(
-            {c.name: [getattr(one, c.name) for one in listed] for c in _COLUMNS_OF_TRACE_LIST},
+            [(one.id, one.name, one.run_folder, one.bytes) for one in listed],
             schema={c.name: c.dtype for c in _COLUMNS_OF_TRACE_LIST},
+            orient="row",
         )
         return markdown_table(
             rows[first_row:][:_MAX_TRACES_IN_LIST],

@@ -1,7 +1,4 @@
-"""Provides `Profile`: torch's profiler, with source lines and other data added to its traces.
-
-It takes all arguments of torch's class and has its methods, so code only needs another import.
-"""
+"""Provides `Profile`: torch's profiler, with source lines and other data added to its traces."""
 
 import inspect
 import os
@@ -164,7 +161,7 @@ class Profile(torch.profiler.profile):
             pass
         in_user_code = (
             self.with_stack and self.recorder_work is None
-        )  # optimizers may be made there
+        )  # may make an optimizer
         with self.pitfalls.deferred_torch_warnings(), compiler_import(before_frames=in_user_code):
             super().prepare_trace()
         self.pitfalls.register_recording()
