@@ -159,9 +159,7 @@ class Profile(torch.profiler.profile):
         self._recording = RecordingState()
         with torch.profiler.record_function("warm-up"):  # imports code that is read once freed
             pass
-        in_user_code = (
-            self.with_stack and self.recorder_work is None
-        )  # may make an optimizer
+        in_user_code = self.with_stack and self.recorder_work is None  # may make an optimizer
         with self.pitfalls.deferred_torch_warnings(), compiler_import(before_frames=in_user_code):
             super().prepare_trace()
         self.pitfalls.register_recording()
