@@ -4,11 +4,19 @@ An exception that a signal handler raises while the function runs, such as `Keyb
 Ctrl-C, is the program's: it is raised between the two instructions. A C callback that `ctypes`
 makes of a Python function would print it and go on. So the interpreter's own `PyObject_IsTrue` is
 scheduled. It calls `__bool__` of an object and passes on what that raises.
+
+The interpreter is asked for one call at a time, whoever schedules. It does not make a call while it
+is making another, and CPython 3.11 looks for the second one without end at the start of the next
+Python function, if a profiler or tracer is on. What is scheduled meanwhile runs when the first
+call is done.
 """
 
 import ctypes
 import functools
+import os
+import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,6 +28,25 @@ _add_pending_call: Final = _ADD_PENDING_CALL_TYPE(("Py_AddPendingCall", ctypes.p
 _IS_TRUE: Final = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
 _SCHEDULED: Final[list["MainThreadCalls"]] = []
 """All that may be scheduled: the interpreter holds their addresses alone."""
+
+
+class _PendingCall:
+    """The one call that the interpreter is asked for, and what runs at its end."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.is_requested = False
+        """Whether the interpreter has been asked for a call that is not done yet."""
+        self.next: deque[MainThreadCalls] = deque()
+        """What was scheduled since, the first one first."""
+
+    def replace_lock(self) -> None:
+        """Makes another lock in a forked child: a thread of the parent may have held this one."""
+        self.lock = threading.RLock()
+
+
+_PENDING: Final = _PendingCall()
+os.register_at_fork(after_in_child=_PENDING.replace_lock)
 
 
 class CallRequest:
@@ -45,11 +72,15 @@ class MainThreadCalls:
 
     def schedule(self, function: Callable[[], None]) -> None:
         """Schedules a call, from any thread; does nothing while another call is waiting."""
-        if self._function is not None:
-            return
-        self._function = function
-        if self._request(None) != 0:  # the interpreter's queue is full
-            self._function = None
+        with _PENDING.lock:
+            if self._function is not None:
+                return
+            self._function = function
+            if _PENDING.is_requested:
+                _PENDING.next.append(self)
+                return
+            _PENDING.is_requested = True
+        self._request_call()
 
     def schedule_on_deletion(self, function: Callable[[], None]) -> CallRequest:
         """Returns an object; its deletion makes the main thread call `function`.
@@ -59,17 +90,47 @@ class MainThreadCalls:
         interpreter makes the scheduled call. To schedule the call directly would make it at once,
         within the function.
         """
-        self._function = function
         request = CallRequest()
-        self._request_reference = weakref.ref(request, self._request)
+        with _PENDING.lock:
+            self._function = function
+            if _PENDING.is_requested:
+                _PENDING.next.append(self)
+            else:
+                _PENDING.is_requested = True
+                self._request_reference = weakref.ref(request, self._request)
         return request
 
     def __bool__(self) -> bool:
-        """Calls the scheduled function; the interpreter takes False as success."""
+        """Makes the scheduled calls; the interpreter takes False as success."""
+        try:
+            self._call_function()
+            while (following := self._next_call()) is not None:
+                following._call_function()  # noqa: SLF001 - of its own class
+        except BaseException:  # of a signal handler: the program's
+            following = self._next_call()
+            if following is not None:
+                following._request_call()  # noqa: SLF001 - likewise
+            raise
+        return False
+
+    @staticmethod
+    def _next_call() -> "MainThreadCalls | None":
+        """Takes what was scheduled next; without any, the interpreter may be asked again."""
+        with _PENDING.lock:
+            following = _PENDING.next.popleft() if _PENDING.next else None
+            _PENDING.is_requested = following is not None
+        return following
+
+    def _request_call(self) -> None:
+        """Asks the interpreter for the call, which may make it at once, so without the lock."""
+        if self._request(None) != 0:  # the interpreter's queue is full
+            self._function = None
+            _PENDING.is_requested = False
+
+    def _call_function(self) -> None:
         function, self._function = self._function, None
         try:
             if function is not None:
                 function()
         except Exception as error:  # noqa: BLE001 - it is called in the midst of the program
             self._on_failure(error)
-        return False
