@@ -82,5 +82,5 @@ def test_of_jobs_the_same_rank_is_compared(tmp_path: Path) -> None:
     assert [Path(told[side]).name for side in ("before", "after")] == ["rank2.json"] * 2
     refused = run(*sides, "--rank", "1")
     assert refused.exit_code == 2
-    assert "there is no trace of rank 1 of both" in refused.stderr
+    assert "there is no trace of rank 1 in both" in refused.stderr
     assert "has the ranks 1, 2" in refused.stderr

@@ -219,7 +219,7 @@ def test_two_at_once() -> None:
     with selftime.profile() as first:
         torch.ones(2)
         with (
-            pytest.raises(RecordingError, match=r"another selftime\.profile records now"),
+            pytest.raises(RecordingError, match=r"another selftime\.profile is recording"),
             selftime.profile(),
         ):
             pass
@@ -234,7 +234,7 @@ def test_two_at_once_by_their_schedules() -> None:
         loop(first, 2)
         second = selftime.profile(schedule=plan(wait=1))
         second.start()
-        with pytest.raises(RecordingError, match="only one can at a time"):
+        with pytest.raises(RecordingError, match="only one can run at a time"):
             second.step()
         loop(first, 3)
 

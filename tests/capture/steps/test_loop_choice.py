@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from selftime.capture.steps.code_loops import code_loops
+from selftime.capture.code_loops import code_loops
 from selftime.capture.steps.loop_choice import (
     LONG_ITERATION_NS,
     MAX_CHOICE_NS,

@@ -162,7 +162,7 @@ def _lasts_as_long(trace: Trace) -> None:
     assert row(trace)["duration"] is None
 
 
-@case("29c", "recover", "no time: kept without one", sound=N, check=_lasts_as_long)
+@case("29c", "recover", "no time: kept, but not in totals", sound=N, check=_lasts_as_long)
 def a_time_of_zero(_: Random) -> bytes:
     return changed({"ts": 0}, made=[later(e, 3e12) for e in events()])
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from selftime.capture.steps.code_loops import loops_at
+from selftime.capture.code_loops import loops_at
 
 SAME_LINES_NEEDED: Final = 2
 """Number of consecutive steps whose stacks must show the same loop."""

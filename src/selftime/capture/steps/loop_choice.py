@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from selftime.capture.steps.code_loops import CodeLoop
+from selftime.capture.code_loops import CodeLoop
 
 LONG_ITERATION_NS: Final = 250_000_000
 """Mean duration in ns above which an iteration counts as an epoch rather than a step, if a

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from selftime.capture.steps.code_loops import CodeLoop, code_loops, loops_at
+from selftime.capture.code_loops import CodeLoop, code_loops, loops_at
 from selftime.capture.steps.torch_compile import never_torch_compile
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from torch._C._autograd import (
 )
 from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 
+from selftime.capture.code_loops import CodeLoop, loops_at
 from selftime.capture.main_thread_calls import CallRequest, MainThreadCalls
-from selftime.capture.steps.code_loops import CodeLoop, loops_at
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.loop_choice import IteratedLoop, choose_step_loop
 from selftime.capture.steps.loop_trace import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from selftime.capture.steps.code_loops import code_loops, loops_at
+from selftime.capture.code_loops import code_loops, loops_at
 
 
 def nested(rows: list[list[int]]) -> int:
