@@ -527,8 +527,8 @@ def test_flows_of_any_trace_join_slices_at_their_times(
     seen = set()
     for name in real_names:
         trace = real(name)
-        begin = trace.slices["start"]
-        end = begin + trace.slices["duration"]
+        begin = trace.slices["start"].to_numpy()
+        end = begin + trace.slices["duration"].to_numpy()
         for selected in range(0, trace.slices.height, max(trace.slices.height // 20, 1)):
             table = timeline(trace, selected=selected, end=1).filter(pl.col("kind") == "flow")
             for flow, id_, start, to, time in table.select(
