@@ -77,18 +77,18 @@ def test_differences_between_the_recordings_are_told() -> None:
         return {"wall_s": 1.0, "process_s": own, "workers": workers, "busy": 1.0, "steal": 0}
 
     cores = {"effective": 2, "affinity": 2, "logical": 2}
-    sides = [
+    before, after = (
         with_facts(program(*size), settings={"threads": threads}, cores=cores, usage=usage(own))
         for size, threads, own in (((20, 40), 1, 1.9), ((1, 21), 2, 0.6))
-    ]
-    found = verify(*sides)
+    )
+    found = verify(before, after)
     threads = "PyTorch's threads differ: `1` before, `2` after"
     load = "other programs used 0.1 cores before and 1.4 cores after"
     assert found.notes == (threads, load)
     assert f"DIFFERENCES BETWEEN THE RECORDINGS\n- {threads}\n- {load}\n" in as_text(found)
     assert json.loads(found.to_json())["notes"] == [threads, load]
     jsonschema.validate(json.loads(found.to_json()), schema("verification"))
-    assert verify(sides[0], sides[0]).notes == ()
+    assert verify(before, before).notes == ()
 
 
 def timed(before: float, after: float, reach: float | None, **changed: Any) -> Bench:
