@@ -42,7 +42,7 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
         f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
         for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
     ]
-    return _basis_text(advice.step, every["per_step"].sum() / 1e6) + ", ".join(texts)
+    return _basis_text(advice.step, sum(every["per_step"].to_list()) / 1e6) + ", ".join(texts)
 
 
 def _basis_text(step: Step, divided_ms: float) -> str:
