@@ -31,7 +31,12 @@ class Step:
 
 
 def ledger_text(
-    steps: Iterable[Step], *, whole: bool = True, command: str = "train.py", file: str = "train.py"
+    steps: Iterable[Step],
+    *,
+    whole: bool = True,
+    command: str = "train.py",
+    file: str = "train.py",
+    time: int = EPOCH,
 ) -> str:
     """The lines of a ledger: an import, the steps, 10 ms after the last one."""
     source = f"/project/{file}"
@@ -42,7 +47,7 @@ def ledger_text(
             "process": 4711,
             "command": [command],
             "clock": BEGAN,
-            "time": EPOCH,
+            "time": time,
             "process_began": BEGAN,
             "began": BEGAN,
             "own_start": 0,

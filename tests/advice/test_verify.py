@@ -67,6 +67,30 @@ def test_steps_that_nobody_recorded_count_first() -> None:
     assert found.achieved.low_ms <= 18 <= found.achieved.high_ms
 
 
+def with_facts(trace: Trace, **facts: Any) -> Trace:
+    return replace(trace, metadata={"selftime": {**trace.facts, **facts}})
+
+
+def test_differences_between_the_recordings_are_told() -> None:
+    def usage(own: float) -> dict[str, Any]:
+        workers = {"count": 0, "cpu_s": 0}
+        return {"wall_s": 1.0, "process_s": own, "workers": workers, "busy": 1.0, "steal": 0}
+
+    cores = {"effective": 2, "affinity": 2, "logical": 2}
+    before, after = (
+        with_facts(program(*size), settings={"threads": threads}, cores=cores, usage=usage(own))
+        for size, threads, own in (((20, 40), 1, 1.9), ((1, 21), 2, 0.6))
+    )
+    found = verify(before, after)
+    threads = "PyTorch's threads differ: `1` before, `2` after"
+    load = "other programs used 0.1 cores before and 1.4 cores after"
+    assert found.notes == (threads, load)
+    assert f"DIFFERENCES BETWEEN THE RECORDINGS\n- {threads}\n- {load}\n" in as_text(found)
+    assert json.loads(found.to_json())["notes"] == [threads, load]
+    jsonschema.validate(json.loads(found.to_json()), schema("verification"))
+    assert verify(before, before).notes == ()
+
+
 def timed(before: float, after: float, reach: float | None, **changed: Any) -> Bench:
     """A bench of six rounds; the interval of what is saved reaches so far to either side."""
     saved = before - after

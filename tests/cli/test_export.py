@@ -165,3 +165,11 @@ def test_a_damaged_trace_says_so(here: Path) -> None:
 def test_names_do_not_reach_the_terminal(here: Path) -> None:
     (here / "a\x1b[2Jb.json").write_text((here / "one.pt.trace.json").read_text())
     assert "\x1b" not in say("a\x1b[2Jb.json", "--to", "folded").output
+
+
+def test_of_several_recordings_the_folder_is_told(job: Path) -> None:
+    done = say(str(job), "--to", "folded", "-o", "x.folded")
+    assert done.exit_code == 0, done.output
+    assert f"`{job}` holds 2 recordings; each is written below `x.folded/`" in done.stderr
+    one = say(str(job), "--to", "folded", "-o", "one", "--trace", "rank0")
+    assert "recordings" not in one.stderr

@@ -28,4 +28,4 @@ def test_programs_read_what_the_file_says_too(ledger: str, tmp_path: Path) -> No
 
 
 def test_a_trace_without_a_ledger_is_told(trace: str) -> None:
-    assert "of its run beside it" in refused(say("ledger", trace))
+    assert "has no ledger (`.run.jsonl`) of its run" in refused(say("ledger", trace))

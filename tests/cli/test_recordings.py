@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.ledgers import Step, write_ledger
 from typer.testing import CliRunner, Result
 
 from selftime.cli import app
@@ -121,3 +122,53 @@ def test_two_folders_are_compared_by_their_newest(folder: Path, tmp_path: Path) 
     assert done.exit_code == 0
     assert "aten::last" in done.stdout
     assert "aten::second" not in done.stdout
+
+
+ANSWERS_OF_LEDGERS = [["ledger"], ["advise"], ["check", "--budget", "wall_s=100"]]
+BEGUN = 1_704_067_200 * SECOND
+
+
+@pytest.mark.parametrize("command", ANSWERS_OF_LEDGERS, ids=" ".join)
+def test_of_ledgers_without_traces_the_newest_is_read(command: list[str], tmp_path: Path) -> None:
+    for name, begun in (("b", 10), ("a", 900), ("c", 20)):
+        steps = [Step(float(begun))] * 20
+        write_ledger(tmp_path / f"{name}.run.jsonl", steps, time=BEGUN + begun * SECOND)
+    whole, alone = ask(command, tmp_path), ask(command, tmp_path / "a.run.jsonl")
+    assert whole.stdout.replace(str(tmp_path), "") == alone.stdout.replace(str(tmp_path), "")
+    assert "holds 3 recordings; the newest, `a.run.jsonl`" in whole.stderr
+    assert "Left out" not in whole.stderr
+
+
+def test_a_copy_of_a_ledger_is_counted_once(tmp_path: Path) -> None:
+    for name in "ab":
+        write_ledger(tmp_path / f"{name}.run.jsonl", [Step(10.0)] * 20)
+    done = say("ledger", str(tmp_path))
+    assert "holds the same trace as" in done.stderr
+    assert "recordings" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ANSWERS_OF_LEDGERS, ids=" ".join)
+def test_a_later_run_without_a_trace_is_the_newest(command: list[str], tmp_path: Path) -> None:
+    record_with_ledger(tmp_path)
+    write_ledger(tmp_path / "new.run.jsonl", [Step(90.0)] * 20, time=BEGUN + 60 * SECOND)
+    whole, alone = ask(command, tmp_path), ask(command, tmp_path / "new.run.jsonl")
+    assert whole.stdout.replace(str(tmp_path), "") == alone.stdout.replace(str(tmp_path), "")
+    [line] = [one for one in whole.stderr.splitlines() if one.startswith("selftime: ")]
+    assert "holds 2 recordings; the newest, `new.run.jsonl`, the ledger of a run without" in line
+
+
+def test_a_ledger_of_another_process_of_the_run_hides_no_trace(tmp_path: Path) -> None:
+    record_with_ledger(tmp_path)
+    write_ledger(tmp_path / "child.run.jsonl", [Step(9.0)] * 20, time=BEGUN + 11 * SECOND)
+    whole, alone = ask(["ledger"], tmp_path), ask(["ledger"], tmp_path / "old.json")
+    assert whole.stdout == alone.stdout
+    assert "recordings" not in whole.stderr
+
+
+def record_with_ledger(folder: Path) -> None:
+    """A trace from 10 s on, and the ledger of its run from 5 s to 25 s."""
+    record(folder / "old.json", "aten::old", begun=10)
+    trace = json.loads((folder / "old.json").read_text())
+    trace["selftime"] = {"ledger": "old.run.jsonl"}
+    (folder / "old.json").write_text(json.dumps(trace))
+    write_ledger(folder / "old.run.jsonl", [Step(1000.0)] * 20, time=BEGUN + 5 * SECOND)

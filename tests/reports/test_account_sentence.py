@@ -63,6 +63,39 @@ def test_a_file_without_a_known_line_is_named_alone() -> None:
     )
 
 
+def test_a_mean_beside_a_median_is_told() -> None:
+    steps = "r" * 10 + "s" * 10 + "t" * 14 + "u" * 24
+    drawing = f"""
+        column = 1 ms
+        mark 1 | {steps}
+        cpu 1  | {"a" * len(steps)}
+        r = ProfilerStep#1
+        s = ProfilerStep#2
+        t = ProfilerStep#3
+        u = ProfilerStep#4
+        a = aten::mm
+    """
+    advice = advise(sketch(drawing))
+    assert (advice.step.count, advice.step.host_ms) == (3, 14)
+    spent = "100 % (16.0 ms) computing in `aten::mm`"
+    assert account_sentence(advice) == f"of 16.0 ms, the mean of 3 steps: {spent}"
+
+
+def test_a_step_that_begins_while_the_device_works_for_an_earlier_one_is_told() -> None:
+    drawing = """
+        mark 1 |     ssssssssssssssssssss
+        cpu 1  | b   aaaa
+        call 1 | j    k
+        gpu 7  |  jjjjjjjjjjjkkkkkkkkkkkk
+        s = ProfilerStep#1
+        a = aten::mm
+        b = aten::mm
+    """
+    told = account_sentence(advise(sketch(drawing)))
+    assert told is not None
+    assert told.startswith("of 0.12 ms, since the device's work of earlier steps ended: ")
+
+
 def test_the_answer_has_it_below_the_step() -> None:
     lines = as_text(advise(sketch(STEPS)), width=400).splitlines()
     [step] = [number for number, line in enumerate(lines) if line.startswith("Step")]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from selftime.advice import Checked
-from selftime.reports.advice.wording import checked_cause_text, file_and_line_text
+from selftime.advice import Checked, Evidence
+from selftime.reports.advice.wording import checked_cause_text, evidence_text, file_and_line_text
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,11 @@ def test_a_saving_that_rounds_to_nothing_is_no_number() -> None:
     small = "It waits (too small to save a measurable time)"
     assert checked_cause_text(Checked("It waits", upper_ms=0.004)) == small
     assert checked_cause_text(Checked("It waits", upper_ms=0.0)) == small
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.2, "0.2"), (1.8, "1.8"), (2.0, "2"), (0.04, "0"), (9.96, "10"), (12.4, "12"), (3, "3")],
+)
+def test_a_small_mean_count_has_a_decimal(value: float, text: str) -> None:
+    assert evidence_text(Evidence("cores available", value, "count")) == f"cores available: {text}"

@@ -154,3 +154,14 @@ def test_what_several_ranks_wrote_at_once_is_refused(tmp_path: Path) -> None:
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "cannot be rewritten: 4 ranks wrote to one file at once" in done.stderr
     assert not (tmp_path / "o.json").exists()
+
+
+def test_of_a_folder_the_file_to_repair_is_asked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for count, recordings in ((1, "1 recording"), (2, "2 recordings")):
+        (folder / f"{count}.json").write_text("{")
+        done = RUN.invoke(app, ["repair", str(folder), "-o", str(tmp_path / "clean.json")])
+        assert done.exit_code == 2
+        sentence = f"`{folder}` is a folder with {recordings}; name the file to repair"
+        assert sentence in done.stderr

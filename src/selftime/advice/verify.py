@@ -9,6 +9,7 @@ Its times stand apart from those of the recordings, and the promise is held agai
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Final, Literal
@@ -16,10 +17,12 @@ from typing import Final, Literal
 import numpy as np
 
 from selftime.advice.advise import advise
+from selftime.advice.detectors.recorded_facts import cores_used_by_others
 from selftime.advice.rule_definition import Finding
 from selftime.advice.savings.finding_overlap import saved_together_ms
 from selftime.advice.step_statistics import counted_step_times_ms
 from selftime.bench.result import Bench, BenchMetric
+from selftime.compare.comparability import recording_differences
 from selftime.compare.statistical_significance import median_shift
 from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
@@ -28,6 +31,10 @@ from selftime.units import rounded_json
 
 FORMAT: Final = "selftime.verification/1"
 """Name and version of the JSON format of a verification."""
+
+MIN_DIFFERENCE_OF_LOAD_CORES: Final = 0.5
+"""Smallest difference of the cores that other programs used, from which the recordings' times are
+hard to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,8 @@ class Verification:
     """Findings that only the recording after the fix has."""
     benched: BenchedSaving | None = None
     """Saving that a benchmark measured; None if no benchmark was given."""
+    notes: tuple[str, ...] = ()
+    """Differences between the recordings, such as of threads or load, one sentence each."""
 
     def to_json(self) -> str:
         """Returns one line of JSON, with keys in a fixed order and floats rounded to 6 decimals."""
@@ -128,7 +137,15 @@ def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verificat
         benched=None
         if bench is None
         else _benched_saving(bench, promises, predicted_ms, (before, after)),
+        notes=(*recording_differences(before, after), *_notes_on_load(before, after)),
     )
+
+
+def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
+    """Yields a sentence if other programs used the cores more during one of the recordings."""
+    old, new = cores_used_by_others(before), cores_used_by_others(after)
+    if old is not None and new is not None and abs(new - old) >= MIN_DIFFERENCE_OF_LOAD_CORES:
+        yield f"other programs used {old:.1f} cores before and {new:.1f} cores after"
 
 
 def _rule_file_and_function_names(finding: Finding) -> tuple[str, str | None, str | None]:

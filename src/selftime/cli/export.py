@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from selftime.cli import output_writing, trace_reading
+from selftime.cli.error_reporting import print_notice
 from selftime.cli.repair import SummaryFormat
 from selftime.cli.shared_options import TraceName
 from selftime.errors import UnreadableTrace, UsageError
@@ -168,6 +169,7 @@ def _export_file_per_trace(
     Only one trace is in memory at a time.
     """
     folder = output
+    is_told = False
     for name, trace in _read_traces_one_by_one(path, name_part):
         if folder is None:
             folder = _default_output_path(f"{_name_without_suffixes(path)}-{target.name}")
@@ -177,6 +179,9 @@ def _export_file_per_trace(
                     f"`{folder}` is a file, and there are several traces; name a folder with `-o`"
                 )
             make_folder(folder)
+        if not is_told:
+            _report_file_per_trace(path, folder, name_part)
+            is_told = True
         file = folder / (_name_without_suffixes(name.replace("/", "-")) + target.ending)
         yield _export_summary(
             name, file, _export_with_progress_bar(target.write, trace, file, options)
@@ -184,6 +189,18 @@ def _export_file_per_trace(
         trace_reading.report_damaged_traces({name: trace})
     if folder is None:
         raise _no_trace_error(path, name_part)
+
+
+def _report_file_per_trace(path: str, folder: Path, name_part: str | None) -> None:
+    """Prints that each of several recordings gets its own file in a folder."""
+    from selftime.ingest.trace_paths import trace_files
+
+    names = [trace_reading.relative_trace_name(file, path) for file in trace_files(path).files]
+    count = sum((name_part or "") in name for name in names)
+    if count > 1:
+        print_notice(
+            f"selftime: `{path}` holds {count} recordings; each is written below `{folder}/`"
+        )
 
 
 def _read_traces_one_by_one(path: str, name_part: str | None) -> "Iterator[tuple[str, Trace]]":

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from selftime.cli import output_writing, trace_reading
+from selftime.errors import UsageError
 
 
 class SummaryFormat(str, Enum):
@@ -44,6 +45,7 @@ def repair(
     from selftime.reports import rewrite
     from selftime.reports.trace_file import open_trace_writer
 
+    _refuse_folder(path)
     with (
         open_trace_writer(output, path) as trace,
         trace_reading.progress_bar("Repairing") as progress,
@@ -64,6 +66,16 @@ def repair(
         else "\n".join(_repair_summary_lines(summary)) + "\n"
     )
     output_writing.write_output(answer, to_stderr=output_writing.is_stdout(output))
+
+
+def _refuse_folder(path: str) -> None:
+    from selftime.ingest.trace_paths import trace_files
+
+    if not Path(path).is_dir():
+        return
+    count = len(trace_files(path).files)
+    recordings = "1 recording" if count == 1 else f"{count} recordings"
+    raise UsageError(f"`{path}` is a folder with {recordings}; name the file to repair")
 
 
 def _repair_summary_lines(summary: dict[str, Any]) -> list[str]:

@@ -30,7 +30,11 @@ _MAX_LISTED_FAULT_KINDS: Final = 3
 
 
 def read_traces(
-    path: str, *, name_part: str | None = None, reads_all: bool = False
+    path: str,
+    *,
+    name_part: str | None = None,
+    reads_all: bool = False,
+    accepts_ledgers: bool = False,
 ) -> "dict[str, Trace]":
     """Returns {name: trace} for a path; in a folder with several recordings, only the newest.
 
@@ -41,6 +45,8 @@ def read_traces(
         path: A trace, a folder of them, a glob pattern or a URL.
         name_part: Reads all traces with this text in their name instead.
         reads_all: Reads all traces, for commands that show several side by side.
+        accepts_ledgers: Whether the ledger of a run without a trace counts as a recording beside
+            traces, for commands that answer from a ledger alone.
 
     Raises:
         UsageError: No name contains `name_part`.
@@ -54,7 +60,10 @@ def read_traces(
     if isinstance(found, Trace):
         return {path: found}
     report_job_problems(found.refused, found.notes)
-    named = {relative_trace_name(key, path): trace for key, trace in found.traces.items()}
+    every = dict(found.traces)
+    if accepts_ledgers:
+        every |= _ledgers_of_later_runs(path, found.traces)
+    named = {relative_trace_name(key, path): trace for key, trace in every.items()}
     if name_part is not None:
         named = {name: trace for name, trace in named.items() if name_part in name}
         if not named:
@@ -72,14 +81,16 @@ def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
 
     identities = {name: identity_of_trace(one) for name, one in traces.items()}
     members, _ = job_members(identities, "")
-    begins = {name: one.span and one.span[0] for name, one in identities.items()}
+    begins = {name: _begin_time_ns(one) for name, one in traces.items()}
     if None in begins.values():  # a trace has no date: order all by the files' times
         begins = {name: _modification_time_ns(one.source) for name, one in traces.items()}
     ordered = sorted(traces, key=lambda name: (begins[name] or 0, name))
     last = members[ordered[-1]]
     if last.rank is None:
         taken = [ordered[-1]]
-        said = f"the newest, `{taken[0]}`,"
+        is_ledger = traces[taken[0]].source.endswith(LEDGER_SUFFIX)
+        what = ", the ledger of a run without a trace," if is_ledger else ","
+        said = f"the newest, `{taken[0]}`{what}"
     else:
         of_job = [name for name in ordered if members[name].run == last.run]
         by_rank = {members[name].rank: name for name in of_job if members[name].rank is not None}
@@ -94,6 +105,42 @@ def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
     return {name: traces[name] for name in taken}
 
 
+def _begin_time_ns(trace: "Trace") -> int | None:
+    """Returns when a recording, or the run of a ledger without one, began, in ns since 1970."""
+    return trace.run.began_at if trace.source.endswith(LEDGER_SUFFIX) else trace.origin
+
+
+def _ledgers_of_later_runs(path: str, traces: "Mapping[str, Trace]") -> "dict[str, Trace]":
+    """Returns the ledgers below a folder of runs that began after those of all traces ended.
+
+    Other processes of a run that a trace is of may leave ledgers, too: these are left out.
+    """
+    from selftime.ingest.load import read_file_or_reason
+
+    if not Path(path).is_dir():
+        return {}
+    own = {Path(one.run.source).resolve() for one in traces.values() if one.run.source}
+    last_end = max(map(_end_time_ns, traces.values()), default=0)
+    files = sorted(Path(path).rglob(f"*{LEDGER_SUFFIX}"))
+    read = [read_file_or_reason(str(one)) for one in files if one.resolve() not in own]
+    return {
+        key: one
+        for ledgers in read
+        if not isinstance(ledgers, str)
+        for key, one in ledgers.items()
+        if (one.run.began_at or 0) > last_end
+    }
+
+
+def _end_time_ns(trace: "Trace") -> int:
+    """Returns when a trace or the run that it is of ended, in ns since 1970."""
+    ends = [] if trace.run.began_at is None else [trace.run.began_at + trace.run.wall_ns]
+    if trace.origin is not None:
+        last = (trace.slices["start"] + trace.slices["duration"].fill_null(0)).max()
+        ends.append(trace.origin + (last if isinstance(last, int) else 0))
+    return max(ends, default=_modification_time_ns(trace.source))
+
+
 def _modification_time_ns(path: str) -> int:
     """Returns a file's modification time in ns since 1970; 0 if unknown."""
     try:
@@ -102,13 +149,17 @@ def _modification_time_ns(path: str) -> int:
         return 0
 
 
-def read_only_trace(path: str, *, name_part: str | None = None) -> "Trace":
+def read_only_trace(
+    path: str, *, name_part: str | None = None, accepts_ledgers: bool = False
+) -> "Trace":
     """Returns the single trace at `path`; raises an error if there are several.
+
+    With `accepts_ledgers`, the ledger of a run without a trace counts as a recording.
 
     Raises:
         UsageError: There are several.
     """
-    traces = read_traces(path, name_part=name_part)
+    traces = read_traces(path, name_part=name_part, accepts_ledgers=accepts_ledgers)
     if len(traces) > 1:
         raise UsageError(
             f"`{path}` holds {len(traces)} traces and one is needed; name its file, such as "

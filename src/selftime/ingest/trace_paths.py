@@ -17,6 +17,7 @@ import polars as pl
 from selftime.errors import UnreadableTrace
 from selftime.ledger_format import LEDGER_SUFFIX
 from selftime.names import rank_in_file_name
+from selftime.run import Run
 from selftime.trace import Trace
 
 _VALUE_OF_NULL_IN_DIGEST: Final = -(1 << 63)
@@ -42,8 +43,10 @@ def content_digest(trace: Trace) -> str:
     """Returns a digest of a trace's header, times, memory amounts and names.
 
     The digest covers the header, the number of rows of each table, every time, every amount of
-    memory, and how often each name occurs.
+    memory, and how often each name occurs. Of a ledger without a trace it covers the run.
     """
+    if trace.run.source == trace.source != "":
+        return _digest_of_run(trace.run)
     counted = trace.slices["name"].cast(pl.String).value_counts().sort("name").rows()
     rows = {name: table.height for name, table in trace.tables().items()}
     header = [dict(trace.metadata), trace.origin, rows, counted]
@@ -51,6 +54,14 @@ def content_digest(trace: Trace) -> str:
     for column in (*trace.slices["start", "duration"], *trace.memory["time", "bytes"]):
         digest.update(column.fill_null(_VALUE_OF_NULL_IN_DIGEST).rechunk().to_numpy().data)
     return digest.hexdigest()
+
+
+def _digest_of_run(run: Run) -> str:
+    """Returns a digest of a run's process, start, segments and stack samples."""
+    tables = [table.rows() for table in (run.segments, run.readings, run.compilations)]
+    content = [dict(run.facts), run.began_at, run.started_ns, run.is_whole, tables]
+    text = json.dumps(content, sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def skip_reasons_of_duplicates(digest_by_path: Mapping[str, str]) -> dict[str, str]:

@@ -39,6 +39,9 @@ def _verification_text_blocks(
     yield Text(f"Step       {before} before, {after} after ({recording_text})")
     yield Text(f"Saved      {_saved_time_text(step.saved_ms, step.low_ms, step.high_ms)}")
     yield Text(f"Predicted  {_predicted_saving_text(verification)}")
+    if verification.notes:
+        yield Text("\nDIFFERENCES BETWEEN THE RECORDINGS", style="bold")
+        yield from (Text(f"- {plain(note)}") for note in verification.notes)
     if verification.benched is not None:
         yield from _benched_step_lines(verification.benched)
     for title, promises in (

@@ -14,11 +14,14 @@ from selftime.capture.facts.free_memory import (
     peak_resident_bytes,
     resident_bytes,
 )
+from selftime.capture.recorder.no_recording import cut_reason
 from selftime.capture.recorder.recording_guard import (
     RecordingGuard,
-    exceeds_limit,
+    excess_over_limit,
+    is_window_over,
 )
 from selftime.capture.recorder.recording_plan import EventLimit
+from selftime.capture.steps import StepSource
 
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner
@@ -52,19 +55,33 @@ LIMIT = EventLimit(max_events=100_000, events_in_memory=400_000, expected_ns=2_0
 def test_both_time_and_memory_tell_how_many_events_there_may_be(
     elapsed_ms: int, resident: int, expected: bool
 ) -> None:
-    reached = exceeds_limit(LIMIT, elapsed_ms * MS, 100 * MIB, 500 * MIB, resident * MIB)
-    assert reached == expected
+    excess = excess_over_limit(LIMIT, elapsed_ms * MS, 100 * MIB, 500 * MIB, resident * MIB)
+    assert (excess is not None) == expected
+
+
+def test_what_is_known_of_the_excess_is_told() -> None:
+    assert excess_over_limit(LIMIT, 101 * MS, 100 * MIB, 500 * MIB, 900 * MIB) == (
+        "it took 400.00 MiB more memory than the program had used before, and at most 63.68 MiB "
+        "was planned"
+    )
+    late = excess_over_limit(LIMIT, 2_100 * MS, 100 * MIB, 500 * MIB, 540 * MIB)
+    assert late == "it ran for 2.100 s and took 440.00 MiB of memory, which is more than planned"
+    told = cut_reason(StepSource.OPTIMIZER, 1, late)
+    assert told == f"the recording ended within a step: {late}"
+    assert cut_reason(StepSource.OPTIMIZER, 0, late) == f"{told}; this is the step's beginning"
 
 
 def test_a_part_of_a_step_is_recorded_for_the_time_that_its_events_take() -> None:
     window = replace(LIMIT, window_ns=50 * MS)
-    assert not exceeds_limit(window, 49 * MS, 0, 500 * MIB, 100 * MIB)
-    assert exceeds_limit(window, 51 * MS, 0, 500 * MIB, 100 * MIB)
+    assert not is_window_over(window, 49 * MS)
+    assert is_window_over(window, 51 * MS)
+    assert not is_window_over(LIMIT, 51 * MS)
 
 
 def test_where_memory_is_hidden_time_alone_tells() -> None:
-    assert not exceeds_limit(LIMIT, 1_900 * MS, 0, 0, None)
-    assert exceeds_limit(LIMIT, 2_100 * MS, 0, 0, None)
+    assert excess_over_limit(LIMIT, 1_900 * MS, 0, 0, None) is None
+    told = "it ran for 2.100 s, and at most 2.000 s was planned"
+    assert excess_over_limit(LIMIT, 2_100 * MS, 0, 0, None) == told
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system hides it")
@@ -82,6 +99,23 @@ def test_the_main_thread_is_called_once_a_limit_is_reached() -> None:
     guard.end()
     assert not guard.is_reached
     assert len(held) == 288 * MIB
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system hides it")
+def test_time_in_which_the_process_has_no_core_does_not_count() -> None:
+    called = threading.Event()
+    guard = RecordingGuard(called.set, lambda error: pytest.fail(str(error)))
+    guard.prepare(EventLimit(100_000, 400_000))
+    held = b"x" * (512 * MIB)  # more than so many events take
+    guard.begin()
+    threading.Event().wait(0.3)  # three times as long as so many events take
+
+    assert not guard.is_reached
+    while not called.is_set():
+        pass
+    assert "more memory than the program had used before" in guard.excess
+    guard.end()
+    assert len(held) == 512 * MIB
 
 
 def test_free_memory_is_what_the_tightest_group_leaves(tmp_path: Path) -> None:
@@ -136,7 +170,7 @@ def test_steps_too_large_for_the_hold_are_recorded_in_part(record: "Runner") -> 
 
     assert (outcome.status, outcome.stdout) == (0, "done\n")
     assert outcome.result["steps_recorded"] == 0
-    assert "this is its beginning" in outcome.facts["partial"]
+    assert "this is the step's beginning" in outcome.facts["partial"]
     assert outcome.facts["steps"]["window"]
     assert not outcome.facts["flags"]["record_shapes"]
     assert not outcome.facts["flags"]["with_stack"]
@@ -149,5 +183,5 @@ def test_a_recording_does_not_go_on_through_an_evaluation(record: "Runner") -> N
 
     assert (outcome.status, outcome.stdout) == (0, "done\n")
     assert outcome.result["steps_recorded"] == 2
-    assert "many more events" in outcome.facts["partial"]
+    assert "the recording ended within a step: it " in outcome.facts["partial"]
     assert len(outcome.rows("aten::mul")) < 100_000

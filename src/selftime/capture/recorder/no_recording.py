@@ -51,13 +51,18 @@ def no_recording_reason(
     )
 
 
-def cut_reason(source: StepSource, steps_recorded: int) -> str:
-    """Returns why a recording has less than was asked for: a limit ended it within a step."""
+def cut_reason(source: StepSource, steps_recorded: int, excess: str = "") -> str:
+    """Returns why a recording has less than was asked for: a limit ended it within a step.
+
+    `excess` says what of the recording was more than planned; empty if a part of a step was to be
+    recorded.
+    """
     if source is StepSource.WINDOW:
         return "no repeating part was found; this is one section of the program"
-    if steps_recorded:
-        return "a step with many more events than the others ended the recording"
-    return "a step has more events than can be recorded: this is its beginning"
+    beginning = "" if steps_recorded else "; this is the step's beginning"
+    if excess:
+        return f"the recording ended within a step: {excess}{beginning}"
+    return f"a step has more events than can be recorded{beginning}"
 
 
 def ended_early_reason(source: StepSource, steps_seen: int, wanted: int) -> str:

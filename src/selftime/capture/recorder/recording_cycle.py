@@ -149,7 +149,7 @@ class RecordingCycle:
             self._end_first_recording(int(1e9 * self._recorded_s()), is_cut=True)
             self._skips_next_duration = True
         elif self._state is _CycleState.RECORDING:
-            self.finish(cut_reason(self.source, self.steps_recorded))
+            self.finish(cut_reason(self.source, self.steps_recorded, self._guard.excess))
 
     def begin_window(self) -> None:
         """Begins to record a part of a program in which no step was found."""
@@ -224,7 +224,7 @@ class RecordingCycle:
         if self._sample is None:
             self.steps_recorded = int(is_step_complete)
         elif self._sample.is_cut:
-            reason = cut_reason(self.source, 0)
+            reason = cut_reason(self.source, 0, self._guard.excess)
         else:
             self.steps_recorded, self._times.profiled = 1, [self._sample.duration_ns]
         self.profile = self._first_recording

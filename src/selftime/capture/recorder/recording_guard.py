@@ -8,12 +8,13 @@ above, by the time and the memory that each of them takes at the least.
 import _thread
 import threading
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 from typing import Final
 
 from selftime.capture.facts.free_memory import peak_resident_bytes, resident_bytes
 from selftime.capture.main_thread_calls import MainThreadCalls
 from selftime.capture.recorder.recording_plan import EventLimit
+from selftime.units import bytes_text, time_text
 
 MIN_NS_PER_EVENT: Final = 1_000
 """Smallest time in ns by which recording one event slows the program; measured: 990 to 2,900."""
@@ -46,6 +47,9 @@ class RecordingGuard:
         """Makes a guard; `on_failure` is given what `on_limit` raises."""
         self.is_reached = False
         """Whether the recording has to end."""
+        self.excess = ""
+        """What of the recording was more than planned, in words; empty if nothing was, or if only
+        a part of a step was to be recorded."""
         self._on_limit = on_limit
         self._calls = MainThreadCalls(on_failure)
         self._program_peak: int | None = None
@@ -56,7 +60,7 @@ class RecordingGuard:
 
     def prepare(self, limit: EventLimit) -> None:
         """Prepares to watch a recording, before it starts: its profiler would record this."""
-        self.is_reached = False
+        self.is_reached, self.excess = False, ""
         start = resident_bytes() or 0
         if self._program_peak is None:
             self._program_peak = peak_resident_bytes() or start
@@ -75,37 +79,51 @@ class RecordingGuard:
         self._end.set()
 
     def _watch(self, limit: EventLimit, start: int, peak: int, end: threading.Event) -> None:
-        began = perf_counter_ns()
+        began, used = perf_counter_ns(), process_time_ns()
         pause_s = (limit.window_ns or limit.max_events * MIN_NS_PER_EVENT) / 1e9
         while not end.wait(pause_s):
             elapsed = perf_counter_ns() - began
-            if self.is_reached or exceeds_limit(limit, elapsed, start, peak, resident_bytes()):
+            ran = min(elapsed, process_time_ns() - used)
+            excess = excess_over_limit(limit, ran, start, peak, resident_bytes())
+            if self.is_reached or excess or is_window_over(limit, elapsed):
+                self.excess = self.excess or excess or ""
                 self.is_reached = True
                 self._calls.schedule(self._on_limit)  # again, if it came at a bad moment
             pause_s = POLL_S
 
 
-def exceeds_limit(
-    limit: EventLimit, elapsed_ns: int, start: int, peak: int, resident: int | None
-) -> bool:
-    """Returns whether a recording may have more events than its limit.
+def is_window_over(limit: EventLimit, elapsed_ns: int) -> bool:
+    """Returns whether the part of a step that is to be recorded has been recorded."""
+    return limit.window_ns is not None and elapsed_ns >= limit.window_ns
+
+
+def excess_over_limit(
+    limit: EventLimit, ran_ns: int, start: int, peak: int, resident: int | None
+) -> str | None:
+    """Returns in words why a recording may have more events than its limit; None if it has not.
 
     Args:
         limit: The limit.
-        elapsed_ns: How long the recording has lasted, in ns.
+        ran_ns: How long the process has run since the recording began, in ns. On a machine where
+            other programs take the cores, more time passes than that.
         start: Memory of the process when the recording began, in bytes.
         peak: The most memory that the program is known to use without a recording, in bytes.
         resident: Memory of the process now, in bytes; None if unknown, where time alone decides.
     """
-    if limit.window_ns is not None and elapsed_ns >= limit.window_ns:
-        return True
     least_ns = limit.max_events * MIN_NS_PER_EVENT
-    if elapsed_ns < least_ns:
-        return False
+    if ran_ns < least_ns:
+        return None
     if resident is None:
-        return elapsed_ns > max(limit.expected_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
-    if resident - peak > RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT:
-        return True
+        planned_ns = max(limit.expected_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
+        took = f"it ran for {time_text(ran_ns)}, and at most {time_text(planned_ns)} was planned"
+        return took if ran_ns > planned_ns else None
+    planned = RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT
+    if resident - peak > planned:
+        took = f"{bytes_text(resident - peak)} more memory than the program had used before"
+        return f"it took {took}, and at most {bytes_text(planned)} was planned"
     # Below the peak, events are hidden in memory that the program may use as well.
-    is_late = elapsed_ns > max(limit.expected_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
-    return is_late and resident - start > limit.events_in_memory * MIN_BYTES_PER_EVENT
+    is_late = ran_ns > max(limit.expected_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
+    if is_late and resident - start > limit.events_in_memory * MIN_BYTES_PER_EVENT:
+        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(resident - start)} of memory"
+        return f"{took}, which is more than planned"
+    return None

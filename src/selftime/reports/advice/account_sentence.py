@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.advice.advice_result import Advice
+from selftime.advice.advice_result import Advice, Step
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import plain
@@ -16,6 +16,9 @@ _MAX_CLASSES: Final = 4
 """Largest number of classes that the sentence names."""
 _MIN_SHARE_OF_CLASS: Final = 0.5
 """Smallest share of a class's time of the line or operator that the sentence names with it."""
+_MAX_DIFFERENCE_WITHOUT_BASIS: Final = 0.02
+"""Largest difference, as a share of the step's time, between the time that is divided and the times
+in the line on the step, for the sentence not to say what it divides."""
 _SHARE_OF_NEARLY_ALL: Final = 0.9
 """Share of a class's time from which a line or operator stands for the class."""
 
@@ -23,12 +26,14 @@ _SHARE_OF_NEARLY_ALL: Final = 0.9
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     """Returns the largest classes of the step's account with their lines; None without steps.
 
-    Paths of files below `root` are relative to it.
+    Paths of files below `root` are relative to it. Where the time that is divided is neither the
+    step's host time nor its device time, the sentence begins with it.
     """
     trace = advice.trace
     if trace is None or not advice.step.count:
         return None
-    classes = trace.view("account", by="class").filter(pl.col("share") >= _MIN_SHARE_OF_STEP)
+    every = trace.view("account", by="class")
+    classes = every.filter(pl.col("share") >= _MIN_SHARE_OF_STEP)
     if classes.is_empty():
         return None
     by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
@@ -37,7 +42,21 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
         f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
         for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
     ]
-    return ", ".join(texts)
+    return _basis_text(advice.step, sum(every["per_step"].to_list()) / 1e6) + ", ".join(texts)
+
+
+def _basis_text(step: Step, divided_ms: float) -> str:
+    """Returns which time is divided; an empty text if it is one that the line on the step has.
+
+    That line has medians. The shares are of the mean, and of the time in which no earlier step was
+    at work on the device.
+    """
+    shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
+    if any(abs(divided_ms - time) <= _MAX_DIFFERENCE_WITHOUT_BASIS * time for time in shown):
+        return ""
+    if step.count > 1:
+        return f"of {milliseconds_text(divided_ms)}, the mean of {step.count} steps: "
+    return f"of {milliseconds_text(divided_ms)}, since the device's work of earlier steps ended: "
 
 
 def _place_text(

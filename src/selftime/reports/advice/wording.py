@@ -53,6 +53,9 @@ _CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
 _SMALLEST_SHOWN_MS: Final = 0.005
 """Smallest time in ms that is not rounded to 0.00 ms."""
 
+_MIN_COUNT_WITHOUT_TENTHS: Final = 10
+"""Smallest count, such as a mean number of cores, that is rounded to a whole number."""
+
 
 def relative_file(file: str, root: str | None) -> str:
     """Returns the file's path relative to the folder `root`; unchanged if outside `root`."""
@@ -168,6 +171,9 @@ def evidence_value_text(evidence: Evidence) -> str:
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
         return units.value_text(None, "ns") if value is None else milliseconds(value)
+    if unit == "count" and isinstance(value, float) and value < _MIN_COUNT_WITHOUT_TENTHS:
+        tenths = round(value, 1)
+        return units.value_text(value, unit) if tenths.is_integer() else f"{tenths:.1f}"
     return units.value_text(value, unit)
 
 

@@ -19,6 +19,9 @@ Look at the line: do it less often, cheaper, or beside the program. Nobody can t
 what of it is needed: the finding tells the time beyond the usual step as the most. It is reported
 from a tenth of the run.
 
+Where other programs took the cores while the run was recorded, computing is slow now and then
+whatever the line does: run it again without them.
+
 ## Fires on
 Every tenth step writes something.
 
@@ -52,8 +55,17 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime.advice.detectors import recorded_facts
 from selftime.advice.detectors.run_lines import reading_error, where_from_reading
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    rule,
+)
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.analysis.run.slow_steps import slow_step_activities
@@ -67,6 +79,9 @@ MIN_SLOW_STEPS: Final = 2
 MIN_SHARE_OF_RUN: Final = 0.02
 """Smallest share of the run that a line must take to be reported, as for any saving."""
 
+MIN_SHARE_OF_CORES_USED_BY_OTHERS: Final = 0.25
+"""Share of the cores used by other programs from which they may be what makes computing slow."""
+
 PARTS_OF_OTHER_RULES: Final = ("checkpoint", "compile", "data_wait", "imports")
 """Parts of the run that other rules report."""
 
@@ -77,8 +92,27 @@ def check(trace: Trace) -> Iterator[Outcome]:
     lines = lines.filter(pl.col("duration") >= MIN_SHARE_OF_RUN * trace.run.wall_ns)
     if not lines.height:
         yield Checked("no line was seen in slow steps again and again", is_absent=True)
-    for row in lines.iter_rows(named=True):
+        return
+    lack_of_cores = _lack_of_cores(trace)
+    is_other_programs = pl.lit(lack_of_cores is not None) & pl.col("is_computing")
+    for row in lines.filter(~is_other_programs).iter_rows(named=True):
         yield _finding(row)
+    if lack_of_cores is not None and lines["is_computing"].any():
+        yield Unknown(lack_of_cores)
+
+
+def _lack_of_cores(trace: Trace) -> str | None:
+    """Returns what is needed if other programs left too few cores for the threads, else None."""
+    cores = recorded_facts.usable_core_count(trace)
+    others = recorded_facts.cores_used_by_others(trace)
+    if cores is None or others is None or others < MIN_SHARE_OF_CORES_USED_BY_OTHERS * cores:
+        return None
+    if cores - others >= (recorded_facts.intra_op_thread_count(trace) or cores):
+        return None
+    return (
+        f"a run without other programs: they used {others:.1f} of the {cores:.3g} cores while this "
+        "was recorded, which makes computing slow now and then"
+    )
 
 
 def _slow_time_by_line(run: Run) -> pl.DataFrame:
@@ -100,6 +134,8 @@ def _slow_time_by_line(run: Run) -> pl.DataFrame:
         pl.col("duration").sum(),
         pl.col("step").n_unique().alias("steps"),
         pl.col("duration").max().alias("longest"),
+        is_computing=2 * pl.col("duration").filter(pl.col("part") == "program").sum()
+        > pl.col("duration").sum(),
     )
     return lines.filter(pl.col("steps") >= MIN_SLOW_STEPS).sort(
         "duration", descending=True, maintain_order=True

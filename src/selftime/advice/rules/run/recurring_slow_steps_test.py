@@ -2,7 +2,7 @@
 
 import pytest
 
-from selftime.advice.rule_definition import Finding, Rule
+from selftime.advice.rule_definition import Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 SLOW = """
@@ -43,3 +43,29 @@ def test_steps_in_which_workers_start_are_left_out(rule: Rule) -> None:
     step = "run | training 900 ms: program 800 ms at train.py:50 main"
     drawn = "run | before 1 s\n" + 3 * f"run | 9 training 100 ms\n{start}\n{step}\n"
     assert not [outcome for outcome in rule(sketch(drawn)) if isinstance(outcome, Finding)]
+
+
+USED = (
+    'facts = {{"threads": {threads}, "cores": {{"effective": 2, "affinity": 2, "logical": 2}}, '
+    '"usage": {{"wall_s": 1, "process_s": 0.6, "workers": {{"count": 0, "cpu_s": 0}}, '
+    '"busy": {busy}, "steal": 0}}}}\nrun | before 1 s'
+)
+COMPUTING = 3 * SLOW.format("program 800 ms at train.py:50 main")
+
+
+def test_computing_is_slow_where_other_programs_take_the_cores(rule: Rule) -> None:
+    [outcome] = rule(sketch(USED.format(threads=2, busy=1.0) + COMPUTING))
+    assert isinstance(outcome, Unknown)
+    assert "without other programs: they used 1.4 of the 2 cores" in outcome.needs
+
+
+@pytest.mark.parametrize(("threads", "busy"), [(2, 0.4), (1, 0.8)])
+def test_other_programs_that_leave_enough_cores_are_no_cause(
+    threads: int, busy: float, judge: Judge[Finding]
+) -> None:
+    assert judge(USED.format(threads=threads, busy=busy) + COMPUTING)
+
+
+def test_what_is_no_computing_stays_a_finding_on_a_busy_machine(judge: Judge[Finding]) -> None:
+    logging = 3 * SLOW.format("logging 800 ms at train.py:50 main")
+    assert judge(USED.format(threads=2, busy=1.0) + logging)
