@@ -88,7 +88,7 @@ def _finding_text_blocks(
         selector = (
             finding.rule if is_only_one_of_rule and trace is None else finding.id or finding.rule
         )
-        yield _numbered_finding_text_block(number, finding, selector, root, trace)
+        yield from _numbered_finding_text_blocks(number, finding, selector, root, trace)
     joint_sentence = wording.joint_saving_text(advice)
     if joint_sentence is not None:
         yield Padding(Text(joint_sentence), (1, 0, 0, 2))
@@ -137,25 +137,27 @@ def _section_title_lines(title: str) -> Iterator[Text]:
     yield Text(title.upper(), "bold")
 
 
-def _numbered_finding_text_block(
+def _numbered_finding_text_blocks(
     number: int, finding: Finding, id_or_rule: str, root: str | None, trace: Trace | None
-) -> Padding:
-    """Returns a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
-    body = Table.grid()
-    body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
-    body.add_row(Text(wording.source_location_text(finding.where, root), "cyan", overflow="fold"))
-    body.add_row(Text(wording.saving_text(finding.saving), "green"))
-    for line in (plain(finding.fix.text), *_fix_code_lines(finding)):
-        body.add_row(Text(line, overflow="fold"))
-    for evidence in finding.evidence:
-        body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
-        for line in _evidence_event_lines(trace, evidence):
-            body.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
-    body.add_row(Text(f"{wording.finding_confidence_text(finding)} [{id_or_rule}]", "dim"))
+) -> Iterator[RenderableType]:
+    """Yields a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
+    head = Table.grid()
+    head.add_row(Text(plain(finding.title), "bold", overflow="fold"))
+    head.add_row(Text(wording.source_location_text(finding.where, root), "cyan", overflow="fold"))
+    head.add_row(Text(wording.saving_text(finding.saving), "green"))
+    head.add_row(Text(plain(finding.fix.text), overflow="fold"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
-    numbered.add_row(Text(str(number), "bold"), body)
-    return Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+    numbered.add_row(Text(str(number), "bold"), head)
+    yield Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+    yield from _fix_code_lines(finding)
+    numbers = Table.grid()
+    for evidence in finding.evidence:
+        numbers.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
+        for line in _evidence_event_lines(trace, evidence):
+            numbers.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
+    numbers.add_row(Text(f"{wording.finding_confidence_text(finding)} [{id_or_rule}]", "dim"))
+    yield Padding(numbers, (0, 0, 0, 3))
 
 
 def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[str]:
@@ -169,10 +171,10 @@ def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[s
         yield more_events
 
 
-def _fix_code_lines(finding: Finding) -> Iterator[str]:
-    """Yields the lines of a finding's code, indented."""
+def _fix_code_lines(finding: Finding) -> Iterator[Text]:
+    """Yields the lines of a finding's code, indented and never wrapped: wrapped code is none."""
     for line in (finding.fix.code or "").splitlines():
-        yield f"    {plain(line)}"
+        yield Text(f"       {plain(line)}", no_wrap=True)
 
 
 def _two_column_table_of_rules(rules_and_texts: Iterator[tuple[str, str]]) -> Padding:
