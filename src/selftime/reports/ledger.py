@@ -19,6 +19,7 @@ from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
+from selftime.reports.wrapping import NamesText
 from selftime.run import Run
 from selftime.units import seconds_text, share_text
 
@@ -40,7 +41,7 @@ def _table_of_parts(run: Run, root: str | None) -> Table:
     for row in _total_time_by_part(run).rows(named=True):
         if row["duration"] >= SMALL * run.wall_ns:
             share = f"{row['duration'] / run.wall_ns:.0%}"
-            text = Text(_text_of_part(run, row, root), overflow="fold")
+            text = NamesText(_text_of_part(run, row, root))
             table.add_row(seconds_text(row["duration"]), share, text)
     return table
 
@@ -192,10 +193,10 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
     """Returns the sentence on a run, a line for each of its larger parts, and further lines."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(min_width=6)
-    table.add_row(Text("Run", "bold"), Text(run_sentence(run, root), overflow="fold"))
+    table.add_row(Text("Run", "bold"), NamesText(run_sentence(run, root)))
     table.add_row("", _table_of_parts(run, root))
     for line in more_lines:
-        table.add_row("", Text(line, overflow="fold"))
+        table.add_row("", NamesText(line))
     return table
 
 
