@@ -105,11 +105,10 @@ def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
 
 def _missing_data_text_blocks(advice: Advice, root: str | None) -> Iterator[Padding]:
     """Yields the data that the recording lacks, with the rules that need them."""
-    gpu_sentence = wording.rules_needing_gpu_text(advice)
-    if gpu_sentence is not None:
-        yield Padding(Text(gpu_sentence), (0, 0, 0, 2))
+    for sentence in wording.counted_missing_data_texts(advice):
+        yield Padding(NamesText(sentence), (0, 0, 0, 2))
     known = _missing_data_of_recording_or_run(advice)
-    told = wording.rules_by_missing_data(replace(advice, unknown=known), root, omit_gpu_rules=True)
+    told = wording.rules_by_missing_data(replace(advice, unknown=known), root, omit_counted=True)
     for need, rules in told.items():
         yield Padding(NamesText(f"needs {plain(need)}"), (0, 0, 0, 2))
         yield Padding(NamesText(", ".join(rules), "dim"), (0, 0, 0, 4))
