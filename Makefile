@@ -34,7 +34,7 @@ NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("fro
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sweep check check-types check-rest bench peers corpus docs clean audit fuzz
+.PHONY: help demo wheel test sweep check check-types check-rest bench peers corpus docs clean audit fuzz
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -45,6 +45,10 @@ demo: $(VENV)/demo  ## record examples/digits/train.py; show its operators, what
 	$(BIN)/selftime view operators "$$trace" --rows 12; \
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
+
+# The page is built here, so that the machine that installs the wheel needs no Node.
+wheel: $(VENV)/made  ## build the wheel into dist/, with the page in it
+	$(BIN)/python -m pip wheel . --no-deps -w dist
 
 # It leaves out what takes long or holds only on a quiet machine (CONTRIBUTING.md). Nothing is retried.
 test: $(VENV)/dev frontend/node_modules/made  ## run the tests of every subject, in minutes

@@ -21,6 +21,8 @@ from selftime.trace import Job, Trace
 FOLDER = Path(package.__file__).parent
 CURES = ("avoid_", "use_", "prefer_", "no_", "consider_", "enable_", "disable_")
 """A rule names what is found, never the cure: "allow `slow_input`" must read well."""
+MAX_CODE_COLUMNS = 72
+"""Largest width of a line of a fix's code: a terminal of 80 columns, less the indentation."""
 
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
@@ -82,6 +84,25 @@ def test_every_threshold_has_a_reason(rule: Rule) -> None:
             assert is_told, f"{rule.name}.py: {ast.unparse(statement.target)} has no docstring"
 
 
+@every_rule
+def test_code_of_fixes_fits_a_terminal(rule: Rule) -> None:
+    [file] = FOLDER.glob(f"*/{rule.name}.py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    lines = [
+        line
+        for code in code_of_fixes(tree)
+        for constant in ast.walk(code)
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+        for line in constant.value.splitlines()
+    ]
+    assert [line for line in lines if len(line) > MAX_CODE_COLUMNS] == []
+
+
+def test_code_of_fixes_is_found_in_constants_and_in_calls() -> None:
+    tree = ast.parse('A_CODE: Final = "a"\nFix("text", "b")\nFix("text", code="c")')
+    assert [ast.unparse(code) for code in code_of_fixes(tree)] == ["'a'", "'b'", "'c'"]
+
+
 def test_every_file_is_registered_and_tested() -> None:
     files = {path.stem for path in FOLDER.rglob("*.py")} - {"__init__"}
     rules = {name for name in files if not name.endswith("_test")}
@@ -121,3 +142,14 @@ def told(rule: Rule, drawn: Trace | Job) -> tuple[Outcome, ...]:
 
 def findings(outcomes: tuple[Outcome, ...]) -> list[Finding]:
     return [outcome for outcome in outcomes if isinstance(outcome, Finding)]
+
+
+def code_of_fixes(tree: ast.Module) -> list[ast.expr]:
+    """The expressions that a rule's code of fixes is made of, by constants and by calls of Fix."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign) and "CODE" in ast.unparse(node.target) and node.value:
+            found.append(node.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Fix":
+            found += [*node.args[1:], *(by.value for by in node.keywords if by.arg == "code")]
+    return found

@@ -188,6 +188,7 @@ def test_nothing_changed() -> None:
     assert [promise.rule for promise in found.left] == ["slow_input"]
     assert found.achieved.saved_ms == found.predicted_ms == 0
     assert "nothing: no finding is gone" in as_text(found)
+    assert "Saved      no difference" in as_text(found)
 
 
 def test_what_got_worse_is_new_and_saves_less_than_nothing() -> None:

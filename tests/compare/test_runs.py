@@ -1,5 +1,6 @@
 """Two runs held against each other: parts, kinds of steps, and what is more than chance."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -127,6 +128,14 @@ def test_chance_is_seldom_taken_for_a_difference_though_neighbours_are_alike(num
         for before, after in pairs
     ]
     assert sum(one is not None and one[0] > 0 for one in slower) >= 0.9 * PAIRS
+
+
+def test_a_change_of_many_times_is_no_percentage() -> None:
+    runs = (run_of(steps(60, 10, 1)), run_of(steps(60, 1600, 2)))
+    text = as_text(compare(*(Trace(run=run, source=run.source) for run in runs)))
+    assert re.search(r"\(8[0-9] times\) longer", " ".join(text.split()))
+    part = next(line for line in text.splitlines() if line.startswith("steps "))
+    assert re.search(r" 1[0-9]{2} times", part)
 
 
 def test_the_text_names_wall_time_parts_and_kinds_first() -> None:

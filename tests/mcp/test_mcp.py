@@ -286,7 +286,7 @@ def test_without_the_sdk_a_sentence_says_so(folder: Path, monkeypatch: pytest.Mo
     done = CliRunner().invoke(app, ["mcp", str(folder)])
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
-    assert "pip install 'selftime[mcp]'" in done.stderr
+    assert "install the extra `mcp` of selftime" in done.stderr
 
 
 def test_names_of_files_are_data(tmp_path: Path) -> None:

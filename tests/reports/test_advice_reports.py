@@ -76,6 +76,12 @@ def with_finding(**changes: Any) -> Advice:
     return replace(ADVICE, findings=(replace(SLOW, **changes),))
 
 
+def test_code_of_a_fix_is_never_wrapped() -> None:
+    code = "model = torch.compile(model)  # makes one kernel of many operators of the model"
+    lines = as_text(with_finding(fix=Fix("Compile.", code)), width=60).splitlines()
+    assert f"       {code}" in lines
+
+
 def test_text_has_health_and_three_sections_in_order() -> None:
     page = as_text(ADVICE, root=str(ROOT))
     parts = [

@@ -26,7 +26,7 @@ def large(text: str, many: int) -> Advice:
         health=replace(one.health, notes=(Note("content", f"`{text}`", 1.0),) * many),
         findings=tuple(with_finding_ids(priced(finding, n, many) for n in range(many))),
         checked=tuple(
-            Checked(f"`{text}` {n}", upper_ms=n / 8, rule="float64") for n in range(many)
+            Checked(f"`{text}` {n}", upper_ms=(n + 1) / 8, rule=f"float64_{n}") for n in range(many)
         ),
         unknown=tuple(Unknown(f"`{text}` {n}", rule="slow_optimizer") for n in range(many)),
     )
@@ -58,7 +58,7 @@ def test_what_is_left_out_is_counted_and_can_be_had() -> None:
     shown = page.count("\n### ")
     assert 5 < shown < 200
     assert f"left out here: {200 - shown} more findings; `selftime advise $T --format" in page
-    items = page.partition("not worth it")[2].partition("## ")[0].count("- `float64`")
+    items = page.partition("not worth it")[2].partition("## ")[0].count("- `float64_")
     assert (
         f"left out here: {200 - items} more; `selftime advise $T --format markdown --all`" in page
     )

@@ -11,6 +11,7 @@ from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
+from selftime.reports.ledger import as_text as run_as_text
 from selftime.reports.ledger import coverage_sentence, run_sentence
 from selftime.reports.schemas import schema
 from selftime.testing import sketch
@@ -45,7 +46,7 @@ def drawn(text: str) -> Trace:
 def test_a_run_in_one_sentence() -> None:
     assert run_sentence(drawn(RUN).run, "/job") == (
         "8.2 s: 3.0 s compiling (2 times, 1 of them a recompilation: `L['n'] == 3` at "
-        "`model.py:3`), 2.8 s of 28 "
+        "`model.py:3`), 2.8 s in 28 "
         "training steps, 1.4 s restarting workers at `train.py:9`, 1.0 s building data and "
         "model; 3 steps were slow, by 4.4 s, most compiling."
     )
@@ -73,6 +74,13 @@ def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:
     assert text.index("The recorded steps represent") < text.index("Health")
     assert "saves 600 ms of the run (450 ms to 700 ms)" in text
     assert text.index("DO THIS") < text.index("train.py:9 in main")
+
+
+def test_a_part_of_the_run_goes_on_below_its_own_text() -> None:
+    path = "/job/a_folder_with_a_long_name/train.py"
+    run = drawn(f"run | before 2 s: imports torch 2 s at {path}:1").run
+    [first, second] = run_as_text(run).splitlines()[-2:]
+    assert second == f"{' ' * first.index('importing')}{path}:1"
 
 
 def test_a_run_without_a_recording_has_findings_and_no_health() -> None:

@@ -1,9 +1,23 @@
 """Words that all reports of advice share: places and amounts."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from selftime.advice import Checked, Evidence
-from selftime.reports.advice.wording import checked_cause_text, evidence_text, file_and_line_text
+from selftime.advice import Advice, Checked, Evidence, Health, Step, Unknown
+from selftime.advice.advice_result import RunTime
+from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
+from selftime.reports.advice.brief import as_brief
+from selftime.reports.advice.queries import ShellQueries
+from selftime.reports.advice.text import as_text
+from selftime.reports.advice.wording import (
+    absent_causes_text,
+    causes_not_worth_changing,
+    checked_cause_text,
+    evidence_text,
+    file_and_line_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +49,45 @@ def test_a_saving_that_rounds_to_nothing_is_no_number() -> None:
 )
 def test_a_small_mean_count_has_a_decimal(value: float, text: str) -> None:
     assert evidence_text(Evidence("cores available", value, "count")) == f"cores available: {text}"
+
+
+CHECKED = (
+    Checked("It waits twice", upper_ms=0.2, rule="wait"),
+    Checked("It waits often", upper_ms=2.5, rule="wait"),
+    Checked("It waits", rule="wait"),
+    Checked("It logs", upper_ms=0.04, rule="log"),
+    Checked("It imports `a`", run_upper_s=0.4, rule="import"),
+    Checked("It imports `b`", run_upper_s=1.3, rule="import"),
+    Checked("It waits for the first batch", run_upper_s=0.05, rule="first_batch"),
+    Checked("Nothing is copied", rule="copy", is_absent=True),
+)
+
+
+def test_of_a_rule_the_largest_cause_is_listed_and_small_ones_are_counted() -> None:
+    advice = Advice(Health("good"), Step(4, None, 98.0), checked=CHECKED, run=RunTime(100.0))
+    assert causes_not_worth_changing(advice) == (CHECKED[1], CHECKED[5])
+    told = "and 3 other causes were checked and not found in this trace, or too small"
+    assert absent_causes_text(advice) == told
+    assert len(json.loads(advice.to_json())["checked"]) == len(CHECKED)
+    assert causes_not_worth_changing(advice, is_complete=True) == CHECKED[:-1]
+    assert causes_not_worth_changing(replace(advice, chosen="wait")) == CHECKED
+
+
+def test_causes_that_are_all_absent_or_all_small_are_counted_as_such() -> None:
+    step = Step(4, None, 98.0)
+    absent = Advice(Health("good"), step, checked=CHECKED[7:])
+    assert absent_causes_text(absent) == "1 cause was checked and not found in this trace"
+    small = Advice(Health("good"), step, checked=CHECKED[3:4])
+    assert absent_causes_text(small) == "1 cause was checked and found too small to matter"
+
+
+def test_rules_that_need_the_ledger_alone_are_counted() -> None:
+    needs = REQUIREMENT_BY_NEED["ledger"].remedy
+    unknown = (Unknown(needs, rule="slow_imports"), Unknown(needs, rule="first_batch_wait"))
+    advice = Advice(Health("good"), unknown=unknown)
+    told = "2 rules need the ledger of the whole run: record with `selftime run`."
+    for text in (as_text(advice, width=120), as_brief(advice, ShellQueries("trace.json"))):
+        assert told in text
+        assert "slow_imports" not in text
+    assert "slow_imports" in as_brief(advice, ShellQueries("trace.json"), whole=True)
+    assert "slow_imports" in as_text(replace(advice, unknown=unknown[:1]))

@@ -33,7 +33,7 @@ def refused(job: Path, *words: str) -> str:
 
 
 def test_without_ray_it_says_how_to_get_it(job: Path) -> None:
-    assert "run `pip install 'selftime[ray]'`" in refused(job, "--without")
+    assert "install the extra `ray` of selftime" in refused(job, "--without")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense"])

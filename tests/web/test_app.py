@@ -184,7 +184,7 @@ def test_a_page_that_was_not_built_is_told(
     monkeypatch.setattr(assets, "files", lambda _package: tmp_path)
     assets._read_page_file.cache_clear()
     assert "is not built into this installation" in error(client.get("/"))
-    with pytest.raises(SelftimeError, match="install it again"):
+    with pytest.raises(SelftimeError, match="install selftime again"):
         assets.assets()
 
 

@@ -105,6 +105,8 @@ class Checked:
     """Most that a fix could save of a step without profiler, in ms; None if unknown.
 
     Computed from `at_most` after the rule has run."""
+    run_upper_s: float | None = field(default=None, kw_only=True, metadata={"inner": True})
+    """Most that a fix could save of the whole run, in s; None unless the rule is about the run."""
     is_absent: bool = field(default=False, kw_only=True, metadata={"inner": True})
     """Whether the trace does not show the cause at all; reports then only count it."""
 

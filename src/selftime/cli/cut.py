@@ -198,10 +198,12 @@ def _cut_summary_lines(summary: dict[str, Any]) -> list[str]:
     events = f"{count_text(summary['events'])} of {count_text(summary['events_before'])} events"
     begin = time_text(summary["begin_ns"])
     lines = [f"{summary['output']}: {which}{length}, starting at {begin}; {events}"]
-    if summary["clipped"]:
-        lines.append(f"  {count_text(summary['clipped'])} events that extend beyond it are clipped")
-    if summary["moved"]:
-        lines.append(
-            f"  {count_text(summary['moved'])} events that overlap others get added threads"
-        )
+    if clipped := summary["clipped"]:
+        which = "event that extends" if clipped == 1 else "events that extend"
+        verb = "is" if clipped == 1 else "are"
+        lines.append(f"  {count_text(clipped)} {which} beyond it {verb} clipped")
+    if moved := summary["moved"]:
+        gets = "event that overlaps others gets an added thread"
+        get = "events that overlap others get added threads"
+        lines.append(f"  {count_text(moved)} {gets if moved == 1 else get}")
     return [plain(line) for line in [*lines, *rewrite.fault_lines(summary["mended"])]]

@@ -33,7 +33,8 @@ def mcp(
 
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
         raise UsageError(
-            "the protocol's SDK is not installed: `pip install 'selftime[mcp]'`, and try again"
+            "the protocol's SDK is not installed: install the extra `mcp` of selftime "
+            "(README, Install)"
         )
     from selftime.mcp import ToolHandlers, TraceLibrary
     from selftime.mcp.server import serve_tools_on_stdio

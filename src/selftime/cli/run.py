@@ -55,6 +55,16 @@ _WorkersOption = Annotated[
 _LightOption = Annotated[
     bool, typer.Option("--light", help="Only log what the run spends its time on; record no trace.")
 ]
+_MaxBytesOption = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="BYTES",
+        help="Largest trace, before compression; default: "
+        f"{_DEFAULT_RUN_OPTIONS.max_bytes >> 20} MiB.",
+        show_default=False,
+    ),
+]
 _HoldOption = Annotated[
     float,
     typer.Option(
@@ -93,9 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     seconds: Annotated[
         float, typer.Option(min=0, metavar="S", help="Longest time to record.")
     ] = _DEFAULT_RUN_OPTIONS.seconds,
-    max_bytes: Annotated[
-        int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
-    ] = _DEFAULT_RUN_OPTIONS.max_bytes,
+    max_bytes: _MaxBytesOption = _DEFAULT_RUN_OPTIONS.max_bytes,
     hold: _HoldOption = _DEFAULT_RUN_OPTIONS.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")

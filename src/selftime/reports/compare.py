@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import Any, Final
 
@@ -64,6 +64,8 @@ _SECTIONS_OF_COMPARISON_TEXT: Final = (
 
 _TABLES_SHOWN_WHOLE: Final = ("parts", "run_parts")
 """Tables of a few rows, which the text shows all."""
+MIN_CHANGE_IN_TIMES: Final = 10.0
+"""Smallest difference, as a ratio to what was before, that is written as a number of times."""
 NO_STEPS_SENTENCE: Final = (
     "Steps cannot be compared: one of the recordings has none. Record with a schedule and "
     "`prof.step()`, or with `selftime run`."
@@ -104,9 +106,20 @@ def _step_comparison_text(row: dict[str, Any]) -> StepComparisonText:
     if verdict is None:
         said = "no difference beyond chance"
         return StepComparisonText(title, before, after, None, said, surely)
-    change = f" ({units.share_text(abs(row['change']))})" if row["change"] is not None else ""
+    change = "" if row["change"] is None else f" ({change_text(abs(row['change']))})"
     said = f"{units.time_text(abs(row['difference']))}{change} {verdict}"
     return StepComparisonText(title, before, after, verdict, said, surely)
+
+
+def change_text(change: float) -> str:
+    """Returns a difference relative to what was before: as a percentage, or how many times it is.
+
+    >>> change_text(-0.25), change_text(9.5), change_text(161.876)
+    ('-25.0 %', '950.0 %', '162 times')
+    """
+    if change < MIN_CHANGE_IN_TIMES:
+        return units.share_text(change)
+    return f"{change:,.0f} times"
 
 
 def run_comparison_sentence(run_parts: pl.DataFrame) -> str:
@@ -114,7 +127,7 @@ def run_comparison_sentence(run_parts: pl.DataFrame) -> str:
     before, after = (float(run_parts[side].sum()) for side in ("before", "after"))
     apart = after - before
     word = "longer" if apart > 0 else "shorter"
-    share = f" ({units.share_text(abs(apart) / before)})" if before > 0 else ""
+    share = f" ({change_text(abs(apart) / before)})" if before > 0 else ""
     times = f"{units.seconds_text(before)} before, {units.seconds_text(after)} after"
     return (
         f"Run: {times}; {units.seconds_text(abs(apart))}{share} {word}. These are one run each, "
@@ -153,10 +166,24 @@ def _comparison_text_blocks(
             )
             changed_rows = table.filter(difference != 0).select(c.name for c in columns)
             changed_rows = changed_rows.sort(difference.abs(), descending=True, maintain_order=True)
-            text = as_table(changed_rows, columns, width=width, rows=row_limit, colour=colour)
+            text = as_table(
+                _with_changes_as_text(changed_rows),
+                columns,
+                width=width,
+                rows=row_limit,
+                colour=colour,
+            )
             yield f"{section.title.format(of=weighted_time)}\n{text}"
         if section.table == "run_parts":
             yield from _blocks_of_steps_of_run(comparison.run_steps, width=width, colour=colour)
+
+
+def _with_changes_as_text(table: pl.DataFrame) -> pl.DataFrame:
+    """Returns the rows of a table with the texts of its column `change`, if it has one."""
+    if "change" not in table.columns:
+        return table
+    texts = [None if change is None else change_text(change) for change in table["change"]]
+    return table.with_columns(pl.Series("change", texts, pl.String))
 
 
 _COLUMNS_OF_STEPS_OF_RUN: Final = (
@@ -198,9 +225,15 @@ def _wrap_sentence(text: str, width: int) -> str:
 
 
 def _columns_of_table_section(section: _TableSection) -> tuple[Column, ...]:
-    """Returns the descriptions of the table columns that a section shows."""
+    """Returns the descriptions of the table columns that a section shows.
+
+    The column `change` holds texts, to the right like numbers.
+    """
     by_name = {column.name: column for column in TABLES[section.table].columns}
-    return tuple(by_name[column] for column in section.columns)
+    columns = (by_name[column] for column in section.columns)
+    return tuple(
+        replace(column, unit="id") if column.name == "change" else column for column in columns
+    )
 
 
 def as_json(comparison: Comparison) -> str:

@@ -19,6 +19,7 @@ from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
+from selftime.reports.wrapping import NamesText
 from selftime.run import Run
 from selftime.units import seconds_text, share_text
 
@@ -28,11 +29,21 @@ SMALL: Final = 0.01
 """Smallest share of the wall time that a phase of the run must take to be named in the text."""
 
 
-def part_lines(run: Run, *, root: str | None = None) -> Iterator[str]:
-    """Yields a line for each larger part of a run, the longest first."""
+def _table_of_parts(run: Run, root: str | None) -> Table:
+    """Returns a table of each larger part's time, share of the run and what it is, longest first.
+
+    What does not fit into a line goes on below its own text, not below the numbers.
+    """
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(justify="right", no_wrap=True, min_width=9)
+    table.add_column(justify="right", no_wrap=True, min_width=4)
+    table.add_column()
     for row in _total_time_by_part(run).rows(named=True):
         if row["duration"] >= SMALL * run.wall_ns:
-            yield _text_line_of_part(run, row, root)
+            share = f"{row['duration'] / run.wall_ns:.0%}"
+            text = NamesText(_text_of_part(run, row, root))
+            table.add_row(seconds_text(row["duration"]), share, text)
+    return table
 
 
 def as_json(run: Run) -> dict[str, Any]:
@@ -78,10 +89,9 @@ def _part_phrase(part: str) -> str:
     return RUN_PART_LABELS[part].phrase if part in RUN_PART_LABELS else part
 
 
-def _text_line_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
-    share = row["duration"] / run.wall_ns
-    phrase = _part_phrase(row["part"])
-    text = f"{seconds_text(row['duration']):>9} {share:4.0%} {phrase}"
+def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
+    """Returns what the program does in a part of its run, and the line that takes most of it."""
+    text = _part_phrase(row["part"])
     if row["part"] == "steps":
         steps = count_text(row["count"], "step")
         if has_uncounted_steps(run):
@@ -183,9 +193,10 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
     """Returns the sentence on a run, a line for each of its larger parts, and further lines."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(min_width=6)
-    table.add_row(Text("Run", "bold"), Text(run_sentence(run, root), overflow="fold"))
-    for line in [*part_lines(run, root=root), *more_lines]:
-        table.add_row("", Text(line, overflow="fold"))
+    table.add_row(Text("Run", "bold"), NamesText(run_sentence(run, root)))
+    table.add_row("", _table_of_parts(run, root))
+    for line in more_lines:
+        table.add_row("", NamesText(line))
     return table
 
 
@@ -226,7 +237,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
         steps = count_text(count, f"{kind}step")
         if has_uncounted_steps(run):
             steps = f"more than {steps}" if count else "steps that were not counted"
-        return f"of {steps}"
+        return f"in {steps}"
     phrase = _part_phrase(part)
     if part == "compile":
         return f"{phrase}{_compilations_text(run, root)}"

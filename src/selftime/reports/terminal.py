@@ -5,10 +5,14 @@ from io import StringIO
 from textwrap import fill
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 
 def render_as_text(*parts: RenderableType, width: int, colour: bool = False) -> str:
-    """Returns rich renderables as text, one below the other; in colour if `colour` is true."""
+    """Returns rich renderables as text, one below the other; in colour if `colour` is true.
+
+    A `Text` with `no_wrap` keeps its lines, however long they are.
+    """
     page = StringIO()
     console = Console(
         file=page,
@@ -23,7 +27,7 @@ def render_as_text(*parts: RenderableType, width: int, colour: bool = False) -> 
         _environ={},  # the caller decides about colour and width, not environment variables
     )
     for part in parts:
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 

@@ -20,6 +20,9 @@ _TEXT_BY_PREDICTION_VERDICT: Final = {
 }
 """Text for each verdict on a prediction: kept, exceeded, missed, or unknown."""
 
+_SMALLEST_SHOWN_MS: Final = 0.005
+"""Smallest time in ms that is not rounded to 0.00 ms."""
+
 
 def as_text(verification: Verification, *, width: int = 80, root: str | None = None) -> str:
     """Returns as text the step times before and after a fix, the predicted saving, the findings.
@@ -72,6 +75,10 @@ def _benched_step_lines(benched: BenchedSaving) -> Iterator[Text]:
 
 
 def _saved_time_text(saved_ms: float, low_ms: float | None, high_ms: float | None) -> str:
+    """Returns the saved time of a step with its interval; `no difference` if all round to 0."""
+    known = [value for value in (saved_ms, low_ms, high_ms) if value is not None]
+    if max(map(abs, known)) < _SMALLEST_SHOWN_MS:
+        return "no difference"
     if low_ms is None or high_ms is None:
         return f"{milliseconds_text(saved_ms)} a step (interval unknown)"
     return (

@@ -171,5 +171,6 @@ def _import_ray_module() -> Any:
         return import_module("ray")
     except ModuleNotFoundError as error:
         raise MissingDependency(
-            "the engine `ray` needs Ray, which is not installed; run `pip install 'selftime[ray]'`"
+            "the engine `ray` needs Ray, which is not installed: "
+            "install the extra `ray` of selftime (README, Install)"
         ) from error

@@ -45,7 +45,11 @@ def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Fi
     )
     if told <= claim.noise or told < share * whole:
         reason = f"saves at most {seconds_text(claim.limit)} of the run"
-        return Checked(f"{finding.title.rstrip('.')}: {reason}", rule=finding.rule)
+        return Checked(
+            f"{finding.title.rstrip('.')}: {reason}",
+            rule=finding.rule,
+            run_upper_s=min(claim.limit, whole) / 1e9,
+        )
     is_noisy = told < MIN_SAVING_TO_NOISE_RATIO * claim.noise
     saving = _saving_of_run_claim(claim, whole)
     return replace(

@@ -90,7 +90,7 @@ def as_brief(
         token_limit: The limit in tokens.
     """
     head_lines = list(_opening_lines(advice, queries, root))
-    absent_causes = wording.absent_causes_text(advice)
+    absent_causes = wording.absent_causes_text(advice, is_complete=whole)
     max_entries = None if whole else _MAX_LIST_ENTRIES
     checked_causes, missing_data = (
         _checked_causes_section(advice, root, max_entries),
@@ -309,9 +309,8 @@ def _checked_causes_section(
     advice: Advice, root: str | None, max_entries: int | None
 ) -> _BriefSection:
     """Returns the section of causes of lost time that were found but are not worth a fix."""
-    checked_causes = sorted(
-        wording.causes_not_worth_changing(advice), key=_largest_saving_first_sort_key
-    )
+    present = wording.causes_not_worth_changing(advice, is_complete=max_entries is None)
+    checked_causes = sorted(present, key=_largest_saving_first_sort_key)
     rules_and_sentences = (
         (checked.rule, _escape_and_shorten_sentence(wording.checked_cause_text(checked, root)))
         for checked in checked_causes[:max_entries]
@@ -329,7 +328,10 @@ def _missing_data_section(
     advice: Advice, root: str | None, max_entries: int | None
 ) -> _BriefSection:
     """Returns the section on data that the recording lacks, and the rules that need these data."""
-    rules_by_missing_data = wording.rules_by_missing_data(advice, root)
+    omits = max_entries is not None
+    sentences = wording.counted_missing_data_texts(advice) if omits else []
+    counted = [f"- {_escape_and_shorten_sentence(sentence)}" for sentence in sentences]
+    rules_by_missing_data = wording.rules_by_missing_data(advice, root, omit_counted=omits)
     sentences_and_rules = (
         (_escape_and_shorten_sentence(need), rules)
         for need, rules in islice(rules_by_missing_data.items(), max_entries)
@@ -338,7 +340,7 @@ def _missing_data_section(
         f"- needs {need}: {', '.join(f'`{rule}`' for rule in rules)}"
         for need, rules in sentences_and_rules
     )
-    return _BriefSection(lines, len(rules_by_missing_data) - len(lines))
+    return _BriefSection((*counted, *lines), len(rules_by_missing_data) - len(lines))
 
 
 def _escape_and_shorten_sentence(text: str) -> str:

@@ -17,6 +17,7 @@ from selftime.reports.advice.wording import evidence_events, unlisted_events_tex
 from selftime.reports.ledger import coverage_sentence, run_table
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
+from selftime.reports.wrapping import NamesText
 from selftime.trace import Trace
 
 _HEALTH_VERDICT_STYLES: Final[dict[HealthVerdict, str]] = {
@@ -82,13 +83,13 @@ def _finding_text_blocks(
     """Yields the findings in their order, and what they save together."""
     yield from _section_title_lines(wording.FINDINGS_TITLE)
     if not advice.findings:
-        yield Padding(Text(wording.no_findings_text(advice), overflow="fold"), (0, 0, 0, 2))
+        yield Padding(NamesText(wording.no_findings_text(advice)), (0, 0, 0, 2))
     for number, finding in enumerate(advice.findings, start=1):
         is_only_one_of_rule = [other.rule for other in advice.findings].count(finding.rule) == 1
         selector = (
             finding.rule if is_only_one_of_rule and trace is None else finding.id or finding.rule
         )
-        yield _numbered_finding_text_block(number, finding, selector, root, trace)
+        yield from _numbered_finding_text_blocks(number, finding, selector, root, trace)
     joint_sentence = wording.joint_saving_text(advice)
     if joint_sentence is not None:
         yield Padding(Text(joint_sentence), (1, 0, 0, 2))
@@ -104,14 +105,13 @@ def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
 
 def _missing_data_text_blocks(advice: Advice, root: str | None) -> Iterator[Padding]:
     """Yields the data that the recording lacks, with the rules that need them."""
-    gpu_sentence = wording.rules_needing_gpu_text(advice)
-    if gpu_sentence is not None:
-        yield Padding(Text(gpu_sentence), (0, 0, 0, 2))
+    for sentence in wording.counted_missing_data_texts(advice):
+        yield Padding(NamesText(sentence), (0, 0, 0, 2))
     known = _missing_data_of_recording_or_run(advice)
-    told = wording.rules_by_missing_data(replace(advice, unknown=known), root, omit_gpu_rules=True)
+    told = wording.rules_by_missing_data(replace(advice, unknown=known), root, omit_counted=True)
     for need, rules in told.items():
-        yield Padding(Text(f"needs {plain(need)}", overflow="fold"), (0, 0, 0, 2))
-        yield Padding(Text(", ".join(rules), "dim", overflow="fold"), (0, 0, 0, 4))
+        yield Padding(NamesText(f"needs {plain(need)}"), (0, 0, 0, 2))
+        yield Padding(NamesText(", ".join(rules), "dim"), (0, 0, 0, 4))
 
 
 def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table:
@@ -123,11 +123,11 @@ def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table
         Text(wording.HEALTH_VERDICT_SENTENCES[verdict], _HEALTH_VERDICT_STYLES[verdict]),
     )
     for note in advice.health.notes:
-        table.add_row("", Text(f"· {plain(note.text)}", overflow="fold"))
+        table.add_row("", NamesText(f"· {plain(note.text)}"))
     if verdict != "unusable":
         table.add_row(Text("Step", "bold"), Text(wording.typical_step_text(advice.step)))
         if (spent := account_sentence(advice, root)) is not None:
-            table.add_row("", Text(spent, overflow="fold"))
+            table.add_row("", NamesText(spent))
     return table
 
 
@@ -137,25 +137,29 @@ def _section_title_lines(title: str) -> Iterator[Text]:
     yield Text(title.upper(), "bold")
 
 
-def _numbered_finding_text_block(
+def _numbered_finding_text_blocks(
     number: int, finding: Finding, id_or_rule: str, root: str | None, trace: Trace | None
-) -> Padding:
-    """Returns a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
-    body = Table.grid()
-    body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
-    body.add_row(Text(wording.source_location_text(finding.where, root), "cyan", overflow="fold"))
-    body.add_row(Text(wording.saving_text(finding.saving), "green"))
-    for line in (plain(finding.fix.text), *_fix_code_lines(finding)):
-        body.add_row(Text(line, overflow="fold"))
-    for evidence in finding.evidence:
-        body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
-        for line in _evidence_event_lines(trace, evidence):
-            body.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
-    body.add_row(Text(f"{wording.finding_confidence_text(finding)} [{id_or_rule}]", "dim"))
+) -> Iterator[RenderableType]:
+    """Yields a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
+    head = Table.grid()
+    head.add_row(NamesText(plain(finding.title), "bold"))
+    head.add_row(NamesText(wording.source_location_text(finding.where, root), "cyan"))
+    head.add_row(Text(wording.saving_text(finding.saving), "green"))
+    head.add_row(NamesText(plain(finding.fix.text)))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
-    numbered.add_row(Text(str(number), "bold"), body)
-    return Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+    numbered.add_row(Text(str(number), "bold"), head)
+    yield Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+    yield from _fix_code_lines(finding)
+    numbers = Table.grid()
+    for evidence in finding.evidence:
+        numbers.add_row(
+            Padding(NamesText(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2))
+        )
+        for line in _evidence_event_lines(trace, evidence):
+            numbers.add_row(Padding(NamesText(line, "dim"), (0, 0, 0, 4)))
+    numbers.add_row(Text(f"{wording.finding_confidence_text(finding)} [{id_or_rule}]", "dim"))
+    yield Padding(numbers, (0, 0, 0, 3))
 
 
 def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[str]:
@@ -169,10 +173,10 @@ def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[s
         yield more_events
 
 
-def _fix_code_lines(finding: Finding) -> Iterator[str]:
-    """Yields the lines of a finding's code, indented."""
+def _fix_code_lines(finding: Finding) -> Iterator[Text]:
+    """Yields the lines of a finding's code, indented and never wrapped: wrapped code is none."""
     for line in (finding.fix.code or "").splitlines():
-        yield f"    {plain(line)}"
+        yield Text(f"       {plain(line)}", no_wrap=True)
 
 
 def _two_column_table_of_rules(rules_and_texts: Iterator[tuple[str, str]]) -> Padding:
@@ -180,5 +184,5 @@ def _two_column_table_of_rules(rules_and_texts: Iterator[tuple[str, str]]) -> Pa
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for rule, text in rules_and_texts:
-        table.add_row(Text(rule), Text(text, overflow="fold"))
+        table.add_row(Text(rule), NamesText(text))
     return Padding(table, (0, 0, 0, 2))

@@ -1,5 +1,6 @@
 """Writes the sentences about advice that the text, Markdown and SARIF reports have in common."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import Final
@@ -52,6 +53,9 @@ _CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
 
 _SMALLEST_SHOWN_MS: Final = 0.005
 """Smallest time in ms that is not rounded to 0.00 ms."""
+_MIN_LISTED_SHARE: Final = 0.001
+"""Smallest share of the step, or of the run, that a cause which is not worth a fix must take at
+most to be listed; smaller ones are counted."""
 
 _MIN_COUNT_WITHOUT_TENTHS: Final = 10
 """Smallest count, such as a mean number of cores, that is rounded to a whole number."""
@@ -197,21 +201,59 @@ def no_findings_text(advice: Advice) -> str:
     return f"{nothing}: the recording lacks what it needs."
 
 
-def causes_not_worth_changing(advice: Advice) -> tuple[Checked, ...]:
-    """Returns causes of lost time that are present but not worth a fix; all if a rule is chosen."""
-    return tuple(
-        checked for checked in advice.checked if advice.chosen is not None or not checked.is_absent
-    )
+def causes_not_worth_changing(advice: Advice, *, is_complete: bool = False) -> tuple[Checked, ...]:
+    """Returns of each rule the largest cause that is present but not worth a fix.
+
+    Those that are too small to matter are left out. If a rule is chosen, all are returned; all that
+    are present if `is_complete`.
+    """
+    if advice.chosen is not None:
+        return advice.checked
+    if is_complete:
+        return tuple(checked for checked in advice.checked if not checked.is_absent)
+    largest_by_rule: dict[str, Checked] = {}
+    for checked in advice.checked:
+        if checked.is_absent or _is_too_small_to_list(advice, checked):
+            continue
+        largest = largest_by_rule.setdefault(checked.rule, checked)
+        largest_by_rule[checked.rule] = max(largest, checked, key=_upper_bounds_of_cause)
+    return tuple(largest_by_rule.values())
 
 
-def absent_causes_text(advice: Advice) -> str | None:
-    """Returns how many causes of lost time the trace does not show, as a sentence, or None."""
-    count = len({checked.rule for checked in advice.checked if checked.is_absent})
+def _upper_bounds_of_cause(checked: Checked) -> tuple[float, float]:
+    """Returns the most that a fix could save of a step (ms) and of the run (s); -1 if unknown."""
+    of_step, of_run = checked.upper_ms, checked.run_upper_s
+    return -1.0 if of_step is None else of_step, -1.0 if of_run is None else of_run
+
+
+def _is_too_small_to_list(advice: Advice, checked: Checked) -> bool:
+    """Returns whether a fix could save less of the step, or of the run, than is worth a line."""
+    if checked.upper_ms is not None:
+        step_ms = max(advice.step.host_ms or 0.0, advice.step.device_ms or 0.0)
+        return checked.upper_ms < max(_SMALLEST_SHOWN_MS, _MIN_LISTED_SHARE * step_ms)
+    if checked.run_upper_s is not None and advice.run is not None:
+        return checked.run_upper_s < _MIN_LISTED_SHARE * advice.run.wall_s
+    return False
+
+
+def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | None:
+    """Returns how many causes are not in the trace or too small to list, as a sentence, or None.
+
+    With `is_complete`, all causes that are present are listed, as small as they may be.
+    """
+    present = causes_not_worth_changing(advice, is_complete=is_complete)
+    listed = {checked.rule for checked in present}
+    unlisted = [checked for checked in advice.checked if checked.rule not in listed]
+    count = len({checked.rule for checked in unlisted})
     if not count or advice.chosen is not None:
         return None
-    count_text = f"and {count} other" if causes_not_worth_changing(advice) else f"{count}"
+    count_text = f"and {count} other" if listed else f"{count}"
     verb_phrase = "cause was" if count == 1 else "causes were"
-    return f"{count_text} {verb_phrase} checked and not found in this trace"
+    absent = {checked.rule for checked in unlisted if checked.is_absent}
+    small = {checked.rule for checked in unlisted if not checked.is_absent}
+    result = "not found in this trace, or too small" if absent else "found too small to matter"
+    result = result if small else "not found in this trace"
+    return f"{count_text} {verb_phrase} checked and {result}"
 
 
 def typical_step_text(step: Step) -> str:
@@ -240,21 +282,22 @@ def joint_saving_text(advice: Advice) -> str | None:
     return f"Together they save {', '.join(amounts)}."
 
 
-def rules_needing_gpu_text(advice: Advice) -> str | None:
-    """Returns how many rules need a recording from a GPU, as a sentence; None for one or none."""
-    count = len(
-        {unknown.rule for unknown in advice.unknown if _lacks_only_a_gpu_recording(unknown)}
-    )
-    return (
-        f"{count} rules need a recording from a GPU."
-        if _are_gpu_rules_in_one_sentence(advice)
-        else None
-    )
+def counted_missing_data_texts(advice: Advice) -> list[str]:
+    """Returns a sentence for each kind of recording that many rules need and only this one lacks.
+
+    A rule is counted by one sentence at most; `rules_by_missing_data` can leave these rules out.
+    """
+    sentences = []
+    for sentence, lacks_only_this in _SENTENCES_ON_RECORDINGS:
+        if _are_rules_counted(advice, lacks_only_this):
+            count = len({unknown.rule for unknown in advice.unknown if lacks_only_this(unknown)})
+            sentences.append(f"{count} rule{'s need' if count > 1 else ' needs'} {sentence}")
+    return sentences
 
 
-def _are_gpu_rules_in_one_sentence(advice: Advice) -> bool:
-    """Returns whether a single sentence reports all rules that only lack a recording on a GPU."""
-    return advice.chosen is None and sum(map(_lacks_only_a_gpu_recording, advice.unknown)) > 1
+def _are_rules_counted(advice: Advice, lacks_only_this: Callable[[Unknown], bool]) -> bool:
+    """Returns whether one sentence reports all rules that lack a kind of recording alone."""
+    return advice.chosen is None and sum(map(lacks_only_this, advice.unknown)) > 1
 
 
 def _lacks_only_a_gpu_recording(unknown: Unknown) -> bool:
@@ -264,19 +307,34 @@ def _lacks_only_a_gpu_recording(unknown: Unknown) -> bool:
     return REQUIREMENT_BY_NEED["device"].remedy in needed and needed <= remedies
 
 
+def _lacks_only_the_ledger(unknown: Unknown) -> bool:
+    """Returns whether the account of the whole run would let the rule be checked."""
+    return unknown.needs == REQUIREMENT_BY_NEED["ledger"].remedy
+
+
+_SENTENCES_ON_RECORDINGS: Final = (
+    ("a recording from a GPU.", _lacks_only_a_gpu_recording),
+    (f"{REQUIREMENT_BY_NEED['ledger'].remedy}.", _lacks_only_the_ledger),
+)
+"""What many rules lack at once, to follow `need`, and whether a rule lacks it alone."""
+
+
 def rules_by_missing_data(
-    advice: Advice, root: str | None = None, *, omit_gpu_rules: bool = False
+    advice: Advice, root: str | None = None, *, omit_counted: bool = False
 ) -> dict[str, list[str]]:
     """Returns the names of rules that could not be checked, grouped by the data they lack.
 
-    With `omit_gpu_rules`, the rules that `rules_needing_gpu_text` counts are left out.
+    With `omit_counted`, the rules that `counted_missing_data_texts` counts are left out.
     """
+    counted = [
+        lacks_only_this
+        for _, lacks_only_this in _SENTENCES_ON_RECORDINGS
+        if omit_counted and _are_rules_counted(advice, lacks_only_this)
+    ]
     needs: dict[str, list[str]] = {}
-    omits = omit_gpu_rules and _are_gpu_rules_in_one_sentence(advice)
     for unknown in advice.unknown:
-        if omits and _lacks_only_a_gpu_recording(unknown):
-            continue
-        needs.setdefault(with_relative_files(unknown.needs, root), []).append(unknown.rule)
+        if not any(lacks_only_this(unknown) for lacks_only_this in counted):
+            needs.setdefault(with_relative_files(unknown.needs, root), []).append(unknown.rule)
     return needs
 
 

@@ -54,9 +54,8 @@ def _read_page_file(file_name: str) -> PageFile:
         content = files("selftime.reports").joinpath("static", file_name).read_bytes()
     except OSError:
         raise SelftimeError(
-            "the page is not built into this installation of selftime; install it again with "
-            "`pip install --force-reinstall --no-deps selftime`, in a checkout with "
-            "`pip install --no-deps -e .`"
+            "the page is not built into this installation of selftime: install selftime again "
+            "(README, Install), in a checkout with `pip install --no-deps -e .`"
         ) from None
     return PageFile(
         file_name, _MEDIA_TYPE_BY_FILE[file_name], content, sha256(content).hexdigest()[:16]

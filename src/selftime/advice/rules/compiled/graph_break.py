@@ -96,8 +96,8 @@ _ONLY_SCALAR_INPUT_SHAPES_PATTERN: Final = r"^\[(\[\],?)*\]$"
 """Regular expression for `input_shapes` in which no tensor has a dimension."""
 
 FIX_CODE: Final = """\
-model = torch.compile(model, fullgraph=True)    # a break is an error that says why
-torch._dynamo.config.capture_scalar_outputs = True    # `.item()` stays in the graph"""
+model = torch.compile(model, fullgraph=True)  # a break is an error
+torch._dynamo.config.capture_scalar_outputs = True  # keeps `.item()`"""
 """Example code of the fix: make graph breaks errors, and keep `.item()` in the graph."""
 
 

@@ -90,7 +90,7 @@ MIN_SAVED_COMPILATION_SHARE: Final = 0.75
 code."""
 
 FIX_CODE: Final = """torch._dynamo.mark_dynamic(batch, 0)     # sizes that differ
-scale = torch.tensor(scale)              # a number that differs from call to call"""
+scale = torch.tensor(scale)              # a number that differs"""
 """Example code of the fix: mark sizes as dynamic, and pass numbers that change as tensors."""
 
 

@@ -158,6 +158,6 @@ def _finding(title: str, affected_count: int) -> Finding:
         fix=Fix(
             "Keep sizes, and the tensors that are changed in place, the same from call to call; "
             "`TORCH_LOGS=perf_hints` says what hinders.",
-            'model = torch.compile(model, mode="reduce-overhead")    # TORCH_LOGS=perf_hints',
+            'model = torch.compile(model, mode="reduce-overhead")',
         ),
     )

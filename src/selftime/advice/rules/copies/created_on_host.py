@@ -101,7 +101,8 @@ HOST_NS_PER_OPERATOR_LAUNCH: Final = 10_000
 CREATE_ON_DEVICE_FIX_CODE: Final = """\
 mask = torch.ones(n, n).tril().to(device)              # before
 mask = torch.ones(n, n, device=device).tril()          # after
-self.register_buffer("mask", torch.ones(n, n).tril())  # or once, if n is always the same"""
+# or once, if n is always the same
+self.register_buffer("mask", torch.ones(n, n).tril())"""
 """Example code of the fix: the tensor is made on the device, or only once."""
 
 

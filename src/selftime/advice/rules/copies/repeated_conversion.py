@@ -107,8 +107,8 @@ MIN_CONVERTED_TENSOR_ELEMENTS: Final = 1_024
 """Smallest converted tensor to report, in elements; smaller ones cost only dispatch."""
 
 CONVERT_ONCE_FIX_CODE: Final = """\
-self.register_buffer("weights", edges.float())   # once, in __init__
-near = self.weights @ x                          # in place of: edges.float() @ x"""
+self.register_buffer("weights", edges.float())  # once, in __init__
+near = self.weights @ x                         # was: edges.float() @ x"""
 """Example code of the fix: the tensor is converted once, where it is made."""
 
 

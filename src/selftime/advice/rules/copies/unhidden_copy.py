@@ -94,9 +94,9 @@ COPY_TIME_SHARE_LEFT_WITH_SECOND_STREAM: Final = 0.2
 streams' contention for memory."""
 
 COPY_ON_SECOND_STREAM_FIX_CODE: Final = """stream = torch.cuda.Stream()
-with torch.cuda.stream(stream):                      # while this batch is computed
+with torch.cuda.stream(stream):                   # beside computing
     following = following.to(device, non_blocking=True)
-torch.cuda.current_stream().wait_stream(stream)      # before it is used
+torch.cuda.current_stream().wait_stream(stream)   # before it is used
 following.record_stream(torch.cuda.current_stream())"""
 """Example code of the fix: the next batch is copied on a stream of its own."""
 

@@ -126,7 +126,7 @@ MAX_SAVING_TO_ESTIMATE_RATIO: Final = 2.0
 page fault time."""
 
 KEEP_LARGE_BLOCKS_FIX_CODE: Final = """\
-export MALLOC_MMAP_THRESHOLD_=1073741824    # bytes; before the program starts
+export MALLOC_MMAP_THRESHOLD_=1073741824  # before the program starts
 export MALLOC_TRIM_THRESHOLD_=8589934592"""
 """Environment variables by which glibc keeps large blocks; both are needed."""
 

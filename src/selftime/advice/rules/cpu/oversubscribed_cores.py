@@ -167,7 +167,7 @@ SCHEDULER_TIME_SLICE_NS: Final = 3_000_000
 operators that take longer, even the quickest run has waited for a core."""
 
 SET_THREAD_COUNT_FIX_CODE: Final = (
-    """torch.set_num_threads({threads})  # at the start; or OMP_NUM_THREADS={threads}"""
+    """torch.set_num_threads({threads})  # or OMP_NUM_THREADS={threads}"""
 )
 """Example code of the fix: the call that sets the number of threads."""
 

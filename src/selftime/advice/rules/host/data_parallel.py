@@ -48,8 +48,9 @@ from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
 FIX_CODE: Final = """\
-torch.distributed.init_process_group("nccl")  # by `torchrun --nproc-per-node=gpu`
-model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])"""
+# torchrun --nproc-per-node=gpu train.py
+torch.distributed.init_process_group("nccl")
+model = DistributedDataParallel(model, device_ids=[local_rank])"""
 """Example code of the fix: `DistributedDataParallel` with one process for each device."""
 
 

@@ -3,7 +3,7 @@
 ## What it means
 Python frees most objects when the last reference goes. Only cycles of references need the
 collector, which looks through all objects that it tracks whenever enough were made; a call of
-`gc.collect()` does so at once. The program stands still meanwhile.
+`gc.collect()` does so at once. The program waits meanwhile.
 
 In the trace: the rows of Python's collector, which the profiler's option `record_python_gc_info`
 adds.

@@ -119,7 +119,7 @@ FIX_CODE: Final = """for kept, new in zip(average, parameters):                #
     kept.mul_(decay).add_(new, alpha=1 - decay)
 
 torch._foreach_lerp_(average, parameters, 1 - decay)      # after
-total = torch.nn.utils.clip_grad_norm_(parameters, 1.0)   # norms and clipping likewise"""
+torch.nn.utils.clip_grad_norm_(parameters, 1.0)           # norms too"""
 """Example code of the fix: one operator for all parameters replaces the loop."""
 
 

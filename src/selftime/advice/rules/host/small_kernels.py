@@ -110,8 +110,9 @@ MIN_SAVED_STEP_SHARE_ON_CPU: Final = 0.1
 """Smallest share of the step that compiling must save on a CPU; compiling takes 5 s and more."""
 
 FIX_CODE: Final = """\
-model = torch.compile(model)                          # a kernel of many operators
-model = torch.compile(model, mode="reduce-overhead")  # on a GPU: and one launch of many"""
+model = torch.compile(model)  # makes one kernel of many operators
+# on a GPU, one launch of many kernels, too:
+model = torch.compile(model, mode="reduce-overhead")"""
 """Example code of the fix: the two modes of `torch.compile` that help."""
 
 
@@ -206,7 +207,7 @@ def _finding(
     )
     return Finding(
         covers=("D1",) if dispatching.on_device else ("J9",),
-        title=f"The step issues {dispatching.per_step:.0f} small operators, and {reason}",
+        title=f"The step issues {dispatching.per_step:,.0f} small operators, and {reason}",
         where=most.where,
         count_per_step=dispatching.per_step,
         claim=_compilation_claim(dispatching, compiled),
@@ -217,7 +218,8 @@ def _finding(
             Evidence("median host time of an operator", dispatching.typical_ns / 1e6, "ms"),
         ),
         fix=Fix(
-            "Compile the model, or use fewer, larger operators; the named line issues most.",
+            "Compile the model, or use fewer, larger operators"
+            + ("." if most.where.line is None else "; the named line issues most."),
             FIX_CODE,
         ),
     )

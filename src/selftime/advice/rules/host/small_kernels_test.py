@@ -35,6 +35,18 @@ def test_sixty_operators_a_step_are_too_few(judge: Judge[Finding]) -> None:
     assert (finding.where.file, finding.where.line) == ("net.py", 5)
 
 
+def test_it_names_a_line_only_where_one_is_known(judge: Judge[Finding]) -> None:
+    operators = "\n".join(
+        ["column = 10 us", f"mark 1 | {'s' * 1100}", f"cpu 1  | {'ab' * 550}", "s = ProfilerStep#1"]
+    )
+    kinds = "\na = aten::mul{line}\nb = aten::add{line}"
+    [nowhere] = judge(operators + kinds.format(line=""))
+    [somewhere] = judge(operators + kinds.format(line="; line = net.py:5 forward"))
+    assert "1,100 small operators" in nowhere.title
+    assert "line" not in nowhere.fix.text
+    assert "the named line issues most" in somewhere.fix.text
+
+
 def test_garbage_collection_is_not_part_of_the_saving(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(80, frames=" " * 80 + "g" * 80, last_operators=" " * 80))
     assert finding.saving.upper_ms == pytest.approx(0.8)

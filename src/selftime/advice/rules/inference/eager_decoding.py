@@ -75,7 +75,9 @@ DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU: Final = 0.5
 """Assumed share of the dispatch time that remains in compiled code on a CPU."""
 
 FIX_CODE: Final = """model.generation_config.cache_implementation = "static"
-model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)"""
+model.forward = torch.compile(
+    model.forward, mode="reduce-overhead", fullgraph=True
+)"""
 """Example code of the fix: settings of the library `transformers`."""
 
 

@@ -104,10 +104,12 @@ MIN_PYTHON_SHARE_OF_STEP: Final = 0.1
 REMAINING_PYTHON_TIME_SHARE: Final = 0.2
 """Assumed share of the functions' time that remains, to hand each token to another thread."""
 
-FIX_CODE: Final = """texts = queue.Queue()                                  # filled once a token
-threading.Thread(target=detokenize_from, args=(texts,), daemon=True).start()
-probabilities = logits.softmax(dim=-1)                 # and drawn on the device:
-token = (probabilities / torch.empty_like(probabilities).exponential_()).argmax(dim=-1)"""
+FIX_CODE: Final = """texts = queue.Queue()  # filled once a token
+threading.Thread(target=detokenize_from, args=(texts,)).start()
+# and draw the token on the device:
+probabilities = logits.softmax(dim=-1)
+noise = torch.empty_like(probabilities).exponential_()
+token = (probabilities / noise).argmax(dim=-1)"""
 """Example code of the fix: decode text in another thread, and sample tokens on the device."""
 
 

@@ -121,10 +121,11 @@ to count as growing; at other changes another text begins."""
 MIN_CPU_OPERATOR_NS: Final = 5_000
 """Smallest time of an operator on a CPU, in ns: dispatch takes 1 to 10 us."""
 
-FIX_CODE: Final = """out = model(tokens, use_cache=True)                      # the prompt, once
+FIX_CODE: Final = """out = model(tokens, use_cache=True)  # the prompt, once
 while not done:
     token = out.logits[:, -1:].argmax(dim=-1)
-    out = model(token, past_key_values=out.past_key_values, use_cache=True)"""
+    cache = out.past_key_values
+    out = model(token, past_key_values=cache, use_cache=True)"""
 """Example code of the fix: decode with a cache, by the library `transformers`."""
 
 

@@ -82,8 +82,8 @@ from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace
 
-FIX_CODE: Final = """logits = head(hidden[:, -1:])                  # for: head(hidden)[:, -1:]
-out = model(prompt, logits_to_keep=1)          # with the library `transformers`"""
+FIX_CODE: Final = """logits = head(hidden[:, -1:])          # for: head(hidden)[:, -1:]
+out = model(prompt, logits_to_keep=1)  # with the library `transformers`"""
 """Example code of the fix: take the position before the matrix product."""
 
 TensorSizes: TypeAlias = tuple[int, ...]

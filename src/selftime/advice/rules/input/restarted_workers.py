@@ -7,7 +7,7 @@ starts all worker processes again; they end with the epoch.
 In the trace: new iterators that start worker processes within the steps, two or more.
 
 ## Why it costs
-The loop stands still while processes start, import what they need and make their first batch, and
+The loop waits while processes start, import what they need and make their first batch, and
 again while the last ones end: tens of milliseconds a worker on Linux, seconds where processes are
 spawned. Only short epochs notice it.
 

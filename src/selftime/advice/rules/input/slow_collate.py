@@ -109,7 +109,8 @@ VECTORISED_COLLATE_TIME_SHARE: Final = 0.1
 
 FIX_CODE: Final = """def collate(samples):
     x, y = zip(*samples)
-    return torch.nn.utils.rnn.pad_sequence(x, batch_first=True), torch.stack(y)"""
+    padded = torch.nn.utils.rnn.pad_sequence(x, batch_first=True)
+    return padded, torch.stack(y)"""
 """Example code of the fix: two operators join tensors of several lengths."""
 
 

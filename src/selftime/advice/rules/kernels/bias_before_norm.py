@@ -240,6 +240,6 @@ def _finding(
         ),
         fix=Fix(
             "Leave the bias out: the norm subtracts the mean of each channel and has its own bias.",
-            "nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)",
+            "nn.Conv2d(inputs, outputs, 3, bias=False), nn.BatchNorm2d(outputs)",
         ),
     )

@@ -109,7 +109,8 @@ FIX_CODE_BY_LAYER_KIND: Final = {
     "log_of_softmax": "loss = F.cross_entropy(logits, target)",
     "softmax": "weights = torch.softmax(scores, dim=-1)",
     "layer_norm": "self.norm = nn.LayerNorm(width)",
-    "rms_norm": "self.norm = nn.RMSNorm(width, eps=1e-6)    # on a CPU: torch.compile(self.norm)",
+    "rms_norm": "self.norm = nn.RMSNorm(width, eps=1e-6)\n"
+    "self.norm = torch.compile(self.norm)    # on a CPU",
     "gelu": 'y = F.gelu(x)    # F.gelu(x, approximate="tanh")',
 }
 """For each kind of layer: example code that calls PyTorch's single operator for it."""

@@ -252,7 +252,7 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
 _FLOAT32_OUTPUT_LAYER_FIX: Final = Fix(
     "Run the head in the precision of the network; compare the tokens that it generates.",
     "logits = head(hidden)          # head.to(hidden.dtype), once\n"
-    "probabilities = logits[:, -1].float().softmax(dim=-1)   # of what is used",
+    "probabilities = logits[:, -1].float().softmax(dim=-1)  # of what is used",
 )
 """Fix for the output layer (head) of a half-precision network that was left in float32."""
 

@@ -226,6 +226,6 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
         ),
         fix=Fix(
             "Pad the dimension that is contiguous in memory to a multiple of 8, better of 64.",
-            "width = (width + 63) // 64 * 64    # vocabulary, sequence, or width of a head",
+            "width = (width + 63) // 64 * 64  # of vocabulary, sequence or head",
         ),
     )

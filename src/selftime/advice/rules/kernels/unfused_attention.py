@@ -121,7 +121,8 @@ ATTENTION_MATH_BACKEND_OPERATOR: Final = "aten::_scaled_dot_product_attention_ma
 """Operator that runs attention as a chain of operators if no fused backend is eligible."""
 
 FUSED_ATTENTION_FIX_CODE: Final = """out = torch.nn.functional.scaled_dot_product_attention(
-    q, k, v, attn_mask=mask)   # or is_causal=True; q, k, v: (batch, heads, length, width)"""
+    q, k, v, attn_mask=mask)  # or is_causal=True
+# q, k, v: (batch, heads, length, width)"""
 """Example code of the fix: a call of fused attention."""
 
 

@@ -201,6 +201,6 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
         fix=Fix(
             "Choose a batch or a width with which the blocks fill whole waves, and measure: the "
             "library may choose other tiles.",
-            "for batch in (96, 104, 112, 120, 128): measure(batch)    # time for each sample",
+            "for batch in (96, 104, 112, 120, 128):\n    measure(batch)  # time for each sample",
         ),
     )

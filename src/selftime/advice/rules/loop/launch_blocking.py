@@ -84,7 +84,7 @@ LAUNCH_BLOCKING_ENVIRONMENT_VARIABLES: Final = (
 """Environment variables that make each launch wait for its kernel, unless they are 0."""
 
 UNSET_LAUNCH_BLOCKING_FIX_CODE: Final = (
-    """os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # before torch is imported; or: unset it"""
+    """os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # before importing torch"""
 )
 """Example code of the fix: removes the environment variable."""
 

@@ -74,7 +74,7 @@ MAX_DEVICE_MEMORY_SHARE_IN_USE: Final = 0.6
 """Largest share of device memory in use at which all activations may fit without recomputation."""
 
 NO_CHECKPOINTING_FIX_CODE: Final = (
-    """hidden = block(hidden)   # in place of checkpoint(block, hidden, use_reentrant=False)"""
+    """hidden = block(hidden)  # in place of checkpoint(block, hidden, ...)"""
 )
 """Example code of the fix: a block called without checkpointing."""
 

@@ -100,7 +100,8 @@ from selftime.units import bytes_text, share_text
 
 FIX_CODE: Final = """from torch.utils.checkpoint import checkpoint
 
-y = checkpoint(block, x, use_reentrant=False)     # for the blocks that hold most"""
+# for the blocks that hold most:
+y = checkpoint(block, x, use_reentrant=False)"""
 """Example code of the fix: compute activations again instead of keeping them."""
 
 MISSING_DATA_MESSAGE: Final = (

@@ -105,7 +105,8 @@ from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
 FIX_CODE: Final = """for number, batch in enumerate(batches, 1):
-    with model.no_sync() if number < len(batches) else contextlib.nullcontext():
+    is_last = number == len(batches)
+    with contextlib.nullcontext() if is_last else model.no_sync():
         loss = loss_of(model(batch)) / len(batches)
         loss.backward()
 optimizer.step()"""

@@ -195,7 +195,7 @@ def _small_buckets_finding(
         ),
         fix=Fix(
             "Leave the size of buckets at its default.",
-            "DistributedDataParallel(model, gradient_as_bucket_view=True)   # bucket_cap_mb=25",
+            "DistributedDataParallel(model, gradient_as_bucket_view=True)",
         ),
     )
 
@@ -239,7 +239,7 @@ def _large_bucket_finding(
             "Leave the size of buckets at its default: the first are all-reduced while the "
             "backward "
             "pass goes on.",
-            "DistributedDataParallel(model, gradient_as_bucket_view=True)   # bucket_cap_mb=25",
+            "DistributedDataParallel(model, gradient_as_bucket_view=True)",
         ),
     )
 

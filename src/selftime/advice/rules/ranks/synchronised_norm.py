@@ -100,7 +100,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         ),
         fix=Fix(
             "If each rank's batch is large enough, let each rank normalise by its own statistics.",
-            "torch.nn.BatchNorm2d(channels)   # without SyncBatchNorm.convert_sync_batchnorm",
+            "torch.nn.BatchNorm2d(channels)  # without convert_sync_batchnorm",
         ),
     )
 

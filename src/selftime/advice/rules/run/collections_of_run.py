@@ -7,8 +7,8 @@ recorded steps show one; the ledger counts them all.
 In the ledger of the run: the time of garbage collections within steps, but the first five.
 
 ## Why it costs
-A program that has imported PyTorch and a data set has a million objects and more, and stands still
-for 0.1 s and longer at each full collection.
+A program that has imported PyTorch and a data set has a million objects and more. Each full
+collection stops it for 0.1 s and longer.
 
 ## What to do
 After the first steps call `gc.freeze()`: the collector then skips the objects that exist by then.

@@ -18,8 +18,8 @@ do.
 
 Without workers the estimate hides of each wait as much as the rest of its step lasts; half of that
 at the low end, since workers need cores of their own; the whole wait at the high end. With workers,
-nobody can tell what more of them would save: the whole wait is told as the most, from a tenth of
-the run.
+what more of them would save cannot be estimated: the finding names the whole wait as the most that
+a fix can save, from a tenth of the run.
 
 ## Fires on
 A third of each step is a wait, without workers.

@@ -8,7 +8,7 @@ it.
 In the ledger of the run: iterators of one source line that started worker processes, twice or more.
 
 ## Why it costs
-The program stands still while the processes start, import what they need and make their first
+The program waits while the processes start, import what they need and make their first
 batch: tens of milliseconds a worker on Linux, seconds where processes are spawned. Where epochs are
 short, that is much of the run.
 

@@ -61,7 +61,8 @@ MIN_CHECKPOINTS: Final = 2
 
 FIX_CODE: Final = """if epoch % 5 == 0 or epoch == last:         # write less often
     state = copy.deepcopy(model.state_dict())
-    threading.Thread(target=torch.save, args=(state, path)).start()   # beside the program"""
+    # beside the program:
+    threading.Thread(target=torch.save, args=(state, path)).start()"""
 """Example code of the fix: save rarely, and in a thread."""
 
 

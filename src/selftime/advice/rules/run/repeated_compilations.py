@@ -57,7 +57,7 @@ from selftime.run import Run
 from selftime.trace import Trace
 
 FIX_CODE: Final = """torch._dynamo.mark_dynamic(batch, 0)     # sizes that differ
-scale = torch.tensor(scale)              # a number that differs from call to call"""
+scale = torch.tensor(scale)              # a number that differs"""
 """Example code of the fix: mark sizes as dynamic, and pass numbers that change as tensors."""
 
 

@@ -53,7 +53,7 @@ NEEDED_PACKAGES: Final = ("torch", "selftime")
 """Packages that the program needs, and the one that looks at it."""
 
 FIX_CODE: Final = """def plot(losses):
-    import matplotlib.pyplot as plt     # when it is needed, and not before
+    import matplotlib.pyplot as plt  # only when it is needed
     ..."""
 """Example code of the fix: import within the function that needs the package."""
 

@@ -6,7 +6,7 @@
 In the ledger of the run: the time of all compilations, and the time of all steps without them.
 
 ## Why it costs
-The program stands still while it compiles: seconds for a small model, minutes for a large one. A
+The program waits while it compiles: seconds for a small model, minutes for a large one. A
 short run, as a test, a search for hyperparameters or a trial of one epoch, may spend more on that
 than on its steps.
 

@@ -76,8 +76,9 @@ from selftime.advice.rule_definition import Fix, Outcome, rule
 from selftime.trace import Trace
 
 BRANCH_ON_DEVICE_FIX_CODE: Final = """\
-x = torch.where(mask.any(), x.masked_fill(mask, 0.0), x)   # for: if mask.any():
-torch._assert_async(torch.isfinite(x).all())               # for: assert"""
+# for: if mask.any():
+x = torch.where(mask.any(), x.masked_fill(mask, 0.0), x)
+torch._assert_async(torch.isfinite(x).all())  # for: assert"""
 """Example code of the fix: the same choice and the same check, made on the device."""
 
 

@@ -80,13 +80,13 @@ _FIX_TEXT_AND_CODE_BY_BOTTLENECK_CODE: Final = {
     ),
     "B6": (
         "Keep the shape of the tensor, and multiply its elements by the mask.",
-        "loss = (loss_each * mask).sum() / mask.sum()   # for: loss_each[mask].mean()",
+        "# for: loss_each[mask].mean()\nloss = (loss_each * mask).sum() / mask.sum()",
     ),
     "B7": (
         "Pass the size of the result, or compute what you need without that size.",
-        """y = F.one_hot(x, num_classes)                          # the size is given
+        """y = F.one_hot(x, num_classes)   # the size is given
 y = torch.repeat_interleave(x, times, output_size=n)
-has_two = x.amin() != x.amax()                         # for: len(x.unique()) > 1""",
+has_two = x.amin() != x.amax()  # for: len(x.unique()) > 1""",
     ),
 }
 """Text and example code of the fix, by the bottleneck's code in the catalogue."""

@@ -72,7 +72,7 @@ from selftime.trace import Trace
 
 _FIX_CODE_BY_BOTTLENECK_CODE: Final = {
     "B10": "torch._assert_async(torch.isfinite(loss))",
-    "B11": "with torch.autocast('cuda', dtype=torch.bfloat16):   # needs no GradScaler\n"
+    "B11": "with torch.autocast('cuda', dtype=torch.bfloat16):  # no GradScaler\n"
     "    loss = model(x)",
 }
 """Example code of the fix, by catalogue code: B10 the program's own check, B11 a gradient

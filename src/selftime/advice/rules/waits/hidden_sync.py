@@ -79,9 +79,10 @@ from selftime.names.wait_causes import draws_random_sample
 from selftime.trace import Trace
 
 OPERATORS_WITHOUT_SYNC_FIX_CODE: Final = """\
-inverse, info = torch.linalg.inv_ex(a)                   # for: torch.linalg.inv(a)
+inverse, info = torch.linalg.inv_ex(a)  # for: torch.linalg.inv(a)
+# for: torch.multinomial(probs, 1)
 noise = torch.empty_like(probs).exponential_(1.0)
-sample = (probs / noise).argmax(dim=-1, keepdim=True)    # for: torch.multinomial(probs, 1)"""
+sample = (probs / noise).argmax(dim=-1, keepdim=True)"""
 """Example code of the fix: forms of operators that do not wait for the device."""
 
 

@@ -65,9 +65,10 @@ from selftime.advice.rule_definition import Fix, Outcome, rule
 from selftime.trace import Trace
 
 CONSTANT_ON_DEVICE_FIX_CODE: Final = """\
-self.register_buffer("index", torch.tensor([0, 2]))   # once, in __init__
-x.index_fill_(0, index, 0.0)                          # for: x[index] = 0.0
-t = torch.tensor(values).pin_memory().to(device, non_blocking=True)   # what changes"""
+self.register_buffer("index", torch.tensor([0, 2]))  # once, in __init__
+x.index_fill_(0, index, 0.0)  # for: x[index] = 0.0
+# for values that change:
+t = torch.tensor(values).pin_memory().to(device, non_blocking=True)"""
 """Example code of the fix: the tensor is created on the device, or sent without waiting."""
 
 
