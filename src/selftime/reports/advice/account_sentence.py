@@ -1,13 +1,16 @@
 """Writes in one sentence what the time of a step was spent on."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
 
 from selftime.advice.advice_result import Advice, Step
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import plain
+from selftime.trace import Trace
 from selftime.units import milliseconds_text, whole_percent_text
 
 _MIN_SHARE_OF_STEP: Final = 0.05
@@ -23,6 +26,20 @@ _SHARE_OF_NEARLY_ALL: Final = 0.9
 """Share of a class's time from which a line or operator stands for the class."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ClassTime:
+    """What a class of time takes of a step, and the line or the name that most of it belongs to."""
+
+    name: str
+    share: float
+    per_step_ms: float
+    file: str | None
+    line: int | None
+    what: str | None
+    is_nearly_all: bool
+    """Whether nearly all of the class's time belongs to that line or name."""
+
+
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     """Returns the largest classes of the step's account with their lines; None without steps.
 
@@ -32,17 +49,15 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     trace = advice.trace
     if trace is None or not advice.step.count:
         return None
-    every = trace.view("account", by="class")
-    classes = every.filter(pl.col("share") >= _MIN_SHARE_OF_STEP)
-    if classes.is_empty():
+    divided_ms, classes = _largest_classes(trace)
+    if not classes:
         return None
-    by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
     texts = [
-        f"{whole_percent_text(row['share'])} ({milliseconds_text(row['per_step'] / 1e6)}) "
-        f"{TIME_CLASS_LABELS[row['class']].phrase}{_place_text(row, by_line, by_name, root)}"
-        for row in classes.head(_MAX_CLASSES).iter_rows(named=True)
+        f"{whole_percent_text(one.share)} ({milliseconds_text(one.per_step_ms)}) "
+        f"{TIME_CLASS_LABELS[one.name].phrase}{_place_text(one, root)}"
+        for one in classes
     ]
-    return _basis_text(advice.step, sum(every["per_step"].to_list()) / 1e6) + ", ".join(texts)
+    return _basis_text(advice.step, divided_ms) + ", ".join(texts)
 
 
 def _basis_text(step: Step, divided_ms: float) -> str:
@@ -59,18 +74,41 @@ def _basis_text(step: Step, divided_ms: float) -> str:
     return f"of {milliseconds_text(divided_ms)}, since the device's work of earlier steps ended: "
 
 
-def _place_text(
-    of_class: dict[str, Any], by_line: pl.DataFrame, by_name: pl.DataFrame, root: str | None
-) -> str:
-    """Returns the line, else the operator, that most of a class's time belongs to; may be empty."""
+def _place_text(one: _ClassTime, root: str | None) -> str:
+    """Returns the line, else the name, that most of a class's time belongs to; may be empty."""
+    most = "" if one.is_nearly_all else ", most"
+    if one.file is not None:
+        return f"{most} at `{file_and_line_text(one.file, one.line, root)}`"
+    return "" if one.what is None else f"{most} in `{plain(one.what)}`"
+
+
+@cached_per_trace
+def _largest_classes(trace: Trace) -> tuple[float, tuple[_ClassTime, ...]]:
+    """Returns the time (ms) of a step that the account divides, and its largest classes."""
+    every = trace.view("account", by="class")
+    by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
+    classes = every.filter(pl.col("share") >= _MIN_SHARE_OF_STEP).head(_MAX_CLASSES)
+    return sum(every["per_step"].to_list()) / 1e6, tuple(
+        _class_time(row, by_line, by_name) for row in classes.iter_rows(named=True)
+    )
+
+
+def _class_time(
+    of_class: dict[str, Any], by_line: pl.DataFrame, by_name: pl.DataFrame
+) -> _ClassTime:
     is_own = pl.col("class") == of_class["class"]
     least = _MIN_SHARE_OF_CLASS * of_class["time"]
     lines = by_line.filter(is_own & pl.col("file").is_not_null() & (pl.col("time") >= least))
     named = by_name.filter(is_own & pl.col("what").is_not_null() & (pl.col("time") >= least))
-    for found in (lines, named):
-        for row in found.head(1).iter_rows(named=True):
-            most = "" if row["time"] >= _SHARE_OF_NEARLY_ALL * of_class["time"] else ", most"
-            if found is lines:
-                return f"{most} at `{file_and_line_text(row['file'], row['line'], root)}`"
-            return f"{most} in `{plain(str(row['what']))}`"
-    return ""
+    line = lines.row(0, named=True) if lines.height else None
+    name = named.row(0, named=True) if named.height else None
+    place = line or name
+    return _ClassTime(
+        of_class["class"],
+        of_class["share"],
+        of_class["per_step"] / 1e6,
+        line["file"] if line else None,
+        line["line"] if line else None,
+        str(name["what"]) if name else None,
+        place is not None and place["time"] >= _SHARE_OF_NEARLY_ALL * of_class["time"],
+    )
