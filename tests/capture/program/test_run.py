@@ -171,8 +171,8 @@ def test_a_program_without_steps_says_so(record: "Runner") -> None:
     assert outcome.stdout == "2.0\n"
     assert outcome.result["traces"] == []
     assert outcome.result["reason"] == (
-        "the program imported torch and made no step with it; see `selftime ledger` for what it "
-        "did instead"
+        "no step was found, and no call of torch was seen; see `selftime ledger` for what the "
+        "program did"
     )
 
 

@@ -40,9 +40,8 @@ def no_recording_reason(
         return f"the program was {end_reason} before its first step"
     if not has_torch_worked:
         return (
-            "the program imported torch and made no step with it; see `selftime ledger` for what "
-            "it "
-            "did instead"
+            "no step was found, and no call of torch was seen; see `selftime ledger` for what the "
+            "program did"
         )
     return (
         "no step was found: this process made no optimizer step, no backward pass, no "
