@@ -34,7 +34,7 @@ RUN_PARTS_TABLE: Final = Table(
             "change",
             pl.Float64,
             "ratio",
-            "`difference` divided by `before`; null if unknown.",
+            "`difference` divided by `before`; null if `before` is 0 or unknown.",
             True,
         ),
         Column(
@@ -93,7 +93,7 @@ RUN_STEPS_TABLE: Final = Table(
             "change",
             pl.Float64,
             "ratio",
-            "`difference` divided by `before`; null if unknown.",
+            "`difference` divided by `before`; null if `before` is 0 or unknown.",
             True,
         ),
         Column(
