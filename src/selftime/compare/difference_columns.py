@@ -21,12 +21,17 @@ DIFFERENCE_COLUMNS: Final = (
     Column(
         "after", pl.Float64, "ns", "Mean time per steady step in the recording after the change."
     ),
-    Column("difference", pl.Float64, "ns", "`after` minus `before`; negative means faster."),
+    Column(
+        "difference",
+        pl.Float64,
+        "ns",
+        "Mean time per step after the change minus before; negative means faster.",
+    ),
     Column(
         "change",
         pl.Float64,
         "ratio",
-        "The difference as a share of `before`; null if `before` is 0.",
+        "`difference` divided by `before`; null if `before` is 0.",
         True,
     ),
     Column(
@@ -47,7 +52,7 @@ DIFFERENCE_COLUMNS: Final = (
         "verdict",
         pl.String,
         "name",
-        "new, gone, slower or faster; null if the difference may be chance.",
+        "Effect of the change: new, gone, slower or faster; null if it may be chance.",
         True,
     ),
 )

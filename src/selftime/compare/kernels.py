@@ -30,7 +30,7 @@ KERNELS_TABLE: Final = Table(
             "what",
             pl.String,
             "name",
-            "Class of kernels, such as `matmul`; kind of copy; or kernel name.",
+            "Class of kernels, such as `matmul`; kind of copy; or name of a kernel.",
         ),
         *DIFFERENCE_COLUMNS,
         Column(

@@ -64,10 +64,13 @@ TREE_TABLE: Final = Table(
             "total_before",
             pl.Float64,
             "ns",
-            "Time per step before, with all nodes below this node.",
+            "Time per step before the change in this node and all nodes below it.",
         ),
         Column(
-            "total_after", pl.Float64, "ns", "Time per step after, with all nodes below this node."
+            "total_after",
+            pl.Float64,
+            "ns",
+            "Time per step after the change in this node and all nodes below it.",
         ),
         Column(
             "total_difference",
@@ -79,15 +82,31 @@ TREE_TABLE: Final = Table(
             "total_verdict",
             pl.String,
             "name",
-            "The verdict on the total time; null if the difference may be chance.",
+            "Effect on the node's total time: new, gone, slower or faster; null if it may be "
+            "chance.",
             True,
         ),
-        Column("calls_before", pl.Float64, "count", "Calls per step before."),
-        Column("calls_after", pl.Float64, "count", "Calls per step after."),
-        Column("name", pl.String, "name", "The node's name."),
-        Column("kind", pl.String, "name", "module, annotation, operator or other."),
+        Column(
+            "calls_before",
+            pl.Float64,
+            "count",
+            "Number of calls of the node per step before the change.",
+        ),
+        Column(
+            "calls_after",
+            pl.Float64,
+            "count",
+            "Number of calls of the node per step after the change.",
+        ),
+        Column("name", pl.String, "name", "Name of the module, annotation or operator."),
+        Column("kind", pl.String, "name", "Kind of node: module, annotation, operator or other."),
         Column("depth", pl.Int64, "count", "Number of nodes above this node; 0 for a root."),
-        Column("id", pl.Int64, "id", "Number of the row, which the column `parent` refers to."),
+        Column(
+            "id",
+            pl.Int64,
+            "id",
+            "Number of the row, to which the column `parent` of other rows refers.",
+        ),
         Column(
             "parent", pl.Int64, "id", "`id` of the node above this node; null for a root.", True
         ),

@@ -21,20 +21,38 @@ RUN_PARTS_TABLE: Final = Table(
     "run_parts",
     "The parts of the wall time of the run, before and after; rows add up to it.",
     (
-        Column("part", pl.String, "name", "The part, as in the view `run`."),
-        Column("before", pl.Float64, "ns", "Its time before."),
-        Column("after", pl.Float64, "ns", "Its time after."),
-        Column("difference", pl.Float64, "ns", "After minus before: negative is faster."),
-        Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
+        Column("part", pl.String, "name", "Part of the run's wall time, as in the view `run`."),
+        Column("before", pl.Float64, "ns", "Time of the part in the earlier run."),
+        Column("after", pl.Float64, "ns", "Time of the part in the later run."),
+        Column(
+            "difference",
+            pl.Float64,
+            "ns",
+            "Time in the later run minus the earlier; negative means faster.",
+        ),
+        Column(
+            "change",
+            pl.Float64,
+            "ratio",
+            "`difference` divided by `before`; null if `before` is 0 or unknown.",
+            True,
+        ),
         Column(
             "verdict",
             pl.String,
             "name",
-            "new or gone; null otherwise, since one run each shows no variation.",
+            "Whether the part is new or gone; else null, as one run each shows no variation.",
             True,
         ),
-        Column("count_before", pl.Int64, "count", "How often it happened before."),
-        Column("count_after", pl.Int64, "count", "How often it happened after."),
+        Column(
+            "count_before",
+            pl.Int64,
+            "count",
+            "Number of occurrences of the part in the earlier run.",
+        ),
+        Column(
+            "count_after", pl.Int64, "count", "Number of occurrences of the part in the later run."
+        ),
     ),
 )
 
@@ -42,21 +60,42 @@ RUN_STEPS_TABLE: Final = Table(
     "run_steps",
     "The steps of the run by kind, before and after.",
     (
-        Column("kind", pl.String, "name", "The kind of step."),
+        Column("kind", pl.String, "name", "Kind of step, such as training."),
         Column(
             "time",
             pl.String,
             "name",
-            "median, p95 or data wait of a step; slow steps: how much longer these took together.",
+            "median, p95 or data wait of a step; for slow steps, their summed excess over the "
+            "median.",
         ),
         Column(
-            "before", pl.Float64, "ns", "The figure before; null if there were no such steps.", True
+            "before",
+            pl.Float64,
+            "ns",
+            "The step time in the earlier run; null if it had no such steps.",
+            True,
         ),
         Column(
-            "after", pl.Float64, "ns", "The figure after; null if there are no such steps.", True
+            "after",
+            pl.Float64,
+            "ns",
+            "The step time in the later run; null if it had no such steps.",
+            True,
         ),
-        Column("difference", pl.Float64, "ns", "After minus before: negative is faster.", True),
-        Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
+        Column(
+            "difference",
+            pl.Float64,
+            "ns",
+            "Step time in the later run minus the earlier; negative means faster.",
+            True,
+        ),
+        Column(
+            "change",
+            pl.Float64,
+            "ratio",
+            "`difference` divided by `before`; null if `before` is 0 or unknown.",
+            True,
+        ),
         Column(
             "low",
             pl.Float64,
@@ -71,9 +110,25 @@ RUN_STEPS_TABLE: Final = Table(
             "Upper bound of the difference's 95 % interval; null if unknown.",
             True,
         ),
-        Column("verdict", pl.String, "name", "new, gone, slower or faster; null: unclear.", True),
-        Column("steps_before", pl.Int64, "count", "The number of steps before."),
-        Column("steps_after", pl.Int64, "count", "The number of steps after."),
+        Column(
+            "verdict",
+            pl.String,
+            "name",
+            "Effect on the step time: new, gone, slower or faster; null if unclear.",
+            True,
+        ),
+        Column(
+            "steps_before",
+            pl.Int64,
+            "count",
+            "Number of steps that the row covers in the earlier run.",
+        ),
+        Column(
+            "steps_after",
+            pl.Int64,
+            "count",
+            "Number of steps that the row covers in the later run.",
+        ),
     ),
 )
 

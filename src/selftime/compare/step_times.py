@@ -36,12 +36,17 @@ STEPS_TABLE: Final = Table(
         Column(
             "after", pl.Float64, "ns", "Median of this step time in the recording after the change."
         ),
-        Column("difference", pl.Float64, "ns", "`after` minus `before`; negative means faster."),
+        Column(
+            "difference",
+            pl.Float64,
+            "ns",
+            "Step time after the change minus before; negative means faster.",
+        ),
         Column(
             "change",
             pl.Float64,
             "ratio",
-            "The difference as a share of `before`; null if `before` is 0.",
+            "`difference` divided by `before`; null if `before` is 0.",
             True,
         ),
         Column(
@@ -62,14 +67,14 @@ STEPS_TABLE: Final = Table(
             "chance",
             pl.Float64,
             "ratio",
-            "The p-value of the difference; null if there are too few steps.",
+            "The p-value of the difference in step time; null if there are too few steps.",
             True,
         ),
         Column(
             "verdict",
             pl.String,
             "name",
-            "slower or faster; null if the difference may be chance.",
+            "Effect on the step time: slower or faster; null if it may be chance.",
             True,
         ),
         Column(

@@ -35,15 +35,17 @@ _MAX_CACHED_ADVICE: Final = 32
 _MAX_TRACES_IN_LIST: Final = 400
 """Largest number of traces that one answer lists."""
 _COLUMNS_OF_TRACE_LIST: Final = (
-    Column("id", pl.String, "id", "The trace's id, for the other tools."),
-    Column("name", pl.String, "name", "The file."),
-    Column("run", pl.String, "name", "The folder of its run."),
-    Column("bytes", pl.Int64, "bytes", "The size of the file."),
+    Column("id", pl.String, "id", "The trace's id, which the other tools take as an argument."),
+    Column("name", pl.String, "name", "The name of the trace's file."),
+    Column(
+        "run", pl.String, "name", "The name of the folder of the run that the trace belongs to."
+    ),
+    Column("bytes", pl.Int64, "bytes", "The size of the trace's file in bytes."),
 )
 """Columns of the table that the tool `list_traces` returns."""
 _COLUMNS_OF_RULE_LIST: Final = (
-    Column("name", pl.String, "name", "The rule."),
-    Column("title", pl.String, "sentence", "What it finds."),
+    Column("name", pl.String, "name", "The name of the advice rule."),
+    Column("title", pl.String, "sentence", "The performance problem that the rule finds."),
 )
 """Columns of the table that the tool `rules` returns."""
 

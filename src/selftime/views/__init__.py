@@ -116,8 +116,16 @@ def find_view(name: str) -> View[Any]:
 
 
 RANK_COLUMNS: Final = (
-    Column("rank", pl.Int64, "id", "The rank of the row; null if unknown.", True),
-    Column("label", pl.String, "name", "The name of the rank or the recording."),
+    Column(
+        "rank",
+        pl.Int64,
+        "id",
+        "The number of the rank whose trace the row comes from; null if unknown.",
+        True,
+    ),
+    Column(
+        "label", pl.String, "name", "The name of the rank or the recording that the row comes from."
+    ),
 )
 """Columns that a job's table has before the columns of a view that is computed for each trace."""
 

@@ -29,10 +29,26 @@ _NAME_AND_SOURCE_LINE_COLUMNS: Final = ("name", *SOURCE_SITE_COLUMNS)
         "name",
         "The annotation's name: a DataLoader's, an optimizer's, or the user's own.",
     ),
-    Column("file", pl.String, "text", "The source file; null if unknown.", True),
-    Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
     Column(
-        "function", pl.String, "name", "The function that contains the line; null if unknown.", True
+        "file",
+        pl.String,
+        "text",
+        "The source file that entered the annotated range; null if unknown.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line that entered the annotated range; null if unknown.",
+        True,
+    ),
+    Column(
+        "function",
+        pl.String,
+        "name",
+        "The function that contains the source line; null if unknown.",
+        True,
     ),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("count", pl.Int64, "count", "The number of times that the annotated range ran."),
@@ -40,25 +56,30 @@ _NAME_AND_SOURCE_LINE_COLUMNS: Final = ("name", *SOURCE_SITE_COLUMNS)
         "count_per_step",
         pl.Float64,
         "count",
-        "The number of times that the range ran in a step, on average.",
+        "The number of times that the annotated range ran in a step, on average.",
     ),
-    Column("host_time", pl.Float64, "ns", "Host time in the range in a step, on average."),
     Column(
-        "exposed_time", pl.Float64, "ns", "Host time in the range in a step while no device worked."
+        "host_time", pl.Float64, "ns", "Host time in the annotated range in a step, on average."
+    ),
+    Column(
+        "exposed_time",
+        pl.Float64,
+        "ns",
+        "Host time in the annotated range in a step while no device worked.",
     ),
     Column(
         "deviation",
         pl.Float64,
         "ns",
-        "Median absolute deviation of the exposed time over the steps.",
+        "Median absolute deviation of `exposed_time` over the steps.",
     ),
     Column(
         "operators",
         pl.Float64,
         "count",
-        "The number of operators within the range in a step, on average.",
+        "The number of operators within the annotated range in a step, on average.",
     ),
-    Column("first", pl.Int64, "id", "The slice id of the range's first run."),
+    Column("first", pl.Int64, "id", "The slice id of the annotated range's first run."),
 )
 def annotations(trace: Trace) -> pl.DataFrame:
     """Annotations other than steps, by their host time per step while no device worked.

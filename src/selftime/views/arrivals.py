@@ -15,7 +15,7 @@ from selftime.views.view_declaration import RowLimit, view
         "The collective's number in order of time; the same on all of its ranks.",
     ),
     Column("collective", pl.String, "name", "The kind of collective, such as allreduce.", True),
-    Column("label", pl.String, "name", "The name of the rank."),
+    Column("label", pl.String, "name", "The name of the rank that took part in the collective."),
     Column(
         "start",
         pl.Int64,
@@ -27,7 +27,7 @@ from selftime.views.view_declaration import RowLimit, view
         "wait",
         pl.Int64,
         "ns",
-        "The part of the duration before the last rank began; null if unknown.",
+        "The part of `duration` in which the last rank had not begun; null if unknown.",
         True,
     ),
     Column(
@@ -41,7 +41,7 @@ from selftime.views.view_declaration import RowLimit, view
         "last",
         pl.Boolean,
         "flag",
-        "Whether this rank was the last to begin; null if unknown.",
+        "Whether this rank was the last to begin the collective; null if unknown.",
         True,
     ),
     Column(
@@ -63,15 +63,21 @@ from selftime.views.view_declaration import RowLimit, view
         "bytes",
         pl.Int64,
         "bytes",
-        "The collective's bytes, as NCCL's tests count them; null if unknown.",
+        "The bytes that the collective moved, as NCCL's tests count them; null if unknown.",
         True,
     ),
-    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
+    Column(
+        "rank",
+        pl.Int64,
+        "id",
+        "The number of the rank that took part in the collective; null if unknown.",
+        True,
+    ),
     Column(
         "id",
         pl.UInt32,
         "id",
-        "The slice id in the rank's trace; null if the rank has several traces.",
+        "The collective's slice id in the rank's trace; null if the rank has several traces.",
         True,
     ),
 )

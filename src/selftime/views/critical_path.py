@@ -40,17 +40,31 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
     Column(
         "share", pl.Float64, "ratio", "The row's time as a share of the time of the whole path."
     ),
-    Column("per_step", pl.Float64, "ns", "Average time per step; null for single segments.", True),
-    Column("count", pl.Int64, "count", "The number of segments of the path in the row."),
+    Column(
+        "per_step",
+        pl.Float64,
+        "ns",
+        "Average time on the critical path per step; null for single segments.",
+        True,
+    ),
+    Column("count", pl.Int64, "count", "The number of segments of the critical path in the row."),
     Column(
         "inferred",
         pl.Int64,
         "ns",
-        "The part of the time for which the dependency is inferred, not recorded.",
+        "The part of `time` whose dependency on earlier work is inferred, not recorded.",
     ),
-    Column("file", pl.String, "text", "The source file; null if unknown or several.", True),
-    Column("line", pl.Int32, "id", "The source line; null if unknown or several.", True),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file of the segments; null if unknown or several.",
+        True,
+    ),
+    Column(
+        "line", pl.Int32, "id", "The source line of the segments; null if unknown or several.", True
+    ),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "link",
@@ -59,13 +73,19 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
         "Why the segment began, such as launch or wait; null if several reasons.",
         True,
     ),
-    Column("step", pl.Int64, "id", "The step; null if several.", True),
+    Column(
+        "step",
+        pl.Int64,
+        "id",
+        "The number of the step that the segments belong to; null if several.",
+        True,
+    ),
     Column("start", pl.Int64, "instant", "When the first segment of the row begins."),
     Column(
         "longest",
         pl.UInt32,
         "id",
-        "The slice id of the longest segment; null if no slice belongs to it.",
+        "The slice id of the longest segment; null if the segment is no slice.",
         True,
     ),
     sums=("time", "count", "inferred"),

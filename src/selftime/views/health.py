@@ -13,8 +13,13 @@ _HEALTH_VALUE_DECIMALS: Final = 4
 
 
 @view(
-    Column("check", pl.String, "name", "The name of the check."),
-    Column("verdict", pl.String, "name", "One of good, degraded, unusable."),
+    Column("check", pl.String, "name", "The name of the check of the recording."),
+    Column(
+        "verdict",
+        pl.String,
+        "name",
+        "How good the recording is by this check: good, degraded or unusable.",
+    ),
     Column("text", pl.String, "sentence", "What the check found, and what follows from it."),
     Column(
         "affects",
@@ -30,7 +35,13 @@ _HEALTH_VALUE_DECIMALS: Final = 4
         "The count, share or factor that the check measured; null if none.",
         True,
     ),
-    Column("slices", pl.String, "text", "Ids of example slices; null if there are none.", True),
+    Column(
+        "slices",
+        pl.String,
+        "text",
+        "Ids of example slices that show the problem; null if there are none.",
+        True,
+    ),
 )
 def health(trace: Trace) -> pl.DataFrame:
     """Checks of the recording: is it complete, and which figures can be trusted.

@@ -26,35 +26,60 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
 
 
 @view(
-    Column("cause", pl.String, "name", "Why the device waited for most of the gap."),
-    Column("duration", pl.Int64, "ns", "Sum of the idle time in all gaps of the row."),
+    Column("cause", pl.String, "name", "Why the device was idle for most of the gap."),
+    Column("duration", pl.Int64, "ns", "Sum of the device's idle time in all gaps of the row."),
     Column("share", pl.Float64, "ratio", "The row's idle time as a share of the observed time."),
-    Column("count", pl.Int64, "count", "The number of gaps; null for a single gap.", True),
     Column(
-        "file", pl.String, "text", "The source file that the host executed; null if unknown.", True
+        "count",
+        pl.Int64,
+        "count",
+        "The number of gaps between device work; null for a single gap.",
+        True,
     ),
     Column(
-        "line", pl.Int32, "id", "The source line that the host executed; null if unknown.", True
+        "file",
+        pl.String,
+        "text",
+        "The source file that the host was executing while the device was idle; null if unknown.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line that the host was executing while the device was idle; null if unknown.",
+        True,
     ),
     Column(
         "what",
         NameType,
         "name",
-        "The name of the slice that the host executed; null if none.",
+        "The name of the slice that the host was executing while the device was idle; null "
+        "if none.",
         True,
     ),
     Column(
-        "function", pl.String, "name", "The function that contains the line; null if unknown.", True
+        "function",
+        pl.String,
+        "name",
+        "The function that contains the source line; null if unknown.",
+        True,
     ),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "longest",
         pl.Int64,
         "ns",
-        "The longest gap of the row; lines, names and instants are those of this gap.",
+        "The longest gap of the row; its names, lines and instants are those of this gap.",
         True,
     ),
-    Column("median", pl.Float64, "ns", "Median duration of the gaps; null for a single gap.", True),
+    Column(
+        "median",
+        pl.Float64,
+        "ns",
+        "Median duration of the gaps of the row; null for a single gap.",
+        True,
+    ),
     Column(
         "before",
         NameType,
@@ -69,7 +94,12 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
         "The name of the device work that ended the gap; null if none.",
         True,
     ),
-    Column("start", pl.Int64, "instant", "When the gap began."),
+    Column(
+        "start",
+        pl.Int64,
+        "instant",
+        "When the device became idle; for several gaps, in the longest gap.",
+    ),
     Column(
         "launched",
         pl.Int64,
@@ -77,8 +107,20 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
         "When the host launched the work that ended the gap; null if unknown.",
         True,
     ),
-    Column("device", pl.Int32, "id", "The device; null if it has no number.", True),
-    Column("stream", pl.Int64, "id", "The stream; null in scope `device`.", True),
+    Column(
+        "device",
+        pl.Int32,
+        "id",
+        "The number of the device that was idle; null if it has no number.",
+        True,
+    ),
+    Column(
+        "stream",
+        pl.Int64,
+        "id",
+        "The number of the stream that was idle; null in scope `device`.",
+        True,
+    ),
     needs=("device",),
     sums=("duration", "count"),
 )

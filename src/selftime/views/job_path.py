@@ -23,20 +23,32 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_CO
 
 
 @view(
-    Column("label", pl.String, "name", "The name of the rank on the path; null if several.", True),
-    Column("rank", pl.Int64, "id", "The rank's number; null if unknown.", True),
+    Column(
+        "label",
+        pl.String,
+        "name",
+        "The name of the rank that the critical path runs through; null if several.",
+        True,
+    ),
+    Column(
+        "rank",
+        pl.Int64,
+        "id",
+        "The number of the rank that the critical path runs through; null if unknown.",
+        True,
+    ),
     Column(
         "kind",
         pl.String,
         "name",
-        "The kind of segment: compute, data, communication and so on.",
+        "The kind of segment of the critical path: compute, data, communication and so on.",
         True,
     ),
     Column("time", pl.Int64, "ns", "Time that the row's segments take on the critical path."),
     Column(
         "share", pl.Float64, "ratio", "The row's time as a share of the time of the whole path."
     ),
-    Column("count", pl.Int64, "count", "The number of segments of the path in the row."),
+    Column("count", pl.Int64, "count", "The number of segments of the critical path in the row."),
     Column(
         "name",
         pl.String,
@@ -48,13 +60,17 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("rank", "kind", "name", *SOURCE_SITE_CO
         "file",
         pl.String,
         "text",
-        "The source file of that slice; null if unknown or several.",
+        "The source file of the slice with the most time; null if unknown or several.",
         True,
     ),
     Column(
-        "line", pl.Int32, "id", "The source line of that slice; null if unknown or several.", True
+        "line",
+        pl.Int32,
+        "id",
+        "The source line of the slice with the most time; null if unknown or several.",
+        True,
     ),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "section",

@@ -15,10 +15,12 @@ _NO_SLICE_ID: Final = -1
 
 
 @view(
-    Column("name", NameType, "name", "The name."),
+    Column("name", NameType, "name", "The name that matches the search."),
     Column("category", NameType, "name", "The category of the event in the trace."),
-    Column("count", pl.Int64, "count", "The number of slices."),
-    Column("total", pl.Int64, "ns", "Sum of the slices' durations.", True),
+    Column("count", pl.Int64, "count", "The number of slices with the matching name."),
+    Column(
+        "total", pl.Int64, "ns", "Sum of the durations of the slices with the matching name.", True
+    ),
     Column(
         "start",
         pl.Int64,
@@ -32,7 +34,12 @@ _NO_SLICE_ID: Final = -1
         "The slice's duration; for several slices, that of the longest.",
         True,
     ),
-    Column("track", pl.UInt32, "id", "The slice's track; for several slices, that of the longest."),
+    Column(
+        "track",
+        pl.UInt32,
+        "id",
+        "The id of the slice's track; for several slices, of the longest slice's track.",
+    ),
     Column("id", pl.UInt32, "id", "The slice's id; for several slices, that of the longest."),
 )
 def matches(  # noqa: PLR0913 - keyword-only options of the command

@@ -20,10 +20,18 @@ _RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
 
 
 @view(
-    Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
+    Column(
+        "device_type",
+        pl.String,
+        "name",
+        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
+        True,
+    ),
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
-    Column("time", pl.Int64, "instant", "When the totals of this row became valid."),
-    Column("allocated", pl.Int64, "bytes", "Bytes that are allocated, for tensors and otherwise."),
+    Column("time", pl.Int64, "instant", "When the memory totals of this row became valid."),
+    Column(
+        "allocated", pl.Int64, "bytes", "Bytes allocated on the device, for tensors and otherwise."
+    ),
     Column(
         "reserved",
         pl.Int64,
@@ -35,7 +43,7 @@ _RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
         "fragmentation",
         pl.Int64,
         "bytes",
-        "Bytes that are reserved but not allocated; null if unknown.",
+        "Bytes that the allocator has reserved but not allocated; null if unknown.",
         True,
     ),
     Column("capacity", pl.Int64, "bytes", "The device's total memory; null if unknown.", True),
@@ -43,7 +51,7 @@ _RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
         "how",
         pl.String,
         "name",
-        "How totals are known: `recorded`, or `summed` from records, a lower bound.",
+        "How memory totals are known: `recorded`, or `summed` from records, a lower bound.",
     ),
     Column("name", pl.String, "text", "The device's name; null if unknown.", True),
     needs=("memory",),

@@ -32,40 +32,116 @@ _KEY_COLUMNS: Final = (
         "Input sizes; `[]` if unknown, null if not by shape.",
         True,
     ),
-    Column("input_types", pl.String, "text", "Dtypes of the inputs; null if not by type.", True),
+    Column(
+        "input_types", pl.String, "text", "Data types of the inputs; null if not by type.", True
+    ),
     Column(
         "stack", pl.String, "text", "Python frames, innermost first; null if not by stack.", True
     ),
-    Column("file", pl.String, "text", "Source file; null if unknown or not by line.", True),
-    Column("line", pl.Int32, "id", "The operator's own source line; null if not by line.", True),
-    Column("function", pl.String, "name", "The line's function; null if not by line.", True),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "Source file that ran the operator; null if unknown or not by line.",
+        True,
+    ),
+    Column("line", pl.Int32, "id", "Source line that ran the operator; null if not by line.", True),
+    Column(
+        "function",
+        pl.String,
+        "name",
+        "Function that contains the source line; null if not by line.",
+        True,
+    ),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
-    Column("overload", pl.String, "name", "The overload; null if not by overload.", True),
+    Column(
+        "overload", pl.String, "name", "The operator's overload; null if not by overload.", True
+    ),
 )
 
 _COST_COLUMNS: Final = (
     Column("count", pl.Int64, "count", "The number of runs of the operator."),
-    Column("self_cpu_time_total", pl.Int64, "ns", "Host time, without that of inner slices.", True),
-    Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time.", True),
-    Column("self_device_time_total", pl.Int64, "ns", "Device time of its own launches.", True),
-    Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
-    Column("cpu_time_total", pl.Int64, "ns", "Host time, with inner slices.", True),
-    Column("cpu_time", pl.Float64, "ns", "Mean `cpu_time_total` of runs of known end.", True),
     Column(
-        "device_time_total", pl.Int64, "ns", "Device time that it and slices within launched.", True
+        "self_cpu_time_total",
+        pl.Int64,
+        "ns",
+        "Host time in the operator, without slices inside it.",
+        True,
     ),
-    Column("device_time", pl.Float64, "ns", "Mean `device_time_total` of a run.", True),
-    Column("self_cpu_memory_usage", pl.Int64, "bytes", "Host bytes allocated less released.", True),
-    Column("cpu_memory_usage", pl.Int64, "bytes", "Net host bytes, with inner slices.", True),
     Column(
-        "self_device_memory_usage", pl.Int64, "bytes", "Device bytes allocated less released.", True
+        "self_cpu_share",
+        pl.Float64,
+        "ratio",
+        "The row's share of the summed `self_cpu_time_total`.",
+        True,
     ),
-    Column("device_memory_usage", pl.Int64, "bytes", "Net device bytes, with inner slices.", True),
+    Column(
+        "self_device_time_total",
+        pl.Int64,
+        "ns",
+        "Device time of work that the operator itself launched.",
+        True,
+    ),
+    Column(
+        "self_device_share",
+        pl.Float64,
+        "ratio",
+        "The row's share of the summed `self_device_time_total`.",
+        True,
+    ),
+    Column(
+        "cpu_time_total",
+        pl.Int64,
+        "ns",
+        "Host time in the operator, including slices inside it.",
+        True,
+    ),
+    Column("cpu_time", pl.Float64, "ns", "Mean host time of a run, over runs of known end.", True),
+    Column(
+        "device_time_total",
+        pl.Int64,
+        "ns",
+        "Device time launched by the operator and slices inside it.",
+        True,
+    ),
+    Column(
+        "device_time", pl.Float64, "ns", "Mean `device_time_total` of a run of the operator.", True
+    ),
+    Column(
+        "self_cpu_memory_usage",
+        pl.Int64,
+        "bytes",
+        "Host bytes the operator itself allocated, less released.",
+        True,
+    ),
+    Column(
+        "cpu_memory_usage",
+        pl.Int64,
+        "bytes",
+        "Host bytes allocated less released, with inner slices.",
+        True,
+    ),
+    Column(
+        "self_device_memory_usage",
+        pl.Int64,
+        "bytes",
+        "Device bytes the operator itself allocated, less released.",
+        True,
+    ),
+    Column(
+        "device_memory_usage",
+        pl.Int64,
+        "bytes",
+        "Device bytes allocated less released, with inner slices.",
+        True,
+    ),
     Column("flops", pl.Int64, "flops", "FLOPs as in torch's table; null if unknown.", True),
 )
 
 _RUN_TIME_COLUMNS: Final = tuple(
-    Column(f"{side}_time_{figure}", pl.Float64, "ns", f"{words} {what} of a run.", True)
+    Column(
+        f"{side}_time_{figure}", pl.Float64, "ns", f"{words} {what} of a run of the operator.", True
+    )
     for side, what in (("cpu", "host time"), ("device", "device time"))
     for figure, words in (
         ("min", "The lowest"),

@@ -11,45 +11,77 @@ from selftime.views.view_declaration import view
 
 
 @view(
-    Column("device", pl.Int32, "id", "The device; null for the host, or without a number.", True),
-    Column("step", pl.Int64, "id", "The step; null if not by step.", True),
-    Column("window", pl.Int64, "ns", "The length of the observed time."),
-    Column("compute", pl.Int64, "ns", "Time in which a kernel ran, other than a collective.", True),
+    Column(
+        "device",
+        pl.Int32,
+        "id",
+        "The number of the device; null for the host, or without a number.",
+        True,
+    ),
+    Column("step", pl.Int64, "id", "The number of the step; null if not by step.", True),
+    Column("window", pl.Int64, "ns", "The length of the observed time range."),
+    Column(
+        "compute",
+        pl.Int64,
+        "ns",
+        "Time in which the device ran a kernel other than a collective.",
+        True,
+    ),
     Column(
         "exposed_communication",
         pl.Int64,
         "ns",
-        "Time in which a collective ran, and no other kernel.",
+        "Time in which the device ran a collective, and no other kernel.",
         True,
     ),
     Column(
         "exposed_copies",
         pl.Int64,
         "ns",
-        "Time in which a copy or fill ran, and no kernel or collective.",
+        "Time in which the device ran a copy or fill, and no kernel or collective.",
         True,
     ),
-    Column("idle", pl.Int64, "ns", "Time in which no kernel, collective, copy or fill ran.", True),
     Column(
-        "communication", pl.Int64, "ns", "Time in which a collective ran, overlaps included.", True
+        "idle",
+        pl.Int64,
+        "ns",
+        "Time in which the device ran no kernel, collective, copy or fill.",
+        True,
+    ),
+    Column(
+        "communication",
+        pl.Int64,
+        "ns",
+        "Time in which the device ran a collective, overlaps included.",
+        True,
     ),
     Column(
         "hidden_share",
         pl.Float64,
         "ratio",
-        "The part of the communication time during which other kernels ran.",
+        "The share of `communication` during which other kernels ran.",
         True,
     ),
-    Column("copies", pl.Int64, "ns", "Time in which a copy or fill ran, overlaps included.", True),
+    Column(
+        "copies",
+        pl.Int64,
+        "ns",
+        "Time in which the device ran a copy or fill, overlaps included.",
+        True,
+    ),
     Column(
         "compute_alone",
         pl.Int64,
         "ns",
-        "Time in which a kernel ran, but no collective, copy or fill.",
+        "Time in which the device ran a kernel, but no collective, copy or fill.",
         True,
     ),
     Column(
-        "overlapped", pl.Int64, "ns", "Time in which two or three kinds of work ran at once.", True
+        "overlapped",
+        pl.Int64,
+        "ns",
+        "Time in which the device ran two or all of compute, collectives and copies at once.",
+        True,
     ),
     Column(
         "concurrent",
@@ -58,9 +90,21 @@ from selftime.views.view_declaration import view
         "Time in which two or more streams worked at once; for a pair, in which both did.",
         True,
     ),
-    Column("streams", pl.Int64, "count", "The number of streams that had work.", True),
-    Column("stream", pl.Int64, "id", "The first stream of a pair; null if not by pair.", True),
-    Column("other", pl.Int64, "id", "The second stream of a pair; null if not by pair.", True),
+    Column("streams", pl.Int64, "count", "The number of the device's streams that had work.", True),
+    Column(
+        "stream",
+        pl.Int64,
+        "id",
+        "The first stream of a pair of streams; null if not by pair.",
+        True,
+    ),
+    Column(
+        "other",
+        pl.Int64,
+        "id",
+        "The second stream of a pair of streams; null if not by pair.",
+        True,
+    ),
 )
 def overlap(trace: Trace, *, by: Literal["device", "step", "streams"] = "device") -> pl.DataFrame:
     """Compute, communication and copies of each device: time of each alone, and time in parallel.

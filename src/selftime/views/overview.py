@@ -9,20 +9,39 @@ from selftime.views.view_declaration import view
 
 
 @view(
-    Column("section", pl.String, "name", "One of steps, execution, device, host, trace."),
-    Column("device", pl.Int32, "id", "The device; null for other rows.", True),
+    Column(
+        "section",
+        pl.String,
+        "name",
+        "The section of the overview: steps, execution, device, host or trace.",
+    ),
+    Column(
+        "device",
+        pl.Int32,
+        "id",
+        "The device that the metric is about; null for other metrics.",
+        True,
+    ),
     Column("metric", pl.String, "name", "The name of the metric."),
-    Column("text", pl.String, "text", "The formatted value; null where unknown.", True),
+    Column(
+        "text", pl.String, "text", "The formatted value of the metric; null where unknown.", True
+    ),
     Column("definition", pl.String, "sentence", "The definition of the metric."),
     Column(
         "value",
         pl.Float64,
         "text",
-        "The value as a number in its unit; null for text or where unknown.",
+        "The metric as a number in its unit; null for text or where unknown.",
         True,
     ),
-    Column("unit", pl.String, "name", "The unit of the value; `text` for text."),
-    Column("share", pl.Float64, "ratio", "The share of a part in the step; null for others.", True),
+    Column("unit", pl.String, "name", "The unit of the metric's value; `text` for text."),
+    Column(
+        "share",
+        pl.Float64,
+        "ratio",
+        "For a part of the step: its share of the step time; null for other metrics.",
+        True,
+    ),
 )
 def overview(trace: Trace) -> pl.DataFrame:
     """The time of a step, what bounds it, how it divides, and how busy devices and host are.

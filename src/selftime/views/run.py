@@ -20,7 +20,7 @@ from selftime.views.view_declaration import view
         "what",
         pl.String,
         "text",
-        "The kind of step, the imported package, or the function for checkpoints.",
+        "For steps, their kind; for imports, the package; for checkpoints, the function.",
         True,
     ),
     Column(
@@ -36,9 +36,21 @@ from selftime.views.view_declaration import view
         "count",
         "The number of steps, of compilations, or of stretches of time of this part.",
     ),
-    Column("file", pl.String, "text", "The user's source file; null if no stack was read.", True),
-    Column("line", pl.Int32, "id", "The source line; null if no stack was read.", True),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The user's source file that spent the time; null if no stack was read.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The user's source line that spent the time; null if no stack was read.",
+        True,
+    ),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     sums=("time", "share"),
 )
 def run(trace: Trace) -> pl.DataFrame:

@@ -10,24 +10,39 @@ from selftime.views.view_declaration import view
 
 @view(
     Column("kind", pl.String, "name", "The kind of step, such as training."),
-    Column("count", pl.Int64, "count", "The number of steps."),
-    Column("median", pl.Float64, "ns", "The median duration of a step."),
-    Column("p95", pl.Float64, "ns", "The 95th percentile of the durations."),
-    Column("data_wait", pl.Float64, "ns", "How long a step waits for a batch, on average."),
-    Column("total", pl.Int64, "ns", "The durations of all steps together."),
-    Column("slow", pl.Int64, "count", "The number of slow steps."),
+    Column("count", pl.Int64, "count", "The number of steps of the kind."),
+    Column("median", pl.Float64, "ns", "The median duration of a step of the kind."),
+    Column("p95", pl.Float64, "ns", "The 95th percentile of the durations of steps of the kind."),
     Column(
-        "excess", pl.Int64, "ns", "How much longer than the median the slow steps took together."
+        "data_wait", pl.Float64, "ns", "How long a step of the kind waits for a batch, on average."
     ),
-    Column("recorded", pl.Int64, "count", "The number of steps that a profiler recorded."),
+    Column("total", pl.Int64, "ns", "The summed duration of all steps of the kind."),
+    Column(
+        "slow", pl.Int64, "count", "The number of steps of the kind much longer than their median."
+    ),
+    Column(
+        "excess",
+        pl.Int64,
+        "ns",
+        "The time by which the slow steps exceed the median step, summed over the slow steps.",
+    ),
+    Column(
+        "recorded", pl.Int64, "count", "The number of steps of the kind that a profiler recorded."
+    ),
     Column(
         "covered",
         pl.Int64,
         "ns",
         "Time of all steps of this kind if one was recorded, else 0.",
     ),
-    Column("file", pl.String, "text", "The file of the loop that makes the steps.", True),
-    Column("line", pl.Int32, "id", "The line of that loop; null if unknown.", True),
+    Column("file", pl.String, "text", "The source file of the loop that runs the steps.", True),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line of the loop that runs the steps; null if unknown.",
+        True,
+    ),
     sums=("count", "total", "slow", "excess", "recorded", "covered"),
 )
 def run_kinds(trace: Trace) -> pl.DataFrame:

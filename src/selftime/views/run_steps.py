@@ -11,9 +11,9 @@ from selftime.views.view_declaration import view
 
 @view(
     Column("step", pl.Int64, "id", "The step's number in the run, from 0."),
-    Column("kind", pl.String, "name", "The kind of step."),
+    Column("kind", pl.String, "name", "The kind of step, such as training."),
     Column("start", pl.Int64, "ns", "When the step began, counted from the start of the process."),
-    Column("time", pl.Int64, "ns", "How long the step took."),
+    Column("time", pl.Int64, "ns", "The duration of the step."),
     Column("data_wait", pl.Int64, "ns", "The part of the step spent waiting for a batch."),
     Column(
         "epoch_boundary",
@@ -21,7 +21,9 @@ from selftime.views.view_declaration import view
         "ns",
         "The part of the step spent starting a DataLoader's iterator.",
     ),
-    Column("evaluation", pl.Int64, "ns", "The part of the step from `eval()` to `train()`."),
+    Column(
+        "evaluation", pl.Int64, "ns", "The part of the step from `model.eval()` to `model.train()`."
+    ),
     Column("compile", pl.Int64, "ns", "The part of the step in which `torch.compile` compiled."),
     Column(
         "garbage_collection",
@@ -43,19 +45,29 @@ from selftime.views.view_declaration import view
         "How much longer the step took than the median of its kind; 0 unless slow.",
     ),
     Column(
-        "cause", pl.String, "name", "What most of that excess was spent on; null unless slow.", True
+        "cause",
+        pl.String,
+        "name",
+        "What most of a slow step's time above the median was spent on; null unless slow.",
+        True,
     ),
-    Column("file", pl.String, "text", "The user's source file in a slow step.", True),
+    Column(
+        "file", pl.String, "text", "The user's source file that ran longest in a slow step.", True
+    ),
     Column(
         "line",
         pl.Int32,
         "id",
-        "The source line that stack samples saw longest in a slow step.",
+        "The source line that stack samples saw most in a slow step.",
         True,
     ),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column(
-        "trace_start", pl.Int64, "instant", "When it begins in the trace; null if not there.", True
+        "trace_start",
+        pl.Int64,
+        "instant",
+        "When the step begins in the trace; null if the trace lacks it.",
+        True,
     ),
     sums=("time", "data_wait", "excess"),
 )

@@ -23,9 +23,15 @@ _Figure: TypeAlias = tuple[str, float | None, Unit, str | None, str]
 
 @view(
     Column("metric", pl.String, "name", "The name of the metric."),
-    Column("text", pl.String, "text", "The value as text; null where unknown.", True),
-    Column("value", pl.Float64, "text", "The value in its unit; null for text.", True),
-    Column("unit", pl.String, "name", "The unit of the value; `text` for text."),
+    Column("text", pl.String, "text", "The value of the metric as text; null where unknown.", True),
+    Column(
+        "value",
+        pl.Float64,
+        "text",
+        "The metric's value as a number in its unit; null for text.",
+        True,
+    ),
+    Column("unit", pl.String, "name", "The unit of the metric's value; `text` for text."),
     Column("definition", pl.String, "sentence", "The definition of the metric."),
 )
 def run_summary(trace: Trace) -> pl.DataFrame:

@@ -24,7 +24,12 @@ _SLICE_COLUMNS_READ: Final = ("id", "category", "name", "track", "start", "depth
 
 
 @view(
-    Column("what", pl.String, "name", "The name, category or track; `all` in the first row."),
+    Column(
+        "what",
+        pl.String,
+        "name",
+        "The name, category or track of the row's slices; `all` in the first row.",
+    ),
     Column(
         "category",
         pl.String,
@@ -38,19 +43,25 @@ _SLICE_COLUMNS_READ: Final = ("id", "category", "name", "track", "start", "depth
         "ns",
         "Time in which a slice of the row was the innermost slice of its track.",
     ),
-    Column("busy", pl.Int64, "ns", "Time in which at least one slice of the row was open."),
+    Column("busy", pl.Int64, "ns", "Time in which at least one slice of the row was running."),
     Column(
         "share",
         pl.Float64,
         "ratio",
         "The row's busy time as a share of the length of the time range.",
     ),
-    Column("total", pl.Int64, "ns", "Sum of the slices' durations within the range."),
-    Column("count", pl.Int64, "count", "The number of slices."),
-    Column("longest", pl.Int64, "ns", "The longest duration of a slice within the range."),
-    Column("track", pl.UInt32, "id", "The track; null if several.", True),
-    Column("start", pl.Int64, "instant", "When the longest slice began."),
-    Column("id", pl.UInt32, "id", "The id of the longest slice."),
+    Column(
+        "total", pl.Int64, "ns", "Sum of the durations of the row's slices within the time range."
+    ),
+    Column("count", pl.Int64, "count", "The number of slices in the row."),
+    Column(
+        "longest", pl.Int64, "ns", "The duration of the row's longest slice within the time range."
+    ),
+    Column(
+        "track", pl.UInt32, "id", "The id of the track of the row's slices; null if several.", True
+    ),
+    Column("start", pl.Int64, "instant", "When the row's longest slice began."),
+    Column("id", pl.UInt32, "id", "The id of the row's longest slice."),
 )
 def selection(
     trace: Trace,

@@ -19,7 +19,7 @@ _NO_SLICE_ID: Final = -1
         "group",
         pl.String,
         "name",
-        "The group that the row belongs to, such as slice, where or links.",
+        "The group of values that the row belongs to, such as slice, where or links.",
     ),
     Column(
         "key",
@@ -28,12 +28,36 @@ _NO_SLICE_ID: Final = -1
         "The name of the value; for a link, how the other slice is related.",
     ),
     Column("value", pl.String, "text", "The value; for a link, the other slice's name.", True),
-    Column("unit", pl.String, "name", "The unit of the value; null if it has none."),
+    Column("unit", pl.String, "name", "The unit of the row's value; null if it has none."),
     Column("slice", pl.UInt32, "id", "The id of the slice; for a link, of the other slice.", True),
-    Column("start", pl.Int64, "instant", "When that slice began.", True),
-    Column("duration", pl.Int64, "ns", "The duration of that slice; null if unknown.", True),
-    Column("track", pl.UInt32, "id", "The track of that slice.", True),
-    Column("row", pl.Int64, "id", "The row of that track in the timeline.", True),
+    Column(
+        "start",
+        pl.Int64,
+        "instant",
+        "When the slice began; for a link, when the linked slice began.",
+        True,
+    ),
+    Column(
+        "duration",
+        pl.Int64,
+        "ns",
+        "The slice's duration; for a link, the linked slice's; null if unknown.",
+        True,
+    ),
+    Column(
+        "track",
+        pl.UInt32,
+        "id",
+        "The id of the slice's track; for a link, of the linked slice's track.",
+        True,
+    ),
+    Column(
+        "row",
+        pl.Int64,
+        "id",
+        "The slice's row within its track in the timeline; for a link, the linked slice's.",
+        True,
+    ),
 )
 def slice(trace: Trace, *, id: int = _NO_SLICE_ID) -> pl.DataFrame:  # noqa: A001, A002 - the view's names
     """Everything known about the slice with this `id`; an empty table for the id -1.

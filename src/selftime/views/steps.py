@@ -11,12 +11,12 @@ from selftime.views.view_declaration import view
 
 @view(
     Column("step", pl.Int64, "id", "The step's number."),
-    Column("counted", pl.Boolean, "flag", "Whether the step is included in medians."),
+    Column("counted", pl.Boolean, "flag", "Whether medians over steps include the step."),
     Column(
         "time",
         pl.Int64,
         "ns",
-        "Time from the end of the previous step to the end of this one, on host and device.",
+        "Time from the end of the previous step to the end of this step, on host and device.",
     ),
     Column("host_time", pl.Int64, "ns", "Time from the step's begin to its end on the host."),
     Column(
@@ -30,40 +30,48 @@ from selftime.views.view_declaration import view
         "kernel",
         pl.Int64,
         "ns",
-        "The part of the time in which a kernel ran that is not a collective.",
+        "The part of the step in which a kernel ran that is not a collective.",
         True,
     ),
-    Column("memcpy", pl.Int64, "ns", "The part of the remaining time in which a copy ran.", True),
-    Column("memset", pl.Int64, "ns", "The part of the remaining time in which a fill ran.", True),
+    Column(
+        "memcpy", pl.Int64, "ns", "The part of the step in which a copy ran, but no kernel.", True
+    ),
+    Column(
+        "memset",
+        pl.Int64,
+        "ns",
+        "The part of the step in which a fill ran, but no kernel or copy.",
+        True,
+    ),
     Column(
         "communication",
         pl.Int64,
         "ns",
-        "The part of the remaining time in which a collective ran.",
+        "The part of the step in which a collective ran, but no other kernel, copy or fill.",
         True,
     ),
     Column(
         "runtime",
         pl.Int64,
         "ns",
-        "The part of the remaining time in which the host was in a runtime call.",
+        "The part of the step in which the host was in a runtime call and the device idle.",
         True,
     ),
     Column(
         "data_loading",
         pl.Int64,
         "ns",
-        "The part of the remaining time in which the host waited for the next batch.",
+        "The part of the step in which the host waited for the next batch and the device idled.",
         True,
     ),
     Column(
         "cpu",
         pl.Int64,
         "ns",
-        "The part of the remaining time in which the host was in an operator or annotation.",
+        "Device-idle time of the step in host operators outside runtime calls and data loading.",
         True,
     ),
-    Column("other", pl.Int64, "ns", "The time that remains."),
+    Column("other", pl.Int64, "ns", "The part of the step that no other time category explains."),
     Column(
         "lag",
         pl.Int64,
@@ -71,11 +79,27 @@ from selftime.views.view_declaration import view
         "Time from the step's end on the host to the end of its device work.",
         True,
     ),
-    Column("busy", pl.Int64, "ns", "All time in which any device worked.", True),
     Column(
-        "all_communication", pl.Int64, "ns", "All time in collectives, overlaps included.", True
+        "busy",
+        pl.Int64,
+        "ns",
+        "Time of the step in which any device worked, whatever the host did.",
+        True,
     ),
-    Column("loading", pl.Int64, "ns", "All time in data loading, overlaps included.", True),
+    Column(
+        "all_communication",
+        pl.Int64,
+        "ns",
+        "Time of the step in which a collective ran, overlaps with other work included.",
+        True,
+    ),
+    Column(
+        "loading",
+        pl.Int64,
+        "ns",
+        "Time of the step in data loading, overlaps with other work included.",
+        True,
+    ),
     Column(
         "device_slices",
         pl.Int64,
@@ -87,9 +111,15 @@ from selftime.views.view_declaration import view
         "source",
         pl.String,
         "name",
-        "How the steps were found: profiler, annotation, optimizer, device, periodicity, window.",
+        "What steps were found by: profiler, annotation, optimizer, device, periodicity, window.",
     ),
-    Column("mark", pl.String, "name", "The slice that marks the step; null for a window.", True),
+    Column(
+        "mark",
+        pl.String,
+        "name",
+        "The name of the slice that marks the step; null for a window.",
+        True,
+    ),
     Column(
         "note", pl.String, "sentence", "Why medians do not include the step; null if they do.", True
     ),

@@ -24,7 +24,7 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "late",
         pl.Float64,
         "ns",
-        "By how much the rank comes later than the others per step, at most; as in `ranks`.",
+        "The most by which the rank comes later than the others to a collective, per step.",
         True,
     ),
     Column(
@@ -38,7 +38,7 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "excess",
         pl.Float64,
         "ns",
-        "By how much the rank's time per step on that cause exceeds the others'.",
+        "The rank's time per step on the cause of its lateness minus that of the other ranks.",
         True,
     ),
     Column(
@@ -52,14 +52,14 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "last",
         pl.Int64,
         "count",
-        "The number of collectives in counted steps to which the rank came last.",
+        "The number of collectives in counted steps that the rank was the last to begin.",
         True,
     ),
     Column(
         "collectives",
         pl.Int64,
         "count",
-        "The number of the rank's collectives in counted steps.",
+        "The number of collectives in counted steps that the rank took part in.",
         True,
     ),
     Column(
@@ -69,8 +69,14 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "The source file where the rank spends more time than the others; null if unknown.",
         True,
     ),
-    Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The source line where the rank spends more time than the others; null if unknown.",
+        True,
+    ),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "work",
@@ -83,7 +89,7 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "verdict",
         pl.String,
         "sentence",
-        "What is claimed about the rank, or the reason for no claim.",
+        "What can be claimed about the rank's lateness, or why nothing can.",
         True,
     ),
     Column(
@@ -93,7 +99,9 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "Time per step that the rank itself waited for other ranks.",
         True,
     ),
-    Column("steps", pl.Int64, "count", "The number of counted steps.", True),
+    Column(
+        "steps", pl.Int64, "count", "The number of the rank's steps that count for averages.", True
+    ),
     Column(
         "steps_last",
         pl.Int64,
@@ -101,7 +109,13 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "The number of steps in which the rank came last at least once.",
         True,
     ),
-    Column("late_steps", pl.String, "text", "The numbers of these steps.", True),
+    Column(
+        "late_steps",
+        pl.String,
+        "text",
+        "The numbers of the steps in which the rank came last at least once.",
+        True,
+    ),
     Column(
         "late_beyond_others",
         pl.Float64,
@@ -120,21 +134,21 @@ _COLUMNS_OF_EXCESS_TIME_BY_CAUSE = tuple(f"more_{cause}" for cause in LATENESS_C
         "more_gc",
         pl.Float64,
         "ns",
-        "By how much its garbage collection time per step exceeds the others'.",
+        "By how much the rank's garbage collection time per step exceeds the others'.",
         True,
     ),
     Column(
         "more_data",
         pl.Float64,
         "ns",
-        "By how much its waits for data per step exceed the others'.",
+        "By how much the rank's waits for data per step exceed the others'.",
         True,
     ),
     Column(
         "more_host",
         pl.Float64,
         "ns",
-        "By how much its other host time per step exceeds the others'.",
+        "By how much the rank's other host time per step exceeds the others'.",
         True,
     ),
 )

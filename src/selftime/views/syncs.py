@@ -33,18 +33,28 @@ _WAIT_SORT_COLUMNS: Final = ("idle_after", "wait", "start")
         "The outermost operator around the wait; null if none.",
         True,
     ),
-    Column("file", pl.String, "text", "The source file; null if unknown.", True),
-    Column("line", pl.Int32, "id", "The source line; null if unknown.", True),
+    Column(
+        "file", pl.String, "text", "The source file that made the host wait; null if unknown.", True
+    ),
+    Column(
+        "line", pl.Int32, "id", "The source line that made the host wait; null if unknown.", True
+    ),
     Column(
         "idle_after",
         pl.Int64,
         "ns",
-        "Idle time of the device from the wait's end to its next work; null if none came.",
+        "Idle time of the device from the host wait's end to the device's next work; null if none.",
         True,
     ),
-    Column("wait", pl.Int64, "ns", "Host time in the calls that waited."),
-    Column("idle", pl.Int64, "ns", "The part of the wait in which the device had no work."),
-    Column("count", pl.Int64, "count", "The number of waits; null for a single wait.", True),
+    Column("wait", pl.Int64, "ns", "Host time in the calls that waited for the device."),
+    Column("idle", pl.Int64, "ns", "The part of `wait` in which the device had no work."),
+    Column(
+        "count",
+        pl.Int64,
+        "count",
+        "The number of waits for the device; null for a single wait.",
+        True,
+    ),
     Column(
         "count_per_step",
         pl.Float64,
@@ -52,7 +62,12 @@ _WAIT_SORT_COLUMNS: Final = ("idle_after", "wait", "start")
         "Waits per counted step; null for a single wait or without steps.",
         True,
     ),
-    Column("kind", pl.String, "name", "The kind of wait; see the description."),
+    Column(
+        "kind",
+        pl.String,
+        "name",
+        "The kind of wait for the device; the view's description lists the kinds.",
+    ),
     Column(
         "call",
         NameType,
@@ -60,15 +75,29 @@ _WAIT_SORT_COLUMNS: Final = ("idle_after", "wait", "start")
         "The name of the call that waited; for several calls, of the longest.",
     ),
     Column(
-        "function", pl.String, "name", "The function that contains the line; null if unknown.", True
+        "function",
+        pl.String,
+        "name",
+        "The function that contains the source line; null if unknown.",
+        True,
     ),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
-    Column("ended", NameType, "name", "The device work that ended the wait; null if none.", True),
     Column(
-        "inner", NameType, "name", "The innermost operator around the call; null if none.", True
+        "ended", NameType, "name", "The device work whose end ended the wait; null if none.", True
     ),
     Column(
-        "step", pl.Int64, "id", "The step in which the wait began; null if none or several.", True
+        "inner",
+        NameType,
+        "name",
+        "The innermost operator around the call that waited; null if none.",
+        True,
+    ),
+    Column(
+        "step",
+        pl.Int64,
+        "id",
+        "The number of the step in which the wait began; null if none or several.",
+        True,
     ),
     Column(
         "start",
@@ -77,10 +106,25 @@ _WAIT_SORT_COLUMNS: Final = ("idle_after", "wait", "start")
         "When the wait began; for several waits, when the longest began.",
     ),
     Column(
-        "device", pl.Int32, "id", "The device that the thread works with; null if unknown.", True
+        "device",
+        pl.Int32,
+        "id",
+        "The number of the device that the waiting thread works with; null if unknown.",
+        True,
     ),
-    Column("stream", pl.Int64, "id", "The stream waited for; null if unknown.", True),
-    Column("id", pl.Int64, "id", "The slice id of the call; for several calls, of the longest."),
+    Column(
+        "stream",
+        pl.Int64,
+        "id",
+        "The number of the stream that was waited for; null if unknown.",
+        True,
+    ),
+    Column(
+        "id",
+        pl.Int64,
+        "id",
+        "The slice id of the call that waited; for several calls, of the longest.",
+    ),
     needs=("device",),
     sums=("wait", "idle", "count", "count_per_step"),
 )

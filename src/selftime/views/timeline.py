@@ -30,8 +30,13 @@ _NO_SLICE_ID: Final = -1
 
 
 @view(
-    Column("kind", pl.String, "name", "One of slice, merged, instant, counter, flow, track."),
-    Column("track", pl.UInt32, "id", "The track of the row.", True),
+    Column(
+        "kind",
+        pl.String,
+        "name",
+        "What the row draws: slice, merged, instant, counter, flow, track.",
+    ),
+    Column("track", pl.UInt32, "id", "The id of the track on which the row is drawn.", True),
     Column("row", pl.Int64, "id", "The row's position in its track, from 0 at the top.", True),
     Column("start", pl.Int64, "instant", "When the slice, mark or sample begins.", True),
     Column(
@@ -60,7 +65,7 @@ _NO_SLICE_ID: Final = -1
         "category",
         NameType,
         "name",
-        "The category; for several slices, the one with most time; for a track, its kind.",
+        "The slice's category; for several slices, that with the most time; for a track, its kind.",
         True,
     ),
     Column("busy", pl.Int64, "ns", "Time that the row's slices cover; null for other rows.", True),
@@ -81,17 +86,35 @@ _NO_SLICE_ID: Final = -1
         "The id of the slice where a flow arrow ends; null for other rows.",
         True,
     ),
-    Column("to_track", pl.UInt32, "id", "The track of the slice where the flow arrow ends.", True),
+    Column(
+        "to_track",
+        pl.UInt32,
+        "id",
+        "The id of the track of the slice where a flow arrow ends.",
+        True,
+    ),
     Column(
         "to_row",
         pl.Int64,
         "id",
-        "The position in its track of the slice where the flow arrow ends.",
+        "The row, within its track, of the slice where a flow arrow ends.",
         True,
     ),
-    Column("to_time", pl.Int64, "instant", "When the flow arrow ends.", True),
-    Column("rows", pl.Int64, "count", "The number of rows of a track; null for other rows.", True),
-    Column("process", pl.String, "text", "The process of a track; null for other rows.", True),
+    Column("to_time", pl.Int64, "instant", "When the flow arrow ends; null for other rows.", True),
+    Column(
+        "rows",
+        pl.Int64,
+        "count",
+        "The height of a track in rows of slices; null for other rows.",
+        True,
+    ),
+    Column(
+        "process",
+        pl.String,
+        "text",
+        "The name of the process of a track; null for other rows.",
+        True,
+    ),
 )
 def timeline(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,

@@ -71,8 +71,9 @@ Pixels: TypeAlias = Annotated[int, NumberRange(1, math.inf, "1 or more")]
 Share: TypeAlias = Annotated[float, NumberRange(0, 1, "a share of the whole, from 0 to 1")]
 
 LINE_EVIDENCE_DOC: Final = (
-    "How the line is known. `stack`, `stamp`: it was running, by its Python stack or by a step "
-    "with marked lines. `definition`: only the function that begins there was running."
+    "How the source line is known: `stack`, by the recorded Python stack; `stamp`, by a step in "
+    "which the recording marked lines as they ran; `definition`, only as the first line of the "
+    "function that was running."
 )
 """Description of columns `how` of views, which state how a source line is known."""
 MAX_OPTION_VALUE: Final = 1 << 62

@@ -25,28 +25,51 @@ _COLUMNS_OF_WORKER_SOURCE_LINE: Final = ("file", "line", "function", "own")
 
 
 @view(
-    Column("part", pl.String, "name", "What the workers did: samples, collate, put or wait."),
-    Column("file", pl.String, "text", "The source file; null if no line was seen.", True),
-    Column("line", pl.Int32, "id", "The line's number in the file, from 1.", True),
-    Column("time", pl.Int64, "ns", "Time spent on that, summed over the workers."),
+    Column(
+        "part", pl.String, "name", "What the worker processes did: samples, collate, put or wait."
+    ),
+    Column(
+        "file",
+        pl.String,
+        "text",
+        "The source file that worker processes ran; null if no line was seen.",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        "The number, from 1, of the source line that worker processes ran.",
+        True,
+    ),
+    Column(
+        "time",
+        pl.Int64,
+        "ns",
+        "Time of the worker processes in the part or line of the row, summed.",
+    ),
     Column(
         "share",
         pl.Float64,
         "ratio",
-        "That time as a share of the workers' time, waiting included.",
+        "The row's time as a share of the worker processes' time, waiting included.",
         True,
     ),
     Column(
-        "per_sample", pl.Float64, "ns", "Time per sample; null if samples are not counted.", True
+        "per_sample",
+        pl.Float64,
+        "ns",
+        "The row's time per sample; null if samples are not counted.",
+        True,
     ),
     Column(
         "total",
         pl.Int64,
         "ns",
-        "Time including the program's lines that were called from this line.",
+        "Time in the line, including the program's lines that were called from it.",
         True,
     ),
-    Column("function", pl.String, "name", "The function that contains the line.", True),
+    Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column(
         "own", pl.Boolean, "flag", "Whether the line is the program's own, not a library's.", True
     ),
@@ -61,12 +84,24 @@ _COLUMNS_OF_WORKER_SOURCE_LINE: Final = ("file", "line", "function", "own")
         "worker",
         pl.Int64,
         "id",
-        "The worker's number; null for all workers of the DataLoader.",
+        "The worker process's number; null for all workers of the DataLoader.",
         True,
     ),
-    Column("batches", pl.Int64, "count", "The number of batches made."),
-    Column("samples", pl.Int64, "count", "The number of samples made; null if not counted.", True),
-    Column("seen", pl.Int64, "count", "The number of stack samples that saw the line.", True),
+    Column("batches", pl.Int64, "count", "The number of batches that the worker processes made."),
+    Column(
+        "samples",
+        pl.Int64,
+        "count",
+        "The number of samples that the worker processes made; null if not counted.",
+        True,
+    ),
+    Column(
+        "seen",
+        pl.Int64,
+        "count",
+        "The number of stack samples that found a worker process in the line.",
+        True,
+    ),
     needs=("workers",),
     sums=("time", "share"),
 )

@@ -305,7 +305,7 @@ def _finding(
     if break_line.line is None:
         reason += ", and a recording with stacks says where"
     return Finding(
-        title="A compiled function is left and entered again",
+        title="A compiled function breaks into several graphs, with Python code in between",
         where=break_line,
         count_per_step=resumed_regions.height / steps,
         claim=claim,

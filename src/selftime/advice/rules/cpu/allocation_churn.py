@@ -290,7 +290,7 @@ def _outcome_for_blocks_of_function(
     ):
         return Checked(f"large tensors need few new pages: {amount} a step", recorded.upper)
     return Finding(
-        title=f"Each step takes {amount} from the system and gives it back",
+        title=f"Each step requests {amount} of memory from the operating system and returns it",
         where=_line_allocating_most_bytes(released_blocks),
         count_per_step=released_blocks.height / steps,
         claim=claim,

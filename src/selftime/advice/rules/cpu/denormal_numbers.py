@@ -152,7 +152,7 @@ def _finding(trace: Trace, location: Where, slow_operators: pl.DataFrame) -> Fin
     name = slow_operators["name"][0]
     flush_call = line_of_only_call(trace, "set_flush_denormal")
     return Finding(
-        title=f"`{name}` takes {1 / equal_share:.0f} times as long as on usual numbers",
+        title=f"Denormal numbers make `{name}` take {1 / equal_share:.0f} times as long",
         where=location,
         count_per_step=slow_operators.height / recorded_step_count(trace),
         claim=RemovalClaim(

@@ -121,7 +121,7 @@ def _finding(
     share = spent_ms_per_step / statistics.step_ms
     location, slowest = next(operators_by_line(trace, products))
     return Finding(
-        title=f"{share:.0%} of the step is float32 products without AMX",
+        title=f"{share:.0%} of the step is float32 matrix products without AMX",
         where=location,
         count_per_step=products.height / recorded_step_count(trace),
         confidence="medium",

@@ -126,7 +126,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         ("host time of the loop's backward pass", backward),
     ]
     return Finding(
-        title=f"A Python loop takes {count:.0f} elements of tensors a step, one at a time",
+        title=f"A Python loop indexes tensors {count:.0f} times a step, one element at a time",
         where=loop.where,
         count_per_step=count,
         claim=RemovalClaim(

@@ -121,7 +121,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, cache_copies: LineSlices)
         most = (*most, ScaleDeviceWork(work))
     sizes = cache_copies.slices["size"].drop_nulls().to_list()
     return Finding(
-        title=f"A cache of length {min(sizes)} to {max(sizes)} is copied whole to append to it",
+        title=f"Each append copies the whole cache, of length {min(sizes)} to {max(sizes)}",
         where=cache_copies.where,
         count_per_step=cache_copies.slices.height / steps,
         claim=RemovalClaim(changes, limit=most),

@@ -210,7 +210,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, wasteful_products: LineSl
     most: Change = ScaleDeviceWork(work) if work.size else CutHostTime(wasteful_products.times)
     spent = step_stats.scaled_to_typical_step(length(wasteful_products.times) / steps / 1e6)
     return Finding(
-        title=f"A product has {rows.max()} rows, of which {left[rows.argmax()]} are used",
+        title=f"A matrix product has {rows.max()} rows, of which {left[rows.argmax()]} are used",
         where=wasteful_products.where,
         count_per_step=wasteful_products.slices.height / steps,
         claim=RemovalClaim((change,), limit=(most,)),

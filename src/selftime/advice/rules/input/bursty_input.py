@@ -108,7 +108,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     slowest = None if told is None else told.longest_ms
     longest = [] if slowest is None else [Evidence("time of the slowest sample", slowest, "ms")]
     yield Finding(
-        title=f"{len(late)} of {shares.size} steps wait for a batch, the others do not",
+        title=f"{len(late)} of {shares.size} steps wait for a batch, the other steps do not",
         where=where_from_row(row),
         count_per_step=len(late) / shares.size,
         claim=claim,

@@ -92,7 +92,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     told = loader_worker_record(trace)
     place = None if told is None else told.slowest_line
     yield Finding(
-        title=f"The loop waits for its workers for {share:.0%} of each step, and no core is free",
+        title=f"The loop waits for DataLoader workers {share:.0%} of each step; no core is free",
         where=where_from_row(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
         claim=UpperBoundClaim(loading.exposed, is_slowed=False),

@@ -291,7 +291,7 @@ def _finding_with_workers(
     record_evidence = () if record is None else record.worker_evidence()
     return Finding(
         covers=("A2",),
-        title=f"The loop waits for its workers for {_exposed_share(loading):.0%} of each step",
+        title=f"The loop waits for DataLoader workers {_exposed_share(loading):.0%} of each step",
         where=where_from_row(annotation) if place is None else place.where,
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(

@@ -221,7 +221,7 @@ def _finding(
     steps = recorded_step_count(trace)
     begin, end = operator_intervals(bias_operators)
     return Finding(
-        title="A batch norm takes away the bias that a layer adds",
+        title="A batch norm removes the bias that the layer before it adds",
         where=location,
         count_per_step=layers.height / steps,
         claim=RemovalClaim((change_shortening_operators(trace, bias_operators, 0.0),)),

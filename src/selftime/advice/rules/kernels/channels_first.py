@@ -256,7 +256,7 @@ def _finding(
     on_device = bool(trace.device_args.height)
     measured = "transposes around convolutions" if on_device else "convolutions"
     return Finding(
-        title="Convolutions take images whose channels come first",
+        title="Convolutions run on images in the channels-first memory format (NCHW)",
         where=location,
         count_per_step=convolutions.height / recorded_step_count(trace),
         claim=claim,

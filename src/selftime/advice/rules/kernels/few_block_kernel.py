@@ -167,7 +167,9 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: UpperBoundClaim) -> Fin
     steps = recorded_step_count(trace)
     blocks = kernels["blocks"].to_list()
     return Finding(
-        title=f"`{_short_name_of_first_kernel(kernels)}` runs with {max(blocks)} blocks at most",
+        title=(
+            f"`{_short_name_of_first_kernel(kernels)}` runs in {max(blocks)} thread blocks at most"
+        ),
         where=location,
         count_per_step=kernels.height / steps,
         claim=claim,

@@ -28,7 +28,7 @@ def test_it_only_bounds_the_saving(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing())
     assert finding.saving.estimate_ms is None
     assert finding.where.line == 4
-    assert finding.title == "`bitonicSortKVInPlace` runs with 4 blocks at most"
+    assert finding.title == "`bitonicSortKVInPlace` runs in 4 thread blocks at most"
     assert finding.saving.upper_ms == pytest.approx(4.0)
 
 

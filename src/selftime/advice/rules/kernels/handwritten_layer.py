@@ -157,7 +157,9 @@ def _finding(
     layer, replacement = LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND[kind]
     layers = forward_operators["layer"].n_unique()
     return Finding(
-        title=f"{layer} is spelled out in {round(forward_operators.height / layers)} operators",
+        title=(
+            f"{layer} is written as {round(forward_operators.height / layers)} separate operators"
+        ),
         where=location,
         count_per_step=layers / steps,
         claim=RemovalClaim(

@@ -36,12 +36,12 @@ def drawing(one: str, shape: str = "[2048,512]", row: str = "[2048,1]") -> str:
 @pytest.mark.parametrize(
     ("one", "told"),
     [
-        ("xyendlgmmm", "A log-softmax is spelled out in 6 operators"),
-        ("endlgmmmmm", "A log-softmax is spelled out in 4 operators"),
-        ("ooolmmmmmm", "A log-softmax is spelled out in 2 operators"),
-        ("xyendmmmmm", "A softmax is spelled out in 5 operators"),
-        ("avydmmmmmm", "A layer norm is spelled out in 4 operators"),
-        ("drpkmmmmmm", "A GELU is spelled out in 4 operators"),
+        ("xyendlgmmm", "A log-softmax is written as 6 separate operators"),
+        ("endlgmmmmm", "A log-softmax is written as 4 separate operators"),
+        ("ooolmmmmmm", "A log-softmax is written as 2 separate operators"),
+        ("xyendmmmmm", "A softmax is written as 5 separate operators"),
+        ("avydmmmmmm", "A layer norm is written as 4 separate operators"),
+        ("drpkmmmmmm", "A GELU is written as 4 separate operators"),
     ],
 )
 def test_what_is_spelled_out(judge: Judge[Finding], one: str, told: str) -> None:

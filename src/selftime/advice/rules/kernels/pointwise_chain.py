@@ -167,7 +167,7 @@ def _finding(
     chain_count = forward_operators["chain"].n_unique()
     length = round(forward_operators.height / chain_count)
     return Finding(
-        title=f"{length} elementwise operators in a row pass over a tensor",
+        title=f"{length} elementwise operators in a row each read and write a whole tensor",
         where=location,
         count_per_step=chain_count / steps,
         claim=claim,

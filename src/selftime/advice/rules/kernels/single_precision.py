@@ -231,7 +231,7 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
     is_head = _are_kernels_of_float32_output_layer(trace, kernels)
     return Finding(
         covers=("E1", *(("E2",) if is_ampere else ()), *(("K8",) if is_head else ())),
-        title=f"{share:.0%} of device time is float32 products without tensor cores",
+        title=f"{share:.0%} of device time is float32 matrix products without tensor cores",
         where=_line_with_most_kernel_time(trace, kernels),
         count_per_step=kernels.height / steps,
         claim=claim,

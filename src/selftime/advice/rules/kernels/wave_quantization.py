@@ -187,7 +187,7 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
     empty_ms = float(np.sum(time * (1 - kernels["full"].to_numpy()))) / steps / 1e6
     name = names.short_kernel_name(str(kernels["name"].cast(pl.String)[0]))
     return Finding(
-        title=f"`{name}` runs in {row['waves']:.1f} waves of blocks",
+        title=f"`{name}` runs in {row['waves']:.1f} waves of thread blocks",
         where=where_from_row(row),
         count_per_step=kernels.height / steps,
         claim=claim,

@@ -162,7 +162,7 @@ def _finding(
     )
     spent_ms = statistics.scaled_to_typical_step(length(repeated_nodes.times) / steps / 1e6)
     return Finding(
-        title=f"The backward pass evaluates {count:.0f} nodes of the same forward pass again",
+        title=f"The backward pass evaluates {count:.0f} autograd nodes of one forward pass again",
         where=calls.where,
         count_per_step=count,
         claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),

@@ -145,7 +145,7 @@ def _finding(trace: Trace, initialisation_ns: int, initialisation_share: float) 
     compiles = filter_by_name(rows, names.is_compilation).height > 0
     return Finding(
         covers=("L1", "H3") if compiles else ("L1",),
-        title=f"{share_text(initialisation_share)} of what was recorded is initialisation",
+        title=f"{share_text(initialisation_share)} of the recorded time is initialisation",
         where=_line_with_most_initialisation(trace, rows),
         confidence="high",
         evidence=(

@@ -154,11 +154,11 @@ def _finding(device_memory: DeviceMemoryPeak) -> Finding:
             "ratio",
         ),
     )
-    failed = f"{device_memory.retries} allocations failed until unused memory was given back"
+    failed = f"{device_memory.retries} allocations succeeded only after cached memory was released"
     return Finding(
         title=failed
         if device_memory.retries
-        else "Memory of the device is reserved in pieces and unused",
+        else "Much of the reserved device memory is unused, in blocks that fit no request",
         where=Where(),
         confidence="high"
         if device_memory.retries and _is_memory_fragmented(device_memory)

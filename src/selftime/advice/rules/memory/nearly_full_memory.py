@@ -178,7 +178,7 @@ def _finding(device_memory: DeviceMemoryPeak, largest_holder: dict[str, Any] | N
             Evidence("memory allocated by the named line", float(largest_holder["bytes"]), "bytes")
         )
     return Finding(
-        title="The device waits for small work, and its memory is too full for larger",
+        title="The device waits between small kernels; its memory is too full for a larger batch",
         where=where_from_row(largest_holder),
         confidence="low",
         semantics="training",

@@ -112,7 +112,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, collectives: LineSlices) 
     steps = counted_step_count(trace)
     spent = step_stats.scaled_to_typical_step(length(waits) / steps / 1e6)
     return Finding(
-        title="All ranks wait for each other over a small value",
+        title="All ranks wait for each other to exchange a small value",
         where=collectives.where,
         count_per_step=collectives.slices.height / steps,
         claim=RemovalClaim(

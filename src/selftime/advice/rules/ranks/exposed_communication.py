@@ -316,7 +316,7 @@ def _host_communication_finding(
 ) -> Finding:
     return Finding(
         covers=("I8",),
-        title="Tensors of a device are sent to other ranks through the host",
+        title="Device tensors are sent to other ranks through host memory",
         where=_line_of_forward_pass(trace, forward_passes),
         claim=UpperBoundClaim(exposed_ms, is_slowed=False),
         confidence="medium",

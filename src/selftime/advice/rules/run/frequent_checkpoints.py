@@ -85,7 +85,7 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
     times, count = checkpoints["duration"].sort(), checkpoints.height
     whole = int(times.sum())
     return Finding(
-        title=f"Writing a checkpoint makes {count} steps slow, and they wait for each",
+        title=f"{count} steps are slow because each waits until a checkpoint is written",
         where=where_from_reading(first),
         claim=RunClaim(
             whole,
