@@ -45,7 +45,7 @@ def kept(*segments: tuple[str | None, int], recording: Sequence[int] = ()) -> Ke
         rows.append((number, start * MS, duration * MS, kind, *counted, False))
         start += duration
     table = pl.DataFrame(rows, schema=dict(schema.RUN_SEGMENTS.dtypes), orient="row")
-    return Kept(1, Run(segments=table, started_ns=10 * MS), 0, {})
+    return Kept(1, Run(segments=table, startup_ns=10 * MS), 0, {})
 
 
 def counted_columns() -> list[str]:

@@ -231,7 +231,7 @@ def parts(program: Program, kept: Kept, clock: Clocked, spawned: int | None) -> 
     seen = clock.times() | {"start": clock.start - began}
     for name, time in _recording_within(kept, clock.intervals).items():
         seen[name] -= time
-    told: dict[str, int] = {"start": kept.run.own_start_ns}
+    told: dict[str, int] = {"start": kept.run.own_startup_ns}
     for row in run_parts(kept.run).rows(named=True):
         if row["part"] != "recording":
             told[row["part"]] = told.get(row["part"], 0) + row["duration"]

@@ -83,12 +83,12 @@ class Run:
     loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     """Maps each kind of step, such as `training`, to the file and line of the loop whose
     iterations are these steps."""
-    started_ns: int = 0
+    startup_ns: int = 0
     """Time in ns from the start of the process to the program's first instruction."""
     began_at: int | None = None
     """When the process started, in ns since the Unix epoch; None if the ledger lacks the time."""
-    own_start_ns: int = 0
-    """Part of `started_ns` in which selftime loaded itself, in ns."""
+    own_startup_ns: int = 0
+    """Part of `startup_ns` in which selftime loaded itself, in ns."""
     is_whole: bool = True
     """Whether the ledger includes the end of the program; False if the process was killed."""
     facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -100,7 +100,7 @@ class Run:
     def wall_ns(self) -> int:
         """Returns the time in ns from the process's start to the end of the last segment."""
         if not self.segments.height:
-            return self.started_ns
+            return self.startup_ns
         last = self.segments.row(-1, named=True)
         return int(last["start"] + last["duration"])
 

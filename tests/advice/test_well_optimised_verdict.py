@@ -56,7 +56,7 @@ def test_products_all_the_time_leave_nothing_to_do() -> None:
     found = well_optimised_verdict(cpu("aaaaaaaaaaaaaaabbbb "), [])
     assert isinstance(found, Checked)
     assert found.rule == WELL_OPTIMISED_VERDICT_NAME
-    assert found.at_most == pytest.approx(1.0)
+    assert found.max_cause_ms == pytest.approx(1.0)
     assert "5" in found.reason
 
 
@@ -80,7 +80,7 @@ def test_no_praise_where_little_is_known_to_be_good(one: str) -> None:
 def test_a_device_that_is_full_of_tensor_cores_work() -> None:
     found = well_optimised_verdict(device(FULL, TENSOR), [])
     assert isinstance(found, Checked)
-    assert found.at_most == pytest.approx(0.0, abs=1.0)
+    assert found.max_cause_ms == pytest.approx(0.0, abs=1.0)
 
 
 def test_a_device_that_waits_or_works_beside_its_units_is_not_praised() -> None:

@@ -41,15 +41,15 @@ def test_the_decoder_says_where_a_text_is_damaged(text: bytes, words: str) -> No
 def test_the_end_of_the_array(text: bytes, rest: bytes, last: bool) -> None:
     found = recover_events(text, is_last_chunk=last)
     assert [event["name"] for event in found.objects] == ["a", "b"]
-    assert found.ended
-    assert text[found.rest :] == rest
+    assert found.is_list_ended
+    assert text[found.unread_offset :] == rest
 
 
 def test_a_cut_event_is_left_for_the_next_chunk() -> None:
     text = b'%b, {"ph": "X", "args": {"list": [%b, {"ph"' % (A, B)
     found = recover_events(text, is_last_chunk=False)
     assert [event["name"] for event in found.objects] == ["a"]
-    assert text[found.rest :].startswith(b'{"ph": "X", "args"')
+    assert text[found.unread_offset :].startswith(b'{"ph": "X", "args"')
     assert not found.faults
 
 

@@ -27,7 +27,7 @@ def segments(**columns: list[int]) -> dict[str, Any]:
 def test_a_ledger_without_segments() -> None:
     run = read()
     assert run.segments.height == run.readings.height == 0
-    assert run.wall_ns == run.started_ns == 500
+    assert run.wall_ns == run.startup_ns == 500
     assert not run.is_whole
 
 

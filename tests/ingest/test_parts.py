@@ -37,9 +37,12 @@ def content_of(path: Path) -> str:
         whole = HashedFile(file, path.stat().st_size, str(path))
         text = open_file_text(whole, None)
         assert isinstance(text, FileTextWindow)
-        with open_chunk_decoder(whole.size) as reading:
+        with open_chunk_decoder(whole.size_bytes) as reading:
             [document] = parse_all_traces(text, reading)
-    assert sum(sum(chunk.phases.values()) for chunk in document.chunks) == COUNT
+    assert (
+        sum(sum(chunk.event_counts_by_phase_and_category.values()) for chunk in document.chunks)
+        == COUNT
+    )
     return whole.hash_hex()
 
 
@@ -70,7 +73,7 @@ def test_a_part_that_cannot_be_read_is_told_in_a_sentence(
 
     def gone(text: FileTextWindow, count: int) -> FilePart:
         part = take(text, count)
-        return FilePart(f"{part.path}.gone", part.offset, part.size)
+        return FilePart(f"{part.path}.gone", part.offset, part.size_bytes)
 
     monkeypatch.setattr(FileTextWindow, "take_bytes", gone)
     with pytest.raises(UnreadableTrace, match="cannot be read: No such file or directory"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.ingest.events.event_types import NO_INT
-from selftime.ingest.times.nanosecond_conversion import MAX_EXACT_DOUBLE_US, nanoseconds
+from selftime.ingest.times.nanosecond_conversion import MAX_EXACT_DOUBLE_US, to_nanoseconds
 
 MOST = 2**63 - 1
 
@@ -29,11 +29,11 @@ def microseconds(ns: int, decimals: int = 3) -> str:
 
 
 def of(*texts: str) -> list[int]:
-    return list(map(int, nanoseconds([text.encode() for text in texts])))
+    return list(map(int, to_nanoseconds([text.encode() for text in texts])))
 
 
 def test_nothing() -> None:
-    assert nanoseconds([]).tolist() == []
+    assert to_nanoseconds([]).tolist() == []
 
 
 @given(st.lists(whole_ns, min_size=1, max_size=8))
@@ -62,25 +62,25 @@ def test_exponents(digits: int, exponent: int) -> None:
 
 @given(st.integers(-int(MAX_EXACT_DOUBLE_US) * 1000 + 1, int(MAX_EXACT_DOUBLE_US) * 1000 - 1))
 def test_doubles_of_three_decimals_are_exact_below_the_limit(ns: int) -> None:
-    assert nanoseconds([float(microseconds(ns))]).tolist() == [ns]
+    assert to_nanoseconds([float(microseconds(ns))]).tolist() == [ns]
 
 
 @given(st.floats(-1e13, 1e13))
 def test_doubles_of_any_kind_are_right_to_a_nanosecond(value: float) -> None:
-    [found] = nanoseconds([value]).tolist()
+    [found] = to_nanoseconds([value]).tolist()
     assert abs(found - exact(repr(value))) <= 1
 
 
 @given(st.floats())
 def test_no_double_fails(value: float) -> None:
-    [found] = nanoseconds([value]).tolist()
+    [found] = to_nanoseconds([value]).tolist()
     if not math.isfinite(value):
         assert found == NO_INT
 
 
 @given(st.text(max_size=12) | st.from_regex(r"[-+.0-9eE_xNan]{1,12}", fullmatch=True))
 def test_no_text_fails(text: str) -> None:
-    [found] = nanoseconds([text.encode("utf-8", "replace")]).tolist()
+    [found] = to_nanoseconds([text.encode("utf-8", "replace")]).tolist()
     assert -(2**63) <= found <= MOST
 
 

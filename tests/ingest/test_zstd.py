@@ -24,7 +24,7 @@ def run_of_spaces(*, last: bool = False) -> bytes:
 
 def inflated(data: bytes, size: int = 1 << 15) -> list[bytes]:
     blocks = iter([data[at : at + size] for at in range(size, len(data), size)])
-    return list(FileDecompressor("zstd", data[:size], lambda: next(blocks, b"")).blocks())
+    return list(FileDecompressor("zstd", data[:size], lambda: next(blocks, b"")).text_blocks())
 
 
 def test_blocks_of_much_text_are_decompressed_few_at_once() -> None:

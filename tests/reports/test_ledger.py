@@ -12,7 +12,7 @@ from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
 from selftime.reports.ledger import as_text as run_as_text
-from selftime.reports.ledger import coverage_sentence, run_sentence
+from selftime.reports.ledger import recorded_steps_share_sentence, run_sentence
 from selftime.reports.schemas import schema
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -60,10 +60,10 @@ def test_a_run_without_steps_and_one_that_was_killed() -> None:
 
 
 def test_how_much_was_recorded() -> None:
-    assert coverage_sentence(RunTime(10.0, "training", 1200, 2.5)) == (
+    assert recorded_steps_share_sentence(RunTime(10.0, "training", 1200, 2.5)) == (
         "The recorded steps represent 1,200 training steps: 2.5 s, 25.0 % of the run."
     )
-    assert coverage_sentence(RunTime(10.0)).startswith("No step was recorded")
+    assert recorded_steps_share_sentence(RunTime(10.0)).startswith("No step was recorded")
 
 
 def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from selftime.cli.output_writing import write_output
 from selftime.errors import SelftimeError
 from selftime.ingest.load import load
-from selftime.ingest.trace_cache import TraceCache, is_private_folder
+from selftime.ingest.trace_cache import TraceCache, can_only_user_write_to_folder
 from selftime.tensorboard.plugin_requests import PluginRequestHandler
 from selftime.trace import Trace
 from selftime.web.caches import AnswerStore
@@ -45,7 +45,7 @@ def test_the_cache_is_the_users_alone(root: Path, tmp_path: Path) -> None:
         os.umask(before)
     for folder in (root, *root.iterdir()):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
-        assert is_private_folder(folder)
+        assert can_only_user_write_to_folder(folder)
 
 
 def test_no_name_becomes_a_path(root: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_folder_that_others_may_have_filled_is_not_used(
     assert AnswerStore().find("question") == b"answer"
     for folder in (TraceCache().index, TraceCache().entries, AnswerStore().folder):
         spoil(folder)
-        assert not is_private_folder(folder)
+        assert not can_only_user_write_to_folder(folder)
     held = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert TraceCache().find_by_file_stamp(mark, "") is None
     assert AnswerStore().find("question") is None
@@ -92,7 +92,7 @@ def test_a_folder_that_others_may_have_filled_is_not_used(
 def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     read(tmp_path / "trace.json")
     os.chown(TraceCache().entries, 65534, 65534)
-    assert not is_private_folder(TraceCache().entries)
+    assert not can_only_user_write_to_folder(TraceCache().entries)
     assert TraceCache().find_by_file_stamp(next(TraceCache().index.iterdir()).name, "") is None
 
 

@@ -97,14 +97,14 @@ class Checked:
 
     rule: str = field(default="", kw_only=True)
     reason: str
-    at_most: float | None = field(default=None, metadata={"inner": True})
+    max_cause_ms: float | None = field(default=None, metadata={"inner": True})
     """Longest time that the cause takes of a typical step as recorded, in ms; None if unknown."""
     is_slowed: bool = field(default=True, kw_only=True, metadata={"inner": True})
-    """Whether recording slows what takes the time `at_most`; False for the work of devices."""
+    """Whether recording slows what takes the time `max_cause_ms`; False for the work of devices."""
     upper_ms: float | None = field(default=None, kw_only=True)
     """Most that a fix could save of a step without profiler, in ms; None if unknown.
 
-    Computed from `at_most` after the rule has run."""
+    Computed from `max_cause_ms` after the rule has run."""
     run_upper_s: float | None = field(default=None, kw_only=True, metadata={"inner": True})
     """Most that a fix could save of the whole run, in s; None unless the rule is about the run."""
     is_absent: bool = field(default=False, kw_only=True, metadata={"inner": True})

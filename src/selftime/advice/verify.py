@@ -73,11 +73,13 @@ class BenchedSaving:
     after_ms: float
     saved_ms: float
     low_ms: float | None
+    """Lower end of the saving's 95 % interval, in ms; None if unknown."""
     high_ms: float | None
     """Upper end of the saving's 95 % interval, in ms; None if the benchmark ran too few
     repetitions."""
     rounds: int
     promised_low_ms: float | None
+    """Lower end of the predicted saving of the fixed findings, in ms; None if unknown."""
     promised_high_ms: float | None
     """Upper end of the predicted saving of the fixed findings, in ms; None if unknown."""
     verdict: Literal["kept", "exceeded", "missed", "unknown"]

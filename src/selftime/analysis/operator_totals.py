@@ -69,14 +69,14 @@ _COLUMNS_OF_INTERMEDIATE_SUMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OperatorSelection:
-    """Which slices count."""
+    """Which operators and other slices a table of totals counts."""
 
     within: str
-    """Only slices inside one whose name has this prefix, and that one; empty for all."""
+    """Prefix of a slice's name: only that slice and slices inside it count. Empty: all count."""
     top_level: bool
-    """Whether only slices inside no other do, and no device work by itself."""
+    """Whether only slices inside no other count, and no device work by itself."""
     python: bool
-    """Whether Python frames do."""
+    """Whether Python frames count."""
 
 
 def operator_totals(

@@ -46,7 +46,7 @@ class MetricName(str, Enum):
 
 
 class KernelGroupingName(str, Enum):
-    """What a row of the table of kernels is: a class of kernels, or one kernel name."""
+    """How the table of kernels groups its rows: by class of kernels, or by kernel name."""
 
     class_ = "class"
     name = "name"

@@ -135,7 +135,7 @@ def _write_selected_part(
         "end_ns": span.end,
         "steps": list(span.steps),
         "events": cutting.count,
-        "events_before": found.events,
+        "events_before": found.event_count,
         "moved": cutting.moved_event_count,
         "clipped": int((part.clipped & part.kept).sum()),
         "mended": rewrite.fault_rows(found.faults),

@@ -105,7 +105,7 @@ def _write_redacted_trace(
     rows = rewrite.fault_rows(found.faults)
     return {
         "output": str(output),
-        "events": found.events,
+        "events": found.event_count,
         "hidden": dict(sorted(hidden.counts.items())),
         "mended": [{**row, "example": None} for row in rows],
     }

@@ -55,7 +55,7 @@ def repair(
     summary = {
         "path": path,
         "output": str(output),
-        "events": found.events,
+        "events": found.event_count,
         "lost": sum(row["lost"] for row in rows),
         "mended": rows,
     }

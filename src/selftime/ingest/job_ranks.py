@@ -77,8 +77,9 @@ class _LocatedTrace(NamedTuple):
     run: str
     """The path of the folder that holds all traces of the run."""
     rank: int | None
-    size: int | None
-    known_by: str
+    world_size: int | None
+    rank_source: str
+    """What the rank was read from, such as the header or the file name."""
     axes: str | None
 
 
@@ -133,7 +134,7 @@ def _group_traces_by_run(
 
 def _do_folder_and_run_form_one_run(run: list[_LocatedTrace], folder: list[_LocatedTrace]) -> bool:
     every = [*run, *folder]
-    sizes = {found.size for found in every}
+    sizes = {found.world_size for found in every}
     ranks = [found.rank for found in run]
     is_apart = all(found.rank is not None and found.rank not in ranks for found in folder)
     return is_apart and None not in ranks and None not in sizes and len(sizes) == 1
@@ -165,8 +166,8 @@ def _rank_in_all_groups(groups: list[set[int]]) -> int | None:
 
 def _is_from_multi_process_job(trace: _LocatedTrace) -> bool:
     """Returns whether a trace was recorded in a job of several processes."""
-    if trace.size is not None:
-        return trace.size > 1
+    if trace.world_size is not None:
+        return trace.world_size > 1
     return trace.rank is not None or trace.axes is not None or trace.identity.communicates
 
 
@@ -197,8 +198,8 @@ def _members_of_run_by_path(run: list[_LocatedTrace]) -> dict[str, JobMember]:
             members[found.path] = JobMember(
                 label + (which if several else ""),
                 found.rank,
-                found.size,
-                found.known_by,
+                found.world_size,
+                found.rank_source,
                 found.run.strip("/"),
                 number if windows and several else None,
             )
@@ -247,7 +248,7 @@ def _notes_about_ranks_of_run(
     if len(versions) > 1:
         listed = _shortened_list(sorted(map(str, versions)))
         yield f"the ranks ran different versions of PyTorch: {listed}"
-    sizes = {found.size for found in run if found.size is not None}
+    sizes = {found.world_size for found in run if found.world_size is not None}
     if len(sizes) > 1:
         yield f"the traces state different world sizes: {_shortened_list(map(str, sorted(sizes)))}"
     elif sizes and len(twice) > 1 and not unknown:

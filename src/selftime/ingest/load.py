@@ -130,14 +130,14 @@ def _read_local_file(
                 return [known]
         with local_path.open("rb") as file:
             hashed = HashedFile(file, os.fstat(file.fileno()).st_size, path)
-            traces = _traces_in_open_file(hashed, path, hashed.size, progress)
+            traces = _traces_in_open_file(hashed, path, hashed.size_bytes, progress)
         unchanged = file_stamp(local_path) == mark
         grown = not unchanged and hashed.has_grown_unchanged(local_path)
     except OSError as error:
         why = error.strerror or str(error)
         raise UnreadableTrace(f"`{path}` cannot be read: {why}") from error
     if grown:
-        return [_add_growing_file_fault(trace, hashed.size) for trace in traces]
+        return [_add_growing_file_fault(trace, hashed.size_bytes) for trace in traces]
     if not unchanged:
         raise UnreadableTrace(f"`{path}` changed while it was read: read it again when it is whole")
     # A ledger is small, and its tables are not in the cache.
@@ -168,7 +168,7 @@ def _traces_in_open_file(
     """Reads an open file to its end, and returns the traces in it."""
     reader: Any = file
     source = DecompressedFile(reader, file_bytes, progress)
-    blocks = source.blocks()
+    blocks = source.text_blocks()
     try:
         first = next(blocks, b"")
         if is_ledger(first):
@@ -179,12 +179,14 @@ def _traces_in_open_file(
             blocks, first = kineto_json_of_perfetto(chain([first], blocks), source.faults), b""
             stored = None
         else:
-            stored = open_file_text(file, progress) if is_decoded_in_chunks(file.size) else None
+            stored = (
+                open_file_text(file, progress) if is_decoded_in_chunks(file.size_bytes) else None
+            )
         text = TextWindow(chain([first], blocks)) if stored is None else stored
         with open_chunk_decoder(file_bytes) as decoder:
             parsed_traces = parse_all_traces(text, decoder)
     except UnreadableTrace as error:
-        why = source.faults[0].fault if source.faults and not source.given else error
+        why = source.faults[0].fault if source.faults and not source.yielded_byte_count else error
         raise UnreadableTrace(f"`{path}` cannot be read: {why}") from error
     found = [parsed for parsed in parsed_traces if _has_events(parsed)]
     if not found:
@@ -203,7 +205,12 @@ def _traces_in_open_file(
 
 
 def _has_events(parsed_trace: ParsedTrace) -> bool:
-    return any(phase for chunk in parsed_trace.chunks for phase, _ in chunk.phases if phase != "M")
+    return any(
+        phase
+        for chunk in parsed_trace.chunks
+        for phase, _ in chunk.event_counts_by_phase_and_category
+        if phase != "M"
+    )
 
 
 def _read_all_files(

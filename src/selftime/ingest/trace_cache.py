@@ -47,7 +47,7 @@ def file_stamp(path: Path) -> str:
     return sha256(address.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def is_private_folder(folder: Path) -> bool:
+def can_only_user_write_to_folder(folder: Path) -> bool:
     """Returns whether a folder exists, belongs to the user, and only the user can write to it."""
     try:
         found = folder.lstat()
@@ -60,7 +60,7 @@ def is_private_folder(folder: Path) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & _GROUP_OR_OTHERS_CAN_WRITE_MODE_BITS
 
 
-def make_private_folder(folder: Path) -> None:
+def make_folder_only_user_can_write_to(folder: Path) -> None:
     """Creates a folder that only the user can write to; raises if it exists and others can.
 
     Raises:
@@ -68,7 +68,7 @@ def make_private_folder(folder: Path) -> None:
     """
     folder.parent.mkdir(_PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
     folder.mkdir(_PRIVATE_FOLDER_MODE, exist_ok=True)
-    if not is_private_folder(folder):
+    if not can_only_user_write_to_folder(folder):
         raise PermissionError(f"others may write into `{folder}`")
 
 
@@ -83,7 +83,7 @@ class TraceCache:
 
     def find_by_file_stamp(self, stamp: str, source: str) -> Trace | None:
         """Returns the cached trace of the file with this `file_stamp`; None if it is not cached."""
-        if not is_private_folder(self.index):
+        if not can_only_user_write_to_folder(self.index):
             return None
         try:
             content_hash = (self.index / stamp).read_text("ascii")
@@ -94,7 +94,7 @@ class TraceCache:
     def read_by_content_hash(self, content_hash: str, source: str) -> Trace | None:
         """Returns the cached trace with a content hash, or None; deletes a damaged cache entry."""
         entry = self.entries / content_hash
-        if not is_private_folder(self.entries) or not entry.is_dir():
+        if not can_only_user_write_to_folder(self.entries) or not entry.is_dir():
             return None
         try:
             manifest = _read_manifest(entry)
@@ -110,8 +110,8 @@ class TraceCache:
     def write_trace(self, content_hash: str, stamp: str | None, trace: Trace) -> None:
         """Stores a trace's tables by content hash; does nothing if the cache is not writable."""
         try:
-            make_private_folder(self.entries)
-            make_private_folder(self.index)
+            make_folder_only_user_can_write_to(self.entries)
+            make_folder_only_user_can_write_to(self.index)
             if not (self.entries / content_hash).is_dir():
                 self._write_cache_entry(content_hash, trace)
             if stamp is not None:
@@ -140,7 +140,7 @@ class TraceCache:
         others = [
             entry
             for folder in self.entries.parent.glob(f"{_CACHE_ENTRY_PREFIX}*")
-            if is_private_folder(folder)
+            if can_only_user_write_to_folder(folder)
             for entry in folder.iterdir()
             if entry != kept
         ]

@@ -59,7 +59,7 @@ def content_digest(trace: Trace) -> str:
 def _digest_of_run(run: Run) -> str:
     """Returns a digest of a run's process, start, segments and stack samples."""
     tables = [table.rows() for table in (run.segments, run.readings, run.compilations)]
-    content = [dict(run.facts), run.began_at, run.started_ns, run.is_whole, tables]
+    content = [dict(run.facts), run.began_at, run.startup_ns, run.is_whole, tables]
     text = json.dumps(content, sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -69,7 +69,7 @@ def build_trace_and_order(
         "collective_args": _collective_argument_table(columns, slices, links),
         "sync_args": _sync_argument_table(columns, slices),
         "clipped": _clipped_slice_table(slices),
-        "events": event_count_table(columns.phases),
+        "events": event_count_table(columns.event_counts_by_phase_and_category),
         "repairs": repair_table(parsed_trace, columns, links, container_faults),
     }
     del columns, links  # the tables hold the data now: free the memory
@@ -81,7 +81,7 @@ def build_trace_and_order(
         lines=source_lines_of_operators(parsed_trace.metadata, rows, ops, frames),
         **tables,
         metadata=MappingProxyType(parsed_trace.metadata),
-        origin=origin_since_epoch(parsed_trace.metadata, slices.origin),
+        origin=origin_since_epoch(parsed_trace.metadata, slices.origin_ns),
         source=source,
     )
     return trace, slices
@@ -127,7 +127,7 @@ def _numeric_series_with_nulls(values: NDArray[Any], column_schema: schema.Colum
 def _slice_table(
     columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
 ) -> pl.DataFrame:
-    unknown = ~slices.known_end
+    unknown = ~slices.has_known_end
     duration = np.where(unknown, NO_INT, slices.end - slices.start)
     return _table_of_arrays(
         schema.SLICES,
@@ -147,18 +147,19 @@ def _slice_table(
 
 
 def _track_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
-    threads = {(pid, tid): text for kind, pid, tid, text in columns.labels if kind == "thread_name"}
+    labels = columns.process_and_thread_labels
+    threads = {(pid, tid): text for kind, pid, tid, text in labels if kind == "thread_name"}
     labels_by_process: dict[str, dict[str, None]] = {}
-    for kind, pid, _, text in columns.labels:
+    for kind, pid, _, text in labels:
         if kind in {"process_name", "process_labels"}:
             labels_by_process.setdefault(pid, {})[text] = None
     processes = {
         pid: ", ".join(texts)[:_MAX_LABEL_CHARACTERS] for pid, texts in labels_by_process.items()
     }
-    device = columns.groups.get("device", {})
+    device = columns.columns_by_group.get("device", {})
     numbers = _device_and_stream_by_track(device, slices)
     rows = []
-    for number, (thread, kind) in enumerate(slices.tracks):
+    for number, (thread, kind) in enumerate(slices.thread_and_kind_by_track):
         pid, tid = columns.threads[thread]
         where, stream = numbers.get(number, (None, None)) if kind == "device" else (None, None)
         process = processes.get(pid) or None
@@ -174,7 +175,7 @@ def _device_and_stream_by_track(
     """Returns the device and stream of each device track, by track number."""
     if not device_columns:
         return {}
-    track = slices.track[slices.place[device_columns["row"]]]
+    track = slices.track[slices.sorted_index_by_file_row[device_columns["row"]]]
     found, first = np.unique(track, return_index=True)
     pairs = zip(
         device_columns["device"][first].tolist(),
@@ -193,10 +194,10 @@ def _argument_table(
     `link_columns` are columns that come from linking slices.
     """
     table = schema.TABLES[f"{group}_args"]
-    found = columns.groups.pop(group, None)
+    found = columns.columns_by_group.pop(group, None)
     if found is None or not found["row"].size:
         return table.empty()
-    place = slices.place[found["row"]]
+    place = slices.sorted_index_by_file_row[found["row"]]
     order = np.argsort(place, kind="stable")
     declared = {column.name: column for column in table.columns}
     filled: dict[str, Any] = {"id": place[order].astype(np.uint32)}
@@ -215,14 +216,14 @@ def _argument_table(
 def _slice_indices_of_group(
     group: str, columns: FileEventColumns, slices: OrderedSlices
 ) -> SignedInts:
-    found = columns.groups.get(group)
-    return slices.place[found["row"]] if found else np.empty(0, np.int64)
+    found = columns.columns_by_group.get(group)
+    return slices.sorted_index_by_file_row[found["row"]] if found else np.empty(0, np.int64)
 
 
 def _operator_argument_table(
     columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks, metadata: Mapping[str, Any]
 ) -> pl.DataFrame:
-    ops = columns.groups.get("op")
+    ops = columns.columns_by_group.get("op")
     if ops is None:
         return schema.OP_ARGS.empty()
     at = _slice_indices_of_group("op", columns, slices)
@@ -281,7 +282,7 @@ def _frame_argument_table(
 def _device_argument_table(
     columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks, metadata: Mapping[str, Any]
 ) -> pl.DataFrame:
-    found = columns.groups.get("device")
+    found = columns.columns_by_group.get("device")
     if found is None:
         return schema.DEVICE_ARGS.empty()
     return _argument_table(
@@ -312,12 +313,12 @@ def _collective_argument_table(
 def _memory_table(
     columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
 ) -> pl.DataFrame:
-    found = columns.groups.get("memory")
+    found = columns.columns_by_group.get("memory")
     if found is None or not found["time"].size:
         return schema.MEMORY.empty()
     order = np.argsort(found["time"], kind="stable")
     memory = {name: column[order] for name, column in found.items()}
-    time = np.where(memory["time"] == NO_INT, 0, memory["time"] - slices.origin)
+    time = np.where(memory["time"] == NO_INT, 0, memory["time"] - slices.origin_ns)
     tracks = _host_track_of_each_thread(slices, memory["thread"])
     filled: dict[str, Any] = {
         **memory,
@@ -331,11 +332,12 @@ def _memory_table(
 
 def _host_track_of_each_thread(slices: OrderedSlices, threads: NDArray[Any]) -> SignedInts:
     """Returns each thread's host track number; adds a track for a thread that has none."""
-    host = {where: number for number, (where, kind) in enumerate(slices.tracks) if kind == "host"}
+    tracks = slices.thread_and_kind_by_track
+    host = {where: number for number, (where, kind) in enumerate(tracks) if kind == "host"}
     for where in np.unique(threads).tolist():
         if where not in host:
-            host[where] = len(slices.tracks)
-            slices.tracks.append((where, "host"))
+            host[where] = len(tracks)
+            tracks.append((where, "host"))
     return np.array([host[where] for where in threads.tolist()], np.int64)
 
 
@@ -364,12 +366,12 @@ def _innermost_operators_at(
 
 
 def _instant_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
-    found = columns.groups.get("instants")
+    found = columns.columns_by_group.get("instants")
     if found is None or not found["time"].size:
         return schema.INSTANTS.empty()
     known = found["time"] != NO_INT
     filled: dict[str, Any] = {
-        "time": np.where(known, found["time"] - slices.origin, 0),
+        "time": np.where(known, found["time"] - slices.origin_ns, 0),
         "track": _host_track_of_each_thread(slices, found["thread"]).astype(np.uint32),
         "category": columns.decode_strings(found["category"]),
         "name": columns.decode_strings(found["name"]),
@@ -378,21 +380,21 @@ def _instant_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataF
 
 
 def _counter_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
-    if not columns.counters:
+    if not columns.counter_samples:
         return schema.COUNTERS.empty()
     places = {thread: place for place, thread in enumerate(columns.threads)}
-    threads = np.array([places[thread] for _, thread, *_ in columns.counters], np.int64)
+    threads = np.array([places[thread] for _, thread, *_ in columns.counter_samples], np.int64)
     tracks = _host_track_of_each_thread(slices, threads)
     rows = [
-        (0 if time == NO_INT else time - slices.origin, int(track), name, series, value)
-        for (time, _, name, series, value), track in zip(columns.counters, tracks, strict=True)
+        (0 if ns == NO_INT else ns - slices.origin_ns, int(track), name, series, value)
+        for (ns, _, name, series, value), track in zip(columns.counter_samples, tracks, strict=True)
     ]
     table = pl.DataFrame(rows, schema=dict(schema.COUNTERS.dtypes), orient="row")
     return table.with_columns(pl.col("value").fill_nan(None)).sort("time", maintain_order=True)
 
 
 def _clipped_slice_table(slices: OrderedSlices) -> pl.DataFrame:
-    at, start, end = slices.clipped
+    at, start, end = slices.original_times_of_clipped_slices
     return _table_of_arrays(
         schema.CLIPPED, {"id": at.astype(np.uint32), "start": start, "duration": end - start}
     )

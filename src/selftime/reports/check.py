@@ -1,10 +1,11 @@
 """Writes as text, JSON or XML whether a recording's measures, such as step time, keep limits."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
-from typing import Final
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from rich.table import Table
@@ -25,6 +26,9 @@ from selftime.run import Run
 
 FORMAT: Final = "selftime.check/1"
 """Name and version of the JSON form of a check."""
+
+_JSON_KEY_BY_LINE_FIELD: Final = {"line_number": "line", "amount": "much"}
+"""The JSON key of each field of a contributing line whose name differs from its key."""
 
 _CHECK_STATE_SENTENCES: Final = {
     "within": "All measures are within their limits",
@@ -116,14 +120,22 @@ def _measure_doc(measure: str) -> str:
 
 def _contributing_source_line_text(line: ContributingLine, root: str | None) -> str:
     """Returns `file:line` of a source line, and its function."""
-    location = wording.file_and_line_text(line.file, line.line, root)
+    location = wording.file_and_line_text(line.file, line.line_number, root)
     return f"{location} in {plain(line.function)}" if line.function else location
 
 
 def as_json(check: RecordingCheck) -> str:
     """Returns a check as JSON in the format `selftime.check/1` (docs/formats.md)."""
     header = {"format": FORMAT, "state": check.state, "status": check.exit_status}
-    return json.dumps({**header, **asdict(check)}, allow_nan=False) + "\n"
+    fields = asdict(check)
+    for measure in fields["checked"]:
+        measure["lines"] = [_contributing_line_as_json(line) for line in measure["lines"]]
+    return json.dumps({**header, **fields}, allow_nan=False) + "\n"
+
+
+def _contributing_line_as_json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a contributing line with their keys in `selftime.check/1`."""
+    return {_JSON_KEY_BY_LINE_FIELD.get(name, name): value for name, value in fields.items()}
 
 
 def as_markdown(check: RecordingCheck, *, root: str | None = None) -> str:
@@ -156,7 +168,7 @@ def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
     """Returns exceeded limits as SARIF 2.1.0, at the source lines that contribute most."""
     exceeded = [result for result in check.checked if result.state == "over"]
     results_with_place = [
-        (result, artifact_location(line.file, line.line, root), line)
+        (result, artifact_location(line.file, line.line_number, root), line)
         for result in exceeded
         for line in result.lines
     ]
@@ -171,7 +183,7 @@ def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
                 {
                     "physicalLocation": {
                         "artifactLocation": artifact,
-                        "region": {"startLine": max(1, line.line)},
+                        "region": {"startLine": max(1, line.line_number)},
                     }
                 }
             ],

@@ -210,7 +210,7 @@ def run_sentence(run: Run, root: str | None = None) -> str:
     return f"{sentence}; {slow}." if slow else f"{sentence}."
 
 
-def coverage_sentence(run: RunTime) -> str:
+def recorded_steps_share_sentence(run: RunTime) -> str:
     """Returns how much of the run the recorded steps represent."""
     if run.covered_s is None or run.steps is None:
         return "No step was recorded; all findings are about the whole run."

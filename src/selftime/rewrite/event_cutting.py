@@ -66,7 +66,7 @@ class EventCutter:
         self._threads = AddedThreads(trace_positions.trace, part.kept, part.start, part.end)
         self._arrows = FlowArrowBuffer()
         self._begun: dict[tuple[str, str], list[bool]] = {}
-        self._clock = TraceFileClock(trace_positions.time_origin)
+        self._clock = TraceFileClock(trace_positions.time_origin_ns)
         self._mask = 0
         self._starts = _starts_of_kept_slices(part)
         self._ids = _external_ids_of_kept_operators(trace_positions, part)
@@ -92,7 +92,7 @@ class EventCutter:
         texts, fields = split_into_events(events_text), identifying_fields_of_events(events_text)
         away = self._move_back_to_original_threads(texts, fields)
         at = np.flatnonzero(fields.is_complete)
-        slices = self.trace_positions.slice_of[self._mask : self._mask + at.size]
+        slices = self.trace_positions.slice_of_event[self._mask : self._mask + at.size]
         self._mask += at.size
         part = self.part
         times = self._clock.event_times(fields, at, part.written[slices], part.is_timed[slices])
@@ -118,7 +118,7 @@ class EventCutter:
             for column_values in compress(texts, wanted & ~_mask_of_indices(arrows, wanted.size))
         ]
         for where in arrows:
-            point = fields.group[where], fields.phase[where], bytes(texts[where])
+            point = fields.category_and_id[where], fields.phase[where], bytes(texts[where])
             written += self._arrows.add_point(*point)
         self._write_event_texts(written)
 
@@ -161,7 +161,7 @@ class EventCutter:
             values["ts"] = self._clock.time_json(
                 fields, event_index, start - int(self.part.written[slice_index])
             )
-            is_integer = bool(fields.in_nanoseconds[event_index])
+            is_integer = bool(fields.is_written_in_ns[event_index])
             values["dur"] = self._clock.duration_json(end - start, is_integer=is_integer)
         if self._threads.lane[slice_index]:
             values["tid"] = self._threads.added_thread_number(slice_index)

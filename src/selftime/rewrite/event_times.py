@@ -65,17 +65,17 @@ class TraceFileClock:
             slice_starts: Their starts in the trace, in ns.
             is_timed: Which of these starts are known.
         """
-        known = is_timed & (fields.time[slice_events] != NO_INT)
+        known = is_timed & (fields.time_ns[slice_events] != NO_INT)
         slice_events, slice_starts = slice_events[known], slice_starts[known]
-        self._detect_unit_of_file_times(fields.time[slice_events], slice_starts)
-        times = fields.time // max(self._unit, 1)
+        self._detect_unit_of_file_times(fields.time_ns[slice_events], slice_starts)
+        times = fields.time_ns // max(self._unit, 1)
         shifts = np.full(times.size, self._shift, np.int64)
         if slice_events.size:
             shift = slice_starts - times[slice_events]
             last = np.searchsorted(slice_events, np.arange(times.size), side="right") - 1
             shifts = np.where(last < 0, self._shift, shift[np.maximum(last, 0)])
             self._shift = int(shift[-1])
-        return np.where(fields.time == NO_INT, NO_INT, times + shifts)
+        return np.where(fields.time_ns == NO_INT, NO_INT, times + shifts)
 
     def _detect_unit_of_file_times(self, file_times: Ints, trace_times: Ints) -> None:
         """Detects from events with known times whether the file's times are in ns or in us."""
@@ -91,8 +91,10 @@ class TraceFileClock:
 
     def time_json(self, fields: IdentifyingEventFields, event_index: int, shift_ns: int) -> Raw:
         """Returns JSON of an event's time plus `shift_ns`, in the unit that the file uses."""
-        time = int(fields.time[event_index]) + shift_ns * max(self._unit, 1)
-        return Raw(b"%d" % time) if fields.in_nanoseconds[event_index] else microseconds_json(time)
+        time = int(fields.time_ns[event_index]) + shift_ns * max(self._unit, 1)
+        return (
+            Raw(b"%d" % time) if fields.is_written_in_ns[event_index] else microseconds_json(time)
+        )
 
     def duration_json(self, nanoseconds: int, *, is_integer: bool) -> Raw:
         """Returns JSON of a duration given in ns, in the unit that the file uses."""

@@ -46,7 +46,7 @@ class _RunDrawing:
     compilations: list[tuple[Any, ...]] = field(default_factory=list)
     iterators: list[tuple[Any, ...]] = field(default_factory=list)
     loop_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
-    started_ns: int = 0
+    startup_ns: int = 0
     now_ns: int = 0
 
 
@@ -63,7 +63,7 @@ def run_of_lines(lines: list[str]) -> Run:
         compilations=_table(schema.RUN_COMPILATIONS, drawing.compilations),
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
-        started_ns=drawing.started_ns,
+        startup_ns=drawing.startup_ns,
         source="(sketch)",
     )
 
@@ -90,7 +90,7 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
 def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:
     kind, duration = found["kind"], _nanoseconds(found)
     if kind == "start":
-        drawing.started_ns = drawing.now_ns = duration
+        drawing.startup_ns = drawing.now_ns = duration
         return
     counted, readings = _details(found["rest"])
     is_step = kind not in {"before", "after"}

@@ -48,7 +48,7 @@ class RankDelay:
     """
 
     rank: int
-    by: int
+    delay_ns: int
     cause: DelayCause
 
 
@@ -188,26 +188,26 @@ def _run_step_until_gradient_all_reduce(
 ) -> Iterator[_GradientBucketTimes]:
     """Simulates a rank's step up to its all-reduces; yields each gradient bucket's times in ns."""
     cause = late.cause if late is not None and late.rank == rank.number else None
-    by = 0 if late is None else late.by
+    delay_ns = 0 if late is None else late.delay_ns
     start = rank.host
     rank.host += _add_noise_to_duration(_BATCH_LOADING_TIME_NS, noise, rng) + (
-        by if cause == "data" else 0
+        delay_ns if cause == "data" else 0
     )
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     rank.add_slice("user_annotation", loader, start, rank.host, _MAIN_THREAD_ID)
     if cause in {"gc", "host"}:
         start = rank.host
-        rank.host += by
+        rank.host += delay_ns
         if cause == "gc":
             rank.add_slice("python_function", "Python GC", start, rank.host, _MAIN_THREAD_ID)
     start = rank.host
     slower = (
-        1 + by / (3 * _KERNELS_PER_FORWARD_PASS * _FORWARD_KERNEL_DURATION_NS)
+        1 + delay_ns / (3 * _KERNELS_PER_FORWARD_PASS * _FORWARD_KERNEL_DURATION_NS)
         if cause == "clocks"
         else 1.0
     )
     for part in range(_KERNELS_PER_FORWARD_PASS):
-        longer = by if cause == "compute" and part == 0 else 0
+        longer = delay_ns if cause == "compute" and part == 0 else 0
         time = (
             round(_add_noise_to_duration(_FORWARD_KERNEL_DURATION_NS, noise, rng) * slower) + longer
         )

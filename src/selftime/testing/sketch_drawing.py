@@ -68,7 +68,7 @@ class SketchMemoryMark:
 
     thread: str
     letter: str
-    time: int
+    time_ns: int
     attributes: dict[str, str] = field(default_factory=dict)
 
 
@@ -117,10 +117,10 @@ def parse_sketch_drawing(text: str) -> SketchDrawing:
         stroke.duration *= drawing.column
         stroke.attributes = drawing.legend.get(stroke.letter, {})
     for mark in drawing.marks:
-        mark.time *= drawing.column
+        mark.time_ns *= drawing.column
         mark.attributes = drawing.legend.get(mark.letter.upper(), {})
     drawing.strokes.sort(key=lambda stroke: stroke.start)
-    drawing.marks.sort(key=lambda mark: mark.time)
+    drawing.marks.sort(key=lambda mark: mark.time_ns)
     return drawing
 
 

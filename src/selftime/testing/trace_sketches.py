@@ -361,10 +361,10 @@ def _memory_table(
         change = size if mark.letter.isupper() else -size
         totals[place] = totals.get(place, 0) + change
         known = {
-            "time": mark.time,
+            "time": mark.time_ns,
             "track": tracks.track_number(mark.thread, "host"),
             "operator": _innermost_operator_at_time(
-                drawing.strokes, slices, mark.thread, mark.time
+                drawing.strokes, slices, mark.thread, mark.time_ns
             ),
             "bytes": change,
             "address": told["address"] or ord(mark.letter.upper()),

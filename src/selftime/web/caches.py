@@ -23,8 +23,8 @@ from selftime._version import __version__
 from selftime.advice.rule_registry import RULE_ENTRY_POINT_GROUP
 from selftime.ingest.trace_cache import (
     TraceCache,
-    is_private_folder,
-    make_private_folder,
+    can_only_user_write_to_folder,
+    make_folder_only_user_can_write_to,
     write_atomically,
 )
 
@@ -114,7 +114,7 @@ class AnswerStore:
     def find(self, *request: str) -> bytes | None:
         """Returns the stored response to a request; None if it is missing, damaged or outdated."""
         path = self._path_of_stored_answer(request)
-        if not is_private_folder(self.folder):
+        if not can_only_user_write_to_folder(self.folder):
             return None
         try:
             content = path.read_bytes()
@@ -140,7 +140,7 @@ class AnswerStore:
             _StoredAnswer([file_modification_state(path) for path in source_files], response)
         )
         with suppress(OSError):
-            make_private_folder(self.folder)
+            make_folder_only_user_can_write_to(self.folder)
             write_atomically(self._path_of_stored_answer(request), sha256(entry).digest() + entry)
             self._delete_least_recently_used()
 

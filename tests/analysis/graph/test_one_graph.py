@@ -154,7 +154,7 @@ def on_the_path_all_is_lost(trace: Trace) -> None:
     graph, replay = dependency_graph(trace), replay_of(trace)
     on = work_on(trace)
     nodes, edges = critical_path_nodes(trace), dependency_edges_into_nodes(trace)
-    entered = dict(zip(edges.next.tolist(), edges.resumed.tolist(), strict=True))
+    entered = dict(zip(edges.next.tolist(), edges.previous_node_reached_at.tolist(), strict=True))
     inside = on[nodes.start[on] >= graph.begin].tolist()  # before that the recording began
     whole = [at for at in inside if entered.get(at, nodes.end[at]) == nodes.end[at]]
     for at in whole[:: max(len(whole) // 10, 1)]:

@@ -31,7 +31,7 @@ def run(
     return Run(
         segments=pl.DataFrame(rows, schema=dict(schema.RUN_SEGMENTS.dtypes), orient="row"),
         readings=pl.DataFrame(read, schema=dict(schema.RUN_READINGS.dtypes), orient="row"),
-        started_ns=10 * MS,
+        startup_ns=10 * MS,
     )
 
 
@@ -45,7 +45,7 @@ def parts(of: Run) -> dict[tuple[str, str | None], int]:
 
 
 def test_a_run_without_segments_is_its_start() -> None:
-    assert parts(Run(started_ns=10 * MS)) == {("start", "interpreter"): 10}
+    assert parts(Run(startup_ns=10 * MS)) == {("start", "interpreter"): 10}
 
 
 def test_setting_up_steps_and_the_end_are_told_apart() -> None:

@@ -252,4 +252,7 @@ def test_two_faults_cost_no_more_than_each(
         [found] = parse_all_traces(TextWindow(iter([text])), reading)
     lost = DAMAGE[first][1] + DAMAGE[second][1]
     assert sum(fault.lost for fault in found.faults) == lost
-    assert sum(sum(chunk.phases.values()) for chunk in found.chunks) == N - lost
+    assert (
+        sum(sum(chunk.event_counts_by_phase_and_category.values()) for chunk in found.chunks)
+        == N - lost
+    )

@@ -22,5 +22,9 @@ def test_a_changed_byte_costs_no_more_than_an_event(text: bytes, byte: int) -> N
         damaged = text[:at] + bytes([byte]) + text[at + 1 :]
         with open_chunk_decoder(len(damaged)) as reading:
             found = parse_all_traces(TextWindow(iter([damaged])), reading)
-        read = sum(sum(chunk.phases.values()) for one in found for chunk in one.chunks)
+        read = sum(
+            sum(chunk.event_counts_by_phase_and_category.values())
+            for one in found
+            for chunk in one.chunks
+        )
         assert read >= N - 1, damaged[begin - 20 : begin + 30]

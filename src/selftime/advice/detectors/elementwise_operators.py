@@ -227,7 +227,7 @@ def handwritten_layer_passes(trace: Trace) -> pl.DataFrame:
 
 
 def time_share_as_one_pass(trace: Trace, layer_passes: pl.DataFrame) -> float:
-    """Returns the share of the operators' time that one fused operator on their tensors takes.
+    """Returns the time of one fused operator that does the operators' work, as a share of theirs.
 
     Its bandwidth is that of the passes, at most what the device can reach. Gradients keep the same
     share. `layer_passes` has the columns of `handwritten_layer_passes`.

@@ -54,11 +54,11 @@ MAX_SOURCE_LINES_PER_SENTENCE: Final = 3
 class LineWaitCost:
     """What one source line's waits for the device cost per typical recorded step, in ms."""
 
-    alone: float
+    saving_alone_ms: float
     """Saving in ms per step if only this line no longer waits."""
-    last: float
+    saving_as_last_ms: float
     """Saving in ms per step if this line no longer waits after all other lines no longer do."""
-    removed: float
+    saving_with_operators_ms: float
     """Saving in ms per step if the operators around the waits are removed too."""
 
 
@@ -170,12 +170,12 @@ def _wait_finding(
             ),
             Evidence(
                 "share of the step saved if this wait alone is removed",
-                cost.alone / limits.step_ms,
+                cost.saving_alone_ms / limits.step_ms,
                 "ratio",
             ),
             Evidence(
                 "share of the step saved once the other waits are removed",
-                cost.last / limits.step_ms,
+                cost.saving_as_last_ms / limits.step_ms,
                 "ratio",
             ),
         ),
@@ -184,11 +184,17 @@ def _wait_finding(
 
 
 def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim:
-    """Returns a claim: removing a line's waits saves between `cost.alone` and `cost.last` ms."""
-    least, most = min(cost.alone, cost.last), max(cost.alone, cost.last)
+    """Returns a claim that removing a line's waits saves a time between its two savings in `cost`.
+
+    The two are the savings if the line is the first, or the last, that no longer waits.
+    """
+    least, most = (
+        min(cost.saving_alone_ms, cost.saving_as_last_ms),
+        max(cost.saving_alone_ms, cost.saving_as_last_ms),
+    )
     return ModelledClaim(
         _likely_saving_ms(cost),
-        max(cost.removed, most),
+        max(cost.saving_with_operators_ms, most),
         changes=changes_removing_waits(site),
         low=least,
         low_share=REPLAYED_SAVING_RANGE.low,
@@ -198,13 +204,17 @@ def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim
 
 
 def _likely_saving_ms(cost: LineWaitCost) -> float:
-    """Returns the mean of `cost.alone` and `cost.last`, in ms per step."""
-    return (cost.alone + cost.last) / 2
+    """Returns the mean of `cost.saving_alone_ms` and `cost.saving_as_last_ms`, in ms per step."""
+    return (cost.saving_alone_ms + cost.saving_as_last_ms) / 2
 
 
 def _confidence_in_wait_saving(cost: LineWaitCost, limits: StepStatistics) -> Confidence:
     """Returns `high` if removing a line's waits saves much in any order of fixes, else `medium`."""
-    return "high" if limits.is_significant(min(cost.alone, cost.last)) else "medium"
+    return (
+        "high"
+        if limits.is_significant(min(cost.saving_alone_ms, cost.saving_as_last_ms))
+        else "medium"
+    )
 
 
 def _first_call_id(calls: np.ndarray) -> tuple[int, ...]:
@@ -216,7 +226,11 @@ def _outcome_of_insignificant_wait(
     site: WaitSite, cost: LineWaitCost | None, all_costs: AllWaitCosts, limits: StepStatistics
 ) -> Checked:
     """Returns the outcome that says why one line's waits are not worth a change."""
-    most = all_costs.together if cost is None else max(cost.alone, cost.last, cost.removed)
+    most = (
+        all_costs.together
+        if cost is None
+        else max(cost.saving_alone_ms, cost.saving_as_last_ms, cost.saving_with_operators_ms)
+    )
     place = str(site.where) if site.where.file else waiting_call_text(site)
     share = share_text(limits.scaled_to_typical_step(site.wait_ns / 1e6) / limits.step_ms)
     waits = f"waits at {place} ({site.per_step:.3g} a step, {share} of it)"

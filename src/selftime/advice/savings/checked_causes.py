@@ -37,10 +37,10 @@ def checked_with_upper_bound(trace: Trace, checked: Checked) -> Checked:
     duration of a step is unknown.
     """
     step_stats = step_statistics(trace)
-    if step_stats is None or checked.at_most is None:
+    if step_stats is None or checked.max_cause_ms is None:
         return checked
     upper_ms = upper_bound_of_recorded_time(
-        step_stats, checked.at_most, is_slowed=checked.is_slowed
+        step_stats, checked.max_cause_ms, is_slowed=checked.is_slowed
     )
     return replace(checked, upper_ms=upper_ms)
 

@@ -80,7 +80,9 @@ def saving_from_claim(
     factors_by_rule: Mapping[str, CalibrationFactors] = NO_CALIBRATION_FACTORS,
     remaining_share: float = 1.0,
 ) -> Saving:
-    """Returns a claim's saving in a step without profiler, with calibrated interval and bounds.
+    """Returns how much time a rule's claimed fix saves per step without profiler.
+
+    The range and the bounds are corrected by the past errors of the rule's estimates.
 
     Args:
         trace: The trace.

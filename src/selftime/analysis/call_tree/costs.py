@@ -45,11 +45,13 @@ class CallTreeEntryCosts:
     launched.
     """
     device_slices: Ints
+    """Number of kernels, copies and fills that each slice launched."""
     waits: Ints
     """Host time in ns that each slice spent waiting for a device, a lock, a timer or a socket."""
     cpu_memory: Ints
     """Bytes of host memory that each slice allocated, minus the bytes that it released."""
     device_memory: Ints
+    """Bytes of device memory that each slice allocated, minus the bytes that it released."""
     lost: dict[str, int]
     """Sum of the costs that belong to no slice of the call tree, by the name of the field above."""
 

@@ -46,11 +46,11 @@ class _ThreadResumeTimes:
 class HostThreadEdges:
     """Edges from instants on host threads back to what each thread waited for last; times in ns."""
 
-    thread_from: Ints
+    main_thread_reached_at: Ints
     """When the thread itself began to work, in ns; before that instant the critical path follows
     the main thread.
     """
-    resumed: Ints
+    previous_node_reached_at: Ints
     """When the thread could continue after its last wait, in ns;
     TIME_BEFORE_RECORDING_NS if it never waited.
     """
@@ -151,16 +151,16 @@ def _resume_times_by_thread(
 class CriticalPathEdges:
     """Edges of critical paths, each from an instant (ns) back to the previous node on the path.
 
-    `resumed <= thread_from <= cause <= begin`: the gap lies between `cause` and `begin`, the time
-    of the host thread between `thread_from` and `cause`, that of the main thread between `resumed`
-    and `thread_from`.
+    `previous_node_reached_at <= main_thread_reached_at <= cause <= begin`: the gap lies between
+    `cause` and `begin`, the time of the host thread between `main_thread_reached_at` and `cause`,
+    that of the main thread between `previous_node_reached_at` and `main_thread_reached_at`.
     """
 
     begin: Ints
     cause: Ints
-    thread_from: Ints
+    main_thread_reached_at: Ints
     """When the path, going back, changes from the edge's own host thread to the main thread."""
-    resumed: Ints
+    previous_node_reached_at: Ints
     """When the path reaches the previous node, in ns; TIME_BEFORE_RECORDING_NS if there is none."""
     thread: Ints
     """The number of the host thread that the edge follows, or -1 if there is none; threads that
@@ -198,8 +198,8 @@ def _edges_along_host_threads(
     return CriticalPathEdges(
         begin=instants,
         cause=instants,
-        thread_from=back.thread_from,
-        resumed=back.resumed,
+        main_thread_reached_at=back.main_thread_reached_at,
+        previous_node_reached_at=back.previous_node_reached_at,
         thread=thread_numbers,
         next=back.next,
         gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
@@ -212,8 +212,8 @@ def _edges_inside_nodes(nodes: Ints, instants: Ints) -> CriticalPathEdges:
     return CriticalPathEdges(
         begin=instants,
         cause=instants,
-        thread_from=instants,
-        resumed=instants,
+        main_thread_reached_at=instants,
+        previous_node_reached_at=instants,
         thread=np.full(instants.size, NO_SLICE),
         next=nodes,
         gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
@@ -261,7 +261,14 @@ def _edges_to_last_work(
     end = np.append(nodes.end, TIME_BEFORE_RECORDING_NS)[last_node]
     unknown = np.full(done_time_of_step.size, CODE_OF_SEGMENT_KIND["unknown"])
     link = np.full(done_time_of_step.size, CODE_OF_SEGMENT_LINK["unknown"])
-    return replace(edges, cause=end, thread_from=end, resumed=end, gap=unknown, link=link)
+    return replace(
+        edges,
+        cause=end,
+        main_thread_reached_at=end,
+        previous_node_reached_at=end,
+        gap=unknown,
+        link=link,
+    )
 
 
 @cached_per_trace
@@ -285,8 +292,8 @@ def dependency_edges_into_nodes(trace: Trace) -> CriticalPathEdges:
     back = host_resume_times(trace).edges_to_last_wait(thread[by_host], cause[by_host])
     thread_from, resumed = cause.copy(), cause.copy()
     thread_from[by_host], resumed[by_host], source[by_host] = (
-        back.thread_from,
-        back.resumed,
+        back.main_thread_reached_at,
+        back.previous_node_reached_at,
         back.next,
     )
     link[graph.work.id.size :] = CODE_OF_SEGMENT_LINK["host"]

@@ -200,7 +200,7 @@ def _nodes_of_thread_handovers(
 def _thread_starts_with_handovers(
     thread_starts: HostCallNodes, first_handover: int
 ) -> HostCallNodes:
-    """Returns thread starts, each with the main thread's handover of its work as `partner`."""
+    """Returns thread starts whose `awaited_call` is the main thread's handover of their work."""
     return _replace_call_columns(
         thread_starts, awaited_call=first_handover + np.arange(thread_starts.id.size)
     )

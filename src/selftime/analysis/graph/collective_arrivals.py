@@ -158,7 +158,9 @@ def _segment_sums_by_edge(
     ]
     into = np.flatnonzero(edge_of_node[edges.next] != NO_SLICE)
     node = edges.next[into]
-    there = segments_of_nodes(trace, into, node, low[into], edges.resumed[into], edges.link[into])
+    there = segments_of_nodes(
+        trace, into, node, low[into], edges.previous_node_reached_at[into], edges.link[into]
+    )
     return pl.concat([*tables, _time_and_longest_segment(there)])
 
 

@@ -96,9 +96,11 @@ def _host_segments_of_edges(
     unheld = np.where(
         edges.next == NO_SLICE, CODE_OF_SEGMENT_LINK["begin"], CODE_OF_SEGMENT_LINK["host"]
     )
-    started = np.where(edges.resumed >= cut_time, CODE_OF_SEGMENT_LINK["wait"], unheld)
+    started = np.where(
+        edges.previous_node_reached_at >= cut_time, CODE_OF_SEGMENT_LINK["wait"], unheld
+    )
     hopped = np.where(
-        edges.thread_from > np.maximum(edges.resumed, cut_time),
+        edges.main_thread_reached_at > np.maximum(edges.previous_node_reached_at, cut_time),
         CODE_OF_SEGMENT_LINK["thread"],
         started,
     )
@@ -106,12 +108,17 @@ def _host_segments_of_edges(
         trace,
         edges.thread,
         edge_number,
-        np.maximum(edges.thread_from, cut_time),
+        np.maximum(edges.main_thread_reached_at, cut_time),
         edges.cause,
         hopped,
     )
     yield from _host_segments_of_spans(
-        trace, main, edge_number, np.maximum(edges.resumed, cut_time), edges.thread_from, started
+        trace,
+        main,
+        edge_number,
+        np.maximum(edges.previous_node_reached_at, cut_time),
+        edges.main_thread_reached_at,
+        started,
     )
 
 
@@ -206,10 +213,17 @@ def critical_path_segments(trace: Trace) -> pl.DataFrame:
     origin = np.where(passed < every.begin.size - done.size, passed, NO_SLICE)
     tables = [pl.DataFrame(schema=EDGE_SEGMENTS_SCHEMA)]
     tables += segments_of_edges(trace, edges, step, origin, low)
-    into = np.flatnonzero((edges.next != NO_SLICE) & (edges.resumed > low))
+    into = np.flatnonzero((edges.next != NO_SLICE) & (edges.previous_node_reached_at > low))
     link = np.append(every.link, CODE_OF_SEGMENT_LINK["unknown"])[edges.next[into]]
     tables.append(
-        segments_of_nodes(trace, step[into], edges.next[into], low[into], edges.resumed[into], link)
+        segments_of_nodes(
+            trace,
+            step[into],
+            edges.next[into],
+            low[into],
+            edges.previous_node_reached_at[into],
+            link,
+        )
     )
     return _segments_with_names(trace, steps, pl.concat(tables).sort("start"))
 
@@ -218,7 +232,7 @@ def _edges_steps_and_cuts_of_paths(
     edges: CriticalPathEdges, step_begin_times: Ints, step_done_times: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """Returns the edges of all steps' paths, each edge's step, and where (ns) the edge is cut."""
-    enter, following = edges.resumed.tolist(), edges.next.tolist()
+    enter, following = edges.previous_node_reached_at.tolist(), edges.next.tolist()
     passed: list[int] = []
     many = []
     first = edges.begin.size - step_done_times.size

@@ -30,7 +30,7 @@ def floating_point_operation_count(dtype: str | None, operations: int) -> int:
 class _PointwiseModel:
     """The FLOP model of an elementwise operator: a fixed number of FLOPs per result element."""
 
-    operations: int
+    flops_per_element: int
     inputs: int
     """Largest number of tensors that the operator reads; a tensor argument after these receives the
     result.
@@ -49,7 +49,7 @@ class _PointwiseModel:
             if self.in_place
             else _broadcast_result_tensor(given, "bool" if self.is_boolean else dtype)
         )
-        flops = floating_point_operation_count(dtype, self.operations * out.elements)
+        flops = floating_point_operation_count(dtype, self.flops_per_element * out.elements)
         return OperatorWork("pointwise", flops, total_tensor_bytes(*given, out), dtype)
 
 
@@ -61,7 +61,7 @@ def _broadcast_result_tensor(inputs: list[RecordedTensor], dtype: str | None) ->
 class _ForeachOperatorModel:
     """The FLOP model of an elementwise operator on lists of tensors of unknown dtypes."""
 
-    operations: int
+    flops_per_element: int
     writes: bool = True
     """Whether the operator writes as many elements as its first list of tensors has."""
 
@@ -69,14 +69,14 @@ class _ForeachOperatorModel:
         first = total_element_count(call.tensor_list_argument(0))
         read = sum(total_element_count(a) for a in call.arguments if isinstance(a, tuple))
         numbers = read + self.writes * first
-        return OperatorWork("pointwise", self.operations * first, None, None, numbers)
+        return OperatorWork("pointwise", self.flops_per_element * first, None, None, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class _OptimizerStepModel:
     """The FLOP model of an optimizer's step on lists of parameters, gradients and states."""
 
-    operations: int
+    flops_per_element: int
     read: int
     """Number of tensor lists that the optimizer's step reads."""
     written: tuple[int, ...]
@@ -89,7 +89,7 @@ class _OptimizerStepModel:
         written = sum(
             total_element_count(call.tensor_list_argument(place)) for place in self.written
         )
-        flops = self.operations * total_element_count(call.tensor_list_argument(0))
+        flops = self.flops_per_element * total_element_count(call.tensor_list_argument(0))
         return OperatorWork("pointwise", flops, None, None, read + written)
 
 

@@ -87,7 +87,7 @@ class _NormBackwardModel:
     normalised group: x 2, sums of g and g x 3, and r (g - m - x n) 4.
     """
 
-    operations: int
+    flops_per_element: int
     given: int
     weight: int | None
     weight_operations: int = 0
@@ -96,7 +96,7 @@ class _NormBackwardModel:
     def __call__(self, call: RecordedOperatorCall) -> OperatorWork:
         given = call.tensor_argument(self.given)
         weight = None if self.weight is None else call.optional_tensor_argument(self.weight)
-        operations = self.operations + (self.weight_operations if weight else 0)
+        operations = self.flops_per_element + (self.weight_operations if weight else 0)
         gradients = (weight.like(*weight.shape), weight.like(*weight.shape)) if weight else ()
         read = total_tensor_bytes(
             *_tensor_arguments_of_call(call), given.like(*given.shape), *gradients
@@ -109,11 +109,11 @@ class _RowwiseOperatorModel:
     """The FLOP model of softmax and the like: fixed FLOPs per element, result shaped as input."""
 
     family: OperatorFamily
-    operations: int
+    flops_per_element: int
 
     def __call__(self, call: RecordedOperatorCall) -> OperatorWork:
         given = call.tensor_argument(0)
-        flops = floating_point_operation_count(given.dtype, self.operations * given.elements)
+        flops = floating_point_operation_count(given.dtype, self.flops_per_element * given.elements)
         return OperatorWork(
             self.family,
             flops,
@@ -126,14 +126,14 @@ class _RowwiseOperatorModel:
 class _ReductionModel:
     """The FLOP model of a reduction, such as a sum: a fixed number of FLOPs per input element."""
 
-    operations: int
+    flops_per_element: int
     dim: int = 1
     indices: bool = False
     """Whether the operator returns indexes, as argmax does."""
 
     def __call__(self, call: RecordedOperatorCall) -> OperatorWork:
         given = call.tensor_argument(0)
-        flops = floating_point_operation_count(given.dtype, self.operations * given.elements)
+        flops = floating_point_operation_count(given.dtype, self.flops_per_element * given.elements)
         dtype = "int64" if self.indices else None
         out = given.like(
             *_sizes_after_reduction(given, call.optional_value_argument(self.dim)), dtype=dtype
@@ -218,12 +218,12 @@ _REDUCTION_OPERATIONS_PER_ELEMENT: Final = {
     "count_nonzero": 1, "frobenius_norm": 2,
 }  # fmt: skip
 _LAYER_NORM_BACKWARD_MODEL: Final = _NormBackwardModel(
-    operations=9, given=1, weight=5, weight_operations=4
+    flops_per_element=9, given=1, weight=5, weight_operations=4
 )
 _GROUP_NORM_BACKWARD_MODEL: Final = _NormBackwardModel(
-    operations=9, given=1, weight=4, weight_operations=4
+    flops_per_element=9, given=1, weight=4, weight_operations=4
 )
-_BATCH_NORM_BACKWARD_MODEL: Final = _NormBackwardModel(operations=9, given=1, weight=2)
+_BATCH_NORM_BACKWARD_MODEL: Final = _NormBackwardModel(flops_per_element=9, given=1, weight=2)
 
 REDUCTION_MODELS: Final[dict[str, OperatorWorkModel]] = {
     "native_layer_norm": _layer_norm_work,
@@ -243,12 +243,12 @@ REDUCTION_MODELS: Final[dict[str, OperatorWorkModel]] = {
     "native_layer_norm_backward": _LAYER_NORM_BACKWARD_MODEL,
     "native_group_norm_backward": _GROUP_NORM_BACKWARD_MODEL,
     "_fused_rms_norm_backward": _NormBackwardModel(
-        operations=6, given=1, weight=4, weight_operations=3
+        flops_per_element=6, given=1, weight=4, weight_operations=3
     ),
     "native_batch_norm_backward": _BATCH_NORM_BACKWARD_MODEL,
     "batch_norm_backward": _BATCH_NORM_BACKWARD_MODEL,
-    "cudnn_batch_norm_backward": _NormBackwardModel(operations=9, given=0, weight=2),
-    "miopen_batch_norm_backward": _NormBackwardModel(operations=9, given=0, weight=2),
+    "cudnn_batch_norm_backward": _NormBackwardModel(flops_per_element=9, given=0, weight=2),
+    "miopen_batch_norm_backward": _NormBackwardModel(flops_per_element=9, given=0, weight=2),
     "_softmax": _RowwiseOperatorModel("softmax", 5),
     "_log_softmax": _RowwiseOperatorModel("softmax", 5),
     "_softmax_backward_data": _RowwiseOperatorModel("softmax", 4),

@@ -50,7 +50,7 @@ class JobDependencies:
     before: Ints
     """The row of the rank's own collective that its work follows; `NO_ROW` if there is none."""
     begin: Ints
-    """When the work began that follows no collective; of other rows unused."""
+    """When work that follows no collective began, in ns; unused in rows that follow one."""
     work: Ints
     """The rank's own work between `before` and this collective."""
     previous_of_group: Ints

@@ -148,7 +148,7 @@ def _collectives_with_cause_times(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _collectives_with_own_waits(rows: pl.DataFrame) -> pl.DataFrame:
-    """Adds `waited`: each collective's wait (ns) without overlap with the rank's earlier waits."""
+    """Adds `waited`: each collective's wait (ns), less what the rank's earlier waits cover."""
     until = pl.col("start") + pl.col("wait")
     before = until.fill_null(strategy="forward").cum_max().shift(1).over("rank", "window")
     begun = pl.max_horizontal("start", before)

@@ -70,8 +70,8 @@ def _segments_with_uncounted_time(run: Run) -> pl.DataFrame:
 def _startup_parts(run: Run) -> pl.DataFrame:
     """Returns the time (ns) that the interpreter and selftime took before the first segment."""
     rows = [
-        ("start", "interpreter", None, None, None, 1, run.started_ns - run.own_start_ns),
-        ("recording", "selftime", None, None, None, 1, run.own_start_ns),
+        ("start", "interpreter", None, None, None, 1, run.startup_ns - run.own_startup_ns),
+        ("recording", "selftime", None, None, None, 1, run.own_startup_ns),
     ]
     return pl.DataFrame(rows, schema=_PART_SCHEMA, orient="row")
 

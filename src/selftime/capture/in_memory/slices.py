@@ -71,6 +71,7 @@ class MemoryRecords:
     """Memory allocations and releases by time (ns), as arrays with one element for each."""
 
     time: Ints
+    """When each allocation or release happened, in ns."""
     thread: Numbers
     bytes: Ints
     device_type: Ints

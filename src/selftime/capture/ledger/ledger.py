@@ -226,7 +226,7 @@ class Ledger:
     def add_iterator(
         self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None
     ) -> None:
-        """Records that an iterator of a DataLoader was created, from `start` until now.
+        """Records the creation of a DataLoader's iterator, from `start` (ns) until now.
 
         `frame` is the innermost one; the first of the user's own has the line that made it.
         """

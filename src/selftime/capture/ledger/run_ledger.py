@@ -1,4 +1,7 @@
-"""Starts and ends together all that fills a process's wall-time ledger."""
+"""Starts and stops everything that writes to a process's wall-time ledger.
+
+That is the stack sampler, the GC timer and the compilation timer.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ _WHOLE: Final = "ended"
 
 
 class RunLedger:
-    """A process's wall-time ledger, with its stack sampler and its clocks of compilation and GC."""
+    """A process's wall-time ledger, with its stack sampler, GC timer and compilation timer."""
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ class EventTreeWalk:
     """Walks through the profiler's tree of events and collects the source line of each operator."""
 
     sources: SourceFiles
-    first_lines: Mapping[_RecordedFunctionKey, int]
+    first_lines_of_running_functions: Mapping[_RecordedFunctionKey, int]
     """First line of the function of each frame that already ran when the recording began."""
     lines: dict[int, SourceLine] = field(default_factory=dict)
     """Maps the External id of each operator outside of the backward pass to its source line."""
@@ -125,7 +125,7 @@ class EventTreeWalk:
         if enclosing.in_compiled_code:  # generated code is always recorded on its first line
             return _EnclosingEvents(definition)
         activation = FrameActivation(definition[:3])
-        if key in self.first_lines:
+        if key in self.first_lines_of_running_functions:
             activation.start = FrameCall(site.line_number, "")
         self.activations.append(activation)
         return _EnclosingEvents(definition, activation)
@@ -196,7 +196,10 @@ class EventTreeWalk:
         if resumed is not None:
             return SourceLine(file, resumed[1], resumed[0], LINE_FROM_DEFINITION)
         return SourceLine(
-            file, max(self.first_lines.get(key, line), 1), function, LINE_FROM_DEFINITION
+            file,
+            max(self.first_lines_of_running_functions.get(key, line), 1),
+            function,
+            LINE_FROM_DEFINITION,
         )
 
 

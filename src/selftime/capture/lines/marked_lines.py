@@ -194,9 +194,10 @@ class MarkedLines:
                 yield from function.certain_operator_lines(segment)
 
     def with_first_line(self, activation: FrameActivation) -> FrameActivation:
-        """Returns a copy of an execution whose function key has the function's first line.
+        """Returns a frame activation keyed by its function's first line.
 
-        A generator that resumes is recorded with the line of its last `yield` instead.
+        Returns it unchanged if it has that key already, or if the first line is ambiguous. A
+        generator that resumes is recorded with the line of its last `yield` instead.
         """
         file, line, name = activation.function
         functions = self.code_lines.get((file, name), [])

@@ -36,7 +36,7 @@ class EventLimit:
 
 
 def limit_of_unknown_step(options: RunOptions, free_bytes: int | None) -> EventLimit:
-    """Returns what ends the recording of a step of which nothing is known, with all details."""
+    """Returns the event limit for recording a step of unknown size with every requested detail."""
     details = requested_details(options)
     in_memory = details.events_in_memory(free_bytes)
     return EventLimit(max(1, min(details.events_in_hold(options), in_memory)), in_memory)

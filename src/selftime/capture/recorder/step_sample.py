@@ -16,8 +16,8 @@ FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
 class StepSample:
     """What the first recording contains: one step, or the beginning of a step with many events."""
 
-    events: int
-    frames: int
+    event_count: int
+    frame_count: int
     """Python frames among the events."""
     duration_ns: int
     is_cut: bool
@@ -44,5 +44,5 @@ class StepSample:
         share = self.usual_duration_ns(timed_ns) / max(self.duration_ns, 1)
         if not self.is_cut:
             share = min(1.0, share)
-        events, frames = int(self.events * share), int(self.frames * share)
+        events, frames = int(self.event_count * share), int(self.frame_count * share)
         return RecordingBudget(options, events, frames, free_bytes)

@@ -56,7 +56,7 @@ class StepDetector:
 
     @property
     def is_off(self) -> bool:
-        """Returns whether the wrappers of torch functions only call the originals."""
+        """Returns whether step detection is off: wrappers only call the original functions."""
         return self._state.is_off
 
     @is_off.setter

@@ -50,8 +50,8 @@ class _JsonEventKey(NamedTuple):
 class _TimeSpan(NamedTuple):
     """Start and end of an event, in ns."""
 
-    start: int
-    end: int
+    start_ns: int
+    end_ns: int
 
 
 @dataclass(slots=True)
@@ -181,9 +181,11 @@ class _JsonTextCorrector:
         if correction.is_own_work:
             before_name = before_name.replace(_ANNOTATION_CATEGORY, _OVERHEAD_CATEGORY, 1)
         if correction.span is not None:
-            after_name = _replace_json_time(after_name, _START_KEY, correction.span.start - base_ns)
             after_name = _replace_json_time(
-                after_name, _DURATION_KEY, correction.span.end - correction.span.start
+                after_name, _START_KEY, correction.span.start_ns - base_ns
+            )
+            after_name = _replace_json_time(
+                after_name, _DURATION_KEY, correction.span.end_ns - correction.span.start_ns
             )
         return b"".join(
             (before_name, correction.name or event[start_at - 1 : end_at + 1], after_name)
@@ -212,10 +214,10 @@ def _trim_work_of_selftime(span: _TimeSpan, own_ranges: Iterable[_TimeSpan]) -> 
     """Returns a time span without selftime's own work (`own_ranges`) at its start and end."""
     start, end = span
     for own in own_ranges:
-        if own.start <= span.start <= own.end:
-            start = own.end
-        if own.start <= span.end <= own.end:
-            end = own.start
+        if own.start_ns <= span.start_ns <= own.end_ns:
+            start = own.end_ns
+        if own.start_ns <= span.end_ns <= own.end_ns:
+            end = own.start_ns
     return _TimeSpan(start, max(start, end))
 
 

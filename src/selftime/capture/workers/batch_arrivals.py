@@ -64,8 +64,8 @@ class LoaderIterator:
 class PinningTimes:
     """How many batches threads copied to pinned memory, and the time that it took in ns."""
 
-    batches: int = 0
-    time: int = 0
+    batch_count: int = 0
+    time_ns: int = 0
     """Total time of the copies, in ns."""
 
 
@@ -212,8 +212,8 @@ class _TimedPinningOutputQueue:
         timer = self._timer
         if timer.start_ns is not None:
             with timer.lock:
-                timer.times.batches += 1
-                timer.times.time += time.perf_counter_ns() - timer.start_ns
+                timer.times.batch_count += 1
+                timer.times.time_ns += time.perf_counter_ns() - timer.start_ns
             timer.start_ns = None
         self._queue.put(*args, **kwargs)
 

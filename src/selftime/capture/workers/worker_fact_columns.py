@@ -169,4 +169,6 @@ def _columns_by_name(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Jso
 
 
 def _pinning_times_as_json(pinning: PinningTimes) -> Json | None:
-    return {"batches": pinning.batches, "time": pinning.time} if pinning.batches else None
+    return (
+        {"batches": pinning.batch_count, "time": pinning.time_ns} if pinning.batch_count else None
+    )

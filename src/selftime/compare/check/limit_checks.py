@@ -234,15 +234,15 @@ def contributing_lines(trace: Trace, measure_name: str) -> tuple[ContributingLin
     if measure_name not in _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE:
         return ()
     view, options, column = _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE[measure_name]
-    table = trace.view(view, **options).select("file", "line", "function", much=column)
+    table = trace.view(view, **options).select("file", "line", "function", amount=column)
     known = (
-        table.drop_nulls(["file", "line", "much"])
+        table.drop_nulls(["file", "line", "amount"])
         .group_by("file", "line")
-        .agg(pl.col("function").first(), pl.col("much").sum())
+        .agg(pl.col("function").first(), pl.col("amount").sum())
     )
-    spent = known.filter(pl.col("much") > 0)
-    most = spent.sort("much", "file", "line", descending=[True, False, False])
+    spent = known.filter(pl.col("amount") > 0)
+    most = spent.sort("amount", "file", "line", descending=[True, False, False])
     return tuple(
-        ContributingLine(file, line, function, float(much))
-        for file, line, function, much in most.rows()
+        ContributingLine(file, line, function, float(amount))
+        for file, line, function, amount in most.rows()
     )

@@ -23,14 +23,14 @@ CheckState: TypeAlias = Literal["within", "better", "over", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ContributingLine:
-    """A source line that contributes to a measure above its limit, and how much."""
+    """A source line that contributes to a measure above its limit, and the amount it adds."""
 
     file: str
-    line: int
+    line_number: int
     function: str | None
-    much: float
-    """Amount of the line, summed over the steps, in the unit of the view's column: ns, bytes or
-    events."""
+    amount: float
+    """What the line adds to the measure, summed over the steps, in the unit of the view's column:
+    ns, bytes or events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def several_writers_fault(faults: list[FileFault]) -> FileFault | None:
 def erase_ids_within_processes(chunks: list[ChunkEventColumns]) -> None:
     """Sets ids that are unique only within one process, such as correlation ids, to null."""
     for chunk in chunks:
-        for columns in chunk.groups.values():
+        for columns in chunk.columns_by_group.values():
             for column in _ID_COLUMNS_UNIQUE_WITHIN_PROCESS:
                 if column in columns:
                     columns[column][:] = NO_INT
@@ -137,7 +137,7 @@ def restore_windows_paths(columns: ChunkEventColumns) -> None:
         meant = with_windows_path_restored(text)
         if meant != text:
             strings[place] = meant
-            columns.faults[PATH_RESTORED_FAULT] += 1
+            columns.fault_counts[PATH_RESTORED_FAULT] += 1
 
 
 def with_windows_path_restored(text: str) -> str:

@@ -91,10 +91,10 @@ class RecoveredChunk:
     """The JSON text of the recovered objects, repaired where needed."""
     faults: list[tuple[str, int, int, str]] = field(default_factory=list)
     """Each fault: message, byte offset, number of lost events, example."""
-    rest: int = 0
+    unread_offset: int = 0
     """The offset of the first byte that was not read."""
-    ended: bool = False
-    """Whether the list of events ends at `rest`."""
+    is_list_ended: bool = False
+    """Whether the list of events ends at `unread_offset`."""
 
 
 def recover_events(text: bytes, *, is_last_chunk: bool) -> RecoveredChunk:
@@ -127,7 +127,7 @@ class _ChunkRecovery:
         """The number of recovered objects before each stretch of text that was left out."""
         self.reparsed_bytes = 0
         """Number of bytes parsed so far in attempts to read a JSON value that failed."""
-        self.found = RecoveredChunk(rest=len(text))
+        self.found = RecoveredChunk(unread_offset=len(text))
 
     def _event_list_offset_by_trace_offset(self) -> dict[int, int]:
         """Returns for each trace in the text, by its byte offset, the offset of its event list."""
@@ -155,10 +155,11 @@ class _ChunkRecovery:
             self._read_event()
         elif mark:
             self._skip_text_without_event()
-        return bool(mark) and not self.found.ended and self.found.rest == len(self.text)
+        found = self.found
+        return bool(mark) and not found.is_list_ended and found.unread_offset == len(self.text)
 
     def _mark_event_list_as_ended(self, rest_offset: int) -> None:
-        self.found.ended, self.found.rest = True, rest_offset
+        self.found.is_list_ended, self.found.unread_offset = True, rest_offset
 
     def _add_fault(self, message: str, sample: bytes, *, lost_events: int = 0) -> None:
         example = sample[:_FAULT_EXAMPLE_BYTES].decode("utf-8", "backslashreplace")
@@ -200,7 +201,7 @@ class _ChunkRecovery:
         if end:
             self._add_recovered_objects([value], self.text[self.at : self.at + end], self.at + end)
         elif cut and not self.is_last_chunk:
-            self.found.rest = self.at
+            self.found.unread_offset = self.at
         elif not self._add_repaired_event(piece):
             self._drop_damaged_event(end_offset, is_truncated=cut)
 
@@ -216,7 +217,7 @@ class _ChunkRecovery:
             and not self.is_last_chunk
             and len(self.text) - self.at < _MAX_DEEPLY_NESTED_EVENT_BYTES
         ):
-            self.found.rest = self.at
+            self.found.unread_offset = self.at
         elif end is None or not self._add_repaired_event(self.text[self.at : end]):
             self._drop_damaged_event(end_offset, is_truncated=False)
 

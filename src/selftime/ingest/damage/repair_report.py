@@ -39,20 +39,22 @@ def repair_table(
 ) -> pl.DataFrame:
     """Returns the table `repairs` with all faults of a file: one row for each distinct message."""
     twice = FileFault("`traceEvents` more than once: all are read")
-    arrays = [twice] * parsed.arrays if parsed.arrays > 1 else []
+    arrays = [twice] * parsed.event_list_count if parsed.event_list_count > 1 else []
     table = fault_table([*container_faults, *parsed.faults, *arrays])
     rows: list[tuple[str, int, int | None, int, str | None, bool, bool]] = []
-    counted = columns.faults + _unread_event_counts_by_message(columns.phases)
+    counted = columns.fault_counts + _unread_event_counts_by_message(
+        columns.event_counts_by_phase_and_category
+    )
     rows += [(what, count, None, 0, None, False, False) for what, count in (+counted).items()]
-    ruins = (+columns.ruins).items()
+    ruins = (+columns.invalidating_fault_counts).items()
     rows += [(what, count, None, 0, None, False, True) for what, count in ruins]
     notes = (
-        columns.notes
-        + _unmatched_flow_counts_by_message(columns.phases)
+        columns.oddity_counts
+        + _unmatched_flow_counts_by_message(columns.event_counts_by_phase_and_category)
         + _newer_schema_count_by_message(parsed.metadata)
     )
     rows += [(what, count, None, 0, None, True, False) for what, count in notes.items()]
-    odd_ones = [odd for odd in links.doubtful if odd.times]
+    odd_ones = [odd for odd in links.link_faults if odd.times]
     rows += [(odd.fault, odd.times, None, 0, None, odd.note, False) for odd in odd_ones]
     counts = pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
     return pl.concat([table, counts])

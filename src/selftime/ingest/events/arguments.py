@@ -29,16 +29,42 @@ class ArgumentColumnSpec:
     name: str
     kind: ArgumentColumnKind
     attribute: str
+    """The attribute of `EventArguments` that holds the argument."""
     alternatives: tuple[str, ...] = ()
-    """Other keys of the argument in `args`, tried in order if earlier ones are absent."""
+    """Other attributes that may hold the argument, tried in order if earlier ones are absent."""
+
+
+_ATTRIBUTE_BY_COLUMN: Final = {
+    "sequence": "sequence_number",
+    "backend": "kernel_backend",
+    "warps": "warp_count",
+    "stages": "pipeline_stage_count",
+    "registers": "registers_per_thread",
+    "shared_memory": "shared_memory_bytes",
+    "occupancy": "occupancy_percent",
+    "graph": "graph_id",
+    "graph_node": "graph_node_id",
+    "kind": "copy_or_dispatch_kind",
+    "group": "group_name",
+    "source": "source_rank",
+    "destination": "destination_rank",
+    "recorded_by": "event_record_correlation",
+    "allocated": "total_allocated_bytes",
+    "reserved": "total_reserved_bytes",
+}
+"""The attribute of `EventArguments` for each column whose name differs from it."""
 
 
 def _specs_of_int_columns(*names: str) -> tuple[ArgumentColumnSpec, ...]:
-    return tuple(ArgumentColumnSpec(name, "int", name) for name in names)
+    return tuple(
+        ArgumentColumnSpec(name, "int", _ATTRIBUTE_BY_COLUMN.get(name, name)) for name in names
+    )
 
 
 def _specs_of_text_columns(*names: str) -> tuple[ArgumentColumnSpec, ...]:
-    return tuple(ArgumentColumnSpec(name, "text", name) for name in names)
+    return tuple(
+        ArgumentColumnSpec(name, "text", _ATTRIBUTE_BY_COLUMN.get(name, name)) for name in names
+    )
 
 
 _EXTERNAL_ID_COLUMN: Final = ArgumentColumnSpec(
@@ -49,7 +75,7 @@ _COLLECTIVE_COLUMNS: Final = (
     *_specs_of_int_columns(
         "in_elements", "out_elements", "group_size", "rank", "source", "destination"
     ),
-    ArgumentColumnSpec("group_sequence", "int", "group_sequence"),
+    ArgumentColumnSpec("group_sequence", "int", "group_sequence_number"),
 )
 
 ARGUMENT_COLUMNS_BY_GROUP: Final[dict[str, tuple[ArgumentColumnSpec, ...]]] = {
@@ -79,17 +105,17 @@ ARGUMENT_COLUMNS_BY_GROUP: Final[dict[str, tuple[ArgumentColumnSpec, ...]]] = {
         *_specs_of_int_columns("graph", "graph_node"),
         *(ArgumentColumnSpec(n, "triple", n) for n in ("grid", "block")),
         *(
-            ArgumentColumnSpec(n, "float", n)
+            ArgumentColumnSpec(n, "float", _ATTRIBUTE_BY_COLUMN.get(n, n))
             for n in ("blocks_per_sm", "warps_per_sm", "occupancy")
         ),
-        ArgumentColumnSpec("bandwidth", "float", "bandwidth"),
+        ArgumentColumnSpec("bandwidth", "float", "bandwidth_gb_per_s"),
         *_specs_of_text_columns("kind"),
     ),
     "collective": _COLLECTIVE_COLUMNS,
     "sync": (
         *_specs_of_text_columns("sync_kind"),
         *_specs_of_int_columns("device", "stream", "correlation", "waits_on_stream", "recorded_by"),
-        ArgumentColumnSpec("event", "int", "event", ("event_id",)),
+        ArgumentColumnSpec("event", "int", "awaited_event_id", ("event_id",)),
     ),
     "memory": (
         ArgumentColumnSpec("bytes", "int", "memory_bytes"),
@@ -105,19 +131,19 @@ class DistinctValueCodes:
     """Assigns an integer code to each distinct value, in order of first appearance."""
 
     def __init__(self) -> None:
-        self.of: dict[Any, int] = {}
+        self.code_by_value: dict[Any, int] = {}
 
     def __call__(self, values: Iterable[Any]) -> Array:
-        of, listed = self.of, list(values)
+        codes, listed = self.code_by_value, list(values)
         for value in dict.fromkeys(listed):
-            of.setdefault(value, len(of))
-        return np.fromiter(map(of.__getitem__, listed), np.uint32, len(listed))
+            codes.setdefault(value, len(codes))
+        return np.fromiter(map(codes.__getitem__, listed), np.uint32, len(listed))
 
 
 _ARGUMENTS_WITHOUT_COLUMN_BY_GROUP: Final = {
-    "op": ("finished", "backend", "collective"),
-    "device": ("finished", "collective"),
-    **dict.fromkeys(("call", "frame", "sync", ""), ("finished",)),
+    "op": ("is_finished", "kernel_backend", "collective"),
+    "device": ("is_finished", "collective"),
+    **dict.fromkeys(("call", "frame", "sync", ""), ("is_finished",)),
     "label": ("labels", "name"),
 }
 """Arguments of each kind of event that are read but do not become a column; `""` is for events of
@@ -210,7 +236,7 @@ def _argument_column(
             texts = DistinctValueCodes()
             codes = texts(map(bytes, values))
             return np.array(
-                [_parse_json_list_of_three_ints(text) for text in texts.of], np.int32
+                [_parse_json_list_of_three_ints(text) for text in texts.code_by_value], np.int32
             ).reshape(-1, 3)[codes]
 
 

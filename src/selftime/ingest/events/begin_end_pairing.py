@@ -47,7 +47,7 @@ def slices_of_begins_and_ends(
     open_of: dict[int, _OpenBeginsOfThread] = {}
     rows: list[SliceRow] = []
     for phase, time, name, category, thread in sorted(
-        begin_or_end_events, key=lambda half_event: half_event[1]
+        begin_or_end_events, key=lambda event: event[1]
     ):
         open_begins = open_of.setdefault(thread, _OpenBeginsOfThread())
         if phase == "B":
@@ -60,41 +60,41 @@ def slices_of_begins_and_ends(
             continue
         if ended is not last:
             faults["an end event that crosses another event: matched by name"] += 1
-        ended.open = False
-        known = NO_INT not in (ended.time, time)
-        duration = time - ended.time if known else NO_INT
-        rows.append((ended.name, ended.category, thread, ended.time, duration))
+        ended.is_open = False
+        known = NO_INT not in (ended.time_ns, time)
+        duration = time - ended.time_ns if known else NO_INT
+        rows.append((ended.name_code, ended.category_code, thread, ended.time_ns, duration))
     for thread, open_begins in open_of.items():
-        for begin in open_begins.all:
-            if begin.open:
+        for begin in open_begins.in_order:
+            if begin.is_open:
                 faults["a begin without an end: left out of totals"] += 1
-                rows.append((begin.name, begin.category, thread, begin.time, NO_INT))
+                rows.append((begin.name_code, begin.category_code, thread, begin.time_ns, NO_INT))
     return _columns_of_slice_rows(rows)
 
 
 @dataclass(slots=True)
 class _BeginEvent:
-    time: int
-    name: int
-    category: int
-    open: bool = True
+    time_ns: int
+    name_code: int
+    category_code: int
+    is_open: bool = True
 
 
 class _OpenBeginsOfThread:
     """The begin events of one thread that have no end yet, in order and by name."""
 
     def __init__(self) -> None:
-        self.all: list[_BeginEvent] = []
-        self.named: dict[int, list[_BeginEvent]] = {}
+        self.in_order: list[_BeginEvent] = []
+        self.by_name_code: dict[int, list[_BeginEvent]] = {}
 
     def add(self, begin: _BeginEvent) -> None:
-        self.all.append(begin)
-        self.named.setdefault(begin.name, []).append(begin)
+        self.in_order.append(begin)
+        self.by_name_code.setdefault(begin.name_code, []).append(begin)
 
     def last_open_begin(self, name: int | None = None) -> _BeginEvent | None:
         """Returns the last begin event that has no end yet; if `name` is given, of that name."""
-        begins = self.all if name is None else self.named.get(name, [])
-        while begins and not begins[-1].open:
+        begins = self.in_order if name is None else self.by_name_code.get(name, [])
+        while begins and not begins[-1].is_open:
             begins.pop()
         return begins[-1] if begins else None
 
@@ -110,14 +110,16 @@ def _columns_of_slice_rows(rows: list[SliceRow]) -> Columns:
 
 
 def slices_and_instants_of_spans(
-    spans: list[tuple[BeginOrEndEvent, str]], file_codes: StringAndThreadCodes, faults: Counter[str]
+    async_span_events: list[tuple[BeginOrEndEvent, str]],
+    file_codes: StringAndThreadCodes,
+    faults: Counter[str],
 ) -> tuple[Columns, Columns]:
     """Returns the slices of asynchronous spans, without overlap on a lane, and their instants."""
     pids, texts = [pid for pid, _ in file_codes.threads], list(file_codes.strings)
     of_span: dict[tuple[str, int, str], list[BeginOrEndEvent]] = {}
-    for half_event, span in spans:
-        _, _, _, category, thread = half_event
-        of_span.setdefault((pids[thread], category, span), []).append(half_event)
+    for event, span in async_span_events:
+        _, _, _, category, thread = event
+        of_span.setdefault((pids[thread], category, span), []).append(event)
     rows: list[SliceRow] = []
     instants: list[tuple[int, int, int, int]] = []
     free: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -168,7 +170,7 @@ def _slices_and_instants_of_span(
     rows: list[SliceRow] = []
     instants: list[tuple[int, int, int, int]] = []
     open_begins: list[tuple[int, int]] = []
-    for phase, time, name, *_ in sorted(begin_or_end_events, key=lambda half_event: half_event[1]):
+    for phase, time, name, *_ in sorted(begin_or_end_events, key=lambda event: event[1]):
         if phase == "n":
             instants.append((name, *category_and_thread, time))
         elif phase == "b":

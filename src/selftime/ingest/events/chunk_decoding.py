@@ -33,7 +33,7 @@ from selftime.ingest.events.event_types import (
     plain_event_list_decoder,
     untyped_decoder,
 )
-from selftime.ingest.times.nanosecond_conversion import InexactTimeError, nanoseconds_and_unit
+from selftime.ingest.times.nanosecond_conversion import InexactTimeError, to_nanoseconds_and_unit
 
 EVENT_LIST_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
 """Matches the end of the last event, the end of the list, and the text that may follow the list."""
@@ -56,7 +56,7 @@ def add_counter_samples(chunk: ChunkEventColumns, objects: Iterable[Any]) -> Non
         if not isinstance(value, dict) or value.get("ph") != "C":
             continue
         event: Any = events_of_mistyped_objects([value])[0][0]
-        [time] = nanoseconds_and_unit([event.ts])[0].tolist()
+        [time] = to_nanoseconds_and_unit([event.ts])[0].tolist()
         thread = thread_key(event)
         if thread not in places:
             places[thread] = len(chunk.threads)
@@ -64,7 +64,7 @@ def add_counter_samples(chunk: ChunkEventColumns, objects: Iterable[Any]) -> Non
         args = value.get("args")
         for series, sample in (args if isinstance(args, dict) else {}).items():
             number = _float_or_nan(sample)
-            chunk.counters.append(
+            chunk.counter_samples.append(
                 (time, places[thread], event.name or NO_NAME, str(series), number)
             )
 
@@ -81,10 +81,10 @@ class DecodedChunk:
     """The event columns of a decoded chunk, the offset up to which it was read, and its faults."""
 
     columns: ChunkEventColumns
-    rest: int
+    unread_offset: int
     """The offset in the chunk of the first byte that was not read as events."""
-    ended: bool
-    """Whether the file's list of events ends at `rest`."""
+    is_list_ended: bool
+    """Whether the file's list of events ends at `unread_offset`."""
     faults: list[FileFault] = field(default_factory=list)
     digest: bytes = b""
     """The SHA-256 of the chunk, if the decoding process read the chunk from the file; else empty.
@@ -100,14 +100,14 @@ def decode_chunk(chunk_text: bytes, *, is_last_chunk: bool) -> DecodedChunk:
     """
     found = _event_columns_if_valid(chunk_text)
     if found is not None:
-        return DecodedChunk(found, len(chunk_text), ended=False)
+        return DecodedChunk(found, len(chunk_text), is_list_ended=False)
     for tried, list_end in enumerate(EVENT_LIST_END.finditer(chunk_text)):
         if tried == _MAX_EVENT_LIST_ENDS_TRIED:
             break
         found = _event_columns_if_valid(chunk_text[: list_end.start() + 1])
         if found is not None:
             rest = chunk_text.index(b"]", list_end.start()) + 1
-            return DecodedChunk(found, rest, ended=True)
+            return DecodedChunk(found, rest, is_list_ended=True)
     recovered = recover_events(chunk_text, is_last_chunk=is_last_chunk)
     faults = [FileFault(*fault) for fault in recovered.faults]
     events, refused = events_of_mistyped_objects(recovered.objects)
@@ -115,7 +115,7 @@ def decode_chunk(chunk_text: bytes, *, is_last_chunk: bool) -> DecodedChunk:
     columns = chunk_columns(events)
     restore_windows_paths(columns)
     add_counter_samples(columns, recovered.objects)
-    return DecodedChunk(columns, recovered.rest, recovered.ended, faults)
+    return DecodedChunk(columns, recovered.unread_offset, recovered.is_list_ended, faults)
 
 
 def _event_columns_if_valid(text: bytes) -> ChunkEventColumns | None:
@@ -129,7 +129,7 @@ def _event_columns_if_valid(text: bytes) -> ChunkEventColumns | None:
         )
         if columns is None:
             return None
-        if any(phase == "C" for phase, _ in columns.phases):
+        if any(phase == "C" for phase, _ in columns.event_counts_by_phase_and_category):
             add_counter_samples(columns, untyped_decoder.decode(events_json))
     except MALFORMED_JSON_ERRORS:
         return None
@@ -164,7 +164,7 @@ def _event_columns_with_duplicate_fields_merged(events_json: bytes) -> ChunkEven
     twice = Counter[str]()
     columns = _event_columns_of_json_objects(objects_without_duplicate_fields(events_json, twice))
     if columns is not None:
-        columns.faults.update(twice)
+        columns.fault_counts.update(twice)
     return columns
 
 

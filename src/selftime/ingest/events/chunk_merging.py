@@ -35,17 +35,19 @@ class FileEventColumns:
     """Every distinct string of the file; a string's index is its code."""
     threads: list[tuple[str, str]]
     slices: Columns
-    groups: dict[str, Columns]
-    labels: list[tuple[str, str, str, str]]
-    counters: list[tuple[int, tuple[str, str], str, str, float]]
-    phases: Counter[tuple[str, str]]
-    faults: Counter[str] = field(default_factory=Counter)
-    notes: Counter[str] = field(default_factory=Counter)
+    columns_by_group: dict[str, Columns]
+    """Columns of each group of events, such as `op`, `device` or `memory`, by the group's name."""
+    process_and_thread_labels: list[tuple[str, str, str, str]]
+    counter_samples: list[tuple[int, tuple[str, str], str, str, float]]
+    event_counts_by_phase_and_category: Counter[tuple[str, str]]
+    """Number of events by phase (`ph`) and category; an absent category is an empty text."""
+    fault_counts: Counter[str] = field(default_factory=Counter)
+    oddity_counts: Counter[str] = field(default_factory=Counter)
     """How often each harmless oddity occurs, by the message that describes it."""
-    ruins: Counter[str] = field(default_factory=Counter)
+    invalidating_fault_counts: Counter[str] = field(default_factory=Counter)
     """How often each fault occurs that makes every conclusion from the trace invalid, by message.
     """
-    in_nanoseconds: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    rows_written_in_ns: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Row numbers of slices whose times were written in integer nanoseconds, not microseconds."""
 
     def decode_strings(self, string_codes: NDArray[Any]) -> pl.Series:
@@ -73,49 +75,66 @@ def merge_chunks(
         _STRING_CODE_COLUMNS_OF_SLICES, sum(_row_count(chunk.slices) for chunk in chunks)
     )
     groups = _preallocate_columns_by_group(chunks)
-    halves: list[BeginOrEndEvent] = []
-    spans: list[tuple[BeginOrEndEvent, str]] = []
+    begin_end_events: list[BeginOrEndEvent] = []
+    async_span_events: list[tuple[BeginOrEndEvent, str]] = []
     written: list[Ints] = []
     whole = FileEventColumns(pl.Series(), [], {}, {}, [], [], Counter())
     for chunk in chunks:
         codes = np.array([strings.setdefault(s, len(strings)) for s in chunk.strings], np.uint32)
         at_home = [original_threads.get(thread, thread) for thread in chunk.threads]
         places = np.array([threads.setdefault(t, len(threads)) for t in at_home], np.uint32)
-        halves += [_recode_for_file(half, codes, places) for half in chunk.halves]
-        spans += [(_recode_for_file(half, codes, places), span) for *half, span in chunk.spans]
-        written.append(np.array(chunk.in_nanoseconds, np.int64) + slices.filled)
-        whole.counters += [
-            (time, at_home[thread], name, series, value)
-            for time, thread, name, series, value in chunk.counters
+        begin_end_events += [
+            _recode_for_file(event, codes, places) for event in chunk.begin_end_events
         ]
-        whole.labels += chunk.labels
-        whole.phases += chunk.phases
-        whole.faults += chunk.faults
+        async_span_events += [
+            (_recode_for_file(event, codes, places), span)
+            for *event, span in chunk.async_span_events
+        ]
+        written.append(np.array(chunk.rows_written_in_ns, np.int64) + slices.filled_row_count)
+        _add_samples_labels_and_counts(whole, chunk, at_home)
         known = np.append(codes, np.uint32(NO_STRING_CODE))  # the last entry is for absent strings
-        first = slices.filled
+        first = slices.filled_row_count
         slices.append_chunk(chunk.slices, known, places, first)
-        for group, columns in chunk.groups.items():
+        for group, columns in chunk.columns_by_group.items():
             groups[group].append_chunk(columns, known, places, first)
-        chunk.groups.clear()
-    slices.append(slices_of_begins_and_ends(halves, strings.get(NO_NAME, -1), whole.faults))
+        chunk.columns_by_group.clear()
+    slices.append(
+        slices_of_begins_and_ends(begin_end_events, strings.get(NO_NAME, -1), whole.fault_counts)
+    )
     lasting, marks = slices_and_instants_of_spans(
-        spans, StringAndThreadCodes(strings, threads), whole.faults
+        async_span_events, StringAndThreadCodes(strings, threads), whole.fault_counts
     )
     slices.append(lasting)
     groups["instants"].append(marks)
-    whole.in_nanoseconds = np.concatenate([*written, whole.in_nanoseconds])
+    whole.rows_written_in_ns = np.concatenate([*written, whole.rows_written_in_ns])
     whole.strings = pl.Series(list(strings), dtype=pl.String).cast(pl.Categorical)
     whole.threads = list(threads)
     whole.slices = slices.columns
-    whole.groups = {group: table.columns for group, table in groups.items()}
+    whole.columns_by_group = {group: table.columns for group, table in groups.items()}
     return whole
+
+
+def _add_samples_labels_and_counts(
+    whole: FileEventColumns, chunk: ChunkEventColumns, threads: Sequence[tuple[str, str]]
+) -> None:
+    """Adds a chunk's counter samples, labels and counts to those of the file.
+
+    `threads` holds the process and thread ids of each thread code of the chunk.
+    """
+    whole.counter_samples += [
+        (time, threads[thread], name, series, value)
+        for time, thread, name, series, value in chunk.counter_samples
+    ]
+    whole.process_and_thread_labels += chunk.process_and_thread_labels
+    whole.event_counts_by_phase_and_category += chunk.event_counts_by_phase_and_category
+    whole.fault_counts += chunk.fault_counts
 
 
 class _PreallocatedColumns:
     """Columns allocated with their final number of rows, and filled chunk by chunk."""
 
     def __init__(self, string_columns: frozenset[str], row_count: int) -> None:
-        self.string_columns, self.row_count, self.filled = string_columns, row_count, 0
+        self.string_columns, self.row_count, self.filled_row_count = string_columns, row_count, 0
         self.columns: Columns = {}
 
     def append_chunk(
@@ -146,7 +165,7 @@ class _PreallocatedColumns:
             if name not in self.columns:
                 kind = column.dtype if numbers is None else np.dtype(np.uint32)
                 self.columns[name] = np.empty((self.row_count, *column.shape[1:]), kind)
-            part = self.columns[name][self.filled : self.filled + size]
+            part = self.columns[name][self.filled_row_count : self.filled_row_count + size]
             if not size:
                 continue
             if numbers is not None:
@@ -155,7 +174,7 @@ class _PreallocatedColumns:
                 np.add(column, first_row, out=part)
             else:
                 part[:] = column
-        self.filled += size
+        self.filled_row_count += size
 
     def append(self, columns: Columns) -> None:
         """Appends columns whose string and thread codes are already those of the file."""
@@ -178,7 +197,7 @@ def _preallocate_columns_by_group(
     """Returns empty columns for each kind of event, with room for the rows of all chunks."""
     heights = Counter[str]({"instants": 0})
     for chunk in chunks:
-        for group, columns in chunk.groups.items():
+        for group, columns in chunk.columns_by_group.items():
             heights[group] += _row_count(columns)
     return {
         group: _PreallocatedColumns(_string_code_columns_of_group(group), height)

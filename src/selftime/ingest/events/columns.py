@@ -25,7 +25,7 @@ from selftime.ingest.events.arguments import (
     parse_arguments,
 )
 from selftime.ingest.events.event_types import EMPTY_ARGS, NO_INT, Event, value_decoder
-from selftime.ingest.times.nanosecond_conversion import nanoseconds, nanoseconds_and_unit
+from selftime.ingest.times.nanosecond_conversion import to_nanoseconds, to_nanoseconds_and_unit
 
 __all__ = [
     "ARGUMENT_COLUMNS_BY_GROUP",
@@ -60,21 +60,23 @@ class ChunkEventColumns:
     strings: list[str] = field(default_factory=list)
     threads: list[tuple[str, str]] = field(default_factory=list)
     slices: Columns = field(default_factory=dict)
-    groups: dict[str, Columns] = field(default_factory=dict)
-    halves: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    columns_by_group: dict[str, Columns] = field(default_factory=dict)
+    """Columns of each group of events, such as `op`, `device` or `memory`, by the group's name."""
+    begin_end_events: list[tuple[str, int, int, int, int]] = field(default_factory=list)
     """Begin and end events of slices: phase, time in ns, and codes of name, category and thread."""
-    spans: list[tuple[str, int, int, int, int, str]] = field(default_factory=list)
+    async_span_events: list[tuple[str, int, int, int, int, str]] = field(default_factory=list)
     """Events of asynchronous spans: phase, time in ns, codes of name, category and thread, and the
     span's id.
     """
-    labels: list[tuple[str, str, str, str]] = field(default_factory=list)
+    process_and_thread_labels: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Names from metadata events: what is named (process or thread), process, thread, name."""
-    counters: list[tuple[int, int, str, str, float]] = field(default_factory=list)
+    counter_samples: list[tuple[int, int, str, str, float]] = field(default_factory=list)
     """Counter samples: time in ns, thread code, counter, series, value."""
-    phases: Counter[tuple[str, str]] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
+    event_counts_by_phase_and_category: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Number of events by phase (`ph`) and category; an absent category is an empty text."""
+    fault_counts: Counter[str] = field(default_factory=Counter)
     """Number of events with a fault, by the message that describes it."""
-    in_nanoseconds: list[int] = field(default_factory=list)
+    rows_written_in_ns: list[int] = field(default_factory=list)
     """Row numbers in `slices` whose times were written in integer nanoseconds, not microseconds."""
 
 
@@ -115,14 +117,16 @@ def chunk_columns(events: Sequence[Event]) -> ChunkEventColumns:
         _count_events_by_phase(chunk, before)
         memory += before
     _add_complete_events(chunk, complete, string_codes, thread_codes)
-    chunk.groups["memory"] = _memory_event_columns(chunk, memory, string_codes, thread_codes)
-    chunk.groups["instants"] = _instant_event_columns(marks, string_codes, thread_codes)
+    chunk.columns_by_group["memory"] = _memory_event_columns(
+        chunk, memory, string_codes, thread_codes
+    )
+    chunk.columns_by_group["instants"] = _instant_event_columns(marks, string_codes, thread_codes)
     if not phases.isdisjoint(_PHASES_READ_ONE_BY_ONE):
         for e in others:
             if e.phase in _PHASES_READ_ONE_BY_ONE:
                 _add_event_of_rare_phase(chunk, e, string_codes, thread_codes)
-    chunk.strings = [_string_of_json_value(value) for value in string_codes.of]
-    chunk.threads = list(thread_codes.of)
+    chunk.strings = [_string_of_json_value(value) for value in string_codes.code_by_value]
+    chunk.threads = list(thread_codes.code_by_value)
     return chunk
 
 
@@ -132,7 +136,7 @@ def _count_events_by_phase(
     """Counts a chunk's events by (phase, category); adds the counts to `chunk` and returns them."""
     counts = Counter(map(attrgetter("phase", "cat"), events))
     for (phase, cat), count in counts.items():
-        chunk.phases[phase, cat or ""] += count
+        chunk.event_counts_by_phase_and_category[phase, cat or ""] += count
     return counts
 
 
@@ -142,49 +146,50 @@ def _add_complete_events(
     string_codes: DistinctValueCodes,
     thread_codes: DistinctValueCodes,
 ) -> None:
-    start, written = nanoseconds_and_unit(list(map(attrgetter("ts"), events)))
-    duration = nanoseconds(list(map(attrgetter("dur"), events)))
+    start, written = to_nanoseconds_and_unit(list(map(attrgetter("ts"), events)))
+    duration = to_nanoseconds(list(map(attrgetter("dur"), events)))
     if written is not None:
         _divide_durations_written_in_ns(chunk, written, duration)
     event_names, cats = DistinctValueCodes(), DistinctValueCodes()
     named = event_names(map(attrgetter("name"), events))
     of_cat = cats(map(attrgetter("cat"), events))
-    for cat, count in zip(cats.of, np.bincount(of_cat).tolist(), strict=True):
-        chunk.phases["X", cat or ""] += count
-    nameless = [at for at, name in enumerate(event_names.of) if not name]
-    categories = [_category_in_current_spelling(cat) for cat in cats.of]
+    for cat, count in zip(cats.code_by_value, np.bincount(of_cat).tolist(), strict=True):
+        chunk.event_counts_by_phase_and_category["X", cat or ""] += count
+    nameless = [at for at, name in enumerate(event_names.code_by_value) if not name]
+    categories = [_category_in_current_spelling(cat) for cat in cats.code_by_value]
     chunk.slices = {
-        "name": string_codes(name or NO_NAME for name in event_names.of)[named],
+        "name": string_codes(name or NO_NAME for name in event_names.code_by_value)[named],
         "category": string_codes(categories)[of_cat],
         "thread": _thread_code_of_each_event(chunk, events, thread_codes),
         "start": start,
         "duration": duration,
     }
-    records = named == event_names.of.get(_COLLECTIVE_RECORD_EVENT_NAME, -1)
+    records = named == event_names.code_by_value.get(_COLLECTIVE_RECORD_EVENT_NAME, -1)
     read = _parse_arguments_by_group(
         events, [_argument_group_of_category(category) for category in categories], of_cat, records
     )
-    for group, (args, rows) in read.found.items():
-        chunk.groups[group] = argument_columns(group, args, rows, string_codes)
-    unknown = (duration < 0) | read.unfinished
+    for group, (args, rows) in read.args_and_rows_by_group.items():
+        chunk.columns_by_group[group] = argument_columns(group, args, rows, string_codes)
+    unknown = (duration < 0) | read.is_unfinished
     duration[unknown] = NO_INT
-    chunk.faults[NO_END_FAULT] += int((unknown & (start != NO_INT)).sum())
+    chunk.fault_counts[NO_END_FAULT] += int((unknown & (start != NO_INT)).sum())
     if nameless:
-        chunk.faults["events without a name: shown as (no name)"] += int(
+        chunk.fault_counts["events without a name: shown as (no name)"] += int(
             np.isin(named, nameless).sum()
         )
-    chunk.faults["arguments that are not an object: read as none"] += read.nulls
+    chunk.fault_counts["arguments that are not an object: read as none"] += read.null_count
 
 
 @dataclass(slots=True)
 class _ParsedArgumentsByGroup:
     """The parsed arguments of complete events by kind of event, with the row of each event."""
 
-    unfinished: Array
+    is_unfinished: Array
     """Whether each event is marked as unfinished, shape (n,)."""
-    found: dict[str, tuple[list[Any], Array]] = field(default_factory=dict)
+    args_and_rows_by_group: dict[str, tuple[list[Any], Array]] = field(default_factory=dict)
     """Maps each kind of event to its events' parsed arguments and row numbers."""
-    nulls: int = 0
+    null_count: int = 0
+    """Number of events whose arguments are null or not an object."""
 
 
 def _parse_arguments_by_group(
@@ -205,12 +210,12 @@ def _parse_arguments_by_group(
         among = np.array([candidate == group for candidate in groups], bool)
         rows = np.flatnonzero(among[category_codes])
         args, nulls = parse_arguments(group, [texts[row] for row in rows.tolist()])
-        read.nulls += nulls
-        finished = list(map(attrgetter("finished"), args))
+        read.null_count += nulls
+        finished = list(map(attrgetter("is_finished"), args))
         if False in finished:
-            read.unfinished[rows] = ~np.array(finished, bool)
+            read.is_unfinished[rows] = ~np.array(finished, bool)
         if group:
-            read.found[group] = args, rows
+            read.args_and_rows_by_group[group] = args, rows
         if group in {"op", "device"}:
             with_collective = rows[
                 indices_of_present_values(list(map(attrgetter("collective"), args)))
@@ -222,12 +227,12 @@ def _parse_arguments_by_group(
             )
             collective += with_parameters.tolist()
         if group == "op":
-            read.found["compiled"] = _parse_arguments_of_rows(
+            read.args_and_rows_by_group["compiled"] = _parse_arguments_of_rows(
                 "compiled",
                 texts,
-                rows[indices_of_present_values(list(map(attrgetter("backend"), args)))],
+                rows[indices_of_present_values(list(map(attrgetter("kernel_backend"), args)))],
             )
-    read.found["collective"] = _parse_arguments_of_rows(
+    read.args_and_rows_by_group["collective"] = _parse_arguments_of_rows(
         "collective", texts, np.sort(np.array(collective, np.int64))
     )
     return read
@@ -242,7 +247,7 @@ def _divide_durations_written_in_ns(
     chunk: ChunkEventColumns, is_in_nanoseconds: Array, duration: Array
 ) -> None:
     """Divides by 1,000 the durations that were written in ns but read as microseconds."""
-    chunk.in_nanoseconds = np.flatnonzero(is_in_nanoseconds).tolist()
+    chunk.rows_written_in_ns = np.flatnonzero(is_in_nanoseconds).tolist()
     shorter = is_in_nanoseconds & (duration > 0)
     duration[shorter] //= 1000
 
@@ -283,12 +288,15 @@ def _thread_code_of_each_event(
     """Returns the integer code of each event's thread, shape (n,)."""
     keys = DistinctValueCodes()
     codes = keys(zip(map(attrgetter("pid"), events), map(attrgetter("tid"), events), strict=True))
-    absent = [at for at, (pid, tid) in enumerate(keys.of) if pid is None or tid is None]
+    absent = [at for at, (pid, tid) in enumerate(keys.code_by_value) if pid is None or tid is None]
     if absent:
         lacking = int(np.isin(codes, absent).sum())
-        chunk.faults["events without a process or thread: shown on a track of their own"] += lacking
+        chunk.fault_counts["events without a process or thread: shown on a track of their own"] += (
+            lacking
+        )
     numbers = thread_codes(
-        (_process_or_thread_id_text(pid), _process_or_thread_id_text(tid)) for pid, tid in keys.of
+        (_process_or_thread_id_text(pid), _process_or_thread_id_text(tid))
+        for pid, tid in keys.code_by_value
     )
     return numbers[codes] if codes.size else codes
 
@@ -315,7 +323,7 @@ def _memory_event_columns(
 
 
 def _event_times(events: Sequence[Any]) -> Array:
-    return nanoseconds_and_unit([e.ts for e in events])[0]
+    return to_nanoseconds_and_unit([e.ts for e in events])[0]
 
 
 def _instant_event_columns(
@@ -342,7 +350,7 @@ def _add_event_of_rare_phase(
             if nulls:
                 return
             text = args.labels if event.name == "process_labels" else args.name
-            chunk.labels.append((str(event.name), *thread, str(text).strip()))
+            chunk.process_and_thread_labels.append((str(event.name), *thread, str(text).strip()))
         return
     [time] = _event_times([event]).tolist()
     [name, category] = string_codes(
@@ -352,9 +360,9 @@ def _add_event_of_rare_phase(
     if event.phase in _CURRENT_PHASE_OF_ASYNC_PHASE:
         span = bytes(event.id).decode("utf-8", "replace").strip('"')
         phase = _CURRENT_PHASE_OF_ASYNC_PHASE[event.phase]
-        chunk.spans.append((phase, time, name, category, number, span))
+        chunk.async_span_events.append((phase, time, name, category, number, span))
         return
-    chunk.halves.append((event.phase, time, name, category, number))
+    chunk.begin_end_events.append((event.phase, time, name, category, number))
 
 
 def _string_of_json_value(value: str | bytes) -> str:

@@ -37,9 +37,9 @@ class EventArguments(Struct, gc=False):
     external_id_2021: int | str = field(name="external id", default=NO_INT)
     external_id_titled: int | str = field(name="External Id", default=NO_INT)
     correlation: int | str = NO_INT
-    finished: bool = True
+    is_finished: bool = field(name="finished", default=True)
 
-    sequence: int = field(name="Sequence number", default=NO_INT)
+    sequence_number: int = field(name="Sequence number", default=NO_INT)
     forward_thread: int = field(name="Fwd thread id", default=NO_INT)
     input_shapes: Raw = field(name="Input Dims", default=NO_TEXT)
     input_shapes_2021: Raw = field(name="Input dims", default=NO_TEXT)
@@ -48,12 +48,12 @@ class EventArguments(Struct, gc=False):
     concrete_inputs: Raw = field(name="Concrete Inputs", default=NO_TEXT)
     call_stack: Raw = field(name="Call stack", default=NO_TEXT)
 
-    backend: Raw = field(name="kernel_backend", default=NO_TEXT)
+    kernel_backend: Raw = NO_TEXT
     kernel_file: Raw = NO_TEXT
     kernel_hash: Raw = NO_TEXT
     kernel_arguments: Raw = field(name="kernel_kwargs", default=NO_TEXT)
-    warps: int = field(name="num_warps", default=NO_INT)
-    stages: int = field(name="num_stages", default=NO_INT)
+    warp_count: int = field(name="num_warps", default=NO_INT)
+    pipeline_stage_count: int = field(name="num_stages", default=NO_INT)
 
     python_id: int | None = field(name="Python id", default=NO_INT)
     python_parent: int | None = field(name="Python parent id", default=NO_INT)
@@ -63,41 +63,41 @@ class EventArguments(Struct, gc=False):
     stream: int | str = NO_INT
     grid: Raw = NO_TEXT
     block: Raw = NO_TEXT
-    registers: int = field(name="registers per thread", default=NO_INT)
-    shared_memory: int = field(name="shared memory", default=NO_INT)
+    registers_per_thread: int = field(name="registers per thread", default=NO_INT)
+    shared_memory_bytes: int = field(name="shared memory", default=NO_INT)
     blocks_per_sm: float = field(name="blocks per SM", default=NO_FLOAT)
     warps_per_sm: float = field(name="warps per SM", default=NO_FLOAT)
-    occupancy: float = field(name="est. achieved occupancy %", default=NO_FLOAT)
+    occupancy_percent: float = field(name="est. achieved occupancy %", default=NO_FLOAT)
     bytes: int | str = NO_INT
     size: int | str = NO_INT
-    bandwidth: float = field(name="memory bandwidth (GB/s)", default=NO_FLOAT)
-    graph: int = field(name="graph id", default=NO_INT)
-    graph_node: int = field(name="graph node id", default=NO_INT)
-    kind: Raw = NO_TEXT
+    bandwidth_gb_per_s: float = field(name="memory bandwidth (GB/s)", default=NO_FLOAT)
+    graph_id: int = field(name="graph id", default=NO_INT)
+    graph_node_id: int = field(name="graph node id", default=NO_INT)
+    copy_or_dispatch_kind: Raw = field(name="kind", default=NO_TEXT)
 
     collective: Raw = field(name="Collective name", default=NO_TEXT)
     dtype: Raw = NO_TEXT
     in_elements: int = field(name="In msg nelems", default=NO_INT)
     out_elements: int = field(name="Out msg nelems", default=NO_INT)
     group_size: int = field(name="Group size", default=NO_INT)
-    group: Raw = field(name="Process Group Name", default=NO_TEXT)
+    group_name: Raw = field(name="Process Group Name", default=NO_TEXT)
     group_description: Raw = field(name="Process Group Description", default=NO_TEXT)
     group_ranks: Raw = field(name="Process Group Ranks", default=NO_TEXT)
-    group_sequence: int = field(name="Seq", default=NO_INT)
+    group_sequence_number: int = field(name="Seq", default=NO_INT)
     rank: int = field(name="Rank", default=NO_INT)
-    source: int = field(name="Src Rank", default=NO_INT)
-    destination: int = field(name="Dst Rank", default=NO_INT)
+    source_rank: int = field(name="Src Rank", default=NO_INT)
+    destination_rank: int = field(name="Dst Rank", default=NO_INT)
 
     sync_kind: Raw = field(name="cuda_sync_kind", default=NO_TEXT)
-    event: int = field(name="wait_on_cuda_event_id", default=NO_INT)
+    awaited_event_id: int = field(name="wait_on_cuda_event_id", default=NO_INT)
     event_id: int = NO_INT
     waits_on_stream: int = field(name="wait_on_stream", default=NO_INT)
-    recorded_by: int = field(name="wait_on_cuda_event_record_corr_id", default=NO_INT)
+    event_record_correlation: int = field(name="wait_on_cuda_event_record_corr_id", default=NO_INT)
 
     memory_bytes: int = field(name="Bytes", default=NO_INT)
     address: int = field(name="Addr", default=-1)
-    allocated: int = field(name="Total Allocated", default=NO_INT)
-    reserved: int = field(name="Total Reserved", default=NO_INT)
+    total_allocated_bytes: int = field(name="Total Allocated", default=NO_INT)
+    total_reserved_bytes: int = field(name="Total Reserved", default=NO_INT)
     device_type: int = field(name="Device Type", default=NO_INT)
     device_id: int = field(name="Device Id", default=NO_INT)
 

@@ -50,7 +50,7 @@ def split_overloads_from_names(
 
 def erase_invalid_shapes(columns: FileEventColumns) -> None:
     """Sets input shapes to null that are invalid, or that are not as many as the input types."""
-    ops = columns.groups.get("op")
+    ops = columns.columns_by_group.get("op")
     if ops is None or not ops["row"].size:
         return
     sizes = _json_list_length_of_each_text(columns, ops["input_shapes"], _is_size_list_or_no_tensor)
@@ -60,8 +60,8 @@ def erase_invalid_shapes(columns: FileEventColumns) -> None:
     odd = (sizes == _LENGTH_OF_INVALID_LIST) | ((sizes >= 0) & (types >= 0) & (sizes != types))
     if odd.any():
         _set_shapes_and_strides_to_null(ops, odd)
-        columns.faults["input shapes that are cut off, invalid, or not as many as types"] += int(
-            odd.sum()
+        columns.fault_counts["input shapes that are cut off, invalid, or not as many as types"] += (
+            int(odd.sum())
         )
 
 

@@ -36,14 +36,15 @@ _PROCESSES_SHARE_CORRELATION_FAULT: Final = (
 class _CallsAndDeviceWork:
     """The slice indices and correlation ids of runtime calls and of device work."""
 
-    calls: SignedInts
+    call_slices: SignedInts
     """The slice index of each call."""
-    wanted: SignedInts
+    call_correlation_ids: SignedInts
     """The correlation id of each call, made unique across ranks if ranks are known; `NO_INT` if the
     call has none.
     """
-    work: SignedInts
-    asked: SignedInts
+    device_slices: SignedInts
+    """The slice index of each slice of device work."""
+    device_correlation_ids: SignedInts
     """The correlation id of each slice of device work, which is the id of the call that launched
     it.
     """
@@ -57,16 +58,18 @@ def find_launches_of_device_work(
     `threads` holds the (process, thread) of each thread's number, as written.
     """
     calls_and_work = _calls_and_device_work(slices, calls, device, threads)
-    ids, first, counts = np.unique(calls_and_work.wanted, return_index=True, return_counts=True)
+    ids, first, counts = np.unique(
+        calls_and_work.call_correlation_ids, return_index=True, return_counts=True
+    )
     sound = (ids != NO_INT) & (counts == 1)
     launch = _values_of_requested_ids(
-        ids[sound], calls_and_work.calls[first[sound]], calls_and_work.asked
+        ids[sound], calls_and_work.call_slices[first[sound]], calls_and_work.device_correlation_ids
     )
     odd: list[FaultCount] = []
-    shared = np.isin(calls_and_work.wanted, ids[(ids != NO_INT) & (counts > 1)])
+    shared = np.isin(calls_and_work.call_correlation_ids, ids[(ids != NO_INT) & (counts > 1)])
     if shared.any():
         single_process = (
-            len(_processes_of_slices(slices, calls_and_work.calls[shared], threads)) == 1
+            len(_processes_of_slices(slices, calls_and_work.call_slices[shared], threads)) == 1
         )
         again = _launches_by_recorder_window(slices, calls_and_work) if single_process else None
         if again is None:
@@ -80,7 +83,7 @@ def find_launches_of_device_work(
             )
         else:
             launch = np.where(launch == NO_SLICE, again, launch)
-    launch[~slices.is_on_track_kind("device")[calls_and_work.work]] = NO_SLICE
+    launch[~slices.is_on_track_kind("device")[calls_and_work.device_slices]] = NO_SLICE
     return launch, odd
 
 
@@ -101,7 +104,10 @@ def _calls_and_device_work(
 
     The rank is in the name of the process, if a tool that merged files wrote it there.
     """
-    at = slices.place[calls["row"]], slices.place[device["row"]]
+    at = (
+        slices.sorted_index_by_file_row[calls["row"]],
+        slices.sorted_index_by_file_row[device["row"]],
+    )
     wanted, asked = (
         np.where(
             np.isin(group["correlation"], _ABSENT_CORRELATION_IDS), NO_INT, group["correlation"]
@@ -135,17 +141,19 @@ def _launches_by_recorder_window(
     restarted recorder gives few windows of many calls. Device work that spans the border of two
     windows is not linked.
     """
-    rows = np.flatnonzero(calls_and_work.wanted != NO_INT)
-    rows = rows[np.argsort(slices.start[calls_and_work.calls[rows]], kind="stable")]
-    calls, wanted = calls_and_work.calls[rows], calls_and_work.wanted[rows]
+    rows = np.flatnonzero(calls_and_work.call_correlation_ids != NO_INT)
+    rows = rows[np.argsort(slices.start[calls_and_work.call_slices[rows]], kind="stable")]
+    calls, wanted = calls_and_work.call_slices[rows], calls_and_work.call_correlation_ids[rows]
     window = _recorder_restarts_before_each_call(wanted.tolist())
     count = int(window[-1]) + 1
     if count * count > rows.size or not _does_each_window_reuse_ids(wanted, window, count):
         return None
     begins = slices.start[calls][np.searchsorted(window, np.arange(1, count))]
-    own = np.searchsorted(begins, slices.start[calls_and_work.work], side="right")
-    within = own == np.searchsorted(begins, slices.end[calls_and_work.work], side="left")
-    ids, code = np.unique(np.concatenate([wanted, calls_and_work.asked]), return_inverse=True)
+    own = np.searchsorted(begins, slices.start[calls_and_work.device_slices], side="right")
+    within = own == np.searchsorted(begins, slices.end[calls_and_work.device_slices], side="left")
+    ids, code = np.unique(
+        np.concatenate([wanted, calls_and_work.device_correlation_ids]), return_inverse=True
+    )
     key = code + np.concatenate([window, own]) * ids.size
     order = np.argsort(key[: rows.size])
     launch = _values_of_requested_ids(key[: rows.size][order], calls[order], key[rows.size :])

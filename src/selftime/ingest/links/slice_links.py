@@ -38,7 +38,7 @@ _WORK_STARTS_BEFORE_LAUNCH_FAULT: Final = "device work that starts before its la
 
 def forward_operators(slices: OrderedSlices, ops: Columns, columns: FileEventColumns) -> SignedInts:
     """Returns the slice index of each operator's forward operator, or -1 if there is none."""
-    at = slices.place[ops["row"]]
+    at = slices.sorted_index_by_file_row[ops["row"]]
     sequence, thread = ops["sequence"], ops["forward_thread"]
     numbered = (sequence != NO_INT) & (sequence >= 0) & (thread != NO_INT)
     forward, backward = numbered & (thread == 0), numbered & (thread != 0)
@@ -70,7 +70,10 @@ def _inherit_missing_forward_slices(
     slice_indices: SignedInts,
     forward_slices: SignedInts,
 ) -> SignedInts:
-    """Gives autograd nodes without a sequence number the forward slice of the preceding node."""
+    """Gives each autograd node without a sequence number the forward slice of the node before it.
+
+    The node before it is the one that ran last on the same thread.
+    """
     codes = np.unique(slices.name[slice_indices])
     texts = columns.decode_strings(codes).cast(str).to_list() if codes.size else []
     nodes = codes[[names.is_backward_node(text) for text in texts]] if texts else codes
@@ -178,7 +181,7 @@ class SliceLinks:
     frame: SignedInts
     module: SignedInts
     caller: SignedInts
-    doubtful: list[FaultCount] = field(default_factory=list)
+    link_faults: list[FaultCount] = field(default_factory=list)
     """Messages about rows that could not be linked or whose links are doubtful, with their counts.
     """
 
@@ -191,31 +194,31 @@ def link_slices(slices: OrderedSlices, columns: FileEventColumns) -> SliceLinks:
     operators = slices.has_category((*names.OPERATOR_CATEGORIES, *names.ANNOTATION_CATEGORIES))
     links.operator[host] = nearest_ancestor(slices.parent, operators, host)
     _link_launches(slices, columns, links)
-    frames = columns.groups.get("frame")
+    frames = columns.columns_by_group.get("frame")
     if frames is not None:
         _link_python_frames(slices, frames, links, host)
     return links
 
 
 def _link_launches(slices: OrderedSlices, columns: FileEventColumns, links: SliceLinks) -> None:
-    calls, device = columns.groups.get("call"), columns.groups.get("device")
+    calls, device = columns.columns_by_group.get("call"), columns.columns_by_group.get("device")
     if calls is None or device is None:
         return
     launch, odd = find_launches_of_device_work(slices, calls, device, columns.threads)
-    work_at = slices.place[device["row"]]
+    work_at = slices.sorted_index_by_file_row[device["row"]]
     joined = launch != NO_SLICE
     links.launch[work_at] = launch
     links.operator[work_at[joined]] = links.operator[launch[joined]]
     early = slices.start[work_at[joined]] < slices.start[launch[joined]]
-    links.doubtful += [*odd, FaultCount(_WORK_STARTS_BEFORE_LAUNCH_FAULT, int(early.sum()))]
+    links.link_faults += [*odd, FaultCount(_WORK_STARTS_BEFORE_LAUNCH_FAULT, int(early.sum()))]
 
 
 def _link_python_frames(
     slices: OrderedSlices, frames: Columns, links: SliceLinks, host: SignedInts
 ) -> None:
-    at = slices.place[frames["row"]]
+    at = slices.sorted_index_by_file_row[frames["row"]]
     links.caller[at], odd = callers_of_frames(slices, frames, at)
-    links.doubtful += odd
+    links.link_faults += odd
     is_module = np.zeros(slices.start.size, bool)
     is_module[at[frames["module_id"] != NO_INT]] = True
     asked = host[np.isin(slices.thread[host], slices.thread[at])]

@@ -47,31 +47,36 @@ class OrderedSlices:
     """The n slices of a file sorted by start; all arrays have shape (n,), all times are in ns."""
 
     name: NDArray[np.uint32]
+    """The string code of each slice's name."""
     category: NDArray[np.uint32]
+    """The string code of each slice's category."""
     thread: NDArray[np.uint32]
+    """The code of each slice's thread."""
     kind: NDArray[np.uint8]
     """The kind of each slice's track, as an index in `TRACK_KINDS`."""
     track: NDArray[np.int32]
     start: SignedInts
     end: SignedInts
-    known_end: NDArray[np.bool_]
+    has_known_end: NDArray[np.bool_]
     parent: NDArray[np.int32]
+    """The index of the slice that directly encloses each slice, or -1 if there is none."""
     depth: NDArray[np.int32]
+    """The number of slices that enclose each slice."""
     self_time: SignedInts
-    place: NDArray[np.int32]
+    sorted_index_by_file_row: NDArray[np.int32]
     """For each slice, in the order of the file: its index when sorted by start."""
-    clipped: tuple[SignedInts, SignedInts, SignedInts]
+    original_times_of_clipped_slices: tuple[SignedInts, SignedInts, SignedInts]
     """The indices of slices whose times were clipped, and their starts and ends in ns before that.
     """
-    tracks: list[tuple[int, str]]
+    thread_and_kind_by_track: list[tuple[int, str]]
     """The thread number and the kind of each track."""
-    origin: int
+    origin_ns: int
     """The time in ns that was subtracted from every time of the file."""
-    categories: dict[str, int]
+    category_codes: dict[str, int]
     """Maps each category to its string code."""
 
     def has_category(self, categories: tuple[str, ...]) -> NDArray[np.bool_]:
-        codes = [self.categories[name] for name in categories if name in self.categories]
+        codes = [self.category_codes[name] for name in categories if name in self.category_codes]
         return np.isin(self.category, codes)
 
     def is_on_track_kind(self, kind: str) -> NDArray[np.bool_]:
@@ -82,7 +87,7 @@ def order_slices(columns: FileEventColumns) -> OrderedSlices:
     """Sorts a file's slices by start, assigns them to tracks, and nests them; empties `columns`."""
     raw = columns.slices
     _set_impossible_zero_times_to_null(columns)
-    origin = _subtract_earliest_time(raw["start"], columns.groups)
+    origin = _subtract_earliest_time(raw["start"], columns.columns_by_group)
     order = np.argsort(raw["start"], kind="stable")
     start, end = raw.pop("start")[order], raw.pop("duration")[order]
     known_end = end != NO_INT
@@ -126,7 +131,7 @@ def _set_impossible_zero_times_to_null(columns: FileEventColumns) -> None:
         return
     start[zeros] = NO_INT
     duration[zeros] = NO_INT
-    columns.faults["no time: kept, but not in totals"] += int(zeros.sum())
+    columns.fault_counts["no time: kept, but not in totals"] += int(zeros.sum())
 
 
 def _subtract_earliest_time(start: SignedInts, groups: dict[str, Columns]) -> int:

@@ -118,7 +118,7 @@ def read_snapshot_values(
     """
     path_text = os.fspath(path)
     with open_checking_for_changes(path_text) as (file, size):
-        blocks = DecompressedFile(file, size, progress).blocks()
+        blocks = DecompressedFile(file, size, progress).text_blocks()
         try:
             first = next(blocks, b"")
             if not is_pickle(first):

@@ -35,15 +35,17 @@ class DecompressedFile:
     """A file that is read as decompressed text; records faults of its compression and encoding."""
 
     file: IO[bytes]
-    size: int | None
+    file_size_bytes: int | None
     """The file's size on disk, in bytes; None if unknown."""
     progress: ProgressCallback | None = None
     faults: list[FileFault] = field(default_factory=list)
     """Faults of compression and encoding, each with its byte offset in the text."""
-    done: int = 0
-    given: int = 0
+    read_byte_count: int = 0
+    """Number of bytes read from the file so far."""
+    yielded_byte_count: int = 0
+    """Number of bytes of text yielded so far."""
 
-    def blocks(self) -> Iterator[bytes]:
+    def text_blocks(self) -> Iterator[bytes]:
         """Yields the file's decompressed text, block by block.
 
         Raises:
@@ -57,14 +59,14 @@ class DecompressedFile:
             else self._uncompressed_blocks(first_block)
         )
         for block in self._drop_trailing_nul_bytes(self._convert_blocks_to_utf8(blocks)):
-            self.given += len(block)
+            self.yielded_byte_count += len(block)
             yield block
 
     def _read(self, size: int) -> bytes:
         block = self.file.read(size)
-        self.done += len(block)
+        self.read_byte_count += len(block)
         if self.progress is not None:
-            self.progress(self.done, self.size)
+            self.progress(self.read_byte_count, self.file_size_bytes)
         return block
 
     def _uncompressed_blocks(self, block: bytes) -> Iterator[bytes]:
@@ -77,10 +79,13 @@ class DecompressedFile:
             compression, first_block, lambda: self._read(_COMPRESSED_READ_BLOCK_BYTES)
         )
         most, given = _max_expansion_ratio(), 0
-        for block in inflating.blocks():
+        for block in inflating.text_blocks():
             yield block
             given += len(block)
-            if given > _BYTES_ALLOWED_AT_ANY_EXPANSION_RATIO and given > most * self.done:
+            if (
+                given > _BYTES_ALLOWED_AT_ANY_EXPANSION_RATIO
+                and given > most * self.read_byte_count
+            ):
                 raise UnreadableTrace(
                     f"it grows to more than {most:,} times its size when it is decompressed, which "
                     f"no trace does: if it is one, set {_EXPANSION_RATIO_ENV_VARIABLE} to a higher "

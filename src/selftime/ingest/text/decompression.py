@@ -122,89 +122,96 @@ class FileDecompressor:
     def __init__(
         self, compression: str, first_bytes: bytes, read_more: Callable[[], bytes]
     ) -> None:
-        self.magic = MAGIC_BYTES_BY_COMPRESSION[compression]
-        self.gzip = compression == "gzip"
+        self.magic_bytes = MAGIC_BYTES_BY_COMPRESSION[compression]
+        self.is_gzip = compression == "gzip"
         self.first_bytes, self.read_more = first_bytes, read_more
         self.faults: list[FileFault] = []
-        self.given = 0
-        self.again = _MAX_RETRIED_BYTES_OF_ALL_MEMBERS
+        self.yielded_byte_count = 0
+        self.retriable_byte_count = _MAX_RETRIED_BYTES_OF_ALL_MEMBERS
         """Number of compressed bytes that may still be decompressed a second time."""
-        self.damaged = False
+        self.is_last_member_damaged = False
         """Whether the last member was damaged, so that the start of the next member must be
         searched.
         """
-        self.hole = False
+        self.is_text_missing = False
         """Whether text is missing after the text yielded so far."""
 
-    def blocks(self) -> Iterator[bytes]:
+    def text_blocks(self) -> Iterator[bytes]:
         """Yields the decompressed text of all members of the file."""
         block = self.first_bytes
         while block:
             rest = yield from self._decompress_member(block)
             block = (
-                self._search_next_member(rest) if self.damaged else self._skip_to_next_member(rest)
+                self._search_next_member(rest)
+                if self.is_last_member_damaged
+                else self._skip_to_next_member(rest)
             )
 
     def _new_decompressor(self) -> Any:
-        if self.gzip:
+        if self.is_gzip:
             return isal_zlib.decompressobj(wbits=_ZLIB_WINDOW_BITS_FOR_GZIP)
         return zstandard.ZstdDecompressor().decompressobj()
 
     def _mark_lost_text_and_yield(self, text: bytes) -> Iterator[bytes]:
         if not text:
             return
-        if self.hole:
-            self.hole = False
-            self.given += len(LOST_TEXT_MARK)
+        if self.is_text_missing:
+            self.is_text_missing = False
+            self.yielded_byte_count += len(LOST_TEXT_MARK)
             yield LOST_TEXT_MARK
-        self.given += len(text)
+        self.yielded_byte_count += len(text)
         yield text
 
     def _decompress_member(self, block: bytes) -> Generator[bytes, None, bytes]:
         """Yields the text of the next member; returns the compressed bytes after the member."""
-        stream, taken, begun = self._new_decompressor(), b"", self.given
-        blocks = None if self.gzip else ZstdBlockTracker()
-        self.damaged = False
+        stream, taken, begun = self._new_decompressor(), b"", self.yielded_byte_count
+        blocks = None if self.is_gzip else ZstdBlockTracker()
+        self.is_last_member_damaged = False
         while block:
             for at, piece in _pieces_of_compressed_block(block, blocks):
                 taken += piece if len(taken) < _MAX_RETRIED_BYTES_PER_MEMBER else b""
                 try:
                     text = stream.decompress(piece)
                 except _DECOMPRESSION_ERRORS as error:
-                    self.again -= len(taken)
+                    self.retriable_byte_count -= len(taken)
                     again = (
                         taken
-                        if len(taken) < _MAX_RETRIED_BYTES_PER_MEMBER and self.again > 0
+                        if len(taken) < _MAX_RETRIED_BYTES_PER_MEMBER
+                        and self.retriable_byte_count > 0
                         else b""
                     )
-                    yield from self._rest_of_text_before_damage(again, self.given - begun)
+                    yield from self._rest_of_text_before_damage(
+                        again, self.yielded_byte_count - begun
+                    )
                     self._add_damage_fault(error, begun)
                     unread = block[at + len(piece) :]
-                    return (piece if self.given > begun or not again else taken)[1:] + unread
+                    return (piece if self.yielded_byte_count > begun or not again else taken)[
+                        1:
+                    ] + unread
                 yield from self._mark_lost_text_and_yield(text)
                 if stream.eof:
                     return bytes(stream.unused_data) + block[at + len(piece) :]
             block = self.read_more()
-        self.faults.append(FileFault("the compressed data ends too early", self.given))
+        self.faults.append(FileFault("the compressed data ends too early", self.yielded_byte_count))
         return b""
 
     def _add_damage_fault(self, error: Exception, member_start: int) -> None:
-        self.damaged = True
+        self.is_last_member_damaged = True
         if "checksum" in str(error):
             message = "the checksum of the compressed data differs: the content may be altered"
-            self.faults.append(FileFault(message, self.given))
+            self.faults.append(FileFault(message, self.yielded_byte_count))
         elif "too much memory" in str(error):
             message = "zstd with a window of more than 128 MiB: compress it again without `--long`"
-            self.faults.append(FileFault(message, self.given))
-            self.hole = True
+            self.faults.append(FileFault(message, self.yielded_byte_count))
+            self.is_text_missing = True
         elif (
-            self.given > member_start or not self.hole
+            self.yielded_byte_count > member_start or not self.is_text_missing
         ):  # else it only looked like the start of a member
             message = (
                 "the compressed data is damaged: its text up to the next undamaged part is lost"
             )
-            self.faults.append(FileFault(message, self.given))
-            self.hole = True
+            self.faults.append(FileFault(message, self.yielded_byte_count))
+            self.is_text_missing = True
 
     def _rest_of_text_before_damage(
         self, member_bytes: bytes, already_yielded: int
@@ -227,23 +234,23 @@ class FileDecompressor:
             block = self.read_more()
             if not block:
                 break
-        if block and not block.startswith(self.magic):
+        if block and not block.startswith(self.magic_bytes):
             message = "bytes after the end of the compressed data: ignored"
-            self.faults.append(FileFault(message, self.given, note=True))
+            self.faults.append(FileFault(message, self.yielded_byte_count, note=True))
             return self._search_next_member(block)
         if padded:
             message = "zero bytes after the end of the compressed data: ignored"
-            self.faults.append(FileFault(message, self.given, note=True))
+            self.faults.append(FileFault(message, self.yielded_byte_count, note=True))
         return block
 
     def _search_next_member(self, block: bytes) -> bytes:
         """Returns the bytes from the next member's magic bytes on; b"" if there is no member."""
         while block:
-            at = block.find(self.magic)
+            at = block.find(self.magic_bytes)
             if at >= 0:
                 return block[at:]
             more = self.read_more()
-            block = block[-len(self.magic) + 1 :] + more if more else b""
+            block = block[-len(self.magic_bytes) + 1 :] + more if more else b""
         return b""
 
 

@@ -22,7 +22,7 @@ from selftime.ingest.text.decompressed_text import DecompressedFile
 from selftime.ingest.text.format_detection import is_pickle
 from selftime.ingest.text.trace_parsing import parse_first_trace
 from selftime.ingest.text.trace_text_stream import open_checking_for_changes
-from selftime.ingest.times.nanosecond_conversion import nanoseconds_and_unit
+from selftime.ingest.times.nanosecond_conversion import to_nanoseconds_and_unit
 from selftime.ingest.trace_tables import build_trace_and_order
 from selftime.progress import ProgressCallback
 from selftime.trace import Trace
@@ -35,9 +35,9 @@ class TraceWithEventPositions:
     """A trace, with the index of the slice that each event of its file became."""
 
     trace: Trace
-    slice_of: SignedInts
+    slice_of_event: SignedInts
     """The slice id of each complete event in file order, then of each slice made of two events."""
-    time_origin: int
+    time_origin_ns: int
     """The time on the file's clock, in ns, that is time 0 of the trace."""
 
 
@@ -52,7 +52,7 @@ def load_trace_with_event_positions(
     path_text = os.fspath(path)
     with open_checking_for_changes(path_text) as (file, size):
         source = DecompressedFile(file, size, progress)
-        blocks = source.blocks()
+        blocks = source.text_blocks()
         first = next(blocks, b"")
         if is_pickle(first):
             raise UnreadableTrace(f"`{path_text}` is a memory snapshot: give a trace in JSON")
@@ -61,10 +61,15 @@ def load_trace_with_event_positions(
                 parsed = parse_first_trace(chain([first], blocks), decoder)
         except UnreadableTrace as error:
             raise UnreadableTrace(f"`{path_text}` cannot be read: {error}") from error
-    if not any(phase for chunk in parsed.chunks for phase, _ in chunk.phases if phase != "M"):
+    if not any(
+        phase
+        for chunk in parsed.chunks
+        for phase, _ in chunk.event_counts_by_phase_and_category
+        if phase != "M"
+    ):
         raise UnreadableTrace(f"`{path_text}` has no undamaged event: give a whole trace")
     trace, slices = build_trace_and_order(parsed, source.faults, path_text)
-    return TraceWithEventPositions(trace, slices.place, slices.origin)
+    return TraceWithEventPositions(trace, slices.sorted_index_by_file_row, slices.origin_ns)
 
 
 class _IdentifyingFields(msgspec.Struct, gc=False):
@@ -91,11 +96,11 @@ class IdentifyingEventFields:
     """Whether each event makes a slice without a second event for its end."""
     name: list[Any]
     thread: list[tuple[str, str]]
-    time: SignedInts
+    time_ns: SignedInts
     """Each event's time on the file's clock, in ns; `NO_INT` if the event has no time."""
-    in_nanoseconds: NDArray[np.bool_]
+    is_written_in_ns: NDArray[np.bool_]
     """Whether each event's time is written in integer nanoseconds since the Unix epoch."""
-    group: list[tuple[str, bytes]]
+    category_and_id: list[tuple[str, bytes]]
     """Each event's category and id, which are the same for both ends of a flow arrow or an
     asynchronous span.
     """
@@ -110,7 +115,7 @@ def identifying_fields_of_events(events_text: bytes) -> IdentifyingEventFields:
         for ph, event in zip(phase, fields_of_events, strict=True)
     ]
     time, written = (
-        nanoseconds_and_unit([event.ts for event in fields_of_events])
+        to_nanoseconds_and_unit([event.ts for event in fields_of_events])
         if fields_of_events
         else (np.empty(0, np.int64), None)
     )

@@ -25,7 +25,7 @@ class FileTextWindow(TextWindow):
         self._file, self._path, self._size, self._progress = file, path, size, progress
 
     @property
-    def ended(self) -> bool:
+    def is_read_completely(self) -> bool:
         return self.offset >= self._size
 
     def _next_block_or_none(self) -> bytes | None:
@@ -50,8 +50,8 @@ class FileTextWindow(TextWindow):
 
     def note_chunk_digest(self, chunk: TextChunk, digest: bytes) -> None:
         if isinstance(chunk, FilePart):
-            self._file.add_part_digest(chunk.offset, chunk.size, digest)
-            self._report_progress(chunk.offset + chunk.size)
+            self._file.add_part_digest(chunk.offset, chunk.size_bytes, digest)
+            self._report_progress(chunk.offset + chunk.size_bytes)
 
     def put_back(self, chunks: list[TextChunk], offset: int, bytes_to_skip: int) -> None:  # noqa: ARG002 - it lies in the file
         self._seek_file(offset + bytes_to_skip)
@@ -59,7 +59,7 @@ class FileTextWindow(TextWindow):
     def _seek_file(self, offset: int) -> None:
         self._arrived, self._read = b"", 0
         self.offset = offset
-        self.complete = False
+        self.has_arrived_completely = False
 
     def _report_progress(self, done: int) -> None:
         if self._progress is not None:
@@ -73,13 +73,13 @@ def open_file_text(file: HashedFile, progress: ProgressCallback | None) -> FileT
         file: The file.
         progress: Called with the bytes read so far and the total bytes.
     """
-    if file.path is None or not file.size:
+    if file.path is None or not file.size_bytes:
         return None
     head = file.read_unhashed(0, _BYTES_READ_TO_DETECT_FORMAT)
     if (
         compression_format(head)
         or utf16_or_utf32_codec(head)
-        or file.read_unhashed(file.size - 1, 1) == b"\x00"
+        or file.read_unhashed(file.size_bytes - 1, 1) == b"\x00"
     ):
         return None
-    return FileTextWindow(file, file.path, file.size, progress)
+    return FileTextWindow(file, file.path, file.size_bytes, progress)

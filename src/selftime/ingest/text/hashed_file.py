@@ -19,15 +19,15 @@ class FilePart:
 
     path: str
     offset: int
-    size: int
+    size_bytes: int
 
     def __len__(self) -> int:
-        return self.size
+        return self.size_bytes
 
     def read(self) -> bytes:
         """Returns the bytes of the range; fewer if the file has been truncated."""
         with Path(self.path).open("rb", buffering=0) as file:
-            return _read_bytes_at(file, self.offset, self.size)
+            return _read_bytes_at(file, self.offset, self.size_bytes)
 
 
 TextChunk: TypeAlias = bytes | FilePart
@@ -41,7 +41,7 @@ class HashedFile:
     """
 
     def __init__(self, file: IO[bytes], size: int | None, path: str | None = None) -> None:
-        self.file, self.size = file, size
+        self.file, self.size_bytes = file, size
         self.path = (
             _resolved_path_of_open_file(file, path)
             if path is not None and size is not None
@@ -55,7 +55,7 @@ class HashedFile:
 
     def read(self, size: int) -> bytes:
         """Returns the next `size` bytes of the file; fewer at the end."""
-        left = size if self.size is None else min(size, self.size - self.bytes_read)
+        left = size if self.size_bytes is None else min(size, self.size_bytes - self.bytes_read)
         block = self.file.read(left) if left > 0 else b""
         self.bytes_read += len(block)
         self._hash.update(block)
@@ -93,7 +93,7 @@ class HashedFile:
                 pass
             for offset, size, _ in self._parts:
                 again.read_part(offset, size)
-            longer = os.fstat(file.fileno()).st_size > (self.size or 0)
+            longer = os.fstat(file.fileno()).st_size > (self.size_bytes or 0)
         return (
             longer and again.bytes_read == self.bytes_read and again.hash_hex() == self.hash_hex()
         )

@@ -20,7 +20,7 @@ def no_events_reason(trace: ParsedTrace, container_faults: list[FileFault], text
         text_bytes: The length of the text in bytes.
     """
     faults = [fault.fault for fault in [*container_faults, *trace.faults]]
-    if not faults or (not trace.arrays and set(faults) == {TEXT_AFTER_TRACE_FAULT}):
+    if not faults or (not trace.event_list_count and set(faults) == {TEXT_AFTER_TRACE_FAULT}):
         return _no_events_reason_for_valid_json(trace)
     if {fault.fault for fault in trace.faults if fault.lost} == {DECIMAL_COMMA_FAULT}:
         return "its numbers are written with a decimal comma: write them with a point"
@@ -32,15 +32,19 @@ def no_events_reason(trace: ParsedTrace, container_faults: list[FileFault], text
 
 def _no_events_reason_for_valid_json(trace: ParsedTrace) -> str:
     """Returns the end of an error message: why undamaged JSON has no events."""
-    if trace.arrays:
+    if trace.event_list_count:
         labels = [
             f"{kind} `{printable_json_key(text)}`"
             for chunk in trace.chunks
-            for kind, _, _, text in chunk.labels
+            for kind, _, _, text in chunk.process_and_thread_labels
             if text not in ("", "None")
         ]
         examples = f" ({', '.join(labels[:_MAX_LISTED_PROCESS_OR_THREAD_NAMES])})" if labels else ""
-        only = "no events, only metadata" if any(c.phases for c in trace.chunks) else "no events"
+        only = (
+            "no events, only metadata"
+            if any(c.event_counts_by_phase_and_category for c in trace.chunks)
+            else "no events"
+        )
         return f"it holds {only}{examples}: record at least one step"
     if not trace.metadata:
         return "it is an empty JSON object with no events: give a trace of PyTorch's profiler"

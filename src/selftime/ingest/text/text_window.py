@@ -30,28 +30,28 @@ class TextWindow:
         self._arrived, self._read = b"", 0
         self.offset = 0
         """The offset of the first unread byte in the whole text."""
-        self.complete = False
+        self.has_arrived_completely = False
         """Whether the text has arrived completely, up to its end."""
 
     @property
-    def window(self) -> bytes:
+    def unread_text(self) -> bytes:
         """The unread text that has arrived, as bytes."""
         if self._read:
             self._arrived, self._read = self._arrived[self._read :], 0
         return self._arrived
 
     @property
-    def ended(self) -> bool:
+    def is_read_completely(self) -> bool:
         """Whether the whole text has been read."""
-        return self.complete and not self.window
+        return self.has_arrived_completely and not self.unread_text
 
     def wait_for_more(self, min_bytes: int = 1) -> bool:
         """Reads at least `min_bytes` more bytes into the buffer; returns whether any arrived."""
-        parts, got = [self.window], 0
-        while got < min_bytes and not self.complete:
+        parts, got = [self.unread_text], 0
+        while got < min_bytes and not self.has_arrived_completely:
             block = self._next_block_or_none()
             if block is None:
-                self.complete = True
+                self.has_arrived_completely = True
             else:
                 parts.append(block)
                 got += len(block)
@@ -77,7 +77,7 @@ class TextWindow:
 
     def take_bytes(self, count: int) -> TextChunk:
         """Consumes and returns `count` bytes; for a local file returns their `FilePart` instead."""
-        taken = self.window[:count]
+        taken = self.unread_text[:count]
         self.skip_bytes(len(taken))
         return taken
 
@@ -93,7 +93,7 @@ class TextWindow:
             bytes_to_skip: The number of its first bytes that stay read.
         """
         text = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in chunks)
-        self._arrived = text[bytes_to_skip:] + self.window
+        self._arrived = text[bytes_to_skip:] + self.unread_text
         self.offset = offset + bytes_to_skip
 
     def peek_byte(self) -> bytes:
@@ -121,7 +121,7 @@ class TextWindow:
                 value = self._arrived[self._read : end]
                 self.skip_bytes(len(value))
                 return value
-            if not self.wait_for_more(max(len(self.window), 1)):
+            if not self.wait_for_more(max(len(self.unread_text), 1)):
                 return None
 
     def _end_of_next_value_or_none(self) -> int | None:
@@ -130,7 +130,7 @@ class TextWindow:
             scalar = _JSON_NUMBER_OR_WORD.match(text, self._read)
             if scalar is None:
                 return None
-            whole = scalar.end() < len(text) or self.complete
+            whole = scalar.end() < len(text) or self.has_arrived_completely
             return scalar.end() if whole else None
         return json_value_end(text, self._read, stop_pattern=EVENTS_KEY)
 

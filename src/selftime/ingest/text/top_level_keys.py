@@ -95,7 +95,7 @@ class TopLevelKeyReader:
         If that key is damaged too, the events are read by this method.
         """
         while True:
-            found = _START_OF_EVENT_OR_EVENT_LIST.search(self.text.window)
+            found = _START_OF_EVENT_OR_EVENT_LIST.search(self.text.unread_text)
             if found is not None:
                 self.receiver.add_fault("text among the top-level keys that is not JSON: left out")
                 self.text.skip_bytes(found.start())
@@ -103,7 +103,7 @@ class TopLevelKeyReader:
                     self.receiver.read_events()
                 return True
             self.text.skip_bytes(
-                max(len(self.text.window) - _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK, 0)
+                max(len(self.text.unread_text) - _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK, 0)
             )
             if not self.text.wait_for_more():
                 return False
@@ -115,12 +115,12 @@ class TopLevelKeyReader:
             return
         if _resembles_event_list_key(key_json):
             while (
-                len(self.text.window)
+                len(self.text.unread_text)
                 < _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK * _MAX_SHOWN_KEY_CHARACTERS
                 and self.text.wait_for_more()
             ):
                 pass
-            begin = _DAMAGED_TEXT_BEFORE_FIRST_EVENT.match(self.text.window)
+            begin = _DAMAGED_TEXT_BEFORE_FIRST_EVENT.match(self.text.unread_text)
             if begin is not None:
                 if name == _EVENT_LIST_KEY:
                     self.receiver.add_fault(
@@ -149,7 +149,7 @@ class TopLevelKeyReader:
     def _read_nested_value(self, key: str) -> None:
         """Reads a value that has a list of events somewhere inside: these events and other keys."""
         if len(self.path) == _MAX_SEARCHED_NESTING_DEPTH:
-            found = EVENTS_KEY.search(self.text.window)
+            found = EVENTS_KEY.search(self.text.unread_text)
             self.text.skip_bytes(found.start() if found else 0)
             return
         self.path.append(key)
@@ -182,11 +182,13 @@ class TopLevelKeyReader:
         return bool(member)
 
     def _recover_from_value_without_end(self, key: str) -> None:
-        if not self.has_found_events() and _START_OF_EVENT_OR_EVENT_LIST.search(self.text.window):
+        if not self.has_found_events() and _START_OF_EVENT_OR_EVENT_LIST.search(
+            self.text.unread_text
+        ):
             self._skip_to_events()
             return
         self.receiver.add_fault(f"the file ends inside `{printable_json_key(key)}`")
-        self.text.skip_bytes(len(self.text.window))
+        self.text.skip_bytes(len(self.text.unread_text))
 
     def _pass_on_key(self, key: str, value: bytes) -> None:
         try:

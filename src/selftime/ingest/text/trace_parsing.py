@@ -89,7 +89,7 @@ class ParsedTrace:
     chunks: list[ChunkEventColumns] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     faults: list[FileFault] = field(default_factory=list)
-    arrays: int = 0
+    event_list_count: int = 0
     """The number of lists of events in the trace's text."""
 
 
@@ -147,20 +147,20 @@ def is_decoded_in_chunks(text_bytes: int | None) -> bool:
 def _skip_to_trace_start(text: TextWindow) -> list[FileFault]:
     """Skips to the start of the first trace; returns faults that describe the text before it."""
     text.wait_for_more(_BYTES_READ_TO_DETECT_FORMAT)
-    if text.window.startswith(_UTF8_BYTE_ORDER_MARK):
+    if text.unread_text.startswith(_UTF8_BYTE_ORDER_MARK):
         text.skip_bytes(len(_UTF8_BYTE_ORDER_MARK))
-    head = text.window[:_BYTES_READ_TO_DETECT_FORMAT]
+    head = text.unread_text[:_BYTES_READ_TO_DETECT_FORMAT]
     if not text.peek_byte():
         raise UnreadableTrace(
             "the file holds only white space" if text.offset else "the file is empty"
         )
     what = description_of_other_format(
-        head if head.strip() else text.window[:_BYTES_READ_TO_DETECT_FORMAT]
+        head if head.strip() else text.unread_text[:_BYTES_READ_TO_DETECT_FORMAT]
     )
     before = _skip_text_before_trace(text) if is_generic_format_description(what) else []
     if what and not before:
         raise UnreadableTrace(f"it is {what}")
-    if _START_OF_LIST_OF_TRACES.match(text.window):
+    if _START_OF_LIST_OF_TRACES.match(text.unread_text):
         text.skip_bytes(1)
         text.peek_byte()
     return before
@@ -169,10 +169,10 @@ def _skip_to_trace_start(text: TextWindow) -> list[FileFault]:
 def _skip_text_before_trace(text: TextWindow) -> list[FileFault]:
     """Skips text before the first trace or event; returns a fault for it, if there was any."""
     text.wait_for_more(_BYTES_SEARCHED_FOR_TRACE_START)
-    found = _START_OF_TRACE_OR_EVENT.search(text.window, 0, _BYTES_SEARCHED_FOR_TRACE_START)
+    found = _START_OF_TRACE_OR_EVENT.search(text.unread_text, 0, _BYTES_SEARCHED_FOR_TRACE_START)
     if found is None:
         return []
-    sample = text.window[:_FAULT_EXAMPLE_BYTES].decode("utf-8", "backslashreplace")
+    sample = text.unread_text[:_FAULT_EXAMPLE_BYTES].decode("utf-8", "backslashreplace")
     fault = FileFault("text before the trace: left out", text.offset, 0, sample)
     text.skip_bytes(found.start())
     return [fault]
@@ -186,11 +186,11 @@ class _TraceReader:
     ) -> None:
         self.text, self.decoder, self.event_receiver = text, decoder, event_receiver
         self.document = ParsedTrace()
-        self.key_reader = TopLevelKeyReader(text, self, lambda: self.document.arrays > 0)
+        self.key_reader = TopLevelKeyReader(text, self, lambda: self.document.event_list_count > 0)
         self.chunk_bytes = EVENT_CHUNK_BYTES
 
     def add_fault(self, message: str, *, lost_events: int = 0) -> None:
-        sample = self.text.window[:_FAULT_EXAMPLE_BYTES].decode("utf-8", "backslashreplace")
+        sample = self.text.unread_text[:_FAULT_EXAMPLE_BYTES].decode("utf-8", "backslashreplace")
         self.document.faults.append(FileFault(message, self.text.offset, lost_events, sample))
 
     def add_key(self, name: str, value: bytes) -> None:
@@ -201,7 +201,9 @@ class _TraceReader:
     def read_trace(self) -> ParsedTrace:
         """Returns the trace that begins at the current offset of the text."""
         mark = self.text.peek_byte()
-        if EVENT_START.match(self.text.window):  # a list without its `[`, or one event per line
+        if EVENT_START.match(
+            self.text.unread_text
+        ):  # a list without its `[`, or one event per line
             self.add_fault("the text begins within a list of events")
             self.read_events()
             return self.document
@@ -220,23 +222,27 @@ class _TraceReader:
         """
         while self.text.peek_byte():
             has_several_writers = self._has_several_writers()
-            if not has_several_writers and _START_OF_NEXT_TRACE.match(self.text.window):
+            if not has_several_writers and _START_OF_NEXT_TRACE.match(self.text.unread_text):
                 break
             continuation = (
                 _START_OF_NEXT_TRACE_OR_EVENT
-                if self.document.arrays
+                if self.document.event_list_count
                 else _START_OF_TRACE_OR_EVENT_LIST
             )
-            match = continuation.search(self.text.window)
+            match = continuation.search(self.text.unread_text)
             if match is None:
                 self._skip_and_report_text(
-                    len(self.text.window)
-                    - (0 if self.text.complete else _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK)
+                    len(self.text.unread_text)
+                    - (
+                        0
+                        if self.text.has_arrived_completely
+                        else _BYTES_SEARCHED_AGAIN_WITH_NEXT_BLOCK
+                    )
                 )
                 self.text.wait_for_more()
                 continue
             self._skip_and_report_text(match.end())
-            if TRACE_START.match(self.text.window) is None:
+            if TRACE_START.match(self.text.unread_text) is None:
                 self.add_fault("events after the end of the trace: read")
                 self.read_events()
             elif has_several_writers:
@@ -251,15 +257,15 @@ class _TraceReader:
     def skip_rest_and_count_lost_events(self, message: str) -> None:
         """Skips the rest of the text, and adds a fault that counts the events in it as lost."""
         self.add_fault(message)
-        while self.text.window:
+        while self.text.unread_text:
             found = self.document.faults[-1]
-            lost = len(TEXT_BEFORE_EVENT.findall(self.text.window))
+            lost = len(TEXT_BEFORE_EVENT.findall(self.text.unread_text))
             self.document.faults[-1] = found._replace(lost=found.lost + lost)
-            self.text.skip_bytes(len(self.text.window))
+            self.text.skip_bytes(len(self.text.unread_text))
             self.text.wait_for_more()
 
     def _skip_and_report_text(self, byte_count: int) -> None:
-        text = self.text.window[: max(byte_count, 0)]
+        text = self.text.unread_text[: max(byte_count, 0)]
         if text.strip():
             is_nul = not text.strip(b"\x00 \t\r\n")
             message = "NUL bytes: left out" if is_nul else TEXT_AFTER_TRACE_FAULT
@@ -278,7 +284,7 @@ class _TraceReader:
 
     def read_events(self) -> None:
         """Reads the events up to the end of their list, decoding several chunks in parallel."""
-        self.document.arrays += 1
+        self.document.event_list_count += 1
         waiting: deque[_PendingChunk] = deque()
         exhausted = False
         while True:
@@ -294,19 +300,19 @@ class _TraceReader:
             decoded = future.result()
             self.text.note_chunk_digest(chunk, decoded.digest)
             self._add_decoded_chunk(decoded, offset)
-            if decoded.ended:
-                self._resume_in_chunk(chunk, offset, decoded.rest, waiting)
+            if decoded.is_list_ended:
+                self._resume_in_chunk(chunk, offset, decoded.unread_offset, waiting)
                 return
-            if decoded.rest:
+            if decoded.unread_offset:
                 self.chunk_bytes = EVENT_CHUNK_BYTES
-            if decoded.rest < len(chunk):  # the cut was inside an event
-                self._resume_in_chunk(chunk, offset, decoded.rest, waiting)
+            if decoded.unread_offset < len(chunk):  # the cut was inside an event
+                self._resume_in_chunk(chunk, offset, decoded.unread_offset, waiting)
                 exhausted = False
-                if decoded.rest == 0:  # one event is longer than the chunk
+                if decoded.unread_offset == 0:  # one event is longer than the chunk
                     self.chunk_bytes = 2 * max(self.chunk_bytes, len(chunk))
 
     def _start_decoding(self, chunk: TextChunk) -> "Future[DecodedChunk]":
-        return self.decoder.submit(chunk, is_last_chunk=self.text.ended)
+        return self.decoder.submit(chunk, is_last_chunk=self.text.is_read_completely)
 
     def _add_decoded_chunk(self, decoded: DecodedChunk, chunk_offset: int) -> None:
         if self.event_receiver is None:
@@ -340,20 +346,20 @@ class _TraceReader:
         if cut:
             return text.take_bytes(begin + cut)
         while True:
-            while len(text.window) < self.chunk_bytes and text.wait_for_more(
-                self.chunk_bytes - len(text.window)
+            while len(text.unread_text) < self.chunk_bytes and text.wait_for_more(
+                self.chunk_bytes - len(text.unread_text)
             ):
                 pass
-            if len(text.window) <= self.chunk_bytes and text.complete:
+            if len(text.unread_text) <= self.chunk_bytes and text.has_arrived_completely:
                 break
-            cut = _last_event_border(text.window, self.chunk_bytes) or _last_event_border(
-                text.window, len(text.window)
+            cut = _last_event_border(text.unread_text, self.chunk_bytes) or _last_event_border(
+                text.unread_text, len(text.unread_text)
             )
             if cut:
                 return text.take_bytes(cut)
-            if not text.wait_for_more(len(text.window)):
+            if not text.wait_for_more(len(text.unread_text)):
                 break
-        return text.take_bytes(len(text.window))
+        return text.take_bytes(len(text.unread_text))
 
 
 def _last_event_border(text: bytes, end_offset: int) -> int:

@@ -66,7 +66,7 @@ class TraceTextReceiver(Protocol):
 class TraceTextSummary:
     """The number of events that `stream_trace_text` read from a file, and the file's faults."""
 
-    events: int = 0
+    event_count: int = 0
     faults: list[FileFault] = field(default_factory=list)
     """The file's faults, in the order in which they were detected."""
 
@@ -90,7 +90,7 @@ def stream_trace_text(
     path_text = os.fspath(path)
     with open_checking_for_changes(path_text) as (file, size):
         source = DecompressedFile(file, size, progress)
-        blocks = source.blocks()
+        blocks = source.text_blocks()
         first = next(blocks, b"")
         forwarder = _DecodedTextForwarder(receiver)
         if is_pickle(first):
@@ -103,11 +103,11 @@ def stream_trace_text(
     if writers_fault is not None:
         raise UnreadableTrace(f"`{path_text}` cannot be rewritten: {writers_fault.fault}")
     faults = [*source.faults, *document.faults, *forwarder.faults]
-    if document.arrays > 1:
+    if document.event_list_count > 1:
         faults.append(FileFault("`traceEvents` more than once: all are read"))
-    if not forwarder.count:
+    if not forwarder.event_count:
         raise UnreadableTrace(f"`{path_text}` has no undamaged event: give a whole trace")
-    return TraceTextSummary(forwarder.count, faults)
+    return TraceTextSummary(forwarder.event_count, faults)
 
 
 def split_into_events(text: bytes) -> list[msgspec.Raw]:
@@ -152,7 +152,7 @@ class _DecodedChunkAsText(DecodedChunk):
     """A decoded chunk that holds the JSON text of its events instead of columns."""
 
     text: bytes = b""
-    count: int = 0
+    event_count: int = 0
 
 
 class _ChunkTextDecoder:
@@ -174,7 +174,7 @@ class _DecodedTextForwarder:
     """Passes the top-level keys and the text of decoded chunks to a `TraceTextReceiver`."""
 
     def __init__(self, receiver: TraceTextReceiver) -> None:
-        self.receiver, self.count = receiver, 0
+        self.receiver, self.event_count = receiver, 0
         self.faults: list[FileFault] = []
 
     def receive_key(self, name: str, value: bytes) -> None:
@@ -185,9 +185,9 @@ class _DecodedTextForwarder:
 
     def receive_events(self, decoded: DecodedChunk) -> None:
         chunk = cast("_DecodedChunkAsText", decoded)
-        if chunk.count:
-            self.count += chunk.count
-            self.receiver.receive_events(chunk.text, chunk.count)
+        if chunk.event_count:
+            self.event_count += chunk.event_count
+            self.receiver.receive_events(chunk.text, chunk.event_count)
 
 
 def _decode_and_repair_chunk_text(chunk_text: bytes, *, is_last_chunk: bool) -> _DecodedChunkAsText:
@@ -230,7 +230,7 @@ def _decode_chunk_text(chunk_text: bytes, *, is_last_chunk: bool) -> _DecodedChu
 
 
 def _make_chunk_text(text: bytes, count: int, rest: int, *, ended: bool) -> _DecodedChunkAsText:
-    return _DecodedChunkAsText(ChunkEventColumns(), rest, ended, text=text, count=count)
+    return _DecodedChunkAsText(ChunkEventColumns(), rest, ended, text=text, event_count=count)
 
 
 class _AnyJsonObject(msgspec.Struct):
@@ -271,8 +271,8 @@ def _recover_chunk_text(chunk_text: bytes, *, is_last_chunk: bool) -> _DecodedCh
     decoded = _make_chunk_text(
         _SEPARATOR_BETWEEN_WRITTEN_EVENTS.join(texts),
         len(texts),
-        recovered.rest,
-        ended=recovered.ended,
+        recovered.unread_offset,
+        ended=recovered.is_list_ended,
     )
     decoded.faults = faults
     return decoded

@@ -30,15 +30,15 @@ class _NumberedEvents(NamedTuple):
     """Start times of events, sorted by thread and by the number the recorder gave each event."""
 
     thread: NDArray[np.uint32]
-    number: Ints
-    start: Ints
+    event_number: Ints
+    start_ns: Ints
     row: Ints
     """Each event's row in the table of all slices of the file."""
 
     def time_drops(self) -> Ints:
         """Returns by how many ns each event begins before the previous event of its thread."""
         same = self.thread[1:] == self.thread[:-1]
-        return np.where(same, self.start[:-1] - self.start[1:], 0)
+        return np.where(same, self.start_ns[:-1] - self.start_ns[1:], 0)
 
 
 def separate_clock_windows(columns: FileEventColumns) -> None:
@@ -47,7 +47,7 @@ def separate_clock_windows(columns: FileEventColumns) -> None:
         border = _row_and_size_of_clock_step_back(columns)
         if border is None:
             return
-        columns.faults[
+        columns.fault_counts[
             "the clock went back: later events of the file are shifted behind the earlier ones"
         ] += 1
         _shift_events_after_step_back(columns, *border)
@@ -59,10 +59,13 @@ def _row_and_size_of_clock_step_back(columns: FileEventColumns) -> tuple[int, in
     time_drops = [fall for fall in steps if fall is not None]
     if not time_drops:
         return None
-    last, first = max(fall.last for fall in time_drops), min(fall.first for fall in time_drops)
+    last, first = (
+        max(fall.last_row_before for fall in time_drops),
+        min(fall.first_row_after for fall in time_drops),
+    )
     if last >= first:
         return None  # the windows are interleaved in the file and cannot be separated
-    back = max(fall.back for fall in time_drops)
+    back = max(fall.size_ns for fall in time_drops)
     """The time in ns by which the clock stepped back."""
     start = columns.slices["start"]
     between = start[last + 1 : first + 1]
@@ -73,11 +76,11 @@ def _row_and_size_of_clock_step_back(columns: FileEventColumns) -> tuple[int, in
 class _ClockStepBack(NamedTuple):
     """A setting back of the clock: the slice rows before and after it, and its size in ns."""
 
-    last: int
+    last_row_before: int
     """The row of the last slice before the clock stepped back."""
-    first: int
+    first_row_after: int
     """The row of the first slice after the clock stepped back."""
-    back: int
+    size_ns: int
     """The size of the step in ns."""
 
 
@@ -86,7 +89,7 @@ def _largest_clock_step_back(events: _NumberedEvents) -> _ClockStepBack | None:
     at = int(fall.argmax()) if fall.size else 0
     if not fall.size or fall[at] <= _MAX_CORRECTION_OF_RUNNING_CLOCK_NS:
         return None
-    later = events.number >= events.number[at + 1]
+    later = events.event_number >= events.event_number[at + 1]
     if later.all() or not _do_times_rise_with_numbers(events, ~later):
         return None
     return _ClockStepBack(
@@ -104,7 +107,7 @@ def _numbered_events_by_group(columns: FileEventColumns) -> Iterator[_NumberedEv
 def _numbered_events_of_group(
     columns: FileEventColumns, group: str, key: str
 ) -> _NumberedEvents | None:
-    found = columns.groups.get(group)
+    found = columns.columns_by_group.get(group)
     if found is None:
         return None
     row = found["row"]
@@ -144,15 +147,15 @@ def _shift_events_after_step_back(
     shift = last + max(last - first, step_back_ns) - int(start[after][known[after]].min())
     start[after][known[after]] += shift
     for name in ("memory", "instants"):
-        time = columns.groups.get(name, {}).get("time")
+        time = columns.columns_by_group.get(name, {}).get("time")
         if time is not None:
             place = _index_after_step_back(time, step_back_ns)
             time[place:][time[place:] != NO_INT] += shift
     place = _index_after_step_back(
-        np.array([time for time, *_ in columns.counters], np.int64), step_back_ns
+        np.array([time for time, *_ in columns.counter_samples], np.int64), step_back_ns
     )
-    columns.counters[place:] = [
-        _shift_time_of_counter_sample(sample, shift) for sample in columns.counters[place:]
+    columns.counter_samples[place:] = [
+        _shift_time_of_counter_sample(sample, shift) for sample in columns.counter_samples[place:]
     ]
 
 

@@ -39,10 +39,10 @@ class InexactTimeError(ValueError):
     """Raised for a time in microseconds that a double cannot hold exactly to the nanosecond."""
 
 
-def nanoseconds(microseconds: list[Any]) -> Ints:
+def to_nanoseconds(microseconds: list[Any]) -> Ints:
     """Converts times in microseconds, as floats or text, to ns; an absent time is `NO_INT`.
 
-    >>> nanoseconds([0.001, float("nan")])[0], nanoseconds([b"1712217600000000.123"])[0]
+    >>> to_nanoseconds([0.001, float("nan")])[0], to_nanoseconds([b"1712217600000000.123"])[0]
     (np.int64(1), np.int64(1712217600000000123))
     """
     if not microseconds:
@@ -54,13 +54,13 @@ def nanoseconds(microseconds: list[Any]) -> Ints:
     return _nanoseconds_of_each_text(microseconds) if times is None else times
 
 
-def nanoseconds_and_unit(microseconds: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
+def to_nanoseconds_and_unit(microseconds: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
     """Converts times to ns; also returns which were given in integer ns, or None if none were.
 
     Raises:
         InexactError: A float is larger than `MAX_EXACT_DOUBLE_US`.
 
-    >>> nanoseconds_and_unit([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
+    >>> to_nanoseconds_and_unit([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
     [1712217600000000123, 1712217600000000123]
     """
     if microseconds and isinstance(microseconds[0], float):
@@ -68,7 +68,7 @@ def nanoseconds_and_unit(microseconds: list[Any]) -> tuple[Ints, NDArray[np.bool
         if (np.abs(times) >= MAX_EXACT_DOUBLE_US).any():
             raise InexactTimeError
         return _nanoseconds_of_floats(times), None
-    found = nanoseconds(microseconds)
+    found = to_nanoseconds(microseconds)
     unknown = np.flatnonzero(found == NO_INT)
     if not unknown.size:
         return found, None

@@ -38,7 +38,7 @@ def erase_lost_times(columns: FileEventColumns) -> None:
         lost |= left
     start[lost] = NO_INT
     duration[lost] = NO_INT
-    columns.faults[UNKNOWN_TIME_FAULT] += int(lost.sum())
+    columns.fault_counts[UNKNOWN_TIME_FAULT] += int(lost.sum())
 
 
 def _is_device_work_by_slice(columns: FileEventColumns) -> NDArray[np.bool_]:
@@ -77,17 +77,17 @@ def _set_out_of_bounds_times_to_null(columns: FileEventColumns) -> None:
     if not _MIN_VALID_TIME_NS <= start.min() <= start.max() <= _MAX_VALID_TIME_NS:
         timeless = (start < _MIN_VALID_TIME_NS) | (start > _MAX_VALID_TIME_NS)
         start[timeless] = duration[timeless] = NO_INT
-        columns.faults[UNKNOWN_TIME_FAULT] += int(timeless.sum())
+        columns.fault_counts[UNKNOWN_TIME_FAULT] += int(timeless.sum())
     if duration.max() > _MAX_VALID_DURATION_NS:
         endless = duration > _MAX_VALID_DURATION_NS
         duration[endless] = NO_INT
-        columns.faults[NO_END_FAULT] += int(endless.sum())
+        columns.fault_counts[NO_END_FAULT] += int(endless.sum())
     for time in _memory_and_instant_times(columns):
         time[(time < _MIN_VALID_TIME_NS) | (time > _MAX_VALID_TIME_NS)] = NO_INT
 
 
 def _memory_and_instant_times(columns: FileEventColumns) -> Iterator[NDArray[np.int64]]:
     for name in ("memory", "instants"):
-        time = columns.groups.get(name, {}).get("time")
+        time = columns.columns_by_group.get(name, {}).get("time")
         if time is not None:
             yield time

@@ -44,7 +44,7 @@ _NUMBER_OF_TIMES_CHECKED_FIRST: Final = 4_096
 def normalize_time_unit(columns: FileEventColumns, metadata: Mapping[str, Any]) -> None:
     """Converts a file's times to ns in place; sets times in the rarer of two units to null."""
     start = columns.slices["start"]
-    if columns.in_nanoseconds.size:
+    if columns.rows_written_in_ns.size:
         _handle_times_written_in_nanoseconds(columns)
     elif _are_whole_microseconds(
         start[:_NUMBER_OF_TIMES_CHECKED_FIRST]
@@ -52,7 +52,7 @@ def normalize_time_unit(columns: FileEventColumns, metadata: Mapping[str, Any]) 
         why = _evidence_of_nanoseconds(columns, metadata)
         if why:
             _divide_all_times_by_thousand(columns)
-            columns.notes[f"times are integer nanoseconds, as {why} shows"] += start.size
+            columns.oddity_counts[f"times are integer nanoseconds, as {why} shows"] += start.size
             return
     _set_times_of_rarer_unit_to_null(columns)
 
@@ -67,10 +67,10 @@ def _handle_times_written_in_nanoseconds(columns: FileEventColumns) -> None:
     """Sets times of the rarer unit to null if only part of a file's times are in integer ns."""
     start = columns.slices["start"]
     written = np.zeros(start.size, bool)
-    written[columns.in_nanoseconds] = True
+    written[columns.rows_written_in_ns] = True
     rest = start[~written & (start != NO_INT)]
     if not rest.size:
-        columns.notes["times are integer nanoseconds, as the clock shows"] += start.size
+        columns.oddity_counts["times are integer nanoseconds, as the clock shows"] += start.size
         return
     _set_times_of_second_unit_to_null(
         columns, written if 2 * written.sum() <= written.size else ~written
@@ -81,9 +81,9 @@ def _set_times_of_second_unit_to_null(columns: FileEventColumns, is_erased: Flag
     known = is_erased & (columns.slices["start"] != NO_INT)
     columns.slices["start"][is_erased] = NO_INT
     columns.slices["duration"][is_erased] = NO_INT
-    columns.ruins["times in two units, us and ns: those of fewer events are not used"] += int(
-        known.sum()
-    )
+    columns.invalidating_fault_counts[
+        "times in two units, us and ns: those of fewer events are not used"
+    ] += int(known.sum())
 
 
 def _evidence_of_nanoseconds(columns: FileEventColumns, metadata: Mapping[str, Any]) -> str:
@@ -107,7 +107,7 @@ def _evidence_of_nanoseconds(columns: FileEventColumns, metadata: Mapping[str, A
 
 def _do_copies_show_nanoseconds(columns: FileEventColumns) -> bool | None:
     """Returns whether copies' bytes and bandwidths show durations in ns; None if inconclusive."""
-    device = columns.groups.get("device")
+    device = columns.columns_by_group.get("device")
     if device is None or not device["row"].size:
         return None
     duration = columns.slices["duration"][device["row"]]
@@ -155,9 +155,9 @@ def _divide_all_times_by_thousand(columns: FileEventColumns) -> None:
     for times in _time_columns(columns):
         known = times != NO_INT
         times[known] //= _NS_PER_US
-    columns.counters = [
+    columns.counter_samples = [
         (time if time == NO_INT else time // _NS_PER_US, thread, name, series, value)
-        for time, thread, name, series, value in columns.counters
+        for time, thread, name, series, value in columns.counter_samples
     ]
 
 
@@ -165,7 +165,7 @@ def _time_columns(columns: FileEventColumns) -> Iterator[Ints]:
     yield columns.slices["start"]
     yield columns.slices["duration"]
     for name in ("memory", "instants"):
-        group: Columns = columns.groups.get(name, {})
+        group: Columns = columns.columns_by_group.get(name, {})
         if "time" in group:
             yield group["time"]
 
@@ -228,7 +228,7 @@ def _do_early_calls_launch_late_work(
     columns: FileEventColumns, is_early: Flags, is_late: Flags
 ) -> bool:
     """Returns whether a call flagged `is_early` launched device work flagged `is_late`."""
-    calls, work = columns.groups.get("call"), columns.groups.get("device")
+    calls, work = columns.columns_by_group.get("call"), columns.columns_by_group.get("device")
     if calls is None or work is None:
         return False
     launched = work["correlation"][is_late[work["row"]]]

@@ -22,7 +22,7 @@ from selftime.reports.advice.markdown import (
 from selftime.reports.advice.queries import FollowUpQueries
 from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
-from selftime.reports.ledger import coverage_sentence, run_sentence
+from selftime.reports.ledger import recorded_steps_share_sentence, run_sentence
 from selftime.reports.plain import plain
 
 MAX_ANSWER_TOKENS: Final = 4000
@@ -192,7 +192,7 @@ def _run_lines(advice: Advice) -> Iterator[str]:
     if advice.run is None or advice.trace is None:
         return
     yield f"**Run** {_escape_and_shorten_sentence(run_sentence(advice.trace.run))}"
-    yield f"- {_escape_and_shorten_sentence(coverage_sentence(advice.run))}"
+    yield f"- {_escape_and_shorten_sentence(recorded_steps_share_sentence(advice.run))}"
     yield ""
 
 

@@ -14,7 +14,7 @@ from selftime.advice.rule_definition import Evidence, Finding, Unknown
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
-from selftime.reports.ledger import coverage_sentence, run_table
+from selftime.reports.ledger import recorded_steps_share_sentence, run_table
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
@@ -49,7 +49,7 @@ def _run_text_blocks(advice: Advice, root: str | None) -> Iterator[RenderableTyp
     """Yields the account of the whole run: a sentence, a line for each part, what was recorded."""
     if advice.run is None or advice.trace is None:
         return
-    yield run_table(advice.trace.run, root, coverage_sentence(advice.run))
+    yield run_table(advice.trace.run, root, recorded_steps_share_sentence(advice.run))
 
 
 def _advice_text_blocks(

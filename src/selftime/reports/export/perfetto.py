@@ -28,6 +28,8 @@ from selftime.reports.export.export_format import (
 )
 from selftime.reports.export.perfetto_fields import (
     TRACE_PACKET_FIELD,
+    ClockField,
+    ClockId,
     ClockSnapshotField,
     DebugAnnotationField,
     InternedDataField,
@@ -123,12 +125,12 @@ class PerfettoPacketSequence:
         yield encode_field(TracePacketField.FLAGS, SequenceFlags.STATE_CLEARED)
         if self._file_origin is not None:
             clocks = (
-                (ClockSnapshotField.BOOTTIME, 0),
-                (ClockSnapshotField.REALTIME, self._file_origin),
+                (ClockId.BOOTTIME, 0),
+                (ClockId.REALTIME, self._file_origin),
             )
             readings = [
-                encode_field(ClockSnapshotField.CLOCK_ID, clock_id)
-                + encode_field(ClockSnapshotField.CLOCK_TIME, time)
+                encode_field(ClockField.CLOCK_ID, clock_id)
+                + encode_field(ClockField.CLOCK_TIMESTAMP, time)
                 for clock_id, time in clocks
             ]
             yield encode_field(

@@ -113,11 +113,21 @@ class CounterDescriptorField:
 
 
 class ClockSnapshotField:
-    """Field numbers of Perfetto's message `ClockSnapshot` and its `Clock`, and clock ids."""
+    """Field numbers of Perfetto's message `ClockSnapshot`."""
 
     CLOCK: Final = 1
+
+
+class ClockField:
+    """Field numbers of Perfetto's message `ClockSnapshot.Clock`."""
+
     CLOCK_ID: Final = 1
-    CLOCK_TIME: Final = 2
+    CLOCK_TIMESTAMP: Final = 2
+
+
+class ClockId:
+    """Ids of the clocks that Perfetto defines."""
+
     REALTIME: Final = 1
     """Id of the clock that counts the time since the epoch."""
     BOOTTIME: Final = 6

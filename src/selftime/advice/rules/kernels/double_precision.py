@@ -146,7 +146,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no operator computes in float64", is_absent=True)
         return
     float64_costs = _Float64OperatorCosts(trace, lines, limits)
-    is_small = float64_costs.spent < MIN_FLOAT64_SHARE_OF_STEP * limits.step_ms
+    is_small = float64_costs.spent_ms < MIN_FLOAT64_SHARE_OF_STEP * limits.step_ms
     if float64_costs.is_network and not is_small:
         yield _finding(trace, float64_costs)
         return
@@ -155,7 +155,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         if is_small
         else "float64 in a program without a network is taken as intended"
     )
-    yield Checked(reason, float64_costs.spent, is_slowed=not float64_costs.on_device)
+    yield Checked(reason, float64_costs.spent_ms, is_slowed=not float64_costs.on_device)
 
 
 class _Float64OperatorCosts:
@@ -168,7 +168,7 @@ class _Float64OperatorCosts:
         self.steps = max(trace.view("steps").filter("counted").height, 1)
         self.on_device = sum(float64_lines["device_time"].to_list()) > 0
         self.time = "device_time" if self.on_device else "self_cpu_time"
-        self.spent = min(
+        self.spent_ms = min(
             self.ms_per_typical_step(sum(float64_lines[self.time].to_list())),
             statistics.step_ms,
         )
@@ -177,7 +177,9 @@ class _Float64OperatorCosts:
         self.is_network = any(names.is_neural_network_operator(name) for name in operator_names)
         float64_operators = all_operators.filter(pl.col("input_types").str.starts_with('["double"'))
         self.converts = _are_mostly_conversions(float64_operators)
-        self.at_most = 1.0 if self.on_device or self.converts else MAX_TIME_SHARE_SAVED_BY_FLOAT32
+        self.max_saved_share = (
+            1.0 if self.on_device or self.converts else MAX_TIME_SHARE_SAVED_BY_FLOAT32
+        )
 
     def ms_per_typical_step(self, total_ns: int) -> float:
         """Returns a total time in all measured steps (ns) as ms per typical step."""
@@ -196,7 +198,7 @@ def _are_mostly_conversions(operators: pl.DataFrame) -> bool:
 
 
 def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
-    spent_ms, best_share = float64_costs.spent, float64_costs.at_most
+    spent_ms, best_share = float64_costs.spent_ms, float64_costs.max_saved_share
     operators = operators_in_counted_steps(trace)
     operators = operators.filter(
         pl.Series(is_operator_computing_in_dtype(trace, operators["id"], "double"))

@@ -145,7 +145,7 @@ class CommunicationTotals:
 
     @property
     def transfer_share(self) -> float:
-        """Share of the collectives' time in which data moves; an estimate from a single rank."""
+        """Share of the collectives' time in which data moves; with a single rank, an estimate."""
         if self.moved_s is not None:
             return self.moved_s / self.spent_s
         return self.bytes / self.best / self.spent_s if self.best and self.spent_s else 0.0
