@@ -17,7 +17,7 @@ from selftime.compare.check import step_measures
 from selftime.compare.check.baseline_files import Baseline
 from selftime.compare.check.limit_checks import RecordingCheck, check_recording
 from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
-from selftime.reports.check import as_junit, as_markdown, as_text
+from selftime.reports.check import as_json, as_junit, as_markdown, as_text
 from selftime.trace import Trace
 
 PAIRS = 100
@@ -241,3 +241,12 @@ def test_files_are_named_as_seen_from_the_folder(write: Callable[..., str]) -> N
     assert "train.py:7 in main" in page
     assert "/srv/it" not in page
     assert "/srv/it/train.py:7" in write(found)
+
+
+def test_json_keeps_the_documented_keys_of_source_lines() -> None:
+    lines = (ContributingLine("train.py", 7, "main", 3.0),)
+    over = MeasureCheck("syncs", "budget", "over", 3.0, 1.0, lines=lines)
+    page = json.loads(as_json(RecordingCheck("run.json", None, (over,), ())))
+    assert page["checked"][0]["lines"] == [
+        {"file": "train.py", "line": 7, "function": "main", "much": 3.0}
+    ]
