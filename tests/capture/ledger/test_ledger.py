@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+import selftime
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.capture.ledger.stacks import StackReader
@@ -198,6 +199,17 @@ def test_a_checkpoint_tells_the_function_that_writes_it() -> None:
     exec(compile(source, file, "exec"), names)  # noqa: S102 - a frame of that file
     activity = names["save"](StackReader())
     assert (activity.part, activity.what) == ("checkpoint", "save")
+
+
+def test_what_called_selftime_is_not_the_users() -> None:
+    names: dict[str, Any] = {}
+    ours = str(Path(selftime.__file__).parent / "cli" / "run.py")
+    source = "import sys\ndef run(reader):\n    return reader.read(sys._getframe())"
+    exec(compile(source, ours, "exec"), names)  # noqa: S102 - a frame of that file
+    script = "def main(run, reader):\n    return run(reader)"
+    exec(compile(script, "/home/user/bin/selftime", "exec"), names)  # noqa: S102 - likewise
+    activity = names["main"](names["run"], StackReader())
+    assert (activity.part, activity.file) == ("program", None)
 
 
 def test_compilations_are_told(record: "Runner") -> None:

@@ -11,6 +11,11 @@ from typing import Any, Final
 from selftime.capture.lines.sources import SourceFiles
 
 _OURS: Final = f"{os.sep}selftime{os.sep}capture{os.sep}"
+_RUNS_THE_PROGRAM: Final = tuple(
+    os.sep + os.path.join("selftime", *parts)  # noqa: PTH118 - compared with texts
+    for parts in (("cli", ""), ("capture", "program", "python_program.py"))
+)
+"""Parts of paths of the files that run the program: what called them is not the user's."""
 _FOLDERS: Final = (
     ("compile", ("torch/_dynamo/convert_frame.py", "torch/_inductor/", "torch/_functorch/_aot")),
     ("checkpoint", ("torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/")),
@@ -48,6 +53,7 @@ class StackReader:
         self._sources: SourceFiles | None = None
         self._parts: dict[str, str | None] = {}
         self._users: dict[str, bool] = {}
+        self._runners: dict[str, bool] = {}
 
     def read(self, innermost: FrameType | None) -> Activity:
         """Returns the user's innermost line on a stack, and the activity that this line called.
@@ -59,6 +65,8 @@ class StackReader:
         frame = innermost
         while frame is not None:
             code = frame.f_code
+            if self._runs_program(code.co_filename):
+                break
             if self.is_user_file(code.co_filename):
                 return Activity(part, what, code.co_filename, frame.f_lineno, code.co_name)
             told = self._part(code.co_filename)
@@ -66,6 +74,11 @@ class StackReader:
                 part, what = told, _object_of_part(told, frame)
             frame = frame.f_back
         return Activity(part, what)
+
+    def _runs_program(self, file: str) -> bool:
+        if file not in self._runners:
+            self._runners[file] = any(path in file for path in _RUNS_THE_PROGRAM)
+        return self._runners[file]
 
     def _part(self, file: str) -> str | None:
         if file not in self._parts:

@@ -1,7 +1,6 @@
 """Makes one recording: waits for steady steps, records a few, then times some unrecorded ones.
 
-For a training loop, the steps are by default used as follows:
-
+By default, the steps of a training loop are used so:
 - Step 1 sets the program up and is ignored.
 - Step 2 is recorded in case the program ends soon; it shows how large steps are.
 - Steps from 3 on are timed without the profiler, until they are steady.
@@ -342,6 +341,7 @@ class RecordingCycle:
         self._times.profiled.append(elapsed_ns)
         self.steps_recorded += 1
         if self.steps_recorded >= self._steps_to_record:
+            self._guard.end()  # it is to end nothing while torch stops
             self._advance_profiler()
         elif not self._is_over_time_limit:
             self._advance_profiler()
