@@ -207,7 +207,7 @@ def test_what_called_selftime_is_not_the_users() -> None:
     source = "import sys\ndef run(reader):\n    return reader.read(sys._getframe())"
     exec(compile(source, ours, "exec"), names)  # noqa: S102 - a frame of that file
     script = "def main(run, reader):\n    return run(reader)"
-    exec(compile(script, "/home/user/bin/selftime", "exec"), names)  # noqa: S102 - likewise
+    exec(compile(script, "/opt/bin/selftime", "exec"), names)  # noqa: S102 - likewise
     activity = names["main"](names["run"], StackReader())
     assert (activity.part, activity.file) == ("program", None)
 
