@@ -328,10 +328,11 @@ def _missing_data_section(
     advice: Advice, root: str | None, max_entries: int | None
 ) -> _BriefSection:
     """Returns the section on data that the recording lacks, and the rules that need these data."""
-    omits = max_entries is not None
-    sentences = wording.counted_missing_data_texts(advice) if omits else []
+    sentences = wording.counted_missing_data_texts(advice)
     counted = [f"- {_escape_and_shorten_sentence(sentence)}" for sentence in sentences]
-    rules_by_missing_data = wording.rules_by_missing_data(advice, root, omit_counted=omits)
+    rules_by_missing_data = wording.rules_by_missing_data(
+        advice, root, omit_counted=max_entries is not None
+    )
     sentences_and_rules = (
         (_escape_and_shorten_sentence(need), rules)
         for need, rules in islice(rules_by_missing_data.items(), max_entries)
