@@ -201,13 +201,13 @@ def test_a_checkpoint_tells_the_function_that_writes_it() -> None:
     assert (activity.part, activity.what) == ("checkpoint", "save")
 
 
-def test_what_called_selftime_is_not_the_users() -> None:
+def test_what_called_selftime_is_not_the_users(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     ours = str(Path(selftime.__file__).parent / "cli" / "run.py")
     source = "import sys\ndef run(reader):\n    return reader.read(sys._getframe())"
     exec(compile(source, ours, "exec"), names)  # noqa: S102 - a frame of that file
     script = "def main(run, reader):\n    return run(reader)"
-    exec(compile(script, "/opt/bin/selftime", "exec"), names)  # noqa: S102 - likewise
+    exec(compile(script, str(tmp_path / "selftime"), "exec"), names)  # noqa: S102 - likewise
     activity = names["main"](names["run"], StackReader())
     assert (activity.part, activity.file) == ("program", None)
 
