@@ -147,7 +147,9 @@ def test_a_copy_of_a_ledger_is_counted_once(tmp_path: Path) -> None:
     assert "recordings" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ANSWERS_OF_LEDGERS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [*ANSWERS_OF_LEDGERS, ["view", "run"], ["view", "operators"], ["sql"]], ids=" ".join
+)
 def test_a_later_run_without_a_trace_is_the_newest(command: list[str], tmp_path: Path) -> None:
     record_with_ledger(tmp_path)
     write_ledger(tmp_path / "new.run.jsonl", [Step(90.0)] * 20, time=BEGUN + 60 * SECOND)
@@ -155,6 +157,24 @@ def test_a_later_run_without_a_trace_is_the_newest(command: list[str], tmp_path:
     assert whole.stdout.replace(str(tmp_path), "") == alone.stdout.replace(str(tmp_path), "")
     [line] = [one for one in whole.stderr.splitlines() if one.startswith("selftime: ")]
     assert "holds 2 recordings; the newest, `new.run.jsonl`, the ledger of a run without" in line
+
+
+def test_a_later_run_without_a_trace_is_compared(tmp_path: Path) -> None:
+    record_with_ledger(tmp_path / "runs")
+    new = tmp_path / "runs" / "new.run.jsonl"
+    write_ledger(new, [Step(90.0)] * 20, time=BEGUN + 60 * SECOND)
+    old = str(tmp_path / "runs" / "old.json")
+    whole, alone = (say("compare", old, str(one)) for one in (tmp_path / "runs", new))
+    assert whole.exit_code == alone.exit_code == 0
+    assert whole.stdout == alone.stdout
+
+
+def test_a_trace_file_is_written_of_the_newest_trace(tmp_path: Path) -> None:
+    record_with_ledger(tmp_path / "runs")
+    write_ledger(tmp_path / "runs" / "new.run.jsonl", [Step(90.0)] * 20, time=BEGUN + 60 * SECOND)
+    done = say("cut", str(tmp_path / "runs"), "--steps", "1", "-o", str(tmp_path / "cut.json"))
+    assert done.exit_code == 0, done.stderr
+    assert "aten::old" in (tmp_path / "cut.json").read_text()
 
 
 def test_a_ledger_of_another_process_of_the_run_hides_no_trace(tmp_path: Path) -> None:

@@ -81,11 +81,11 @@ def advise(  # noqa: PLR0913, PLR0917 - the command's options
     if of_job is not None:
         page = options.advice_text(of_job, path)
     elif output_format in (OutputFormat.json, OutputFormat.sarif) or finding_id is not None:
-        trace = trace_reading.read_only_trace(path, name_part=trace_name, accepts_ledgers=True)
+        trace = trace_reading.read_only_trace(path, name_part=trace_name)
         output_writing.refuse_overwriting_inputs(output, [trace.source])
         page = options.advice_text(ask(trace), trace.source)
     else:
-        traces = trace_reading.read_traces(path, name_part=trace_name, accepts_ledgers=True)
+        traces = trace_reading.read_traces(path, name_part=trace_name)
         output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
         pages = {name: options.advice_text(ask(one), one.source) for name, one in traces.items()}
         page = _concatenate_advice_texts(pages, output_format)

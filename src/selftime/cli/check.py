@@ -97,7 +97,7 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.compare.check.limit_checks import check_recording
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
-    trace = trace_reading.read_only_trace(path, name_part=trace_name, accepts_ledgers=True)
+    trace = trace_reading.read_only_trace(path, name_part=trace_name)
     output_writing.refuse_overwriting_inputs(output, [trace.source])
     if new_baseline_file is not None:
         _write_baseline(trace, new_baseline_file)

@@ -46,7 +46,7 @@ def ledger(
     from selftime.reports import ledger as ledger_report
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
-    trace = trace_reading.read_only_trace(path, name_part=trace_name, accepts_ledgers=True)
+    trace = trace_reading.read_only_trace(path, name_part=trace_name)
     output_writing.refuse_overwriting_inputs(output, [trace.source, trace.run.source])
     if not trace.run.source:
         raise UsageError(

@@ -34,7 +34,7 @@ def read_traces(
     *,
     name_part: str | None = None,
     reads_all: bool = False,
-    accepts_ledgers: bool = False,
+    accepts_ledgers: bool = True,
 ) -> "dict[str, Trace]":
     """Returns {name: trace} for a path; in a folder with several recordings, only the newest.
 
@@ -46,7 +46,7 @@ def read_traces(
         name_part: Reads all traces with this text in their name instead.
         reads_all: Reads all traces, for commands that show several side by side.
         accepts_ledgers: Whether the ledger of a run without a trace counts as a recording beside
-            traces, for commands that answer from a ledger alone.
+            traces; False for commands that write a trace file.
 
     Raises:
         UsageError: No name contains `name_part`.
@@ -149,17 +149,13 @@ def _modification_time_ns(path: str) -> int:
         return 0
 
 
-def read_only_trace(
-    path: str, *, name_part: str | None = None, accepts_ledgers: bool = False
-) -> "Trace":
-    """Returns the single trace at `path`; raises an error if there are several.
-
-    With `accepts_ledgers`, the ledger of a run without a trace counts as a recording.
+def read_only_trace(path: str, *, name_part: str | None = None) -> "Trace":
+    """Returns the single trace, or ledger of a run without one, at `path`.
 
     Raises:
         UsageError: There are several.
     """
-    traces = read_traces(path, name_part=name_part, accepts_ledgers=accepts_ledgers)
+    traces = read_traces(path, name_part=name_part)
     if len(traces) > 1:
         raise UsageError(
             f"`{path}` holds {len(traces)} traces and one is needed; name its file, such as "
@@ -174,7 +170,7 @@ def only_trace_file(path: str, *, name_part: str | None = None, rank: int | None
         return path
     from selftime.ingest.job_ranks import identity_of_trace, job_members
 
-    traces = read_traces(path, name_part=name_part)
+    traces = read_traces(path, name_part=name_part, accepts_ledgers=False)
     if rank is not None:
         members, _ = job_members({name: identity_of_trace(one) for name, one in traces.items()}, "")
         traces = {name: one for name, one in traces.items() if members[name].rank == rank}
