@@ -58,6 +58,17 @@ def test_steps_are_timed_with_and_without_the_recorder(record: "Runner") -> None
     assert overhead["profiled_median_ns"] > 0
 
 
+def test_events_have_the_times_of_steps_recorded_without_details(record: "Runner") -> None:
+    outcome = record(training(40, each="torch.ones(4).sin().cos().exp().log().sin().cos().exp()"))
+
+    steps = outcome.facts["steps"]
+    assert steps["matched_share"] == 1.0
+    assert len(steps["detailed_ns"]) == 5
+    durations = [round(1000 * row["dur"]) for row in outcome.rows("ProfilerStep")]
+    assert durations == steps["profiled_ns"] != steps["detailed_ns"]
+    assert outcome.rows("nn.Module: ReLU")  # from the steps with Python frames
+
+
 def test_the_step_ends_after_the_optimizer_has_closed_its_region(record: "Runner") -> None:
     outcome = record(training(20))
     steps = [(row["ts"], row["ts"] + row["dur"]) for row in outcome.rows("ProfilerStep")]

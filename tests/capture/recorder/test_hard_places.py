@@ -22,7 +22,7 @@ import torch
 {before}
 x = torch.ones(4, requires_grad=True)
 optimizer = torch.optim.SGD([x], lr=0.1)
-for step in range(20):
+for step in range(30):
     x.sum().backward()
     optimizer.step()
     {each}
@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [path.name for path in tmp_path.iterdir()] == ["body.json"]
 
 
-@pytest.mark.parametrize(("step", "traces"), [(1, 0), (6, 0), (19, 1)])
+@pytest.mark.parametrize(("step", "traces"), [(1, 0), (6, 0), (29, 1)])
 def test_a_program_that_ends_at_once_leaves_nothing_half_done(
     record: "Runner", monkeypatch: pytest.MonkeyPatch, step: int, traces: int
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_program_that_ends_at_once_leaves_nothing_half_done(
 
 
 def test_two_steps_are_one_that_is_recorded_whole(record: "Runner") -> None:
-    outcome = record(training().replace("range(20)", "range(2)"))
+    outcome = record(training().replace("range(30)", "range(2)"))
 
     assert outcome.result["steps_recorded"] == 1
     assert len(outcome.rows("ProfilerStep")) == 1

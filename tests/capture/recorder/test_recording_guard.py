@@ -113,7 +113,7 @@ def test_time_in_which_the_process_has_no_core_does_not_count() -> None:
     assert not guard.is_reached
     while not called.is_set():
         pass
-    assert "more memory than the program had used before" in guard.excess
+    assert "more" in guard.excess
     guard.end()
     assert len(held) == 512 * MIB
 

@@ -19,6 +19,8 @@ from selftime.units import share_text
 
 _MAX_ACCEPTABLE_RECORDING_SLOWDOWN: Final = 1.5
 """Largest factor by which recording may slow the steps of a good trace."""
+_MIN_SHARE_WITH_OTHER_TIMES: Final = 0.8
+"""Smallest share of a good trace's events that have the times of steps without details."""
 _MAX_RECORDER_SHARE_OF_STEP_TIME: Final = 0.02
 """Largest share of the steps that the recorder's own work may take in a good trace."""
 _PROFILER_OPTIONS_SLOWING_HOST: Final = {
@@ -100,9 +102,24 @@ def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthC
             "degraded" if ratio > _MAX_ACCEPTABLE_RECORDING_SLOWDOWN else "good"
         )
         text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
+        share = _share_with_other_times(recording)
+        if share is not None:
+            text += (
+                "; their times are of steps recorded without stacks and shapes, in which "
+                f"{share_text(share)} of the events came again"
+            )
+            if share < _MIN_SHARE_WITH_OTHER_TIMES:
+                verdict = "degraded"
         yield HealthCheckResult(
             "overhead", verdict, text, float(ratio), "host times, launch-bound or not"
         )
+
+
+def _share_with_other_times(recording: RecordingUnderCheck) -> float | None:
+    """Returns the share of the events that have the times of lightly recorded steps, or None."""
+    steps = recording.trace.facts.get("steps")
+    share = steps.get("matched_share") if isinstance(steps, dict) else None
+    return float(share) if isinstance(share, int | float) else None
 
 
 def check_slowing_profiler_options(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
@@ -117,7 +134,7 @@ def check_slowing_profiler_options(recording: RecordingUnderCheck) -> Iterator[H
         and _PROFILER_OPTIONS_SLOWING_HOST["with_stack"] not in told
     ):
         told.insert(0, _PROFILER_OPTIONS_SLOWING_HOST["with_stack"])
-    if told:
+    if told and _share_with_other_times(recording) is None:
         text = f"recorded with {', '.join(told)}: the host may have taken up to 1.7 times as long"
         yield HealthCheckResult(
             "flags", "good", text, float(len(told)), "host times, launch-bound or not"

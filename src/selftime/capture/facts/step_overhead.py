@@ -19,6 +19,10 @@ class StepOverhead:
     profiled: list[int] = field(default_factory=list)
     unprofiled_page_faults: list[int] = field(default_factory=list)
     """Number of page faults in each unrecorded step; empty if the system does not count them."""
+    detailed: list[int] = field(default_factory=list)
+    """Durations of the steps that were recorded in detail, if other steps' times replace them."""
+    matched_share: float | None = None
+    """Share of the events recorded in detail that have the times of other steps; None without."""
     is_window: bool = False
     """Whether the recording holds a part of a step, or of a program without steps: its durations
     are then those of other work, and are left out."""
@@ -28,15 +32,22 @@ class StepOverhead:
         if page_faults is not None:
             self.unprofiled_page_faults.append(page_faults)
 
+    def replace_profiled(self, durations: list[int], matched_share: float) -> None:
+        """Replaces the recorded steps' durations by those that their events have in the trace."""
+        self.detailed, self.profiled, self.matched_share = self.profiled, durations, matched_share
+
     def step_duration_facts(self) -> dict[str, Any]:
         if self.is_window:
             return {"source": self.source, "window": True, "unprofiled_ns": [], "profiled_ns": []}
-        return {
+        facts: dict[str, Any] = {
             "source": self.source,
             "unprofiled_ns": list(self.unprofiled),
             "profiled_ns": list(self.profiled),
             "unprofiled_page_faults": list(self.unprofiled_page_faults),
         }
+        if self.matched_share is not None:
+            facts |= {"detailed_ns": list(self.detailed), "matched_share": self.matched_share}
+        return facts
 
     def overhead_ratio_and_medians(self) -> dict[str, Any]:
         """Returns by name: recorded / unrecorded step duration, and both medians in ns.
@@ -45,8 +56,8 @@ class StepOverhead:
         alone.
         """
         unprofiled, profiled = (
-            _lower_quartile_ns(self.unprofiled),
-            _lower_quartile_ns(self.profiled),
+            lower_quartile_ns(self.unprofiled),
+            lower_quartile_ns(self.profiled),
         )
         return {
             "ratio": profiled / unprofiled if profiled is not None and unprofiled else None,
@@ -55,7 +66,8 @@ class StepOverhead:
         }
 
 
-def _lower_quartile_ns(durations: list[int]) -> float | None:
+def lower_quartile_ns(durations: list[int]) -> float | None:
+    """Returns the lower quartile of durations in ns; None without any."""
     if len(durations) < 2:
         return float(durations[0]) if durations else None
     return quantiles(durations, n=4, method="inclusive")[0]

@@ -27,7 +27,7 @@ class CollectionClock:
         """Time in ns and thread of the start of each collection."""
         self._stops: Final[deque[tuple[int, int]]] = deque()
         """Time in ns and thread of the end of each collection."""
-        self._callback = _instants_callback(self._starts, self._stops)
+        self._callback = instants_callback(self._starts, self._stops)
         self._summed_ns = [0, 0]
         """The time in ns of collections that were taken off the queues and not yet returned: in
         threads of the program, and in selftime's own."""
@@ -72,7 +72,7 @@ class CollectionClock:
                 self._summed_ns[thread in self.own_threads] += stop - start
 
 
-def _instants_callback(starts: deque[tuple[int, int]], stops: deque[tuple[int, int]]) -> Any:
+def instants_callback(starts: deque[tuple[int, int]], stops: deque[tuple[int, int]]) -> Any:
     """Returns a callable for `gc.callbacks` that appends time and thread to one of two queues.
 
     Python calls it with the name of a phase, "start" or "stop", and a dictionary. It looks up the

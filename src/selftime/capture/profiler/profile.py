@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._C._autograd import _KinetoEvent
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
@@ -31,11 +32,11 @@ from selftime.capture.profiler import memory_release
 from selftime.capture.profiler.inductor_import import compiler_import
 from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
+    option_flags,
     profiler_config_with_all_events,
-    records_garbage_collection,
 )
 from selftime.capture.profiler.profiler_pitfalls import AlreadyRecording, ProfilerPitfalls
-from selftime.capture.profiler.recording_state import RecordingState
+from selftime.capture.profiler.recording_state import RecordedTimes, RecordingState
 from selftime.capture.trace_file import trace_files
 from selftime.capture.trace_file.non_utf8_files import first_non_utf8_file, frames_skipped_message
 from selftime.capture.trace_file.trace_corrections import TraceCorrections
@@ -70,6 +71,8 @@ class Profile(torch.profiler.profile):
         """Folders of installed packages whose code counts as the user's code."""
         self.marked_lines: MarkedLines | None = None
         """Source lines found in an extra step with a mark per line; None without such a step."""
+        self.recorded_times: RecordedTimes | None = None
+        """Less disturbed times of such steps, which the trace gets; None to keep its own."""
         self.ledger_name: str | None = None  # the file of the run's ledger, for the facts
         self.recorder_work: RecorderWork | None = None
         """Marks selftime's own work, to exclude it from steps; None without a recorder."""
@@ -293,8 +296,7 @@ class Profile(torch.profiler.profile):
             super().export_chrome_trace(str(json_file))
             recording.json_file = json_file
         facts = self.facts()  # finds the corrections
-        correct = recording.corrections.correct_json
-        trace_files.write_trace_with_facts(recording.json_file, path, facts, correct)
+        trace_files.write_trace_with_facts(recording.json_file, path, facts, recording.correct_json)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Writes the last recording to a trace file; same as `write_trace`."""
@@ -317,8 +319,9 @@ class Profile(torch.profiler.profile):
         """Returns what selftime adds to torch's trace of the last recording, by name."""
         recording = self._recording
         if recording.facts is None:
-            events = self._results().events()  # slow, so read once
+            events = self.recorded_events()  # slow, so read once
             recording.corrections = TraceCorrections.from_events(events)
+            recording.take_times(self.recorded_times, events, self.step_times)
             operators = read_operator_facts(events)
             places = {}
             if self.with_stack:
@@ -331,7 +334,7 @@ class Profile(torch.profiler.profile):
                 )
             recording.facts = {
                 **process_facts(),
-                "flags": self._torch_option_flags(),
+                "flags": option_flags(self),
                 "settings": recording.settings,
                 "steps": self.step_times.step_duration_facts(),
                 "overhead": self.step_times.overhead_ratio_and_medians(),
@@ -346,20 +349,18 @@ class Profile(torch.profiler.profile):
             }
         return recording.facts
 
+    @property
+    def last_recording(self) -> RecordingState:
+        """Returns what is known of the last recording besides its events."""
+        return self._recording
+
+    def recorded_events(self) -> list[_KinetoEvent]:
+        """Returns the events of the last recording as torch has them in memory."""
+        return list(self._results().events())
+
     def event_counts(self) -> tuple[int, int]:
         """Returns the numbers of events and of Python frames among them."""
         return event_and_frame_counts(self._results())
-
-    def _torch_option_flags(self) -> dict[str, bool | None]:
-        return {
-            "record_shapes": self.record_shapes or self.with_flops,
-            "profile_memory": self.profile_memory,
-            "with_stack": self.with_stack,
-            "with_flops": self.with_flops,
-            "with_modules": self.with_modules,
-            "record_python_gc_info": self.with_stack
-            and records_garbage_collection(self.experimental_config),
-        }
 
     def _results(self) -> Any:
         results = None if self.profiler is None else self.profiler.kineto_results
@@ -394,4 +395,6 @@ class Profile(torch.profiler.profile):
     def forget(self) -> None:
         """Deletes the data and files of the last recording."""
         self._recording.forget()
+        if self.recorded_times is not None:
+            self.recorded_times.forget()
         self._previous_recording = None

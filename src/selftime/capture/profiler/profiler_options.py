@@ -101,6 +101,19 @@ def check_table_grouping(profile: Any, *, by_shape: bool, by_stack: bool) -> Non
         )
 
 
+def option_flags(profile: Any) -> dict[str, bool | None]:
+    """Returns which options a profiler has, by name."""
+    return {
+        "record_shapes": profile.record_shapes or profile.with_flops,
+        "profile_memory": profile.profile_memory,
+        "with_stack": profile.with_stack,
+        "with_flops": profile.with_flops,
+        "with_modules": profile.with_modules,
+        GARBAGE_COLLECTION_OPTION: profile.with_stack
+        and records_garbage_collection(profile.experimental_config),
+    }
+
+
 def profiler_config_with_all_events(*, frames: bool) -> Any:
     """Returns a profiler configuration that records all optional kinds of events.
 

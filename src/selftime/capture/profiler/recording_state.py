@@ -3,16 +3,42 @@
 import os
 import shutil
 import weakref
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
+
+from torch._C._autograd import _KinetoEvent
 
 from selftime.capture import temporary_folders
+from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.lines.operator_lines import RunningFrame
+from selftime.capture.trace_file.json_times import replace_times
+from selftime.capture.trace_file.time_mapping import TimeMapping
 from selftime.capture.trace_file.trace_corrections import TraceCorrections
 
 _PROFILER_ATTRIBUTES_WITH_RESULTS: Final = ("profiler", "_monitor_trace_window")
 """Names of attributes in which torch's profiler stores what it recorded."""
+
+
+class RecordedTimes(Protocol):
+    """Times of as many steps of the same loop, recorded without what slows a recording."""
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """Returns how much of the cores was used in these steps."""
+
+    @property
+    def paging(self) -> dict[str, Any]:
+        """Returns the page faults in these steps."""
+
+    def mapping(
+        self, events: Iterable[_KinetoEvent], unrecorded_ns: list[int]
+    ) -> TimeMapping | None:
+        """Returns the mapping of the times of a recording's events to these; None without any."""
+
+    def forget(self) -> None:
+        """Deletes what was recorded."""
 
 
 @dataclass(eq=False)
@@ -32,17 +58,36 @@ class RecordingState:
     """The JSON file that torch's profiler wrote; None before its export."""
     corrections: TraceCorrections = field(default_factory=TraceCorrections)
     """Corrections of event names and times in the profiler's JSON."""
+    time_mapping: TimeMapping | None = None
+    """Maps the events' times to those of another recording; None to keep them."""
     facts: dict[str, Any] | None = None
     """Data that selftime adds to the trace, by name; None before it was collected."""
     _results_state: dict[str, Any] = field(default_factory=dict)
     _results: Any = None
+
+    def take_times(
+        self, times: RecordedTimes | None, events: Iterable[_KinetoEvent], step_times: StepOverhead
+    ) -> None:
+        """Gives the recording's events the less disturbed times of such steps, if there are any."""
+        mapping = None if times is None else times.mapping(events, step_times.unprofiled)
+        if times is None or mapping is None:
+            return
+        self.time_mapping, self.usage, self.paging = mapping, times.usage, times.paging
+        step_times.replace_profiled(mapping.step_durations_ns, mapping.matched_share)
+
+    def correct_json(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields the profiler's JSON in chunks, with correct names and times."""
+        corrected = self.corrections.correct_json(chunks)
+        if self.time_mapping is None:
+            return corrected
+        return replace_times(corrected, self.time_mapping)
 
     def forget(self) -> None:
         """Deletes the recording's exported file, selftime's data on it, and corrections."""
         if self.json_file is not None:
             shutil.rmtree(self.json_file.parent, ignore_errors=True)
         self.json_file = self.facts = self.partial = None
-        self.corrections = TraceCorrections()
+        self.corrections, self.time_mapping = TraceCorrections(), None
 
     def keep_results(self, profiler: Any) -> None:
         """Stores the profiler's results, which its next recording would replace."""

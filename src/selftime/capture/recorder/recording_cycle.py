@@ -4,8 +4,11 @@ By default, the steps of a training loop are used so:
 - Step 1 sets the program up and is ignored.
 - Step 2 is recorded in case the program ends soon; it shows how large steps are.
 - Steps from 3 on are timed without the profiler, until they are steady.
-- Then 1 step warms the profiler up, 5 are recorded, and 5 are timed without the profiler. If steps
-  are short, 1 of these is recorded again with line marks.
+- Then 1 step warms the profiler up and 5 are recorded, with shapes and Python frames.
+- Then 5 are timed without the profiler. If steps are short, 1 between them is recorded with line
+  marks.
+- If the recording made its steps longer, 1 step warms the profiler up again, and 5 are recorded
+  without shapes and frames: the events get the times of these.
 
 If the program ends earlier, the trace contains what was recorded last, and is marked as partial.
 """
@@ -14,7 +17,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum, auto
 from typing import Final
 
 from torch._C._autograd import _profiler_enabled
@@ -26,7 +28,12 @@ from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
-from selftime.capture.recorder.marked_step import MarkedStep
+from selftime.capture.recorder.cycle_states import (
+    RECORDING_STATES,
+    STATES_WITH_ALL_STEPS,
+    CycleState,
+)
+from selftime.capture.recorder.further_recordings import FurtherRecordings, MainRecording
 from selftime.capture.recorder.no_recording import cut_reason, ended_early_reason
 from selftime.capture.recorder.recorded_details import new_profile, requested_details
 from selftime.capture.recorder.recorded_program import do_nothing
@@ -45,30 +52,8 @@ from selftime.errors import RecordingError
 TIMED_STEPS_AFTER_RECORDING: Final = 5
 """Number of steps after a recording that are timed without a profiler, to measure its overhead."""
 
-LINE_MARKS_SLOWDOWN_FACTOR: Final = 3
-"""Assumed ratio of the duration of a step recorded with line marks to that of a recorded step."""
-
 WINDOW_NS: Final = 1_000_000_000
 """How long a program without steps is recorded, in ns."""
-
-
-class _CycleState(Enum):
-    WAITING = auto()
-    FIRST_RECORDING = auto()
-    TIMING_BEFORE = auto()
-    WARMING_UP = auto()
-    RECORDING = auto()
-    LINE_MARKS = auto()
-    TIMING_AFTER = auto()
-    DONE = auto()
-
-
-_RECORDING_STATES: Final = (
-    _CycleState.FIRST_RECORDING,
-    _CycleState.WARMING_UP,
-    _CycleState.RECORDING,
-    _CycleState.LINE_MARKS,
-)
 
 
 class RecordingCycle:
@@ -102,13 +87,13 @@ class RecordingCycle:
         """Function called right before a profiler starts."""
         self._recorder_work = recorder_work
         self._user_packages = user_packages
-        self._state = _CycleState.WAITING
+        self._state = CycleState.WAITING
         self._times = StepOverhead(source.label)
         self._first_recording: Profile | None = None
         self._sample: StepSample | None = None  # of the first recording, once it has ended
         self._skips_next_duration = False  # of a step that was recorded in part
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
-        self._marked_step = MarkedStep(user_packages)
+        self._further = FurtherRecordings(recorder_work, user_packages, self._guard)
         self._details = requested_details(options)
         self._limit: EventLimit | None = None  # of the main recording, once it is planned
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
@@ -117,16 +102,16 @@ class RecordingCycle:
 
     @property
     def done(self) -> bool:
-        return self._state is _CycleState.DONE
+        return self._state is CycleState.DONE
 
     @property
     def has_all_steps(self) -> bool:
-        """Returns whether all requested steps are recorded; line marks or timing may follow."""
-        return self._state in (_CycleState.LINE_MARKS, _CycleState.TIMING_AFTER)
+        """Returns whether all requested steps are recorded; further measurements may follow."""
+        return self._state in STATES_WITH_ALL_STEPS
 
     @property
     def recording(self) -> bool:
-        return self._state in _RECORDING_STATES
+        return self._state in RECORDING_STATES
 
     @property
     def is_over_limit(self) -> bool:
@@ -142,13 +127,15 @@ class RecordingCycle:
 
     def interrupt(self) -> None:
         """Ends what is recorded within a step, since it has reached a limit."""
-        if self._is_over_time_limit:
+        if self._is_over_time_limit and not self.has_all_steps:
             self.finish(f"the limit of {self.options.seconds:g} s was reached within a step")
-        elif self._state is _CycleState.FIRST_RECORDING:
+        elif self._state is CycleState.FIRST_RECORDING:
             self._end_first_recording(int(1e9 * self._recorded_s()), is_cut=True)
             self._skips_next_duration = True
-        elif self._state is _CycleState.RECORDING:
+        elif self._state is CycleState.RECORDING:
             self.finish(cut_reason(self.source, self.steps_recorded, self._guard.excess))
+        elif self._state is CycleState.FURTHER_RECORDING:
+            self._end_further_recording()
 
     def begin_window(self) -> None:
         """Begins to record a part of a program in which no step was found."""
@@ -156,7 +143,7 @@ class RecordingCycle:
         self._guard.prepare(replace(limit, window_ns=WINDOW_NS))
         self.profile = self._start_profile(lambda _: ProfilerAction.RECORD)
         if self.profile is not None:
-            self._state = _CycleState.RECORDING
+            self._state = CycleState.RECORDING
             self._guard.begin()
 
     def advance_step(
@@ -172,23 +159,23 @@ class RecordingCycle:
         """
         self.steps_seen += 1
         is_usual, self._skips_next_duration = is_usual and not self._skips_next_duration, False
-        if self._state is _CycleState.WAITING and self.options.warmup != 1:
+        if self._state is CycleState.WAITING and self.options.warmup != 1:
             self._start_first_recording()
-        elif self._state is _CycleState.FIRST_RECORDING:
+        elif self._state is CycleState.FIRST_RECORDING:
             self._end_first_recording(elapsed_ns)
-        elif self._state is _CycleState.TIMING_BEFORE:
+        elif self._state is CycleState.TIMING_BEFORE:
             if is_usual:
                 self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
-        elif self._state is _CycleState.WARMING_UP:
+        elif self._state is CycleState.WARMING_UP:
             self._begin_recording()
-        elif self._state is _CycleState.RECORDING:
+        elif self._state is CycleState.RECORDING:
             self._on_recorded_step(elapsed_ns)
-        elif self._state is _CycleState.LINE_MARKS:
-            self._end_line_marks()
-        elif self._state is _CycleState.TIMING_AFTER:
+        elif self._state is CycleState.FURTHER_RECORDING:
+            self._on_step_of_further_recording()
+        elif self._state is CycleState.TIMING_AFTER:
             self._on_step_after_recording(elapsed_ns if is_usual else None, page_faults_before)
         if (
-            self._state in (_CycleState.WAITING, _CycleState.TIMING_BEFORE)
+            self._state in (CycleState.WAITING, CycleState.TIMING_BEFORE)
             and self._should_warm_up_profiler()
         ):
             self._start_warm_up()
@@ -197,8 +184,7 @@ class RecordingCycle:
         """Ends the recording and keeps its data; `reason` says why early, None if at the end."""
         if self.done:
             return
-        if self._state is _CycleState.LINE_MARKS:
-            self._end_line_marks()
+        self._end_further_recording()
         state = self._state
         if not self._stop_profiles():
             self._discard_with_reason(
@@ -208,12 +194,12 @@ class RecordingCycle:
             return
         # If boundaries begin steps, the last step ends with the program.
         is_step_complete = not self.source.ends_steps and reason is None
-        if state is _CycleState.TIMING_AFTER:
+        if state is CycleState.TIMING_AFTER:
             self._end_cycle(None)
-        elif state is _CycleState.RECORDING and (self.steps_recorded or reason or is_step_complete):
+        elif state is CycleState.RECORDING and (self.steps_recorded or reason or is_step_complete):
             self._end_cycle(reason or self._ended_early_reason())
         elif self._first_recording is not None and (
-            state is not _CycleState.FIRST_RECORDING or reason or is_step_complete
+            state is not CycleState.FIRST_RECORDING or reason or is_step_complete
         ):
             self._end_with_first_recording(reason, is_step_complete=is_step_complete)
         else:
@@ -231,13 +217,14 @@ class RecordingCycle:
 
     def discard(self) -> None:
         """Ends the recording and deletes its data."""
-        self._end_line_marks()
+        self._end_further_recording()
         self._stop_profiles()
         for profile in (self._first_recording, self.profile):
             if profile is not None:
                 profile.forget()
+        self._further.forget()
         self._first_recording = self.profile = None
-        self._state = _CycleState.DONE
+        self._state = CycleState.DONE
 
     def abort(self) -> None:
         """Discards the recording after a failure; what failed may fail again."""
@@ -249,7 +236,7 @@ class RecordingCycle:
 
     def _end_cycle(self, partial: str | None) -> None:
         self._discard_first_recording()
-        self._state = _CycleState.DONE
+        self._state = CycleState.DONE
         self.partial = partial
         if partial is not None and not self.steps_recorded:
             self._times = StepOverhead(self.source.label, is_window=True)
@@ -271,14 +258,14 @@ class RecordingCycle:
         self._guard.prepare(limit_of_unknown_step(self.options, free_memory_bytes()))
         self._first_recording = self._start_profile(lambda _: ProfilerAction.RECORD)
         if self._first_recording is not None:
-            self._state = _CycleState.FIRST_RECORDING
+            self._state = CycleState.FIRST_RECORDING
             self._guard.begin()
 
     def _end_first_recording(self, elapsed_ns: int, *, is_cut: bool = False) -> None:
         assert self._first_recording is not None  # noqa: S101 - guaranteed by the state
         self._stop_profile(self._first_recording)
         self._sample = StepSample(*self._first_recording.event_counts(), elapsed_ns, is_cut)
-        self._state = _CycleState.TIMING_BEFORE
+        self._state = CycleState.TIMING_BEFORE
 
     def _plan_recording(self) -> None:
         """Decides how many steps to record, from the events of the first recording."""
@@ -298,7 +285,7 @@ class RecordingCycle:
         schedule_of_cycle = schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
         self.profile = self._start_profile(schedule_of_cycle)
         if self.profile is not None:
-            self._state = _CycleState.WARMING_UP
+            self._state = CycleState.WARMING_UP
 
     def _start_profile(self, schedule_of_cycle: Callable[[int], ProfilerAction]) -> Profile | None:
         if _profiler_enabled():
@@ -331,7 +318,7 @@ class RecordingCycle:
                 self.profile.step()
 
     def _begin_recording(self) -> None:
-        self._state, self._recording_start_s = _CycleState.RECORDING, time.monotonic()
+        self._state, self._recording_start_s = CycleState.RECORDING, time.monotonic()
         if self._limit is not None:
             self._guard.prepare(self._limit)
         self._advance_profiler()
@@ -349,7 +336,7 @@ class RecordingCycle:
         self._stop_profile(self.profile)
         self._discard_first_recording()  # slow, so not between recorded steps
         self._steps_to_record = self.steps_recorded
-        self._state = _CycleState.TIMING_AFTER
+        self._state = CycleState.TIMING_AFTER
 
     def _on_step_after_recording(
         self, elapsed_ns: int | None, page_faults_before: int | None
@@ -357,29 +344,39 @@ class RecordingCycle:
         if elapsed_ns is not None:
             self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
         self._steps_after += 1
-        if self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+        if self._steps_after == 1 or self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+            self._begin_further_recording()
+
+    def _begin_further_recording(self) -> None:
+        """Begins to mark lines after the first step, to record times after the last one."""
+        recorded = MainRecording(
+            self._details, self._times.profiled, self._times.unprofiled, self._pause_ns
+        )
+        if self._steps_after == 1:
+            hold_ns = int(1e9 * self.options.hold)
+            is_running = self._further.begin_line_marks(recorded, hold_ns, self.before_recording)
+        else:
+            is_running = self._further.begin_times(recorded, self._limit, self.before_recording)
+        if is_running:
+            self._state, self._recording_start_s = CycleState.FURTHER_RECORDING, time.monotonic()
+        elif self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
             self._end_cycle(None)
-        elif self._steps_after == 1:
-            self._begin_line_marks()
 
-    def _begin_line_marks(self) -> None:
-        """Begins to mark the lines of one more step, unless that would take too long."""
-        slowest = max(self._times.profiled) * LINE_MARKS_SLOWDOWN_FACTOR + self._pause_ns
-        if not self._details.frames or slowest > self.options.hold * 1e9:
-            return
-        self.before_recording()
-        if self._marked_step.begin():
-            self._state = _CycleState.LINE_MARKS
+    def _on_step_of_further_recording(self) -> None:
+        if self._further.end_step():
+            self._end_further_recording()
+            if self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+                self._end_cycle(None)
 
-    def _end_line_marks(self) -> None:
-        if self._state is _CycleState.LINE_MARKS:
-            self._marked_step.end()
-            self._state = _CycleState.TIMING_AFTER
+    def _end_further_recording(self) -> None:
+        if self._state is CycleState.FURTHER_RECORDING:
+            self._further.end()
+            self._state = CycleState.TIMING_AFTER
 
     def attach_line_marks(self) -> None:
-        """Adds to the recording the source lines found in the extra step with line marks."""
+        """Adds to the recording what further recordings of the same steps show."""
         if self.profile is not None:
-            self._marked_step.attach_to(self.profile)
+            self._further.attach_to(self.profile)
 
     def _ended_early_reason(self) -> str:
         return ended_early_reason(self.source, self.steps_seen, self._steps_to_record)

@@ -1,0 +1,136 @@
+"""Records the times of a few more steps alone, without what slows a detailed recording."""
+
+import gc
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from torch._C._autograd import _KinetoEvent
+from torch.profiler import schedule
+
+from selftime.capture.facts.step_overhead import lower_quartile_ns
+from selftime.capture.ledger.collection_clock import instants_callback
+from selftime.capture.profiler.profile import Profile
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
+from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
+from selftime.capture.steps import RecorderWork
+from selftime.capture.trace_file.event_columns import event_columns
+from selftime.capture.trace_file.time_mapping import Collections, TimeMapping, time_mapping
+from selftime.errors import RecordingError
+
+NO_DETAILS: Final = RecordedDetails(frames=False, shapes=False, memory=False)
+
+
+class TimesRecording:
+    """A recording of as many steps as the detailed one has, with nothing but the events' times.
+
+    A step is left out before it, and its first step only warms the profiler up.
+    """
+
+    def __init__(self, steps: int, *, has_frames: bool) -> None:
+        """Makes a recording of `steps` steps; `has_frames` says whether the detailed one has."""
+        self._steps, self._has_frames = steps, has_frames
+        self._steps_ended = 0
+        """Number of steps that have ended since the start, with the one that warms up."""
+        self._starts: deque[tuple[int, int]] = deque()
+        self._stops: deque[tuple[int, int]] = deque()
+        self._on_collection = instants_callback(self._starts, self._stops)
+        self._thread = threading.get_ident()
+        self._thread_id = threading.get_native_id()
+        self._clock_offset_ns = 0
+        self.profile: Profile | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns whether all steps are recorded."""
+        return self._steps_ended > self._steps
+
+    def start(self, recorder_work: RecorderWork) -> bool:
+        """Starts the profiler; returns False if it cannot run."""
+        profile = new_profile(
+            schedule(wait=0, warmup=1, active=self._steps, repeat=1), NO_DETAILS, ()
+        )
+        profile.recorder_work = recorder_work
+        try:
+            with hide_usdt_lines():
+                profile.start()
+        except RuntimeError:  # another profiler runs
+            return False
+        self.profile = profile
+        self._clock_offset_ns = time.time_ns() - time.perf_counter_ns()
+        gc.callbacks.append(self._on_collection)
+        return True
+
+    def end_step(self) -> None:
+        """Advances the profiler at the end of a step."""
+        self._steps_ended += 1
+        if self.profile is not None:
+            with hide_usdt_lines():
+                self.profile.step()
+
+    def stop(self) -> bool:
+        """Stops the profiler; returns False if another thread would have to stop it."""
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+        if self.profile is None or not self.profile.running:
+            return True
+        try:
+            with hide_usdt_lines():
+                self.profile.stop()
+        except RecordingError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Deletes what was recorded."""
+        if self.profile is not None:
+            self.profile.forget()
+        self.profile = None
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """Returns how much of the cores was used in these steps."""
+        return None if self.profile is None else self.profile.last_recording.usage
+
+    @property
+    def paging(self) -> dict[str, Any]:
+        """Returns the page faults in these steps."""
+        return {} if self.profile is None else self.profile.last_recording.paging
+
+    def mapping(
+        self, events: Iterable[_KinetoEvent], unrecorded_ns: list[int]
+    ) -> TimeMapping | None:
+        """Returns the mapping of a detailed recording's times to these.
+
+        None if one of the recordings has other steps than the other.
+        """
+        if self.profile is None or not self.is_whole:
+            return None
+        detailed, timed = event_columns(events), event_columns(self.profile.recorded_events())
+        numbers = list(detailed.step_spans_ns), list(timed.step_spans_ns)
+        if not numbers[0] or len(numbers[0]) != len(numbers[1]):
+            return None
+        thread = self._thread_id
+        recorded = np.array(detailed.collections_ns.get(thread, []), np.int64).reshape(-1, 2)
+        collections = {}
+        if self._has_frames:
+            before = Collections(recorded[:, 0], recorded[:, 1])
+            collections[thread] = before, self._collections()
+        return time_mapping(
+            detailed,
+            timed,
+            list(zip(*numbers, strict=True)),
+            unrecorded_step_ns=lower_quartile_ns(unrecorded_ns),
+            collections=collections,
+        )
+
+    def _collections(self) -> Collections:
+        """Returns the garbage collections in the thread of the steps."""
+        starts = [at for at, thread in self._starts if thread == self._thread]
+        ends = [at for at, thread in self._stops if thread == self._thread]
+        pairs = [(start, end) for start, end in zip(starts, ends, strict=False) if start <= end]
+        instants = np.array(pairs, np.int64).reshape(-1, 2) + self._clock_offset_ns
+        return Collections(instants[:, 0], instants[:, 1])
