@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from selftime.capture.trace_file.event_columns import HOST
 from selftime.capture.trace_file.time_mapping import TimeMapping, Track
 
 _EVENT_TIMES: Final = re.compile(
-    rb'\n    "pid": ([^\n]*),\n    "tid": ([^\n]*),\n'
-    rb'    "ts": (\d+)\.(\d{3})(?:,\n    "dur": (\d+)\.(\d{3}))?'
+    rb'(\n    "pid": [^\n]*,\n    "tid": [^\n]*,\n    "ts": )(\d+)\.(\d{3})'
+    rb'(?:,\n    "dur": (\d+)\.(\d{3}))?'
 )
-"""The times of an event with its process and thread. No name can look so: the profiler drops line
-feeds."""
+"""An event's process and thread, and its start and duration in us. No name can look so: the
+profiler drops line feeds."""
+_PARTS_OF_EVENT: Final = _EVENT_TIMES.groups + 1
+"""Number of texts that each event adds to a text split there: the groups and what follows."""
+_PROCESS_AND_THREAD: Final = re.compile(rb'"pid": (\d+),\n    "tid": (\d+),')
 _EVENT_END: Final = b"\n  }"
 """Text at the end of each event, after which the text may be split."""
 _GARBAGE_COLLECTION: Final = re.compile(
@@ -25,19 +28,6 @@ _GARBAGE_COLLECTION: Final = re.compile(
 )
 _BASE_TIME: Final = re.compile(rb'"baseTimeNanoseconds": (\d+)')
 _EVENTS_BEGIN: Final = b'"traceEvents": ['
-
-
-class _Times(NamedTuple):
-    """Where an event's times are in a text, and what they are."""
-
-    begin: int
-    """Offset of the first digit of its start."""
-    end: int
-    """Offset after its last digit."""
-    track: Track | None
-    """The event's thread or stream; None if its numbers are no numbers."""
-    start_ns: int
-    duration_ns: int | None
 
 
 def replace_times(chunks: Iterable[bytes], mapping: TimeMapping) -> Iterator[bytes]:
@@ -62,6 +52,7 @@ class _TimeReplacer:
     def __init__(self, mapping: TimeMapping) -> None:
         self._mapping = mapping
         self._process = os.getpid()
+        self._tracks: dict[bytes, Track] = {}
         self._base_ns = 0
         self._has_begun = False
 
@@ -71,36 +62,35 @@ class _TimeReplacer:
             self._base_ns = int(base[1])
         if any(pair[0].start_ns.size for pair in self._mapping.collections.values()):
             text = _GARBAGE_COLLECTION.sub(b"", text)
-        found = [self._times(match) for match in _EVENT_TIMES.finditer(text)]
-        by_track: dict[Track | None, list[int]] = {}
-        for row, times in enumerate(found):
-            by_track.setdefault(times.track, []).append(row)
-        starts = np.array([times.start_ns for times in found], np.int64)
-        ends = starts + np.array([times.duration_ns or 0 for times in found], np.int64)
-        for track, rows in by_track.items():
-            starts[rows], ends[rows] = self._map(track, starts[rows]), self._map(track, ends[rows])
-        parts, done = [], 0
-        for times, start, end in zip(found, starts.tolist(), ends.tolist(), strict=True):
-            parts.append(text[done : times.begin])
-            parts.append(_microseconds(start - self._base_ns))
-            if times.duration_ns is not None:
-                parts.append(b',\n    "dur": %b' % _microseconds(max(end - start, 0)))
-            done = times.end
-        parts.append(text[done:])
+        parts: list[Any] = _EVENT_TIMES.split(text)
+        heads, durations = parts[1::_PARTS_OF_EVENT], parts[4::_PARTS_OF_EVENT]
+        starts = self._base_ns + _nanoseconds(parts[2::_PARTS_OF_EVENT], parts[3::_PARTS_OF_EVENT])
+        lasts = np.array([duration is not None for duration in durations], np.bool_)
+        ends = starts + _nanoseconds(durations, parts[5::_PARTS_OF_EVENT])
+        for head in set(heads):
+            rows = np.array([one == head for one in heads], np.bool_)
+            track = self._track(head)
+            starts[rows] = self._mapping.map(track, starts[rows])
+            ends[rows] = self._mapping.map(track, ends[rows])
+        parts[2::_PARTS_OF_EVENT] = _microseconds(starts - self._base_ns)
+        parts[3::_PARTS_OF_EVENT] = [
+            b',\n    "dur": ' if is_lasting else b"" for is_lasting in lasts.tolist()
+        ]
+        took = _microseconds(np.maximum(ends - starts, 0))
+        parts[4::_PARTS_OF_EVENT] = [
+            one if is_lasting else b"" for one, is_lasting in zip(took, lasts.tolist(), strict=True)
+        ]
+        parts[5::_PARTS_OF_EVENT] = [b""] * len(heads)
         return self._with_collections(b"".join(parts))
 
-    def _map(self, track: Track | None, instants: Ints) -> Ints:
-        return self._mapping.map(track, instants)
-
-    def _times(self, match: re.Match[bytes]) -> _Times:
-        process, thread, whole, part, duration, duration_part = match.groups()
-        start = int(whole) * 1000 + int(part) + self._base_ns
-        took = None if duration is None else int(duration) * 1000 + int(duration_part)
-        track = None
-        if process.isdigit() and thread.isdigit():
-            number = int(process)
-            track = Track(HOST if number == self._process else number, int(thread))
-        return _Times(match.start(3), match.end(), track, start, took)
+    def _track(self, head: bytes) -> Track | None:
+        """Returns the thread or stream of an event; None if its numbers are no numbers."""
+        track = self._tracks.get(head)
+        if track is None and (found := _PROCESS_AND_THREAD.search(head)):
+            process = int(found[1])
+            track = Track(HOST if process == self._process else process, int(found[2]))
+            self._tracks[head] = track
+        return track
 
     def _with_collections(self, text: bytes) -> bytes:
         """Adds the garbage collections of the other recording before the first event."""
@@ -115,17 +105,21 @@ class _TimeReplacer:
         return text.replace(_EVENTS_BEGIN, _EVENTS_BEGIN + added, 1)
 
     def _collection(self, thread: int, start_ns: int, end_ns: int) -> bytes:
+        instants = np.array([start_ns - self._base_ns, end_ns - start_ns], np.int64)
+        start, duration = _microseconds(instants)
         return (
             b'\n  {\n    "ph": "X",\n    "cat": "python_function",\n    "name": "Python GC",\n'
             b'    "pid": %d,\n    "tid": %d,\n    "ts": %b,\n    "dur": %b\n  },'
-            % (
-                self._process,
-                thread,
-                _microseconds(start_ns - self._base_ns),
-                _microseconds(end_ns - start_ns),
-            )
+            % (self._process, thread, start, duration)
         )
 
 
-def _microseconds(nanoseconds: int) -> bytes:
-    return b"%d.%03d" % divmod(nanoseconds, 1000)
+def _nanoseconds(whole: list[bytes | None], thousandths: list[bytes | None]) -> Ints:
+    """Returns times in ns from the digits before and after the point of times in us; None is 0."""
+    pairs = zip(whole, thousandths, strict=True)
+    return np.array([0 if one is None else int(one + two) for one, two in pairs], np.int64)  # type: ignore[operator]  # None in both
+
+
+def _microseconds(nanoseconds: Ints) -> list[bytes]:
+    """Returns times in ns as digits of times in us."""
+    return [b"%d.%03d" % divmod(value, 1000) for value in nanoseconds.tolist()]
