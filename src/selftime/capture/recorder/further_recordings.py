@@ -11,7 +11,7 @@ from selftime.capture.recorder.marked_step import MarkedStep
 from selftime.capture.recorder.recorded_details import RecordedDetails
 from selftime.capture.recorder.recording_guard import RecordingGuard
 from selftime.capture.recorder.recording_plan import EventLimit
-from selftime.capture.recorder.times_recording import NO_DETAILS, TimesRecording
+from selftime.capture.recorder.times_recording import NO_DETAILS, TimesRecording, is_in_job
 from selftime.capture.steps import RecorderWork
 
 LINE_MARKS_SLOWDOWN_FACTOR: Final = 3
@@ -74,10 +74,11 @@ class FurtherRecordings:
     ) -> bool:
         """Begins to record the times of as many steps, once, if details slowed the main recording.
 
-        `limit` is how many events that may have, None if it was not planned. Returns whether a
-        profiler runs.
+        In a job of several ranks all do so, since their steps are compared. `limit` is how many
+        events it may have, None if that was not planned. Returns whether a profiler runs.
         """
-        if self._has_begun_times or not main.is_slow or _profiler_enabled():
+        is_wanted = main.is_slow or (is_in_job() and main.details != NO_DETAILS)
+        if self._has_begun_times or not is_wanted or _profiler_enabled():
             return False
         self._has_begun_times = True
         times = TimesRecording(len(main.recorded_ns), has_frames=main.details.frames)

@@ -11,6 +11,7 @@ import numpy as np
 from torch._C._autograd import _KinetoEvent
 from torch.profiler import schedule
 
+from selftime.capture.facts.machine import rank_and_world
 from selftime.capture.facts.step_overhead import lower_quartile_ns
 from selftime.capture.ledger.collection_clock import instants_callback
 from selftime.capture.profiler.profile import Profile
@@ -123,7 +124,7 @@ class TimesRecording:
             detailed,
             timed,
             list(zip(*numbers, strict=True)),
-            unrecorded_step_ns=lower_quartile_ns(unrecorded_ns),
+            unrecorded_step_ns=None if is_in_job() else lower_quartile_ns(unrecorded_ns),
             collections=collections,
         )
 
@@ -134,3 +135,9 @@ class TimesRecording:
         pairs = [(start, end) for start, end in zip(starts, ends, strict=False) if start <= end]
         instants = np.array(pairs, np.int64).reshape(-1, 2) + self._clock_offset_ns
         return Collections(instants[:, 0], instants[:, 1])
+
+
+def is_in_job() -> bool:
+    """Returns whether this process is one of several ranks, whose times are compared."""
+    _, world_size = rank_and_world()
+    return world_size is not None and world_size > 1
