@@ -26,6 +26,7 @@ import torch._dynamo  # optimizers import it at their first use, a second and mo
 from entries import Order, entry
 
 from selftime.capture import Profile, schedule
+from selftime.capture.recorder.times_recording import TimesRecording
 
 __all__ = ["build", "outputs"]
 
@@ -173,6 +174,7 @@ def outputs(value: Any) -> list[float]:
 
 
 def record(step: Step, order: Order, rank: int) -> dict[str, Any]:
+    """Records steps as `selftime run` does: in detail, and then their times alone."""
     for _ in range(WARM_UP):
         step()
     with Profile(
@@ -184,6 +186,14 @@ def record(step: Step, order: Order, rank: int) -> dict[str, Any]:
         for _ in range(UNRECORDED + 1 + order.active):
             step()
             prof.step()
+    step()  # between two recordings
+    times = TimesRecording(order.active, has_frames=order.with_stack)
+    if times.start():
+        for _ in range(1 + order.active):
+            step()
+            times.end_step()
+        times.stop()
+        prof.recorded_times = times
     path = Path(order.record or ".") / f"rank{rank}.json.gz"
     prof.export_chrome_trace(str(path))
     return {"trace": str(path)}

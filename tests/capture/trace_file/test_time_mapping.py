@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from selftime.array_types import Ints
 from selftime.capture.trace_file.event_columns import HOST, EventColumns
-from selftime.capture.trace_file.time_mapping import Collections, Track, time_mapping
+from selftime.capture.trace_file.time_mapping import (
+    MAX_COST_NS,
+    Collections,
+    Track,
+    time_mapping,
+)
 
 MAIN = Track(HOST, 7)
 Row = tuple[str, int, int]
@@ -117,6 +122,12 @@ def test_what_recording_times_costs_is_taken_off_between_events() -> None:
     assert found.map(MAIN, instants(0, 10, 20, 40, 50, 80, 90, 100)).tolist() == [
         0, 8, 16, 36, 42, 72, 80, 88,
     ]  # fmt: skip
+
+
+def test_a_step_that_something_else_made_longer_stays_so() -> None:
+    slow = host_events(("aten::mm", 1_000, 2_000), steps={1: (0, 1_000_000)})
+    found = time_mapping(slow, slow, [(1, 1)], unrecorded_step_ns=10_000)
+    assert found.step_durations_ns == [1_000_000 - 2 * MAX_COST_NS]
 
 
 def test_threads_that_work_at_once_keep_what_their_recording_costs() -> None:

@@ -80,6 +80,8 @@ def begins_within_enclosing(slices: pl.DataFrame, enclosing: pl.DataFrame) -> ND
     last = max(int(enclosing["end"].to_numpy().max()), int(slices["start"].to_numpy().max())) + 1
     track, asked = (t["track"].cast(pl.Int64).to_numpy() * last for t in (enclosing, slices))
     open_ = union(track + enclosing["start"].to_numpy(), track + enclosing["end"].to_numpy())
+    if not open_.starts.size:  # no slice of `enclosing` takes any time
+        return np.zeros(slices.height, bool)
     when = asked + slices["start"].to_numpy()
     at = np.searchsorted(open_.starts, when, side="right") - 1
     return np.asarray((at >= 0) & (when < open_.ends[at]))

@@ -49,8 +49,11 @@ class TimesRecording:
         """Returns whether all steps are recorded."""
         return self._steps_ended > self._steps
 
-    def start(self, recorder_work: RecorderWork) -> bool:
-        """Starts the profiler; returns False if it cannot run."""
+    def start(self, recorder_work: RecorderWork | None = None) -> bool:
+        """Starts the profiler; returns False if it cannot run.
+
+        `recorder_work` marks selftime's own work between the steps; None without any.
+        """
         profile = new_profile(
             schedule(wait=0, warmup=1, active=self._steps, repeat=1), NO_DETAILS, ()
         )

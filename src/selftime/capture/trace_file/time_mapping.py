@@ -24,6 +24,11 @@ MIN_SHARE_OF_ONE_THREAD: Final = 0.95
 """Smallest share of the events in one thread from which it alone is taken to do the host's work."""
 
 
+MAX_COST_NS: Final = 3_000
+"""Most time in ns that recording the begin or the end of an event may cost; measured: 600 to 1,300.
+If a step is longer by more than this explains, something else made it so."""
+
+
 class Track(NamedTuple):
     """A host thread or a device's stream."""
 
@@ -202,7 +207,7 @@ def _without_recorder(
     usual = float(np.median(counts)) if counts.size else 0.0
     if excess <= 0 or usual <= 0 or not _is_in_one_thread(timed):
         return start, end, bounds
-    cost = excess / usual
+    cost = min(excess / usual, MAX_COST_NS)
 
     def earlier(instants: Ints, side: Literal["left", "right"]) -> Ints:
         step = np.maximum(np.searchsorted(step_starts, instants, side="right") - 1, 0)
