@@ -128,12 +128,27 @@ def test_device_work_before_its_launch_shows_that_clocks_disagree() -> None:
         ({"partial": "ended by KeyboardInterrupt"}, "recording", "degraded"),
         ({"overhead": {"ratio": 1.2}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.6}}, "overhead", "degraded"),
+        ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.9}}, "overhead", "good"),
+        ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.5}}, "overhead", "degraded"),
     ],
 )
 def test_the_recorders_own_facts_are_judged(
     facts: dict[str, Any], check: str, verdict: str
 ) -> None:
     assert verdicts(sketch(WHOLE, metadata={"selftime": facts}))[check] == verdict
+
+
+def test_times_of_other_steps_are_told_with_what_was_taken_off() -> None:
+    steps = {"matched_share": 0.99, "removed_share": 0.04}
+    facts = {"overhead": {"ratio": 1.0}, "steps": steps, "flags": {"with_stack": True}}
+    health = sketch(WHOLE, metadata={"selftime": facts, "with_stack": 1}).view("health")
+    texts = dict(health.select("check", "text").rows())
+    assert texts["overhead"] == (
+        "recorded steps took 1.00 times as long as unrecorded ones around them; their times are of "
+        "steps recorded without stacks and shapes, in which 99.0 % of the events came again, less "
+        "4.0 % for recording them"
+    )
+    assert "flags" not in texts
 
 
 def test_enough_steps_before_an_early_end_are_sound() -> None:

@@ -102,11 +102,11 @@ def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthC
             "degraded" if ratio > _MAX_ACCEPTABLE_RECORDING_SLOWDOWN else "good"
         )
         text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
-        share = _share_with_other_times(recording)
+        share = _number_about_steps(recording, "matched_share")
         if share is not None:
             text += (
                 "; their times are of steps recorded without stacks and shapes, in which "
-                f"{share_text(share)} of the events came again"
+                f"{share_text(share)} of the events came again{_removed_cost_text(recording)}"
             )
             if share < _MIN_SHARE_WITH_OTHER_TIMES:
                 verdict = "degraded"
@@ -115,11 +115,17 @@ def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthC
         )
 
 
-def _share_with_other_times(recording: RecordingUnderCheck) -> float | None:
-    """Returns the share of the events that have the times of lightly recorded steps, or None."""
+def _number_about_steps(recording: RecordingUnderCheck, key: str) -> float | None:
+    """Returns what the recorder told about the steps' times under a key; None if it did not."""
     steps = recording.trace.facts.get("steps")
-    share = steps.get("matched_share") if isinstance(steps, dict) else None
-    return float(share) if isinstance(share, int | float) else None
+    value = steps.get(key) if isinstance(steps, dict) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _removed_cost_text(recording: RecordingUnderCheck) -> str:
+    """Returns by how much these steps were longer while they were recorded; empty if not at all."""
+    share = _number_about_steps(recording, "removed_share")
+    return f", less {share_text(share)} for recording them" if share else ""
 
 
 def check_slowing_profiler_options(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
@@ -134,7 +140,7 @@ def check_slowing_profiler_options(recording: RecordingUnderCheck) -> Iterator[H
         and _PROFILER_OPTIONS_SLOWING_HOST["with_stack"] not in told
     ):
         told.insert(0, _PROFILER_OPTIONS_SLOWING_HOST["with_stack"])
-    if told and _share_with_other_times(recording) is None:
+    if told and _number_about_steps(recording, "matched_share") is None:
         text = f"recorded with {', '.join(told)}: the host may have taken up to 1.7 times as long"
         yield HealthCheckResult(
             "flags", "good", text, float(len(told)), "host times, launch-bound or not"

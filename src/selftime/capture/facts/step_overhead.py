@@ -21,6 +21,9 @@ class StepOverhead:
     """Number of page faults in each unrecorded step; empty if the system does not count them."""
     detailed: list[int] = field(default_factory=list)
     """Durations of the steps that were recorded in detail, if other steps' times replace them."""
+    timed: list[int] = field(default_factory=list)
+    """Durations of those steps while their times were recorded, of which `profiled` has less what
+    that cost."""
     matched_share: float | None = None
     """Share of the events recorded in detail that have the times of other steps; None without."""
     is_window: bool = False
@@ -32,9 +35,18 @@ class StepOverhead:
         if page_faults is not None:
             self.unprofiled_page_faults.append(page_faults)
 
-    def replace_profiled(self, durations: list[int], matched_share: float) -> None:
-        """Replaces the recorded steps' durations by those that their events have in the trace."""
-        self.detailed, self.profiled, self.matched_share = self.profiled, durations, matched_share
+    def replace_profiled(
+        self, durations: list[int], timed: list[int], matched_share: float
+    ) -> None:
+        """Replaces the recorded steps' durations by those that their events have in the trace.
+
+        Args:
+            durations: Those in the trace, in ns.
+            timed: Durations of the same steps while their times were recorded, in ns.
+            matched_share: Share of the events that were found in these steps.
+        """
+        self.detailed, self.profiled, self.timed = self.profiled, durations, timed
+        self.matched_share = matched_share
 
     def step_duration_facts(self) -> dict[str, Any]:
         if self.is_window:
@@ -46,7 +58,11 @@ class StepOverhead:
             "unprofiled_page_faults": list(self.unprofiled_page_faults),
         }
         if self.matched_share is not None:
-            facts |= {"detailed_ns": list(self.detailed), "matched_share": self.matched_share}
+            facts |= {
+                "detailed_ns": list(self.detailed),
+                "matched_share": self.matched_share,
+                "removed_share": 1 - sum(self.profiled) / sum(self.timed) if sum(self.timed) else 0,
+            }
         return facts
 
     def overhead_ratio_and_medians(self) -> dict[str, Any]:

@@ -73,7 +73,9 @@ class RecordingState:
         if times is None or mapping is None:
             return
         self.time_mapping, self.usage, self.paging = mapping, times.usage, times.paging
-        step_times.replace_profiled(mapping.step_durations_ns, mapping.matched_share)
+        step_times.replace_profiled(
+            mapping.step_durations_ns, mapping.recorded_durations_ns, mapping.matched_share
+        )
 
     def correct_json(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yields the profiler's JSON in chunks, with correct names and times."""

@@ -112,6 +112,8 @@ class TimeMapping:
     """The begins and ends of steps, for tracks without the same events in both recordings."""
     collections: dict[int, tuple[Collections, Collections]] = field(default_factory=dict)
     """Maps a host thread to its garbage collections in the detailed and in the other recording."""
+    recorded_durations_ns: list[int] = field(default_factory=list)
+    """How long each step took while its times were recorded, in ns."""
     matched_share: float = 1.0
     """Share of the detailed recording's events in steps that the other recording has, too."""
 
@@ -173,7 +175,8 @@ def time_mapping(
         )
     steps = _ordered(bounds[:, :2].ravel(), bounds[:, 2:].ravel())
     share = _share_in_steps(detailed, bounds, matched.first)
-    return TimeMapping(anchors, steps, collections or {}, share)
+    durations = [end - start for start, end in (timed.step_spans_ns[other] for _, other in pairs)]
+    return TimeMapping(anchors, steps, collections or {}, durations, share)
 
 
 def _ordered(detailed_ns: Ints, timed_ns: Ints) -> _Anchors:
