@@ -4,6 +4,7 @@ import json
 
 import jsonschema
 import pytest
+from tests.ledgers import Step, run_of
 
 from selftime.advice import RULES, advise
 from selftime.advice.advice_result import RunTime
@@ -11,8 +12,8 @@ from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
+from selftime.reports.ledger import as_json, recorded_steps_share_sentence, run_sentence
 from selftime.reports.ledger import as_text as run_as_text
-from selftime.reports.ledger import recorded_steps_share_sentence, run_sentence
 from selftime.reports.schemas import schema
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -50,6 +51,14 @@ def test_a_run_in_one_sentence() -> None:
         "training steps, 1.4 s restarting workers at `train.py:9`, 1.0 s building data and "
         "model; 3 steps were slow, by 4.4 s, most compiling."
     )
+
+
+def test_steps_that_become_slower_are_told() -> None:
+    run = run_of([Step(20 + 0.05 * number) for number in range(200)])
+    text = " ".join(run_as_text(run).split())
+    assert "The training steps became 44.0 % slower over the run" in text
+    assert as_json(run)["steps"]["trend"]["change"] > 0.4
+    assert as_json(run_of([Step(20)] * 200))["steps"]["trend"] is None
 
 
 def test_a_run_without_steps_and_one_that_was_killed() -> None:

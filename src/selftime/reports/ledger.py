@@ -14,6 +14,7 @@ from selftime.analysis.run.compilation_sites import compilations_with_sites
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
+from selftime.analysis.run.step_trend import StepTrend, step_trend
 from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
@@ -21,7 +22,7 @@ from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import Run
-from selftime.units import seconds_text, share_text
+from selftime.units import seconds_text, share_text, time_text
 
 FORMAT: Final = "selftime.run/1"
 
@@ -63,7 +64,7 @@ def as_json(run: Run) -> dict[str, Any]:
                 _json_object_of_slow_step(row)
                 for row in _slow_steps_largest_excess_first(steps).rows(named=True)
             ],
-            "trend": None,
+            "trend": _json_object_of_trend(step_trend(run)),
         },
     }
 
@@ -161,6 +162,27 @@ def _json_object_of_step_kind(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _json_object_of_trend(trend: StepTrend | None) -> dict[str, Any] | None:
+    if trend is None:
+        return None
+    first_ms, last_ms = trend.first_ns / 1e6, trend.last_ns / 1e6
+    return {"kind": trend.kind, "first_ms": first_ms, "last_ms": last_ms, "change": trend.change}
+
+
+def _trend_sentence(run: Run) -> str | None:
+    """Returns how much slower or faster the steps became; None if they did not."""
+    trend = step_trend(run)
+    if trend is None:
+        return None
+    word = "slower" if trend.change > 0 else "faster"
+    kind = plain(trend.kind)
+    steps = kind if kind.endswith("step") else f"{kind} step"
+    return (
+        f"The {steps}s became {share_text(abs(trend.change))} {word} over the run: "
+        f"{time_text(trend.first_ns)} at first, {time_text(trend.last_ns)} at last."
+    )
+
+
 def _json_object_of_slow_step(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "index": row["step"],
@@ -195,7 +217,7 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
     table.add_column(min_width=6)
     table.add_row(Text("Run", "bold"), NamesText(run_sentence(run, root)))
     table.add_row("", _table_of_parts(run, root))
-    for line in more_lines:
+    for line in filter(None, [_trend_sentence(run), *more_lines]):
         table.add_row("", NamesText(line))
     return table
 
