@@ -17,8 +17,8 @@ MIN_STEPS: Final = 50
 
 MIN_KENDALL_SUM: Final = 33
 """Smallest sum over all pairs of groups, of 1 where the later median is larger and -1 where it is
-smaller, for a trend. Without one, such a sum comes in less than 0.5 % of the cases (test of Mann and
-Kendall)."""
+smaller, for a trend. Without one, such a sum comes in less than 0.5 % of the cases (test of Mann
+and Kendall)."""
 
 MIN_CHANGE: Final = 0.1
 """Smallest change from the first to the last steps that is told, as a share of the first."""
