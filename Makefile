@@ -34,7 +34,7 @@ NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("fro
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test sweep check check-types check-rest bench peers corpus docs clean audit fuzz
+.PHONY: help demo wheel test sweep releases check check-types check-rest bench peers corpus docs clean audit fuzz
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -64,6 +64,17 @@ sweep: $(VENV)/dev frontend/node_modules/made  ## run every test on every input,
 	$(BIN)/python -m compileall -q -j 0 src tests
 	$(BIN)/python -m pytest -m "not timed" $(WORKERS) $(TESTING)
 	$(BIN)/python -m pytest -m timed -n 1 $(TESTING)
+
+# Tables and recordings are held against the PyTorch of each release: an environment each, of several GB.
+RELEASES ?= 2.14.1
+RELEASE_TESTS := tests/session tests/capture/lines tests/capture/profiler tests/capture/facts tests/capture/trace_file tests/capture/recorder
+
+releases:  ## run the tests of recordings and tables with other releases of PyTorch
+	@set -ex; for release in $(RELEASES); do \
+	test -d $(VENV)/torch-$$release || { $(PYTHON) -m venv $(VENV)/torch-$$release; \
+	$(VENV)/torch-$$release/bin/pip install -q "torch==$$release"; \
+	$(VENV)/torch-$$release/bin/pip install -q -e . pytest pytest-randomly pytest-timeout pytest-xdist hypothesis jsonschema scikit-learn; }; \
+	$(VENV)/torch-$$release/bin/python -m pytest --sample $(TESTING) $(RELEASE_TESTS); done
 
 check: check-types check-rest  ## run what a change must pass before its tests: lint, format, types, layers
 

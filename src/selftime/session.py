@@ -58,25 +58,35 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
     ) -> Any:
         """Returns averages by operator, with the attributes and `.table()` of torch's result.
 
-        With `acc_events=True` the events of all cycles count, which no trace contains: then the
-        result is torch's own.
+        Python functions are rows if `include_python_functions` says so; by default, as in the torch
+        that is installed: until 2.13 wherever they were recorded, since 2.14 never. With
+        `acc_events=True` the events of all cycles count, which no trace contains: then the result
+        is torch's own.
         """
         profiler_options.check_table_grouping(
             self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0
         )
         if self.acc_events:
             return super().key_averages(
-                group_by_input_shape, group_by_stack_n, group_by_overload_name
+                group_by_input_shape,
+                group_by_stack_n,
+                group_by_overload_name,
+                include_python_functions,
             )
         keys = [
             *(["shape"] if group_by_input_shape else []),
             *(["stack"] if group_by_stack_n > 0 else []),
             *(["overload"] if group_by_overload_name else []),
         ]
-        return self._key_averages_by("+".join(keys) or "name", group_by_stack_n)
+        if include_python_functions is None:
+            include_python_functions = not profiler_options.HAS_OPTION_FOR_PYTHON_FUNCTIONS
+        return self._key_averages_by(
+            "+".join(keys) or "name", group_by_stack_n, has_frames=include_python_functions
+        )
 
     def _trace_for_grouping(self, by: str) -> Trace:
         """Returns the trace to average operators of; for stacks, read from a trace file."""
@@ -97,21 +107,22 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         return self.trace() if held is None else held
 
     def _key_averages_by(
-        self, by: str, frames: int, *, top_level: bool = False
+        self, by: str, frames: int, *, has_frames: bool, top_level: bool = False
     ) -> OperatorAverages:
         """Returns averages of operators grouped by `by`, as torch's `key_averages` does."""
         trace = self._trace_for_grouping(by)
         options = {"by": by, "top_level": top_level, "python": self._shows_frames}
         if "stack" in by.split("+"):
             options["frames"] = frames
+        table = trace.view("operators", **options)
         return OperatorAverages.of_view(
-            trace.view("operators", **options),
+            table if has_frames else table.filter(table["kind"] != "frame"),
             device=_torch_device_type(trace),
             with_memory=self.profile_memory,
             with_flops=self.with_flops,
             top_level=None
             if top_level
-            else lambda: self._key_averages_by(by, frames, top_level=True),
+            else lambda: self._key_averages_by(by, frames, has_frames=has_frames, top_level=True),
         )
 
     def advise(self) -> Advice:

@@ -91,7 +91,7 @@ def _ones_elsewhere(count: int) -> torch.Tensor:
 
 
 with warnings.catch_warnings():  # the one way to run operators on another thread of the recording
-    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.simplefilter("ignore")
     _scripted = torch.jit.script(_ones_elsewhere)
 
 

@@ -35,6 +35,8 @@ from numpy.typing import NDArray
 
 torch = pytest.importorskip("torch")
 
+from selftime.capture.profiler.profiler_options import python_functions_option  # noqa: E402
+
 if TYPE_CHECKING:
     from tests.session.conftest import Recording
 
@@ -209,8 +211,10 @@ def compare(recording: "Recording", **choice: Any) -> Comparison:
     prof, grouping = recording.profiler, Grouping(**choice)
     how = (grouping.shape, grouping.frames, grouping.overload)
     found = Comparison(
-        ours=grouping.rows(prof.key_averages(*how)),
-        torchs=grouping.rows(torch.profiler.profile.key_averages(prof, *how)),
+        ours=grouping.rows(prof.key_averages(*how, include_python_functions=True)),
+        torchs=grouping.rows(
+            torch.profiler.profile.key_averages(prof, *how, **python_functions_option(True))
+        ),
         defined={},
     )
     threads = _threads(prof)
@@ -343,6 +347,18 @@ def test_equals_torchs_wherever_torch_is_right(
             assert {name: comparison.ours[key][name] for name in right} == right, key
     if comparison.ours.keys() != comparison.torchs.keys():
         assert "stacks" in comparison.faults
+
+
+@pytest.mark.sweep(3)
+def test_rows_of_python_functions_are_those_of_the_torch_that_is_installed(
+    recording: "Recording",
+) -> None:
+    prof = recording.profiler
+    torchs = torch.profiler.profile.key_averages(prof)
+    assert {row.key for row in prof.key_averages()} == {row.key for row in torchs}
+    operators = {event.name for event in prof.events() if not event.is_python_function}
+    without = {row.key for row in prof.key_averages(include_python_functions=False)}
+    assert without - {"[memory]"} == operators - {"[memory]"}
 
 
 @pytest.mark.sweep(4)

@@ -7,7 +7,10 @@ pytest.importorskip("torch")
 from tests.capture.steps.programs import arranged, inferring, mixed, optimizing, updating
 from tests.capture.steps.programs.truth import Program, watch
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning"),  # since torch 2.14
+]
 
 PROGRAMS = [
     *optimizing.PROGRAMS,

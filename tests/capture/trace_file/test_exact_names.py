@@ -81,7 +81,9 @@ def test_so_has_the_file_of_pytorchs_writer_in_python(
 ) -> None:
     recorded().write_trace(tmp_path / "trace.json", use_python_export=True)
 
-    assert named(read_trace(tmp_path / "trace.json"), "user_annotation") == NAMES
+    found = named(read_trace(tmp_path / "trace.json"), "user_annotation")
+    since_2_14 = [name.replace('"', "'") for name in NAMES]
+    assert found in (NAMES, since_2_14)
 
 
 def test_so_have_the_tables_and_the_trace_that_is_read(tmp_path: Path) -> None:

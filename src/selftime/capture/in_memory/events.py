@@ -4,7 +4,7 @@ Creating the Python object of an event takes about 500 ns, and each method call 
 Methods that only some events need are called on those alone.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -41,9 +41,8 @@ def are_kineto_events_supported() -> bool:
     return all(hasattr(_KinetoEvent, name) for name in _NAMES_OF_METHODS_READ_FROM_EVENTS)
 
 
-def event_and_frame_counts(results: Any) -> tuple[int, int]:
+def event_and_frame_counts(events: Sequence[_KinetoEvent]) -> tuple[int, int]:
     """Returns the numbers of events and, among them, of Python frames in a recording."""
-    events = results.events()
     frames = sum(event.activity_type() in FRAME_CATEGORIES for event in events)
     return len(events), frames
 

@@ -22,7 +22,6 @@ from selftime.capture.facts.operators import read_operator_facts
 from selftime.capture.facts.process import process_facts
 from selftime.capture.facts.settings import DenormalDetector, pytorch_settings, torch_compile_facts
 from selftime.capture.facts.step_overhead import StepOverhead
-from selftime.capture.in_memory.events import event_and_frame_counts
 from selftime.capture.lines import stacks
 from selftime.capture.lines.event_tree import running_python_frames
 from selftime.capture.lines.marked_lines import MarkedLines
@@ -34,6 +33,7 @@ from selftime.capture.profiler.profiler_options import (
     check_profiler_options,
     option_flags,
     profiler_config_with_all_events,
+    python_functions_option,
 )
 from selftime.capture.profiler.profiler_pitfalls import AlreadyRecording, ProfilerPitfalls
 from selftime.capture.profiler.recording_state import RecordedTimes, RecordingState
@@ -358,10 +358,6 @@ class Profile(torch.profiler.profile):
         """Returns the events of the last recording as torch has them in memory."""
         return list(self._results().events())
 
-    def event_counts(self) -> tuple[int, int]:
-        """Returns the numbers of events and of Python frames among them."""
-        return event_and_frame_counts(self._results())
-
     def _results(self) -> Any:
         results = None if self.profiler is None else self.profiler.kineto_results
         if results is None:
@@ -382,10 +378,12 @@ class Profile(torch.profiler.profile):
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool | None = None,
     ) -> Any:
         """Returns torch's own table of operator averages for the last recording."""
         self._results()
-        return super().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        groups = group_by_input_shape, group_by_stack_n, group_by_overload_name
+        return super().key_averages(*groups, **python_functions_option(include_python_functions))
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Writes torch's memory timeline of the last recording, a format that torch deprecates."""

@@ -4,6 +4,7 @@ The configuration turns on events of the garbage collector and of waits for a de
 overload names of operators, where this version of PyTorch has them.
 """
 
+import inspect
 from typing import Any, Final
 
 import torch
@@ -13,6 +14,12 @@ from torch.profiler import ProfilerActivity
 from selftime.capture.profiler.user_warnings import warn_at_user_line
 from selftime.capture.trace_file import trace_handlers
 from selftime.errors import UsageError
+
+HAS_OPTION_FOR_PYTHON_FUNCTIONS: Final = (
+    "include_python_functions" in inspect.signature(torch.profiler.profile.key_averages).parameters
+)
+"""Whether torch's `key_averages` leaves Python functions out unless it is asked for them, which it
+does since 2.14."""
 
 GARBAGE_COLLECTION_OPTION: Final = "record_python_gc_info"
 
@@ -99,6 +106,13 @@ def check_table_grouping(profile: Any, *, by_shape: bool, by_stack: bool) -> Non
         warn_at_user_line(
             "group_by_stack_n has no stacks to group by; pass with_stack=True to the profiler"
         )
+
+
+def python_functions_option(is_included: bool | None) -> dict[str, Any]:
+    """Returns the argument for torch's `key_averages`; empty for a torch that does not have it."""
+    if not HAS_OPTION_FOR_PYTHON_FUNCTIONS:
+        return {}
+    return {"include_python_functions": bool(is_included)}
 
 
 def option_flags(profile: Any) -> dict[str, bool | None]:

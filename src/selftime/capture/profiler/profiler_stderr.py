@@ -1,4 +1,4 @@
-"""Removes the lines `USDT:…` that torch's profiler writes to stderr.
+"""Removes lines that torch's profiler writes to stderr: `USDT:…`, and that there is no GPU.
 
 At each start and stop, the profiler writes a line that begins with `USDT:`, from C++ at the highest
 log level: no setting drops it without dropping warnings too. Other output to stderr is passed on.
@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from typing import Final
 
 USDT_LINE_PREFIX: Final = b"USDT:"
+NO_GPU_TEXT: Final = b"gpuGetDeviceCount failed"
+"""Text in the line that the profiler of a build with CUDA writes where there is no driver."""
 
 
 @contextmanager
 def hide_usdt_lines() -> Iterator[None]:
-    """Removes lines that start with `USDT:` from what a `with` block writes to stderr."""
+    """Removes the profiler's lines on itself from what a `with` block writes to stderr."""
     try:
         stderr = os.dup(2)
     except OSError:  # the program has closed stderr
@@ -36,7 +38,7 @@ def hide_usdt_lines() -> Iterator[None]:
             os.close(stderr)
             captured_file.seek(0)
             for line in captured_file:
-                if not line.startswith(USDT_LINE_PREFIX):
+                if not line.startswith(USDT_LINE_PREFIX) and NO_GPU_TEXT not in line:
                     _write_line_to_stderr(line)
 
 

@@ -1,8 +1,8 @@
 """Corrects event names and step times in the JSON that torch's profiler writes.
 
 Names: the JSON has "unknown" for each name with a character outside printable ASCII. It drops line
-feeds, replaces backslashes by slashes and does not escape quotes, which makes invalid JSON. The
-profiler's events in memory have the correct names.
+feeds, replaces backslashes by slashes and does not escape quotes, which makes invalid JSON; since
+PyTorch 2.14 quotes become apostrophes. The profiler's events in memory have the correct names.
 
 Steps: under `selftime run` or `watch`, a step's annotation begins and ends within the recorder's
 work between two steps. That work has a range of its own (see `steps.recorder_work`): a step is
@@ -29,6 +29,7 @@ _MAX_JSON_EVENT_BYTES: Final = 64 << 20
 """Largest size of an event in the JSON, in bytes, that is corrected; text with a larger one
 stays unchanged."""
 _BASE_TIME_KEY: Final = b'"baseTimeNanoseconds": '
+_QUOTE, _APOSTROPHE = b'"', b"'"
 _NAME_KEY: Final = b'"name": "'
 _NAME_VALUE_END: Final = b'",\n'
 """Text after an event's name in the profiler's JSON."""
@@ -103,7 +104,7 @@ class TraceCorrections:
             key = _JsonEventKey(name.name_in_json, event.device_resource_id(), event.start_ns())
             span = _TimeSpan(event.start_ns(), event.end_ns())
             if name.correct_name is not None:
-                corrections.add_correction(key, _EventCorrection(name=name.correct_name))
+                corrections._add_name_correction(key, name.correct_name)
             elif name.is_own_work:
                 corrections.add_correction(key, _EventCorrection(is_own_work=True))
                 own_ranges.setdefault(key.thread, []).append(span)
@@ -114,6 +115,11 @@ class TraceCorrections:
             if trimmed != span:
                 corrections.add_correction(key, _EventCorrection(span=trimmed))
         return corrections
+
+    def _add_name_correction(self, key: _JsonEventKey, correct_name: bytes) -> None:
+        """Adds a correction of a name for both ways in which torch writes quotes."""
+        for name in {key.name, key.name.replace(_QUOTE, _APOSTROPHE)}:
+            self.add_correction(key._replace(name=name), _EventCorrection(name=correct_name))
 
     def add_correction(self, key: _JsonEventKey, correction: _EventCorrection) -> None:
         self._corrections.setdefault(key, []).append(correction)

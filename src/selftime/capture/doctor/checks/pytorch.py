@@ -16,6 +16,9 @@ from selftime.capture.doctor.observations import (
 _OLDEST_TESTED_TORCH_VERSION: Final = (2, 4)
 """Oldest version of PyTorch that selftime's extra `torch` requires."""
 
+_TESTED_TORCH_VERSIONS: Final = ((2, 13), (2, 14))
+"""Versions of PyTorch with which recording and tables were tested, by `make releases`."""
+
 _NAMES_OF_OPTIONAL_PACKAGES: Final = ("tensorboard", "ipython", "ray")
 """Optional packages that selftime uses if they are installed."""
 
@@ -76,6 +79,9 @@ def _torch_version_finding(build: Mapping[str, Any]) -> DoctorFinding:
             f"{seen}, is older than {oldest}, with which selftime is tested",
             f"update to PyTorch {oldest} or newer; traces of older ones can be read",
         )
+    if _major_and_minor_version(build["version"]) not in _TESTED_TORCH_VERSIONS:
+        tested = " and ".join(".".join(map(str, one)) for one in _TESTED_TORCH_VERSIONS)
+        seen += f"; selftime is tested with {tested}"
     return DoctorFinding("torch", FindingSubject.pytorch, FindingState.ok, seen)
 
 
