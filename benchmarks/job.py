@@ -92,7 +92,7 @@ def ask(path: str, workers: int) -> None:
     from selftime.scale import Local, survey  # noqa: PLC0415 - who measures must be small
 
     found = survey(path, engine=Local(workers), cache=False)
-    sizes: Sequence[int] = [len(pickle.dumps(part)) for part in found.parts.values()]
+    sizes: Sequence[int] = [len(pickle.dumps(part)) for part in found.summaries.values()]
     print(json.dumps({"result": round(sum(sizes) / len(sizes) / 1000)}))
 
 

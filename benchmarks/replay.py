@@ -76,20 +76,20 @@ def generated() -> None:
     nothing, zero = np.full(LAUNCHES, NO_SLICE), np.zeros(LAUNCHES, np.int64)
     no, none = np.zeros(LAUNCHES, bool), np.zeros(0, np.int64)
     calls = GraphCalls(
-        id=number, wait=number, thread=zero, start=5_000 * number, end=5_000 * number + 4_000,
-        before=np.where(number == 0, 0, 1_000), own_time=np.full(LAUNCHES, 4_000),
-        waits_for=nothing, waits_stream=nothing, waits_call=nothing, after=zero, recorded=no,
-        released_by=nothing, first_work=number, last_work=number + 1, step=nothing,
-        is_collective=no,
+        id=number, wait_slice=number, thread=zero, start=5_000 * number, end=5_000 * number + 4_000,
+        host_time_before=np.where(number == 0, 0, 1_000), own_time=np.full(LAUNCHES, 4_000),
+        awaited_work=nothing, awaited_stream=nothing, awaited_call=nothing,
+        delay_after_condition=zero, is_condition_recorded=no, released_by=nothing,
+        first_work=number, last_work=number + 1, step=nothing, is_collective=no,
     )  # fmt: skip
     start = 5_000 * number + 6_000
     work = GraphDeviceWork(
-        id=number, stream=zero, start=start, end=start + 4_000, latency=np.full(LAUNCHES, 6_000),
-        gap=np.full(LAUNCHES, 1_000),
+        id=number, stream=zero, start=start, end=start + 4_000,
+        launch_latency=np.full(LAUNCHES, 6_000), gap_after_previous_work=np.full(LAUNCHES, 1_000),
     )  # fmt: skip
     waits = GraphStreamWaits(none, none, none, none.astype(bool))
     bindings = LastDependenciesOfWork(
-        link=zero, source=nothing, call=number, kind=zero, unexplained=no
+        link_code=zero, awaited_work=nothing, call=number, kind_code=zero, has_unknown_wait=no
     )
     row("a million launches", DependencyGraph(calls, work, waits, bindings, 0, 1, 1), 0.0)
 

@@ -54,7 +54,7 @@ MAY_MATCH: Final = {
 SAVINGS: Final = "advice/savings/"
 """Where the numbers of savings are made, in one order; rules only claim."""
 SAVING_FIELDS: Final = {"estimate_ms", "low_ms", "high_ms", "upper_ms", "speedup"}
-WITH_SAVING_FIELDS: Final = {"Saving", "Joint", "Checked"}
+WITH_SAVING_FIELDS: Final = {"Saving", "JointSaving", "Checked"}
 """The classes with those fields."""
 FOR_RULES: Final = {
     "selftime.advice.savings.claims",
@@ -293,7 +293,7 @@ def writes_saving(node: ast.Call | ast.Assign | ast.AugAssign) -> bool:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return any(isinstance(t, ast.Attribute) and t.attr in SAVING_FIELDS for t in targets)
     called = ast.unparse(node.func).rpartition(".")[2]
-    if called == "of_step" or (called in {"Saving", "Joint"} and node.args):
+    if called == "of_step" or (called in {"Saving", "JointSaving"} and node.args):
         return True
     written = {keyword.arg for keyword in node.keywords} & SAVING_FIELDS
     return called in {"replace", *WITH_SAVING_FIELDS} and bool(written)
@@ -308,11 +308,11 @@ def writes_saving(node: ast.Call | ast.Assign | ast.AugAssign) -> bool:
         ("replace(saving, low_ms=0.0)", True),
         ("dataclasses.replace(saving, high_ms=upper, method='model')", True),
         ("Checked('free', upper_ms=0.0)", True),
-        ("Joint(3.0, 1.5)", True),
+        ("JointSaving(3.0, 1.5)", True),
         ("saving.estimate_ms = 3.0", True),
         ("finding.saving.speedup += 1", True),
         ("Saving()", False),
-        ("Joint()", False),
+        ("JointSaving()", False),
         ("Checked('free', 0.0)", False),
         ("replace(finding, where=place)", False),
         ("Timed(low_ms=1.0, high_ms=2.0)", False),

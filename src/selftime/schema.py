@@ -105,7 +105,7 @@ OP_ARGS: Final = Table(
             "forward_thread", pl.Int64, "id", "Thread of the forward operator; 0 if forward.", True
         ),
         Column("forward", pl.UInt32, "id", "For backward operators: the forward slice id.", True),
-        Column("frame", pl.UInt32, "id", "Slice id of the innermost Python frame around.", True),
+        Column("frame", pl.UInt32, "id", "Innermost Python frame around the operator.", True),
         Column("module", pl.UInt32, "id", "Slice id of the innermost nn.Module frame.", True),
         Column("input_shapes", NameType, "text", "Sizes of operator inputs, as JSON text.", True),
         Column("input_types", NameType, "text", "Dtypes of operator inputs, as JSON text.", True),
@@ -114,7 +114,7 @@ OP_ARGS: Final = Table(
         Column("call_stack", NameType, "text", "Python stack as text, innermost first.", True),
         Column("overload", NameType, "name", "The operator's overload, if recorded.", True),
         Column("asynchronous", pl.Boolean, "flag", "Whether start and end threads differ.", True),
-        Column("flops", pl.Int64, "flops", "Floating-point operations, by the trace.", True),
+        Column("flops", pl.Int64, "flops", "Floating-point operations as recorded.", True),
     ),
 )
 
@@ -167,7 +167,7 @@ DEVICE_ARGS: Final = Table(
         Column("stream", pl.Int64, "id", "Number of the stream that ran the work.", True),
         Column("correlation", pl.Int64, "id", "Number shared by work and launch call.", True),
         Column("external_id", pl.Int64, "id", "Raw operator id; see `operator`.", True),
-        Column("operator", pl.UInt32, "id", "Slice id of operator around launch.", True),
+        Column("operator", pl.UInt32, "id", "Slice id of the operator around the launch.", True),
         Column("grid", pl.Array(pl.Int32, 3), "count", "Grid size in blocks: x, y, z.", True),
         Column("block", pl.Array(pl.Int32, 3), "count", "Block size in threads: x, y, z.", True),
         Column("registers", pl.Int32, "count", "Registers per thread of the kernel.", True),
@@ -225,7 +225,7 @@ MEMORY: Final = Table(
     (
         Column("time", pl.Int64, "instant", "Time since the origin; negative: before recording."),
         Column("track", pl.UInt32, "id", "The host track on which the event was recorded."),
-        Column("operator", pl.UInt32, "id", "Slice id of the innermost operator around.", True),
+        Column("operator", pl.UInt32, "id", "Innermost operator around the event.", True),
         Column("bytes", pl.Int64, "bytes", "Bytes allocated; negative if released.", True),
         Column("address", pl.UInt64, "id", "The address of the memory block.", True),
         Column("allocated", pl.Int64, "bytes", "Total allocated bytes after the event.", True),
@@ -233,7 +233,9 @@ MEMORY: Final = Table(
         Column("device_type", pl.Int16, "id", "0 CPU, 1 CUDA, 6 HIP, 12 XPU, 13 MPS.", True),
         Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
         Column("failed", pl.Boolean, "flag", "Whether the allocation failed: memory was full."),
-        Column("call_stack", NameType, "text", "Python stack, inner first; empty: none.", True),
+        Column(
+            "call_stack", NameType, "text", "Innermost frame first; empty if not recorded.", True
+        ),
     ),
 )
 

@@ -105,7 +105,7 @@ class Trace(_WeaklyReferable):
 
 
 @dataclass(frozen=True, slots=True)
-class JobMember:
+class TraceInJob:
     """What identifies a trace within a distributed job: rank, label, run and recording number."""
 
     label: str
@@ -133,7 +133,7 @@ class Job:
     traces: Mapping[str, Trace]
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Maps the path of each file that could not be read to the reason."""
-    members: Mapping[str, JobMember] = field(default_factory=lambda: MappingProxyType({}))
+    members: Mapping[str, TraceInJob] = field(default_factory=lambda: MappingProxyType({}))
     """Maps the path of each trace to its rank, label, run and recording number."""
     notes: tuple[str, ...] = ()
     """One sentence for each problem with the ranks: missing, duplicate or unknown ranks."""

@@ -22,12 +22,12 @@ from selftime.advice import (
     Outcome,
     Rule,
     Saving,
-    Step,
+    TypicalStep,
     Unknown,
     Where,
     advise,
 )
-from selftime.advice.advice_result import Joint
+from selftime.advice.advice_result import JointSaving
 from selftime.advice.replay import CutHostTime, ScaleDeviceWork
 from selftime.analysis.recording_requirements import RecordingNeed
 from selftime.intervals import union
@@ -72,7 +72,7 @@ def validated(advice: Advice) -> dict[str, Any]:
 def test_an_unusable_trace_gets_no_advice() -> None:
     advice = advise(Trace(), rules=rules(finding(9.0, line=1)))
     assert advice.health.verdict == "unusable"
-    assert (advice.findings, advice.checked, advice.joint) == ((), (), Joint())
+    assert (advice.findings, advice.checked, advice.joint) == ((), (), JointSaving())
     [unknown] = advice.unknown
     assert unknown.rule == "waiting"
     assert unknown.needs == "; ".join(note.text for note in advice.health.notes)
@@ -115,9 +115,9 @@ def test_unknown_lines_are_not_the_same_line() -> None:
 
 def test_savings_are_never_added() -> None:
     one = advise(sketch(BUSY), rules=rules(finding(20.0, line=1)))
-    assert one.joint == Joint(20.0, 1.25)
+    assert one.joint == JointSaving(20.0, 1.25)
     two = advise(sketch(BUSY), rules=rules(finding(20.0, line=1), finding(5.0, line=2)))
-    assert two.joint == Joint(None, None)
+    assert two.joint == JointSaving(None, None)
 
 
 LOSSY = """
@@ -233,7 +233,7 @@ def test_json_follows_its_schema() -> None:
 
 def test_json_is_ascii_and_holds_no_control() -> None:
     note = Note("events", "\x1b[31m\x7f\u202e Zürich")
-    text = Advice(Health("degraded", (note,)), Step(1, None, -0.0)).to_json()
+    text = Advice(Health("degraded", (note,)), TypicalStep(1, None, -0.0)).to_json()
     assert text.isascii()
     assert all(c.isprintable() or c == "\n" for c in text)
     assert '"host_ms": 0.0' in text

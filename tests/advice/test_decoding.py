@@ -41,7 +41,7 @@ def covers(rule: str, text: str) -> tuple[str, ...]:
 def test_a_token_is_a_row_of_each_sequence() -> None:
     found = token_decoding_of(sketch(drawing("aten::item", "aten::_local_scalar_dense", rows=4)))
     assert found is not None
-    assert found.per_step == 1
+    assert found.tokens_per_step == 1
     assert found.products["columns"].unique().sort().to_list() == [64, 1000]
     assert not found.reads_several_times_per_token(1)
     assert found.reads_several_times_per_token(2)

@@ -11,7 +11,7 @@ from selftime.advice import (
     Finding,
     Fix,
     Health,
-    Joint,
+    JointSaving,
     Saving,
     Unknown,
     Where,
@@ -58,7 +58,7 @@ def test_ids_differ() -> None:
 ANSWER = Advice(
     Health("good"),
     findings=tuple(with_finding_ids([PLACED, ELSEWHERE, replace(UNPLACED, rule="small_batch")])),
-    joint=Joint(30.0, 1.5),
+    joint=JointSaving(30.0, 1.5),
     checked=(Checked("no float64", rule="float64"), Checked("short", rule="slow_input")),
     unknown=(Unknown("stacks", rule="slow_rank"),),
 )
@@ -69,14 +69,14 @@ def test_one_finding_is_had_alone() -> None:
     part = select_findings(ANSWER, second.id)
     assert part.findings == (second,)
     assert (part.checked, part.unknown) == ((), ())
-    assert part.joint == Joint(20.0, 1.25)
+    assert part.joint == JointSaving(20.0, 1.25)
 
 
 def test_all_that_a_rule_says_is_had() -> None:
     part = select_findings(ANSWER, "slow_input")
     assert [finding.where.line for finding in part.findings] == [3, 4]
     assert [one.reason for one in part.checked] == ["short"]
-    assert part.joint == Joint()
+    assert part.joint == JointSaving()
     assert select_findings(ANSWER, "slow_rank").unknown == ANSWER.unknown
 
 

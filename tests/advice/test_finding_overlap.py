@@ -36,7 +36,7 @@ def claiming(title: str, trace: Trace, *letters: str, keep: float = 0.0) -> Find
     return Finding(
         title=title,
         where=Where(),
-        claim=RemovalClaim((replace(time_in(trace, *letters), keep=keep),)),
+        claim=RemovalClaim((replace(time_in(trace, *letters), kept_share=keep),)),
         confidence="high",
         fix=Fix("Do it once."),
     )

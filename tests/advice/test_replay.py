@@ -67,20 +67,20 @@ def test_loading_that_nothing_hides_is_saved_whole() -> None:
     assert replay.step_time() == 200 * US
     loading = CutHostTime(times(named(trace, "enumerate")))
     assert replay.saving(loading) == 80 * US
-    assert replay.saving(CutHostTime(loading.where, keep=0.75)) == 20 * US
+    assert replay.saving(CutHostTime(loading.intervals, kept_share=0.75)) == 20 * US
 
 
 def test_what_the_device_hides_saves_nothing() -> None:
     trace = sketch(DEVICE_BOUND)
     replay = replay_of(trace)
     steps = times(named(trace, "ProfilerStep"))
-    assert replay.saving(CutHostTime(steps, keep=0.5)) == 0
+    assert replay.saving(CutHostTime(steps, kept_share=0.5)) == 0
 
 
 def test_faster_kernels_save_their_time_where_the_device_is_the_limit() -> None:
     trace = sketch(DEVICE_BOUND)
     kernels = trace.device_args["id"].cast(pl.Int64).to_numpy()
-    assert replay_of(trace).saving(ScaleDeviceWork(kernels, keep=0.5)) == 50 * US
+    assert replay_of(trace).saving(ScaleDeviceWork(kernels, kept_share=0.5)) == 50 * US
 
 
 def test_waits_that_hold_the_host_back_are_saved_as_far_as_the_device_idles() -> None:
@@ -136,8 +136,8 @@ def test_work_needs_work_of_another_stream_that_ended_just_before() -> None:
     kernel = named(trace, "k").filter(pl.col("category").cast(pl.String) == "kernel")["id"]
     replay = replay_of(trace)
     graph = dependency_graph(trace)
-    assert graph.waits.work.size == 1
-    outcome = replay.program_time(ScaleDeviceWork(kernel.cast(pl.Int64).to_numpy(), keep=0.5))
+    assert graph.stream_waits.work.size == 1
+    outcome = replay.program_time(ScaleDeviceWork(kernel.cast(pl.Int64).to_numpy(), kept_share=0.5))
     assert outcome == 200 * US  # the host's step is longer
 
 

@@ -61,14 +61,14 @@ def test_work_waits_for_what_is_recorded_and_not_for_what_ends_just_before() -> 
     assert replay.program_time() == 290 * US
     assert replay.program_time(kernels(trace, "x")) == 290 * US
     assert replay.program_time(kernels(trace, "k")) == 200 * US
-    assert replay.graph.waits.recorded.tolist() == [True]
+    assert replay.graph.stream_waits.is_recorded.tolist() == [True]
 
 
 def test_work_waits_for_all_that_is_recorded() -> None:
     """It waits for both streams: `k` at half its time saves nothing while `x` takes as long."""
     two = RECORDED.format(other=" q", more="sync 8 |         v")
     replay = replay_of(trace := recorded(two))
-    assert replay.graph.waits.recorded.tolist() == [True, True]
+    assert replay.graph.stream_waits.is_recorded.tolist() == [True, True]
     assert replay.program_time(kernels(trace, "k")) == 290 * US
     assert replay.program_time(kernels(trace, "x")) < 290 * US
     both = replay.program_time(kernels(trace, "k"), kernels(trace, "x"))
@@ -89,7 +89,7 @@ def test_what_comes_after_removed_work_still_waits_for_other_streams() -> None:
 waits_on_stream = 7; correlation = 5; recorded_by = 3
     """
     trace = recorded(drawing)
-    gone = replace(kernels(trace, "m"), keep=0.0)
+    gone = replace(kernels(trace, "m"), kept_share=0.0)
     assert replay_of(trace).program_time(gone) == (190 + 40) * US
 
 
@@ -109,7 +109,7 @@ BESIDE = """
 
 def test_a_thread_beside_the_main_one_begins_earlier_if_the_main_one_comes_there_earlier() -> None:
     replay = replay_of(sketch(BESIDE))
-    assert replay.graph.threads == 2
+    assert replay.graph.thread_count == 2
     assert replay.program_time() == 200 * US
     assert replay.program_time(between(0, 1)) == 190 * US  # before its call the main one works
     assert replay.program_time(between(6, 8)) == 180 * US  # its own work
@@ -138,7 +138,7 @@ def test_a_collective_beside_work_of_the_main_thread_holds_nothing() -> None:
     busy = COLLECTIVE.replace("aaa         bb", "aaaaaaaaaaaabb")
     replay = replay_of(sketch(busy))
     assert replay.program_time(between(0, 3)) == 110 * US
-    assert not replay.graph.calls.waits_call[replay.graph.calls.thread == 0].max() >= 0
+    assert not replay.graph.calls.awaited_call[replay.graph.calls.thread == 0].max() >= 0
 
 
 def test_calls_within_each_other_lose_no_more_than_the_time_that_is_cut() -> None:

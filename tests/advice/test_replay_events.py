@@ -289,8 +289,8 @@ def test_a_full_queue_holds_the_host_back_until_the_device_is_faster() -> None:
     assert any(end - begin > 1 for _, begin, end in found.calls)
     replay = exact(recorded(found))
     calls = replay.graph.calls
-    queued = calls.waits_for >= 0
-    assert set((calls.first_work - calls.waits_for)[queued].tolist()) == {DEPTH}
+    queued = calls.awaited_work >= 0
+    assert set((calls.first_work - calls.awaited_work)[queued].tolist()) == {DEPTH}
     without = run([launches] * 3)
     assert columns(replay.program_time(cut(found))) == pytest.approx(without.done, abs=2)
     kernels = replay.graph.work.id
@@ -335,7 +335,7 @@ THREADS: Final = """
 def test_threads_that_take_turns_are_one_program(second: str, launches: str, parts: int) -> None:
     """As autograd's thread, which works while the thread that called it waits."""
     drawing = f"{THREADS}    cpu 2 | {second}\n    call 2 | {launches}"
-    assert exact(sketch(drawing)).graph.threads == parts
+    assert exact(sketch(drawing)).graph.thread_count == parts
 
 
 @given(programs(alone), programs(alone))

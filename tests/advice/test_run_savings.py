@@ -108,9 +108,9 @@ def test_a_run_without_recorded_steps_prices_none() -> None:
 @pytest.mark.parametrize(
     ("claim", "is_reported"),
     [
-        (RunClaim(10**9, saved=21 * 10**6), False),  # of 2.2 s: less than 2 %
-        (RunClaim(10**9, saved=60 * 10**6), True),
-        (RunClaim(10**9, saved=60 * 10**6, noise=70 * 10**6), False),
+        (RunClaim(10**9, saved_ns=21 * 10**6), False),  # of 2.2 s: less than 2 %
+        (RunClaim(10**9, saved_ns=60 * 10**6), True),
+        (RunClaim(10**9, saved_ns=60 * 10**6, noise_ns=70 * 10**6), False),
         (RunClaim(200 * 10**6), False),  # the most alone: less than a tenth
         (RunClaim(300 * 10**6), True),
     ],
@@ -125,18 +125,20 @@ def test_what_is_small_or_within_its_error_is_ruled_out(
 
 def test_nothing_saves_more_than_the_run() -> None:
     run = run_of(RUN)
-    saving = finding("rare", "M8", claim=RunClaim(10**12, saved=10**11)).saving
+    saving = finding("rare", "M8", claim=RunClaim(10**12, saved_ns=10**11)).saving
     assert saving.run_s == saving.run_upper_s == program_ns(run) / 1e9
 
 
 def test_one_cause_is_told_once() -> None:
     run = run_of(RUN)
     step = priced_for(run, 2.0)  # 0.2 s of the run
-    whole = finding("collections_of_run", "D6", claim=RunClaim(10**9, saved=150 * 10**6))
+    whole = finding("collections_of_run", "D6", claim=RunClaim(10**9, saved_ns=150 * 10**6))
     [told, same] = one_finding_per_cause(Trace(), [step, replace(whole, covers=("M5", "D6"))])
     assert (told.rule, same.rule) == ("garbage_collection", "collections_of_run")
     assert isinstance(same, Checked)
-    more = finding("collections_of_run", "D6", claim=RunClaim(10**9, saved=10**9, low=8 * 10**8))
+    more = finding(
+        "collections_of_run", "D6", claim=RunClaim(10**9, saved_ns=10**9, low_ns=8 * 10**8)
+    )
     [same, told] = one_finding_per_cause(Trace(), [step, more])
     assert (told.rule, same.rule) == ("collections_of_run", "garbage_collection")
     assert one_finding_per_cause(Trace(), [step, replace(more, covers=("M8",))])[0] is step

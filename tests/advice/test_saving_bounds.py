@@ -104,7 +104,7 @@ def is_of_a_longer_step(trace: Trace, limits: StepStatistics, finding: Finding) 
     assert isinstance(claim, RemovalClaim | ModelledClaim)
     own = without_recording_cost(
         limits, claim, estimated_saving_of_recorded_step(trace, claim)
-    ).step
+    ).step_ms
     return own > NEARLY * limits.unrecorded_step_ms
 
 
@@ -248,7 +248,7 @@ def test_what_a_rule_says_beyond_the_step_is_not_told() -> None:
 def test_what_strikes_few_steps_is_told_as_its_share_of_the_step() -> None:
     """30 ms of a mean step of 40 ms are 3/4 of it: the typical one, of 10 ms, has no 30 ms."""
     claim = ModelledClaim(
-        30.0, 36.0, step=40.0, method="model", interval=SavingRange(2 / 3, 32 / 30)
+        30.0, 36.0, step_ms=40.0, method="model", interval=SavingRange(2 / 3, 32 / 30)
     )
     [found] = advise(sketch(STEPS + KNOWN), rules=saying(finding(claim))).findings
     saving = found.saving

@@ -13,7 +13,9 @@ from selftime.advice.savings.calibration import (
 )
 from selftime.advice.savings.saving import SavingAmount
 
-PROMISE = SavingAmount(step=100.0, estimate=20.0, low=15.0, high=25.0, upper=40.0, method="replay")
+PROMISE = SavingAmount(
+    step_ms=100.0, estimate_ms=20.0, low_ms=15.0, high_ms=25.0, upper_ms=40.0, method="replay"
+)
 
 
 def bounded(amount: SavingAmount, known: dict[str, CalibrationFactors]) -> SavingAmount:
@@ -21,7 +23,7 @@ def bounded(amount: SavingAmount, known: dict[str, CalibrationFactors]) -> Savin
 
 
 def interval(amount: SavingAmount) -> tuple[float, float]:
-    return amount.low, amount.high
+    return amount.low_ms, amount.high_ms
 
 
 def test_it_widens_to_what_was_measured_and_never_beyond_the_bound() -> None:
@@ -34,15 +36,15 @@ def test_a_bound_that_is_none_gives_way_up_to_the_step() -> None:
         PROMISE, "slow_input", {"*": CalibrationFactors(0.5, 3.0, 30)}, is_bounded=False
     )
     assert interval(wide) == (10.0, 60.0)
-    assert wide.upper == 60.0
+    assert wide.upper_ms == 60.0
     whole = calibrate_saving(
         PROMISE, "slow_input", {"*": CalibrationFactors(0.5, 9.0, 30)}, is_bounded=False
     )
-    assert whole.upper == pytest.approx(100.0)
+    assert whole.upper_ms == pytest.approx(100.0)
     small = calibrate_saving(
         PROMISE, "slow_input", {"*": CalibrationFactors(0.5, 1.1, 30)}, is_bounded=False
     )
-    assert small.upper == 40.0
+    assert small.upper_ms == 40.0
 
 
 def test_it_never_narrows_what_a_rule_leaves_open() -> None:

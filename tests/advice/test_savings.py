@@ -89,15 +89,19 @@ HALF = time_in("a", 0.5)
     [
         (RemovalClaim((HALF,)), (22.5, 30.0, 37.5, 60.0)),
         (RemovalClaim((A,)), (45.0, 60.0, 60.0, 60.0)),
-        (RemovalClaim((HALF,), limit=(HALF,)), (22.5, 30.0, 30.0, 30.0)),
+        (RemovalClaim((HALF,), largest_changes=(HALF,)), (22.5, 30.0, 30.0, 30.0)),
         (RemovalClaim((HALF,), interval=UNSURE_SAVING_RANGE), (0.0, 30.0, 37.5, 60.0)),
         (RemovalClaim((HALF,), interval=SavingRange(1.0, None)), (30.0, 30.0, 60.0, 60.0)),
-        (RemovalClaim((HALF,), low=(time_in("a", 0.8),)), (12.0, 30.0, 37.5, 60.0)),
+        (RemovalClaim((HALF,), worst_case_changes=(time_in("a", 0.8),)), (12.0, 30.0, 37.5, 60.0)),
         (
-            RemovalClaim((HALF,), low=(time_in("a", 0.8),), low_share=REPLAYED_SAVING_RANGE.low),
+            RemovalClaim(
+                (HALF,),
+                worst_case_changes=(time_in("a", 0.8),),
+                worst_case_share=REPLAYED_SAVING_RANGE.low,
+            ),
             (9.0, 30.0, 37.5, 60.0),
         ),
-        (RemovalClaim((HALF,), high=(time_in("a", 0.2),)), (22.5, 30.0, 48.0, 60.0)),
+        (RemovalClaim((HALF,), best_case_changes=(time_in("a", 0.2),)), (22.5, 30.0, 48.0, 60.0)),
         (RemovalClaim((HALF, B)), (45.0, 60.0, 75.0, 90.0)),
     ],
 )
@@ -116,9 +120,9 @@ def test_what_a_fix_removes_is_replayed_and_is_as_sure_as_the_rule(
         (ModelledClaim(20.0, 40.0), (15.0, 20.0, 25.0, 40.0)),
         (ModelledClaim(20.0, 22.0), (15.0, 20.0, 22.0, 22.0)),
         (ModelledClaim(20.0, 10.0), (15.0, 20.0, 20.0, 20.0)),
-        (ModelledClaim(20.0, 22.0, may_exceed=True), (15.0, 20.0, 25.0, 25.0)),
-        (ModelledClaim(20.0, 40.0, low=12.0, high=35.0), (12.0, 20.0, 35.0, 40.0)),
-        (ModelledClaim(20.0, 40.0, low=12.0, low_share=0.5), (6.0, 20.0, 25.0, 40.0)),
+        (ModelledClaim(20.0, 22.0, may_exceed_max=True), (15.0, 20.0, 25.0, 25.0)),
+        (ModelledClaim(20.0, 40.0, low_ms=12.0, high_ms=35.0), (12.0, 20.0, 35.0, 40.0)),
+        (ModelledClaim(20.0, 40.0, low_ms=12.0, low_share=0.5), (6.0, 20.0, 25.0, 40.0)),
         (ModelledClaim(20.0, 40.0, interval=SavingRange(0.5, None)), (10.0, 20.0, 40.0, 40.0)),
     ],
 )
@@ -171,7 +175,7 @@ def test_what_no_recorder_slows_takes_as_long_without_one() -> None:
     times = ModelledClaim(20.0, 30.0, is_slowed=False)
     assert interval(saving(times, STEPS + TWICE)) == (15.0, 20.0, 25.0, 30.0)
     assert saving(times, STEPS + TWICE).speedup == pytest.approx(50 / 30)
-    of_all = ModelledClaim(20.0, 20.0, step=120.0, is_slowed=False)
+    of_all = ModelledClaim(20.0, 20.0, step_ms=120.0, is_slowed=False)
     assert saving(of_all, STEPS + TWICE).speedup == pytest.approx((50 + 20) / 50)
 
 
@@ -193,8 +197,8 @@ def test_host_time_may_be_the_recorders_where_nobody_measured_it(
     assert limits is not None
     claim = ModelledClaim(20.0, 40.0, changes=changes)
     found = without_recording_cost(limits, claim, estimated_saving_of_recorded_step(trace, claim))
-    assert found.low == pytest.approx(share * 15.0)
-    assert found.estimate == pytest.approx(20.0)
+    assert found.low_ms == pytest.approx(share * 15.0)
+    assert found.estimate_ms == pytest.approx(20.0)
 
 
 def test_what_is_small_was_checked() -> None:

@@ -16,14 +16,16 @@ def test_the_threshold_is_a_share_of_the_step_or_what_it_varies_by(
 
 
 def test_the_threshold_itself_is_significant() -> None:
-    assert StepStatistics(100.0).is_significant(2.0)
-    assert not StepStatistics(100.0).is_significant(1.999)
-    assert not StepStatistics(0.0).is_significant(0.0)
+    assert StepStatistics(100.0).is_saving_worth_reporting(2.0)
+    assert not StepStatistics(100.0).is_saving_worth_reporting(1.999)
+    assert not StepStatistics(0.0).is_saving_worth_reporting(0.0)
 
 
 def test_without_cost_of_recording_it_is_a_share_of_the_shorter_step() -> None:
-    assert StepStatistics(100.0, measured_slowdown=2.0).is_significant_without_recording(1.0)
-    assert not StepStatistics(100.0, measured_slowdown=2.0).is_significant_without_recording(0.999)
+    assert StepStatistics(100.0, measured_slowdown=2.0).is_unrecorded_saving_worth_reporting(1.0)
+    assert not StepStatistics(100.0, measured_slowdown=2.0).is_unrecorded_saving_worth_reporting(
+        0.999
+    )
 
 
 def test_why_a_saving_is_not_told() -> None:
@@ -43,8 +45,8 @@ def test_averages_over_uneven_steps_are_put_in_terms_of_the_typical_one() -> Non
 
 def test_what_else_varies_is_not_the_causes() -> None:
     noisy = StepStatistics(100.0, noise_ms=30.0)
-    assert not noisy.is_significant(5.0)
-    assert noisy.with_noise(0.5).is_significant(5.0)
+    assert not noisy.is_saving_worth_reporting(5.0)
+    assert noisy.with_noise(0.5).is_saving_worth_reporting(5.0)
 
 
 STEPS = """

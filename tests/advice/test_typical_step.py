@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from selftime.advice import Step
+from selftime.advice import TypicalStep
 from selftime.advice.step_statistics import counted_step_times_ms, step_statistics, typical_step
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.testing import sketch
@@ -21,20 +21,20 @@ d = ProfilerStep#4
 
 
 def test_an_empty_trace_has_no_step() -> None:
-    assert typical_step(Trace()) == Step(0, None, None, None)
+    assert typical_step(Trace()) == TypicalStep(0, None, None, None)
     assert counted_step_times_ms(Trace()) == []
     assert step_statistics(Trace()) is None
 
 
 def test_the_first_of_many_steps_is_not_typical() -> None:
     trace = sketch(f"{STEPS}mark 1 | aaaaaaaaaabbbbccccdddd\ncpu 1 | x")
-    assert typical_step(trace) == Step(3, None, 4.0, "host-only")
+    assert typical_step(trace) == TypicalStep(3, None, 4.0, "host-only")
     assert counted_step_times_ms(trace) == [4.0, 4.0, 4.0]
 
 
 def test_a_trace_without_steps_is_one() -> None:
     trace = sketch("column = 1 ms\ncpu 1 | xxx  y")
-    assert typical_step(trace) == Step(1, None, 6.0, "host-only")
+    assert typical_step(trace) == TypicalStep(1, None, 6.0, "host-only")
     assert len(missing_requirement_sentences(trace, ("steps",))) == 1
 
 

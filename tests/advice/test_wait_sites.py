@@ -63,8 +63,8 @@ def test_two_waits_for_the_same_queue_share_what_both_save() -> None:
     trace = sketch(TWO_READS)
     limits = step_statistics(trace)
     assert limits is not None
-    found = wait_costs(trace).each
-    calls = [RemoveWaits(site.calls) for site in wait_sites(trace)]
+    found = wait_costs(trace).cost_by_line
+    calls = [RemoveWaits(site.call_ids) for site in wait_sites(trace)]
     joint = limits.scaled_to_typical_step(replay_of(trace).saving(*calls) / 1e6)
     assert len(found) == 2
     for cost in found.values():
@@ -116,7 +116,7 @@ def test_a_wait_that_the_device_works_through_is_free() -> None:
     assert "1 a step" in outcome.reason
     assert "cost nothing now" in outcome.reason
     assert "On a 4 times faster device all waits of a step" in outcome.reason
-    assert "would take as long as 11.0 % of the present step" in outcome.reason
+    assert "would take 11.0 % of today's step time" in outcome.reason
     assert outcome.upper_ms == pytest.approx(0, abs=0.02)
 
 

@@ -34,7 +34,7 @@ def test_a_part_keeps_no_trace(file: Path) -> None:
     del trace
     gc.collect()
     assert alive() is None
-    assert part.rows.height
+    assert part.collectives.height
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -130,4 +130,4 @@ def test_the_critical_path_ends_on_it() -> None:
     threads, main = serial_threads(trace), main_thread(trace)
 
     assert main is not None
-    assert threads.number[main] == threads.main
+    assert threads.number_by_thread[main] == threads.main_thread

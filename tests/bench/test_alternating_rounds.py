@@ -141,7 +141,9 @@ def test_time_that_is_up_before_a_round_is_an_error() -> None:
 
 def failing(at: int) -> Callable[[int, RunOutcome], RunOutcome]:
     def wrong(number: int, ended: RunOutcome) -> RunOutcome:
-        return replace(ended, status=1, last_words="ValueError: bad") if number == at else ended
+        return (
+            replace(ended, status=1, last_stderr_line="ValueError: bad") if number == at else ended
+        )
 
     return wrong
 

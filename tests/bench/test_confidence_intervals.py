@@ -105,7 +105,7 @@ def test_looks_never_use_more_than_five_percent() -> None:
         looks = Inspections(most)
         for count in inspection_rounds(most):
             looks.confidence_intervals(np.arange(float(count)), is_last=count == most)
-        assert 0.03 < looks.used <= 0.05
+        assert 0.03 < looks.used_error_probability <= 0.05
 
 
 def test_looks_are_at_even_rounds_and_the_last_at_the_most() -> None:

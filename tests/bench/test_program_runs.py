@@ -35,14 +35,14 @@ def is_alive(process: int) -> bool:
 
 def test_a_program_that_does_nothing(tmp_path: Path) -> None:
     ended = run(tmp_path, "")
-    assert (ended.status, ended.is_late, ended.last_words, ended.steps) == (0, False, "", ())
+    assert (ended.status, ended.is_late, ended.last_stderr_line, ended.steps) == (0, False, "", ())
     assert 0 < ended.seconds < 30
 
 
 def test_a_program_that_fails_leaves_its_last_line(tmp_path: Path) -> None:
     ended = run(tmp_path, "print('out')\nraise ValueError('of \\x1b[31mits own')")
     assert ended.status == 1
-    assert ended.last_words == "ValueError: of \x1b[31mits own"
+    assert ended.last_stderr_line == "ValueError: of \x1b[31mits own"
 
 
 def test_a_program_that_a_signal_ends_says_which(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_a_program_that_prints_a_lot_shows_nothing(
         sys.stderr.write("the end\\r")
     """
     ended = run(tmp_path, code)
-    assert (ended.status, ended.last_words) == (0, "the end")
+    assert (ended.status, ended.last_stderr_line) == (0, "the end")
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_program_gets_no_input(tmp_path: Path) -> None:
-    assert run(tmp_path, "assert input() == ''").last_words.startswith("EOFError")
+    assert run(tmp_path, "assert input() == ''").last_stderr_line.startswith("EOFError")
 
 
 @pytest.mark.sweep

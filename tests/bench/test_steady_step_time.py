@@ -41,7 +41,7 @@ def test_slow_first_steps_are_left_out() -> None:
     assert found is not None
     assert found.warm_up == 3
     assert found.step_ms == pytest.approx(10)
-    assert found.settled
+    assert found.is_steady_by_half
 
 
 def test_steady_steps_are_all_counted_nearly() -> None:
@@ -61,7 +61,7 @@ def test_at_most_half_is_left_out_and_that_is_told() -> None:
     found = steady_steps(times([float(t) for t in range(100, 60, -1)]))
     assert found is not None
     assert found.warm_up == 20
-    assert not found.settled
+    assert not found.is_steady_by_half
 
 
 def test_bursts_count_as_they_come() -> None:
@@ -77,7 +77,7 @@ def test_unlike_steps_are_left_out_and_told_beside() -> None:
     found = steady_steps(times(steps, unlike={20, 30}))
     assert found is not None
     assert found.step_ms == pytest.approx(10)
-    assert (found.unlike, found.steps) == (2, 38)
+    assert (found.unusual_steps, found.steps) == (2, 38)
     assert found.all_ms == pytest.approx((38 * 10 + 1000) / 40)
 
 
@@ -85,7 +85,7 @@ def test_large_times_lose_nothing() -> None:
     """Steps that differ by microseconds, each an hour long."""
     found = steady_steps(times([3.6e6, *[3.6e6 + i % 2 * 1e-3 for i in range(39)]]))
     assert found is not None
-    assert found.settled
+    assert found.is_steady_by_half
 
 
 def test_times_come_back_as_they_were_written(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def run(folder: Path, code: str) -> RunOutcome:
     script = folder / "program.py"
     script.write_text(textwrap.dedent(TRAINS) + textwrap.dedent(code))
     ended = run_program_once(BenchedProgram((str(script),)), timed=True, seconds=200)
-    assert ended.status == 0, ended.last_words
+    assert ended.status == 0, ended.last_stderr_line
     return ended
 
 

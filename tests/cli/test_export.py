@@ -56,7 +56,7 @@ def test_the_help_names_every_format() -> None:
 def test_every_format_has_a_name_of_its_own(to: str, here: Path) -> None:
     done = say("one.pt.trace.json", "--to", to)
     assert done.exit_code == 0, done.output
-    place = "one" + EXPORTS[to].ending if EXPORTS[to].ending else f"one-{to}"
+    place = "one" + EXPORTS[to].suffix if EXPORTS[to].suffix else f"one-{to}"
     assert (here / place).exists()
     assert done.stdout.startswith(f"{place}: ")
     assert "exists already" in refused(say("one.pt.trace.json", "--to", to))
@@ -128,7 +128,7 @@ def test_views_are_written_in_place_of_tables() -> None:
 def test_each_trace_of_a_job_has_its_own_file(to: str, job: Path) -> None:
     done = say(str(job), "--to", to, "-o", "out")
     assert done.exit_code == 0, done.output
-    ending = EXPORTS[to].ending
+    ending = EXPORTS[to].suffix
     assert sorted(path.name for path in Path("out").iterdir()) == [
         f"rank0{ending}",
         f"rank1{ending}",

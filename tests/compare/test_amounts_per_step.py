@@ -43,7 +43,7 @@ def test_each_amount_counts_for_its_thing_and_all_around_it(
             at = parent[at]
     columns = np.array(amounts, np.int64).reshape(-1, 3).T
     found = inclusive_amounts(AmountsPerStep(*columns), np.array(parent), STEPS)
-    rows = list(zip(found.thing.tolist(), found.step.tolist(), found.much.tolist(), strict=True))
+    rows = list(zip(found.item.tolist(), found.step.tolist(), found.amount.tolist(), strict=True))
     assert {(thing, step): much for thing, step, much in rows if much} == {
         key: much for key, much in told.items() if much
     }

@@ -179,7 +179,7 @@ def test_a_condition_is_told_from_a_number_that_is_read() -> None:
         loss = torch.ones((), device="cuda")
         if loss > 0:
             assert f"{loss:.1f}" == "1.0"
-    conditions = ["the condition is read" in site.fix for site in found.sites]
+    conditions = ["reads the condition" in site.fix for site in found.sites]
     assert conditions == [True, False]
 
 

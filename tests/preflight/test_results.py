@@ -4,16 +4,16 @@ from dataclasses import replace
 
 from selftime.capture.preflight.results import (
     HARMLESS_COPY_KIND,
-    Found,
     HostWait,
+    PreflightWaits,
     UserSourceLocation,
 )
 
 WAIT = HostWait(UserSourceLocation("a.py", 3, "f"), "aten::item", "sync", "forward", "wait less")
 
 
-def counted(*steps: list[HostWait]) -> Found:
-    found = Found()
+def counted(*steps: list[HostWait]) -> PreflightWaits:
+    found = PreflightWaits()
     for number, waits in enumerate(steps):
         if number:
             found.end_step()
@@ -23,8 +23,13 @@ def counted(*steps: list[HostWait]) -> Found:
 
 
 def test_nothing_is_found_at_first() -> None:
-    found = Found()
-    assert (found.sites, found.outside, found.harmless_copies, found.steps) == ([], [], 0, 0)
+    found = PreflightWaits()
+    assert (found.sites, found.sites_outside_steps, found.harmless_copies, found.steps) == (
+        [],
+        [],
+        0,
+        0,
+    )
 
 
 def test_without_steps_the_whole_run_counts() -> None:
@@ -43,7 +48,7 @@ def test_what_comes_before_or_after_is_outside() -> None:
     late = replace(WAIT, op="aten::equal")
     found = counted([WAIT], [], [late])
     assert found.sites == []
-    assert [(site.op, site.times) for site in found.outside] == [
+    assert [(site.op, site.times) for site in found.sites_outside_steps] == [
         ("aten::equal", 1),
         ("aten::item", 1),
     ]

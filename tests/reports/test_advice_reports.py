@@ -16,11 +16,11 @@ from selftime.advice import (
     Finding,
     Fix,
     Health,
-    Joint,
+    JointSaving,
     Note,
     Rule,
     Saving,
-    Step,
+    TypicalStep,
     Unknown,
     Where,
 )
@@ -48,9 +48,9 @@ SLOW = Finding(
 )
 ADVICE = Advice(
     Health("degraded", (Note("steps", "only 2 steps", 2.0),)),
-    Step(2, 95.7, 98.2, "device-bound"),
+    TypicalStep(2, 95.7, 98.2, "device-bound"),
     (SLOW,),
-    Joint(20.0, 1.25),
+    JointSaving(20.0, 1.25),
     (Checked("no float64 on the device", upper_ms=0.1, rule="float64"),),
     (Unknown("Python stacks: record with `with_stack=True`", rule="slow_optimizer"),),
 )
@@ -114,7 +114,9 @@ def test_text_of_an_unusable_trace_promises_nothing() -> None:
 
 
 def test_text_says_when_there_is_nothing_to_do() -> None:
-    assert "Nothing was found" in as_text(Advice(Health("good"), Step(5, None, 3.0, "host-only")))
+    assert "Nothing was found" in as_text(
+        Advice(Health("good"), TypicalStep(5, None, 3.0, "host-only"))
+    )
 
 
 RULES_OF_A_GPU = tuple(
@@ -189,7 +191,7 @@ def test_what_is_absent_is_counted(checked: tuple[Checked, ...], told: str | Non
 
 
 def test_text_does_not_add_savings() -> None:
-    two = replace(ADVICE, findings=(SLOW, replace(SLOW, rule="other")), joint=Joint())
+    two = replace(ADVICE, findings=(SLOW, replace(SLOW, rule="other")), joint=JointSaving())
     assert "do not add up" in as_text(two)
     assert "do not add up" not in as_text(ADVICE)
 

@@ -169,9 +169,9 @@ def test_what_is_chosen_fits_and_uses_the_room(offers: list[ReportItemSizes], ro
 def test_a_lower_rank_is_carried_first(offers: list[ReportItemSizes], room: int) -> None:
     versions = choose_fitting_versions(offers, room)
     for rank in range(4):
-        first = [offer for offer in offers if offer.rank <= rank]
+        first = [offer for offer in offers if offer.priority <= rank]
         alone = choose_fitting_versions(first, room)
-        kept = [v is not None for o, v in zip(offers, versions, strict=True) if o.rank <= rank]
+        kept = [v is not None for o, v in zip(offers, versions, strict=True) if o.priority <= rank]
         assert kept == [v is not None for v in alone]
 
 

@@ -17,10 +17,10 @@ from selftime.advice import (
     Finding,
     Fix,
     Health,
-    Joint,
+    JointSaving,
     Note,
     Saving,
-    Step,
+    TypicalStep,
     Unknown,
     Where,
 )
@@ -78,17 +78,17 @@ UNPLACED: Final = Finding(
 ANSWERS: Final = (
     Advice(
         Health("good"),
-        Step(5, 95.7, 98.2, "device-bound"),
+        TypicalStep(5, 95.7, 98.2, "device-bound"),
         (SLOW,),
-        Joint(20.0, 1.25),
+        JointSaving(20.0, 1.25),
         (Checked("no float64", 0.125, rule="float64"), Checked("few", rule="few")),
         (Unknown("stacks", rule="b"), Unknown("steps", rule="a"), Unknown("stacks", rule="c")),
     ),
     Advice(
         Health("degraded", (Note("steps", EVIL, 2.0),)),
-        Step(0, None, 1234.5, None),
+        TypicalStep(0, None, 1234.5, None),
         (SLOW, ODD, UNPLACED),
-        Joint(21.5, 1.3),
+        JointSaving(21.5, 1.3),
         (
             Checked("in /job/src/a.py:1", 0.0, rule="x"),
             Checked("no y", rule="y", is_absent=True),
@@ -97,9 +97,9 @@ ANSWERS: Final = (
     ),
     Advice(
         Health("good"),
-        Step(1, None, None, "host-only"),
+        TypicalStep(1, None, None, "host-only"),
         (SLOW, UNPLACED),
-        Joint(),
+        JointSaving(),
         (Checked("no y", rule="y", is_absent=True),),
     ),
     Advice(
@@ -141,7 +141,7 @@ def test_the_step_before_and_after_a_fix_is_told_with_its_bounds() -> None:
 def test_a_step_of_which_everything_is_saved_has_no_speed_up() -> None:
     """The typical step tells its time."""
     all_of_it = replace(SLOW, saving=Saving(20.0, 10.0, 20.0, 20.0, None, "model"))
-    advice = replace(ANSWERS[0], findings=(all_of_it,), step=Step(1, None, 20.0, None))
+    advice = replace(ANSWERS[0], findings=(all_of_it,), step=TypicalStep(1, None, 20.0, None))
     step = advice_data(advice)["said"]["findings"][0]["step"]
     assert [step["before_ms"], step["after_ms"], step["longest_ms"]] == [20.0, 0.0, 10.0]
 
@@ -149,12 +149,12 @@ def test_a_step_of_which_everything_is_saved_has_no_speed_up() -> None:
 def test_a_step_that_nobody_knows_is_not_told() -> None:
     assert [one["step"] for one in advice_data(ANSWERS[1])["said"]["findings"][1:]] == [None, None]
     larger = replace(SLOW, saving=Saving(50.0, 0.0, 50.0, 50.0, None, "model"))
-    advice = replace(ANSWERS[0], findings=(larger,), step=Step(1, 20.0, 20.0, None))
+    advice = replace(ANSWERS[0], findings=(larger,), step=TypicalStep(1, 20.0, 20.0, None))
     assert advice_data(advice)["said"]["findings"][0]["step"] is None
 
 
 def test_the_step_with_all_fixes_is_told_where_several_have_an_estimate() -> None:
-    two = replace(ANSWERS[0], findings=(SLOW, SLOW), joint=Joint(50.0, 2.0))
+    two = replace(ANSWERS[0], findings=(SLOW, SLOW), joint=JointSaving(50.0, 2.0))
     said = advice_data(two)["said"]
     assert said["findings"][0]["step"]["with_all_ms"] == 50.0
     assert said["findings"][0]["step"]["text"].endswith("; with all changes 50.0 ms")
@@ -166,7 +166,7 @@ def test_the_step_with_all_fixes_is_told_where_several_have_an_estimate() -> Non
 
 
 def test_the_step_without_recording_is_told_where_recording_slows_it() -> None:
-    slowed = replace(ANSWERS[0], step=Step(5, 120.0, 120.0, None))
+    slowed = replace(ANSWERS[0], step=TypicalStep(5, 120.0, 120.0, None))
     assert advice_data(slowed)["said"]["with_all_fixes"] == {
         "title": "With the change below",
         "time": "80.0 ms",

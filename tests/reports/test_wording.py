@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from selftime.advice import Advice, Checked, Evidence, Health, Step, Unknown
+from selftime.advice import Advice, Checked, Evidence, Health, TypicalStep, Unknown
 from selftime.advice.advice_result import RunTime
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.reports.advice.brief import as_brief
@@ -64,17 +64,17 @@ CHECKED = (
 
 
 def test_of_a_rule_the_largest_cause_is_listed_and_small_ones_are_counted() -> None:
-    advice = Advice(Health("good"), Step(4, None, 98.0), checked=CHECKED, run=RunTime(100.0))
+    advice = Advice(Health("good"), TypicalStep(4, None, 98.0), checked=CHECKED, run=RunTime(100.0))
     assert causes_not_worth_changing(advice) == (CHECKED[1], CHECKED[5])
     told = "and 3 other causes were checked and not found in this trace, or too small"
     assert absent_causes_text(advice) == told
     assert len(json.loads(advice.to_json())["checked"]) == len(CHECKED)
     assert causes_not_worth_changing(advice, is_complete=True) == CHECKED[:-1]
-    assert causes_not_worth_changing(replace(advice, chosen="wait")) == CHECKED
+    assert causes_not_worth_changing(replace(advice, selected_rule_or_finding="wait")) == CHECKED
 
 
 def test_causes_that_are_all_absent_or_all_small_are_counted_as_such() -> None:
-    step = Step(4, None, 98.0)
+    step = TypicalStep(4, None, 98.0)
     absent = Advice(Health("good"), step, checked=CHECKED[7:])
     assert absent_causes_text(absent) == "1 cause was checked and not found in this trace"
     small = Advice(Health("good"), step, checked=CHECKED[3:4])

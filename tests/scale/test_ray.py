@@ -61,7 +61,7 @@ def test_paths_begin_at_the_folder_of_who_asks(
 ) -> None:
     monkeypatch.chdir(job.parent)
     found = survey(f"{job.name}/rank[1].json", engine=engine)
-    assert list(found.parts) == [f"{job.name}/rank1.json"]
+    assert list(found.summaries) == [f"{job.name}/rank1.json"]
     assert found.refused == {}
 
 

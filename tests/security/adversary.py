@@ -15,10 +15,10 @@ from selftime.advice import (
     Finding,
     Fix,
     Health,
-    Joint,
+    JointSaving,
     Note,
     Saving,
-    Step,
+    TypicalStep,
     Unknown,
     Where,
 )
@@ -220,9 +220,9 @@ def advice(text: str) -> Advice:
     )
     return Advice(
         Health("degraded", (Note("content", f"`{text}` was found", 2.0),)),
-        Step(2, 95.7, 98.2, "mixed"),
+        TypicalStep(2, 95.7, 98.2, "mixed"),
         (finding, finding),
-        Joint(20.0, 1.25),
+        JointSaving(20.0, 1.25),
         (Checked(f"`{text}` is short", upper_ms=0.1, rule="float64"),),
         (Unknown(f"`{text}`", rule="slow_optimizer"),),
     )

@@ -13,7 +13,7 @@ from selftime import schema
 from selftime.errors import UsageError
 from selftime.sql import TABLES, VIEW_NAMES, query
 from selftime.testing import sketch
-from selftime.trace import Job, JobMember, Trace
+from selftime.trace import Job, Trace, TraceInJob
 from selftime.views import RANK_COLUMNS, VIEWS
 
 DRAWN = """
@@ -36,9 +36,9 @@ def trace() -> Trace:
 
 @pytest.fixture(scope="module")
 def job(trace: Trace) -> Job:
-    member = JobMember("rank 1", 1, 2)
+    member = TraceInJob("rank 1", 1, 2)
     return Job(
-        {"a": trace, "b": sketch(DRAWN)}, members={"a": JobMember("rank 0", 0, 2), "b": member}
+        {"a": trace, "b": sketch(DRAWN)}, members={"a": TraceInJob("rank 0", 0, 2), "b": member}
     )
 
 

@@ -118,7 +118,7 @@ def test_a_replay_without_a_kernel_of_the_path_is_faster_and_without_another_is_
     on_path = kernels["id"].is_in(path["longest"].implode())
     on, off = kernels.filter(on_path), kernels.filter(~on_path)
     assert on["name"].cast(pl.String).unique().to_list() == ["k"]
-    assert replay.saving(ScaleDeviceWork(on["id"].cast(pl.Int64).to_numpy(), keep=0.5)) > 0
+    assert replay.saving(ScaleDeviceWork(on["id"].cast(pl.Int64).to_numpy(), kept_share=0.5)) > 0
     assert replay.saving(ScaleDeviceWork(off["id"].cast(pl.Int64).to_numpy())) == 0
 
 
@@ -180,10 +180,10 @@ def test_the_replay_agrees_where_the_device_is_the_limit(real: Callable[[str], T
     steps = path["step"].n_unique()
     on = path["longest"].cast(pl.Int64).to_numpy()
     every = trace.device_args["id"].cast(pl.Int64).to_numpy()
-    assert replay.saving(ScaleDeviceWork(on, keep=0.5)) == pytest.approx(
+    assert replay.saving(ScaleDeviceWork(on, kept_share=0.5)) == pytest.approx(
         path["time"].sum() / 2 / steps, rel=0.05
     )
     whole = steps_with_counted_flags(trace).filter("counted")
     inside = replay.graph.work.start >= whole["begin"].to_numpy().min()
     off = np.setdiff1d(np.intersect1d(every, replay.graph.work.id[inside]), on)
-    assert replay.saving(ScaleDeviceWork(off, keep=0.5)) < 0.02 * replay.step_time()
+    assert replay.saving(ScaleDeviceWork(off, kept_share=0.5)) < 0.02 * replay.step_time()

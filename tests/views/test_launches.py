@@ -306,7 +306,7 @@ def test_idle_launches_are_those_of_the_regime(real: "ReadReal", real_names: lis
         trace = real(name)
         table = launches(trace, by="launch")
         if table["work"].max() == 1:  # the regime counts work, not calls
-            assert table["onto_idle"].mean() == step_bounds(trace).idle_launches, name
+            assert table["onto_idle"].mean() == step_bounds(trace).idle_launch_share, name
 
 
 @pytest.mark.traces

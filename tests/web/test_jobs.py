@@ -149,7 +149,7 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
     for rank in job["ranks"]:
         trace = selftime.load(folder / f"rank{rank['rank']}" / "trace.pt.trace.json")
         assert isinstance(trace, Trace)
-        own = summarize_trace(trace).part.rows["end"].to_numpy()
+        own = summarize_trace(trace).rank_summary.collectives["end"].to_numpy()
         [clock] = rank["traces"]
         ends.append(own * (1 + clock["drift"]) + clock["shift"])
     assert np.ptp(np.array(ends), axis=0).max() < NEAR
@@ -200,8 +200,11 @@ def test_what_a_trace_tells_survives_being_kept(folder: Path) -> None:
     back = decode_trace_summary(encode_trace_summary(known))
     assert back is not None
     assert back.identity == known.identity
-    assert back.part.rows.equals(known.part.rows)
-    assert back.part.steps.equals(known.part.steps)
-    assert (back.part.origin, back.part.device) == (known.part.origin, known.part.device)
+    assert back.rank_summary.collectives.equals(known.rank_summary.collectives)
+    assert back.rank_summary.steps.equals(known.rank_summary.steps)
+    assert (back.rank_summary.origin, back.rank_summary.device) == (
+        known.rank_summary.origin,
+        known.rank_summary.device,
+    )
     for damaged in (b"", b"\x00", encode_trace_summary(known)[:-20]):
         assert decode_trace_summary(damaged) is None

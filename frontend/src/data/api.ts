@@ -177,9 +177,9 @@ export interface StepText {
   /** Null if the difference is not significant. */
   verdict: "slower" | "faster" | null;
   /** The difference as text. */
-  said: string;
+  difference_text: string;
   /** The difference's interval and the numbers of steps, as text. */
-  surely: string;
+  interval_text: string;
 }
 
 /** Two traces by their ids. */

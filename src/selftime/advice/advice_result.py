@@ -16,10 +16,10 @@ __all__ = [
     "BoundBy",
     "Health",
     "HealthVerdict",
-    "Joint",
+    "JointSaving",
     "Note",
     "RunTime",
-    "Step",
+    "TypicalStep",
 ]
 
 FORMAT: Final = "selftime.advice/1"
@@ -47,7 +47,7 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TypicalStep:
     """The typical step: number of measured steps, median device and host time, limiting factor."""
 
     count: int = 0
@@ -57,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class JointSaving:
     """What all fixes save together: ms per step and speed-up; None where not computed."""
 
     estimate_ms: float | None = None
@@ -85,16 +85,16 @@ class Advice:
     """Advice on a trace: findings with savings, and causes of lost time without a finding."""
 
     health: Health
-    step: Step = Step()
+    step: TypicalStep = TypicalStep()
     findings: tuple[Finding, ...] = ()
-    joint: Joint = Joint()
+    joint: JointSaving = JointSaving()
     checked: tuple[Checked, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     run: RunTime | None = None
     """The whole run, as its ledger records it; None if there is no ledger."""
     trace: Trace | None = field(default=None, compare=False, repr=False, metadata={"inner": True})
     """The trace that the advice is about, for reports that also show the trace."""
-    chosen: str | None = field(default=None, metadata={"inner": True})
+    selected_rule_or_finding: str | None = field(default=None, metadata={"inner": True})
     """The one rule name or finding id that the advice is limited to; None if it is not limited."""
 
     def _repr_html_(self) -> str:

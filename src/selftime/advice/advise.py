@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice import rule_registry
-from selftime.advice.advice_result import Advice, Health, Note, Step
+from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
 from selftime.advice.lines.line_from_source import with_line_from_source
@@ -91,7 +91,7 @@ def advised_trace_path(ranks: Ranks) -> str:
     """Returns the trace path of the rank that others wait for most; else of the first rank."""
     every = ranks.ranks_by_key()
     late = [one for one in verdicts(ranks) if one.is_straggler]
-    latest = max(late, key=lambda one: one.late_beyond_others or 0.0, default=None)
+    latest = max(late, key=lambda one: one.late_beyond_others_ns or 0.0, default=None)
     return every[min(every) if latest is None else latest.key].paths[0]
 
 
@@ -126,7 +126,7 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
         checked += _verdict_if_healthy_and_no_findings(trace, trace_health, findings)
     return Advice(
         trace_health,
-        typical_step(trace) if trace_health.verdict != "unusable" else Step(),
+        typical_step(trace) if trace_health.verdict != "unusable" else TypicalStep(),
         findings,
         with_joint_saving_of_run(trace.run, joint_saving(trace, findings), findings),
         tuple(sorted(checked, key=_rule_name_and_reason)),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from selftime.advice.advice_result import Advice, Joint
+from selftime.advice.advice_result import Advice, JointSaving
 from selftime.advice.rule_definition import Finding
 from selftime.advice.rule_registry import CURRENT_NAMES_OF_RENAMED_RULES
 from selftime.advice.savings.finding_overlap import joint_saving_of_single_fix
@@ -67,9 +67,14 @@ def select_findings(advice: Advice, name_or_id: str) -> Advice:
             f"there is no finding and no rule `{name_or_id[:_MAX_QUOTED_ID_CHARACTERS]}` in this "
             f"answer; {_available_finding_ids_text(advice)}"
         )
-    joint = joint_saving_of_single_fix(found[0]) if len(found) == 1 else Joint()
+    joint = joint_saving_of_single_fix(found[0]) if len(found) == 1 else JointSaving()
     return replace(
-        advice, findings=found, joint=joint, checked=checked, unknown=unknown, chosen=name_or_id
+        advice,
+        findings=found,
+        joint=joint,
+        checked=checked,
+        unknown=unknown,
+        selected_rule_or_finding=name_or_id,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.advice_result import Step
+from selftime.advice.advice_result import TypicalStep
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
@@ -66,13 +66,13 @@ class StepStatistics:
         """Returns a copy in which the variation between steps is `noise_ms`, in ms."""
         return replace(self, noise_ms=noise_ms)
 
-    def is_significant(self, recorded_saving_ms: float) -> bool:
+    def is_saving_worth_reporting(self, recorded_saving_ms: float) -> bool:
         """Returns whether a saving in a recorded step, in ms, is large enough to report."""
         return recorded_saving_ms > 0 and recorded_saving_ms >= self.least_significant_saving_ms()
 
-    def is_significant_without_recording(self, saved_ms: float) -> bool:
+    def is_unrecorded_saving_worth_reporting(self, saved_ms: float) -> bool:
         """Returns whether a saving in a step without profiler, in ms, is large enough to report."""
-        return self.is_significant(saved_ms * self.measured_slowdown)
+        return self.is_saving_worth_reporting(saved_ms * self.measured_slowdown)
 
     def unrecorded_time_ms(self, time_ms: float) -> float:
         """Returns how long a recorded time would take without profiler, in ms."""
@@ -119,14 +119,14 @@ def _measured_recording_slowdown(trace: Trace) -> float | None:
     return float(ratio) if isinstance(ratio, int | float) and isfinite(ratio) else None
 
 
-def typical_step(trace: Trace) -> Step:
+def typical_step(trace: Trace) -> TypicalStep:
     """Returns the median times of the measured steps, in ms; None for unrecorded times."""
     counted = _counted_steps(trace)
     host, device = (
         _ns_to_ms_without_nulls(counted["host_time"]),
         _ns_to_ms_without_nulls(counted["device_time"]),
     )
-    return Step(
+    return TypicalStep(
         count=counted.height,
         device_ms=median(device) if device else None,
         host_ms=median(host) if host else None,

@@ -56,7 +56,7 @@ def well_optimised_verdict(trace: Trace, findings: Iterable[Finding]) -> Checked
 
 
 def _well_optimised_verdict_on_device(trace: Trace, step_stats: StepStatistics) -> Checked | None:
-    busy = step_bounds(trace).busy
+    busy = step_bounds(trace).busy_share
     if busy is None or busy < MIN_BUSY_SHARE_WHEN_DEVICE_BOUND:
         return None
     good = _efficient_device_time_share(trace)

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-_EQUAL_ONLY_COLUMNS: Final = ("dtype_place", "peak")
+_EQUAL_ONLY_COLUMNS: Final = ("dtype_code", "peak")
 """Columns that are null in a row unless all its runs have the same value."""
 
 _RUN_TIME_STATISTICS: Final[dict[str, Callable[[pl.Expr], pl.Expr]]] = {

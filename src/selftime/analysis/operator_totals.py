@@ -50,19 +50,26 @@ _OUTSIDE_OPERATORS_ROW_NAME: Final = "[memory]"
 _FLAG_TEXTS: Final = {True: "yes", False: "no", None: "unknown"}
 
 _COLUMNS_OF_INTERMEDIATE_SUMS: Final = (
-    Column("timed", pl.Int64, "count", "The number of runs of known end."),
-    Column("least", pl.Int64, "count", "Least time by operations, in ps."),
-    Column("rated_flops", pl.Int64, "count", "Operations whose time is known."),
-    Column("rated_bytes", pl.Int64, "count", "Bytes whose time is known."),
-    Column("models", pl.Int64, "count", "Operators with a model, including those within."),
-    Column("own_models", pl.Int64, "count", "Own runs with a model."),
-    Column("covered", pl.Int64, "count", "Time with a model."),
-    Column("time", pl.Int64, "count", "Time that rates relate to."),
-    Column("tensor", pl.Int64, "count", "Time on tensor cores."),
-    Column("untold", pl.Int64, "count", "Time in kernels with unknown use of tensor cores."),
-    Column("matrix", pl.Int64, "count", "Runs that multiply matrices."),
-    Column("dtype_place", pl.Int64, "id", "The dtype's index.", True),
-    Column("peak", pl.Float64, "flops/s", "The peak of its operations.", True),
+    Column("runs_of_known_end", pl.Int64, "count", "Number of runs whose end is recorded."),
+    Column(
+        "least_time_ps",
+        pl.Int64,
+        "count",
+        "Least time in ps that the operations take at peak rate.",
+    ),
+    Column("rated_flops", pl.Int64, "count", "Operations of runs whose time is known."),
+    Column("rated_bytes", pl.Int64, "count", "Bytes of runs whose time is known."),
+    Column("models", pl.Int64, "count", "Runs with a FLOP model, including operators inside."),
+    Column("own_models", pl.Int64, "count", "Runs with a FLOP model, without operators inside."),
+    Column("modelled_time", pl.Int64, "count", "Time in runs with a FLOP model."),
+    Column("rated_time", pl.Int64, "count", "Time by which rates are divided."),
+    Column("tensor_core_time", pl.Int64, "count", "Time in kernels that use tensor cores."),
+    Column(
+        "unknown_core_time", pl.Int64, "count", "Time in kernels with unknown use of tensor cores."
+    ),
+    Column("matrix_runs", pl.Int64, "count", "Number of runs that multiply matrices."),
+    Column("dtype_code", pl.Int64, "id", "Index of the dtype in `MODELLED_DTYPES`.", True),
+    Column("peak", pl.Float64, "flops/s", "The device's peak rate in the row's dtype.", True),
 )
 """Columns of sums from which rates and averages are computed."""
 
@@ -151,7 +158,7 @@ def _host_slice_rows(
     unknown = trace.slices["duration"].gather(ids).is_null()
     device = trace.device_args.height > 0
     sums: dict[str, Any] = {
-        "timed": ~unknown,
+        "runs_of_known_end": ~unknown,
         "self_cpu_time_total": pl.Series(host.self_cpu).set(unknown, None),
         "cpu_time_total": pl.Series(np.where(outer, host.cpu, 0)).set(unknown, None),
         "self_device_time_total": host.self_device,
@@ -193,7 +200,7 @@ def _operator_memory_columns(host: SelfTimes, is_outer: Flags) -> dict[str, Any]
 
 def _row_outside_operators(host: SelfTimes, keys: dict[str, pl.Series]) -> pl.DataFrame:
     """Returns one row for memory allocated or released outside all operators."""
-    lost = host.unclaimed
+    lost = host.memory_outside_slices
     if not lost.height:
         return pl.DataFrame()
     row = {
@@ -226,11 +233,11 @@ def _device_work_rows(trace: Trace, is_inside: Flags | None, host: SelfTimes) ->
     is_kernel = kind == "kernel"
     told_apart = pl.DataFrame({"name": work["name"], "kind": kind})
     sums = {
-        "timed": time.is_not_null(),
+        "runs_of_known_end": time.is_not_null(),
         "self_device_time_total": time,
         "device_time_total": time,
-        "tensor": time * (is_kernel & (uses == "yes")),
-        "untold": time * (is_kernel & (uses == "unknown")),
+        "tensor_core_time": time * (is_kernel & (uses == "yes")),
+        "unknown_core_time": time * (is_kernel & (uses == "unknown")),
     }
     events = told_apart.with_columns(group=equal_row_group_numbers(told_apart), **sums, device=time)
     return sum_runs_with_statistics(events, told_apart.columns, list(sums), ["device"])
@@ -264,4 +271,6 @@ def _with_time_share_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 def _average_per_run(total_column: str) -> pl.Expr:
     """Returns a Polars expression: the total divided by the number of runs of known time."""
-    return pl.col(total_column) / pl.when(pl.col("timed") > 0).then("timed").otherwise("count")
+    return pl.col(total_column) / pl.when(pl.col("runs_of_known_end") > 0).then(
+        "runs_of_known_end"
+    ).otherwise("count")

@@ -100,9 +100,9 @@ def _figures_of_steps(trace: Trace, steps: pl.DataFrame) -> Iterator[OverviewFig
     text = (
         "Share of the counted steps' time with device work; of its span from first to last if less."
     )
-    yield OverviewFigure("steps", "busy", found.busy, "ratio", text)
+    yield OverviewFigure("steps", "busy", found.busy_share, "ratio", text)
     text = "Share of device work launched onto an idle stream."
-    yield OverviewFigure("steps", "idle launches", found.idle_launches, "ratio", text)
+    yield OverviewFigure("steps", "idle launches", found.idle_launch_share, "ratio", text)
     counted = steps.filter("counted")
     text = f"Number of steps, found by the {steps['source'][0]}."
     yield OverviewFigure("steps", "found", float(steps.height), "count", text)

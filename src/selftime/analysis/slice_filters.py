@@ -22,7 +22,7 @@ _MIN_ROWS_PER_MATCHING_NAME: Final = 8
 
 
 class _DistinctSliceNames:
-    """The distinct names of a table without nulls, and the code of each row's name."""
+    """The distinct names in a table (null is not counted), and the code of each row's name."""
 
     def __init__(self, name: pl.Series) -> None:
         self.codes = name.to_physical().to_numpy()

@@ -100,17 +100,17 @@ class _BenchRun:
     programs: tuple[BenchedProgram, BenchedProgram]
     metric: BenchMetric | None
     limits: Limits
-    run: ProgramRunner
+    run_program: ProgramRunner
     clock: Callable[[], float]
     progress: ProgressCallback = field(init=False)
     rounds: list[BenchRound] = field(default_factory=list)
     inspections: Inspections = field(init=False)
-    began: float = field(init=False)
-    done: int = 0
+    start_s: float = field(init=False)
+    completed_runs: int = 0
 
     def run_rounds(self) -> Bench:
         """Runs both programs until the bench ends, and returns its result."""
-        self.began, self.inspections = self.clock(), Inspections(self.limits.rounds)
+        self.start_s, self.inspections = self.clock(), Inspections(self.limits.rounds)
         failure = None
         sample: BenchSample | None = None
         try:
@@ -130,7 +130,7 @@ class _BenchRun:
                 raise
         if sample is None:
             sample = self._sample_with_intervals(is_last=True)
-        took = self.clock() - self.began
+        took = self.clock() - self.start_s
         labels = self.programs[0].label, self.programs[1].label
         return summarize_bench(sample, labels, self.limits.precision, stop, took, failure)
 
@@ -156,7 +156,10 @@ class _BenchRun:
                 continue
             is_last = count >= self.limits.rounds
             sample = self._sample_with_intervals(is_last=is_last)
-            if sample.reach is not None and sample.reach <= self.limits.precision:
+            if (
+                sample.relative_half_width is not None
+                and sample.relative_half_width <= self.limits.precision
+            ):
                 return StopReason.precise, sample
             if is_last:
                 return StopReason.rounds, sample
@@ -167,7 +170,9 @@ class _BenchRun:
         times = np.array(told, np.float64)
         logs, apart = np.log(times[:, 0] / times[:, 1]), times[:, 0] - times[:, 1]
         bounds = self.inspections.confidence_intervals(logs, apart, is_last=is_last)
-        reach = None if bounds[0] is None else expm1((bounds[0][1] - bounds[0][0]) / 2)
+        relative_half_width = (
+            None if bounds[0] is None else expm1((bounds[0][1] - bounds[0][0]) / 2)
+        )
         return BenchSample(
             metric,
             tuple(self.rounds),
@@ -176,7 +181,7 @@ class _BenchRun:
             pseudo_median(apart),
             bounds[0],
             bounds[1],
-            reach,
+            relative_half_width,
         )
 
     def _run_round(self, *, runs_after_first: bool) -> BenchRound:
@@ -190,10 +195,12 @@ class _BenchRun:
 
     def _run_program(self, name: str) -> ProgramRun:
         program = self.programs[0 if name == _FIRST_PROGRAM_NAME else 1]
-        left = self.limits.seconds - (self.clock() - self.began)
+        left = self.limits.seconds - (self.clock() - self.start_s)
         if left <= 0:
             raise _TimeLimitReached(self._time_limit_message())
-        ended = self.run(program, timed=self.metric is not BenchMetric.process, seconds=left)
+        ended = self.run_program(
+            program, timed=self.metric is not BenchMetric.process, seconds=left
+        )
         if ended.is_late:
             raise _TimeLimitReached(self._time_limit_message())
         found = _program_run_of_outcome(program, ended)
@@ -201,8 +208,8 @@ class _BenchRun:
             raise _ProgramFailed(
                 f"`{program.label[:200]}` made steps in earlier runs, but too few in this one"
             )
-        self.done += 1
-        self.progress(self.done, 2 * (1 + self.limits.rounds))
+        self.completed_runs += 1
+        self.progress(self.completed_runs, 2 * (1 + self.limits.rounds))
         return found
 
     def _time_limit_message(self) -> str:
@@ -216,8 +223,8 @@ def _program_run_of_outcome(program: BenchedProgram, outcome: RunOutcome) -> Pro
         if outcome.status < 0:
             how = f"was ended by signal {-outcome.status}"
         words = (
-            f": {outcome.last_words[:300]}"
-            if outcome.last_words
+            f": {outcome.last_stderr_line[:300]}"
+            if outcome.last_stderr_line
             else " and wrote nothing to stderr"
         )
         raise _ProgramFailed(f"`{program.label[:200]}` {how}{words}")
@@ -232,8 +239,8 @@ def _program_run_of_outcome(program: BenchedProgram, outcome: RunOutcome) -> Pro
         found.all_ms,
         found.steps,
         found.warm_up,
-        found.unlike,
-        found.settled,
+        found.unusual_steps,
+        found.is_steady_by_half,
         found.source,
         found.clock,
         times.profiler,

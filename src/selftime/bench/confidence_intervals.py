@@ -53,8 +53,9 @@ class Inspections:
 
     max_rounds: int
     """Largest number of rounds of the bench."""
-    used: float = 0.0
-    taken: int = 0
+    used_error_probability: float = 0.0
+    """Probability, used up by the inspections so far, that one of their intervals is wrong."""
+    inspections_taken: int = 0
 
     def is_inspection_due(self, rounds: int) -> bool:
         return rounds in inspection_rounds(self.max_rounds)
@@ -67,14 +68,18 @@ class Inspections:
         The last inspection uses all remaining error probability. Samples are different figures of
         the same rounds: each has its own 95 % interval.
         """
-        self.taken += 1
-        share = self.taken / len(inspection_rounds(self.max_rounds))
-        allowed = (1 - CONFIDENCE_LEVEL) * (1.0 if is_last else min(share, 1.0)) - self.used
+        self.inspections_taken += 1
+        share = self.inspections_taken / len(inspection_rounds(self.max_rounds))
+        allowed = (1 - CONFIDENCE_LEVEL) * (
+            1.0 if is_last else min(share, 1.0)
+        ) - self.used_error_probability
         size = samples[0].size
         excluded_count = _pair_mean_count_below_interval(size, allowed)
         if excluded_count is None:
             return [None for _ in samples]
-        self.used += 2 * float(_signed_rank_cumulative_distribution(size)[excluded_count])
+        self.used_error_probability += 2 * float(
+            _signed_rank_cumulative_distribution(size)[excluded_count]
+        )
         return [_pseudo_median_bounds(sample, excluded_count) for sample in samples]
 
 

@@ -93,11 +93,11 @@ class RunOutcome:
     """Duration from start to end in seconds, including Python's startup and shutdown."""
     is_late: bool
     """Whether the program was ended because it exceeded the time limit."""
-    last_words: str
+    last_stderr_line: str
     """Last line that the program wrote to stderr; empty if it wrote nothing."""
     steps: tuple[StepTimes, ...] = ()
     """Step times of each of the program's processes that made steps."""
-    reasons: tuple[str, ...] = ()
+    reasons_without_times: tuple[str, ...] = ()
     """One sentence for each process of the program that could not be timed, with the reason."""
 
 

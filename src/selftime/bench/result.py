@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from math import exp
 from pathlib import Path
@@ -55,8 +55,11 @@ class EstimateWithInterval:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRun:
+class ProgramRun(
+    msgspec.Struct,
+    frozen=True,
+    rename={"unusual_steps": "unlike", "is_steady_by_half": "settled"},  # the keys in JSON
+):
     """Times of one run of a program; `step_ms` is None if no steps were found or timed."""
 
     process_ms: float
@@ -69,10 +72,10 @@ class ProgramRun:
     """Number of steady steps: those that are neither warm-up nor unusual."""
     warm_up: int = 0
     """Number of warm-up steps, which are excluded from `step_ms` and `all_ms`."""
-    unlike: int = 0
+    unusual_steps: int = 0
     """Number of unusual steps, such as steps with an evaluation, which are excluded from
     `step_ms`."""
-    settled: bool | None = None
+    is_steady_by_half: bool | None = None
     """Whether step times were steady by the middle of the run; None if unknown."""
     source: str | None = None
     """What marked the ends of steps, such as `optimizer steps`; None without steps."""
@@ -157,7 +160,8 @@ class Bench:
         Floats are rounded to 6 decimals.
         """
         head = {"format": BENCH_FORMAT, "state": self.state}
-        return json.dumps(rounded_json({**head, **asdict(self)}), allow_nan=False) + "\n"
+        content = msgspec.to_builtins(self, enc_hook=float)  # numbers of NumPy as Python's
+        return json.dumps(rounded_json({**head, **content}), allow_nan=False) + "\n"
 
 
 def read_bench(file: Path) -> Bench:
@@ -192,13 +196,15 @@ class BenchSample:
     rounds: tuple[BenchRound, ...]
     times: NDArray[np.float64]
     """Times in ms, shape (rounds, 2): the first column is `before`, the second `after`."""
-    log: float
+    log_speedup: float
     """Pseudo-median over the rounds of the logarithm of the speed-up."""
-    saved: float
+    saved_ms: float
     """Pseudo-median over the rounds of the time saved (`before` minus `after`), in ms."""
-    log_bounds: tuple[float, float] | None
-    saved_bounds: tuple[float, float] | None
-    reach: float | None
+    log_speedup_interval: tuple[float, float] | None
+    """95 % confidence interval of `log_speedup`; None after too few rounds."""
+    saved_ms_interval: tuple[float, float] | None
+    """95 % confidence interval of `saved_ms`; None after too few rounds."""
+    relative_half_width: float | None
     """Half-width of the speed-up's confidence interval, divided by the speed-up; None without an
     interval."""
 
@@ -214,8 +220,8 @@ def summarize_bench(
     """Returns the result of a bench from its rounds."""
     befores = [pair.before for pair in sample.rounds]
     afters = [pair.after for pair in sample.rounds]
-    low, high = sample.log_bounds or (None, None)
-    saved_low, saved_high = sample.saved_bounds or (None, None)
+    low, high = sample.log_speedup_interval or (None, None)
+    saved_low, saved_high = sample.saved_ms_interval or (None, None)
     return Bench(
         metric=sample.metric,
         precision=precision,
@@ -224,10 +230,12 @@ def summarize_bench(
         before=_program_times(labels[0], sample.times[:, 0], befores),
         after=_program_times(labels[1], sample.times[:, 1], afters),
         speedup=EstimateWithInterval(
-            exp(sample.log), None if low is None else exp(low), None if high is None else exp(high)
+            exp(sample.log_speedup),
+            None if low is None else exp(low),
+            None if high is None else exp(high),
         ),
-        saved_ms=EstimateWithInterval(sample.saved, saved_low, saved_high),
-        reached=sample.reach,
+        saved_ms=EstimateWithInterval(sample.saved_ms, saved_low, saved_high),
+        reached=sample.relative_half_width,
         failure=failure,
         notes=tuple(_notes_on_limitations(sample, (befores, afters))),
         rounds=sample.rounds,
@@ -283,20 +291,20 @@ def _notes_on_limitations(
 
 def _notes_on_steps_of_program(name: str, runs: list[ProgramRun]) -> list[str]:
     notes = []
-    unsettled = Counter(run.settled for run in runs)[False]
-    if 2 * unsettled > len(runs):
+    unsteady_runs = Counter(run.is_steady_by_half for run in runs)[False]
+    if 2 * unsteady_runs > len(runs):
         notes.append(
-            f"the steps of `{name}` were not steady half-way in {unsettled} of {len(runs)} runs; "
-            "make it run for longer"
+            f"the steps of `{name}` were not steady half-way in {unsteady_runs} of {len(runs)} "
+            "runs; make it run for longer"
         )
     step, everything = (
         _median_of_known_values([r.step_ms for r in runs]),
         _median_of_known_values([r.all_ms for r in runs]),
     )
-    unlike = round(float(np.median([run.unlike for run in runs])))
-    if unlike and step and everything and everything > _MIN_STEP_TIME_RATIO_FOR_NOTE * step:
+    unusual_steps = round(float(np.median([run.unusual_steps for run in runs])))
+    if unusual_steps and step and everything and everything > _MIN_STEP_TIME_RATIO_FOR_NOTE * step:
         notes.append(
-            f"`{name}` makes {unlike} unusual steps per run, such as those with an "
+            f"`{name}` makes {unusual_steps} unusual steps per run, such as those with an "
             "evaluation, which are left out; with them a step takes "
             f"{everything:.3f} ms on average"
         )

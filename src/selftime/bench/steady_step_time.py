@@ -25,10 +25,10 @@ class SteadySteps:
     """Number of steady steps: those that are neither warm-up nor unusual."""
     warm_up: int
     """Number of warm-up steps, which are left out of the mean."""
-    unlike: int
+    unusual_steps: int
     """Number of unusual steps after the warm-up, such as evaluations, which are left out of the
     mean."""
-    settled: bool
+    is_steady_by_half: bool
     """Whether step times were steady by the middle of the run."""
     source: str
     """What marked the ends of steps, such as `optimizer steps`."""
@@ -53,8 +53,8 @@ def steady_steps(times: StepTimes) -> SteadySteps | None:
         all_ms=float(later.mean()),
         steps=kept.size,
         warm_up=cut,
-        unlike=durations.size - at.size,
-        settled=cut < at.size // 2,
+        unusual_steps=durations.size - at.size,
+        is_steady_by_half=cut < at.size // 2,
         source=times.source,
         clock="device" if times.is_device_clock else "host",
     )

@@ -28,7 +28,7 @@ def make_temporary_folder() -> Path:
 
 
 def delete_folders_of_killed_processes(now: float | None = None) -> None:
-    """Deletes what processes of selftime left in the temporary folder that were killed.
+    """Deletes temporary folders of selftime processes that were killed.
 
     Only this user's, and only those whose process would be visible here: another container may
     share the folder. `now` is the present time in seconds since 1970; None reads the clock.
@@ -55,7 +55,7 @@ def _is_running(process: int) -> bool:
 
 
 def _process_namespace() -> str:
-    """Returns which processes are visible here, so that their numbers mean the same."""
+    """Returns an id of the process namespace, in which process numbers are unique."""
     try:
         return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116 - a link that names no path
     except OSError:  # not Linux

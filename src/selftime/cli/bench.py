@@ -41,6 +41,15 @@ _TimedUnitOption: TypeAlias = Annotated[
 ]
 
 
+_PrecisionOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="SHARE",
+        help="Stop when the 95 % interval of the speed-up is at most this much to either side.",
+    ),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "bench",
@@ -63,9 +72,7 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
         str | None, typer.Option(metavar="WORDS", help="The second; a module is `-m MODULE`.")
     ] = None,
     metric: _TimedUnitOption = None,
-    precision: Annotated[
-        str, typer.Option(metavar="SHARE", help="Stop at this half-width of the interval.")
-    ] = "2%",
+    precision: _PrecisionOption = "2%",
     max_rounds: Annotated[
         int, typer.Option(min=6, max=512, metavar="N", help="Runs of each program at most.")
     ] = 32,

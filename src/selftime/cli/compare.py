@@ -65,10 +65,13 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The second.")],
     metric: Annotated[
         MetricName | None,
-        typer.Option(help="Time that the tree compares; default: device, if both used one."),
+        typer.Option(
+            help="Time that the module tree compares; default: device time if both have it."
+        ),
     ] = None,
     kernels: Annotated[
-        KernelGroupingName, typer.Option(help="What one row of kernels is.")
+        KernelGroupingName,
+        typer.Option(help="Group the table of kernels by kernel class or by name."),
     ] = KernelGroupingName.class_,
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")

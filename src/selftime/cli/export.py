@@ -34,7 +34,8 @@ class StackWeight(str, Enum):
 
 
 _StackWeightOption: TypeAlias = Annotated[
-    StackWeight | None, typer.Option(help="For folded stacks: time of the host or the device.")
+    StackWeight | None,
+    typer.Option(help="Time by which folded stacks are weighted: host or device."),
 ]
 
 
@@ -114,7 +115,7 @@ def _export_traces(
         return
     read = _read_trace_or_job(path, name_part)
     file = output or _default_output_path(
-        _name_without_suffixes(path) + (target.ending or f"-{target.name}")
+        _name_without_suffixes(path) + (target.suffix or f"-{target.name}")
     )
     if isinstance(read, dict):
         yield _export_summary(
@@ -182,7 +183,7 @@ def _export_file_per_trace(
         if not is_told:
             _report_file_per_trace(path, folder, name_part)
             is_told = True
-        file = folder / (_name_without_suffixes(name.replace("/", "-")) + target.ending)
+        file = folder / (_name_without_suffixes(name.replace("/", "-")) + target.suffix)
         yield _export_summary(
             name, file, _export_with_progress_bar(target.write, trace, file, options)
         )

@@ -31,7 +31,8 @@ def ledger(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="A ledger file, a trace beside one, or a folder of them."
+            metavar="PATH",
+            help="A ledger file, a trace in the same folder as its ledger, or a folder of ledgers.",
         ),
     ],
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -34,6 +34,16 @@ class OutputFormat(str, Enum):
     json = "json"
 
 
+_StepsOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Number of steps to check after the first; the program is then ended.",
+    ),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "preflight",
@@ -53,9 +63,7 @@ def preflight(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         str | None,
         typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
     ] = None,
-    steps: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Steps to count after the first, then end.")
-    ] = _DEFAULT_NUMBER_OF_STEPS,
+    steps: _StepsOption = _DEFAULT_NUMBER_OF_STEPS,
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Let the program run to its end.")
     ] = False,

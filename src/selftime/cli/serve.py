@@ -50,7 +50,9 @@ def serve(
     allowed_hosts: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", metavar="NAME[:PORT]", help="A host name of this server behind a proxy."
+            "--allow-host",
+            metavar="NAME[:PORT]",
+            help="Also accept this host name, for a server behind a proxy.",
         ),
     ] = None,
     opens_browser: Annotated[

@@ -304,8 +304,8 @@ def compute_view_of_ranks(
 
 def report_problems_of_ranks(view: "View[Any]", job_view: "JobViewTable", path: str) -> None:
     """Prints a line to stderr for each trace that is damaged or lacks data for the view."""
-    for key, lacks in job_view.lacks.items():
-        for lack in lacks:
+    for key, missing_data in job_view.missing_data.items():
+        for lack in missing_data:
             print_notice(f"`{view.name}` of `{relative_trace_name(key, path)}` lacks {lack}")
     report_damaged_traces(
         {relative_trace_name(key, path): one for key, one in job_view.outlines.items()}

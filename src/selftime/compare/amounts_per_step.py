@@ -43,13 +43,14 @@ def step_windows(trace: Trace) -> StepWindows:
 class AmountsPerStep:
     """n amounts, such as times in ns, each of one item in one step; arrays of shape (n,)."""
 
-    thing: Ints
+    item: Ints
     """Number of the item that the amount belongs to, from 0: a tree node, for example, or a kernel
     name."""
     step: Ints
     """Index in `StepWindows` of the step that the amount belongs to; -1 for an amount outside all
     steps."""
-    much: Ints
+    amount: Ints
+    """The amount, for example a time in ns."""
 
 
 def inclusive_amounts(amounts: AmountsPerStep, parent: Ints, step_count: int) -> AmountsPerStep:
@@ -61,20 +62,20 @@ def inclusive_amounts(amounts: AmountsPerStep, parent: Ints, step_count: int) ->
         step_count: The number of steps.
     """
     inside = amounts.step != NO_SLICE
-    place = amounts.thing[inside] * step_count + amounts.step[inside]
-    much = amounts.much[inside]
+    place = amounts.item[inside] * step_count + amounts.step[inside]
+    amount = amounts.amount[inside]
     depth = np.zeros(parent.size, np.int64)
     around = nodes_by_level(parent)
     for number, level in enumerate(around):
         depth[level] = number
-    at = depth[amounts.thing[inside]]
+    at = depth[amounts.item[inside]]
     done: list[tuple[Ints, Ints]] = []
     carried = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for number in reversed(range(len(around))):  # add to the parent, innermost first
         here = at == number
         keys, which = np.unique(np.append(place[here], carried[0]), return_inverse=True)
         sums = np.zeros(keys.size, np.int64)
-        np.add.at(sums, which, np.append(much[here], carried[1]))
+        np.add.at(sums, which, np.append(amount[here], carried[1]))
         done.append((keys, sums))
         above = parent[keys // step_count]
         carried = above * step_count + keys % step_count, sums
@@ -83,24 +84,24 @@ def inclusive_amounts(amounts: AmountsPerStep, parent: Ints, step_count: int) ->
 
 
 def mean_and_variance_over_steps(
-    amounts: AmountsPerStep, thing_count: int, step_count: int
+    amounts: AmountsPerStep, item_count: int, step_count: int
 ) -> MeanAndVariance:
-    """Returns mean and variance over steps of each item's amount; arrays of shape (thing_count,).
+    """Returns mean and variance over steps of each item's amount; arrays of shape (item_count,).
 
     Amounts of an item in a step are summed first; a step without the item counts as 0.
     """
     inside = amounts.step != NO_SLICE
-    key = amounts.thing[inside] * step_count + amounts.step[inside]
+    key = amounts.item[inside] * step_count + amounts.step[inside]
     keys, which = np.unique(key, return_inverse=True)
-    each = np.bincount(which, amounts.much[inside].astype(np.float64), keys.size)
-    thing = keys // step_count
-    whole = np.bincount(thing, each, thing_count)
+    each = np.bincount(which, amounts.amount[inside].astype(np.float64), keys.size)
+    item = keys // step_count
+    whole = np.bincount(item, each, item_count)
     mean: Floats = whole / step_count
     if step_count < 2:
-        return MeanAndVariance(mean, np.zeros(thing_count), step_count)
-    steps_present = np.bincount(thing, minlength=thing_count)
+        return MeanAndVariance(mean, np.zeros(item_count), step_count)
+    steps_present = np.bincount(item, minlength=item_count)
     apart = (
-        np.bincount(thing, (each - mean[thing]) ** 2, thing_count)
+        np.bincount(item, (each - mean[item]) ** 2, item_count)
         + (step_count - steps_present) * mean**2
     )
     return MeanAndVariance(mean, apart / (step_count - 1), step_count)

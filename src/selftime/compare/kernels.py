@@ -59,14 +59,12 @@ def compared_kernels(before: Trace, after: Trace, by: KernelGrouping = "class") 
     spent, counts = [], []
     for trace, one in zip((before, after), work, strict=True):
         steps = step_windows(trace)
-        thing = one["what"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+        item = one["what"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
         step, time = steps.step_index_at(one["begun"].to_numpy()), one["duration"].to_numpy()
         spent.append(
-            mean_and_variance_over_steps(
-                AmountsPerStep(thing, step, time), len(number), steps.count
-            )
+            mean_and_variance_over_steps(AmountsPerStep(item, step, time), len(number), steps.count)
         )
-        occurrences = AmountsPerStep(thing, step, np.ones(thing.size, np.int64))
+        occurrences = AmountsPerStep(item, step, np.ones(item.size, np.int64))
         counts.append(mean_and_variance_over_steps(occurrences, len(number), steps.count).mean)
     columns: dict[str, Any] = {
         "what": labels,

@@ -153,17 +153,18 @@ def _merge_recording_trees(
     size = before.parent.size
     shifted = np.where(after.parent == NO_SLICE, NO_SLICE, after.parent + size)
     nodes = merge_equal_siblings(
-        np.concatenate([before.parent, shifted]), np.concatenate([before.code, after.code])
+        np.concatenate([before.parent, shifted]),
+        np.concatenate([before.name_code, after.name_code]),
     )
     count = nodes.code.size
     found = []
     places = nodes.node[:size], nodes.node[size:]
     for side, node in zip((before, after), places, strict=True):
-        own = AmountsPerStep(node[side.amounts.thing], side.amounts.step, side.amounts.much)
-        once = AmountsPerStep(node, side.began, np.ones(node.size, np.int64))
-        whole = inclusive_amounts(own, nodes.parent, side.steps)
+        own = AmountsPerStep(node[side.amounts.item], side.amounts.step, side.amounts.amount)
+        once = AmountsPerStep(node, side.step_of_begin, np.ones(node.size, np.int64))
+        whole = inclusive_amounts(own, nodes.parent, side.step_count)
         each, total, calls = (
-            mean_and_variance_over_steps(one, count, side.steps) for one in (own, whole, once)
+            mean_and_variance_over_steps(one, count, side.step_count) for one in (own, whole, once)
         )
         found.append(_NodeTimesAndCalls(each, total, calls.mean))
     return nodes, found
@@ -221,12 +222,12 @@ class _RecordingTree:
     """Call tree of a recording's modules, annotations and operators; parents before children."""
 
     parent: Ints
-    code: Ints
-    began: Ints
+    name_code: Ints
+    step_of_begin: Ints
     """Index of the step in which each node began; -1 for a node outside all steps."""
     amounts: AmountsPerStep
     """Self time of each node in each step, in ns: without the nodes below the node."""
-    steps: int
+    step_count: int
 
 
 def _recording_tree(

@@ -1,4 +1,4 @@
-"""The figures of a run that can be compared and limited: its wall time, its parts, its steps."""
+"""Computes figures of a run to compare or limit: wall time, times of its parts and steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,8 +56,8 @@ class StepFigure:
     name: str
     doc: str
     column: str
-    """Column of the steps that it is computed from: their duration, or their wait for data, in ns.
-    """
+    """Column of the table of steps that the figure is computed from, in ns: durations or waits for
+    data."""
     statistic: Statistic
     min_section: int
     """Smallest number of steps per section, when the series is divided to estimate the figure's
@@ -70,11 +70,25 @@ def _percentile_95(values: Floats) -> float:
 
 STEP_FIGURES: Final = (
     StepFigure(
-        "median", "The median of their durations.", "own", lambda each: float(np.median(each)), 5
+        "median",
+        "The median duration of a step of this kind.",
+        "own",
+        lambda each: float(np.median(each)),
+        5,
     ),
-    StepFigure("p95", "The 95th percentile of their durations.", "own", _percentile_95, 20),
     StepFigure(
-        "data_wait", "The mean wait for a batch.", "data_wait", lambda each: float(np.mean(each)), 5
+        "p95",
+        "The 95th percentile of the durations of steps of this kind.",
+        "own",
+        _percentile_95,
+        20,
+    ),
+    StepFigure(
+        "data_wait",
+        "The mean time that a step of this kind waits for its batch.",
+        "data_wait",
+        lambda each: float(np.mean(each)),
+        5,
     ),
 )
 """The figures of a kind of step whose certainty can be estimated."""
@@ -104,12 +118,12 @@ class RunMeasure:
     doc: str
     unit: Unit
     """`ns` for times, `count` for counts."""
-    scale: float
-    """How many ns one of the name's own unit is, such as 1e6 of `p95_ms`; 1 for counts."""
+    ns_per_unit: float
+    """Nanoseconds in the unit that the name ends with, such as 1e6 for `p95_ms`; 1 for counts."""
     figure: SectionedFigure | None
-    """The figure in the name's own unit; None if the run does not have it."""
+    """The figure in the unit that the name ends with; None if the run does not have it."""
     part: str | None = None
-    """The part whose lines spend it; None for other measures."""
+    """The part of the run whose time or number is measured; None for other measures."""
 
 
 def run_measure(run: Run, name: str) -> RunMeasure | None:
@@ -118,7 +132,7 @@ def run_measure(run: Run, name: str) -> RunMeasure | None:
         return RunMeasure(name, "Wall time.", "ns", 1e9, _one(run.wall_ns / 1e9))
     if name == "compilations":
         count = run.compilations.height
-        return RunMeasure(name, "Compilations.", "count", 1, _one(count), "compile")
+        return RunMeasure(name, "The number of compilations.", "count", 1, _one(count), "compile")
     first, _, rest = name.partition(".")
     if first == "parts" and rest in PART_NAMES:
         return _part_measure(run, name, rest)
@@ -145,7 +159,12 @@ def baseline_measures(run: Run) -> Iterator[RunMeasure]:
             if found.figure is not None and found.figure.spread is not None:
                 yield found
     yield RunMeasure(
-        "compilations", "Compilations.", "count", 1, _one(run.compilations.height), "compile"
+        "compilations",
+        "The number of compilations.",
+        "count",
+        1,
+        _one(run.compilations.height),
+        "compile",
     )
 
 
@@ -159,10 +178,16 @@ def _part_measure(run: Run, name: str, part: str) -> RunMeasure:
 def _slow_step_measure(run: Run, name: str) -> RunMeasure | None:
     slow = steps_of_run(run).filter(pl.col("excess") > 0)
     if name == "slow_steps.count":
-        return RunMeasure(name, "Slow steps.", "count", 1, _one(slow.height))
+        return RunMeasure(name, "The number of slow steps.", "count", 1, _one(slow.height))
     if name == "slow_steps.excess_s":
         excess = int(slow["excess"].sum()) / 1e9
-        return RunMeasure(name, "How much longer slow steps took.", "ns", 1e9, _one(excess))
+        return RunMeasure(
+            name,
+            "The time by which all slow steps together exceed usual ones.",
+            "ns",
+            1e9,
+            _one(excess),
+        )
     return None
 
 
@@ -171,7 +196,9 @@ def _step_measure(run: Run, name: str, kind: str, told: str) -> RunMeasure | Non
     if told == "count":
         # Recorded steps count, too.
         all_of_kind = (run.segments["kind"].cast(pl.String) == kind).sum()
-        return RunMeasure(name, f"Steps of the kind {kind}.", "count", 1, _one(int(all_of_kind)))
+        return RunMeasure(
+            name, f"The number of steps of the kind {kind}.", "count", 1, _one(int(all_of_kind))
+        )
     figure = next((one for one in STEP_FIGURES if told == f"{one.name}_ms"), None)
     return None if figure is None else _measure_of_steps(name, figure, steps)
 

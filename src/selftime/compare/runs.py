@@ -203,7 +203,7 @@ def _slow_steps_of(steps: pl.DataFrame | None) -> tuple[int, float]:
 def _difference_of_figures(
     before: SectionedFigure | None, after: SectionedFigure | None
 ) -> dict[str, Any]:
-    """Returns the columns of a row from the figure of both sides; None where it has none."""
+    """Returns a row's columns that compare a figure before and after; null where unknown."""
     if before is None or after is None:
         known = {"before": before and before.whole, "after": after and after.whole}
         return {**known, "verdict": "new" if before is None else "gone"}

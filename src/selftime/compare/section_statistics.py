@@ -1,4 +1,4 @@
-"""How sure a figure of a series of step durations is, although steps resemble their neighbours.
+"""Computes how certain a figure of step durations is, although neighbours are alike.
 
 Durations of successive steps are not independent: a slow disk or a hot processor slows many in a
 row, and an interval that takes each as an observation of its own is too narrow. So the series is
@@ -24,9 +24,9 @@ Statistic: TypeAlias = Callable[[Floats], float]
 """A figure of a series, such as its median."""
 
 MAX_SECTIONS: Final = 20
-"""Most sections: more make them shorter and the t interval hardly narrower."""
+"""Largest number of sections; more would be shorter, and the interval hardly narrower."""
 MIN_SECTIONS: Final = 5
-"""Fewest sections from which an interval is made; of fewer it is too wide to tell anything."""
+"""Smallest number of sections for an interval; with fewer it is too wide to be of use."""
 _MAX_CORRELATION: Final = 0.9
 """Largest correlation of sections that is taken into account: it widens the interval 4.4 times."""
 
@@ -57,13 +57,13 @@ class SectionedFigure:
         if spread is None:
             return None
         # A figure of no variance stands for a constant: the difference from 0 is the figure itself.
-        nothing = MeanAndVariance(np.zeros(1), np.zeros(1), spread.steps)
+        nothing = MeanAndVariance(np.zeros(1), np.zeros(1), spread.step_count)
         low, high = difference_intervals(nothing, spread, level)
         return float(low[0]), float(high[0])
 
 
 def _correlation_with_next(apart: Floats) -> float:
-    """Returns how much each deviation resembles the next one, from 0 to `_MAX_CORRELATION`.
+    """Returns the correlation of each section's deviation with the next, 0 to `_MAX_CORRELATION`.
 
     The estimate from b values is too low by about 1 / b, which is added.
     """
@@ -90,7 +90,10 @@ def sectioned_figure(series: Floats, statistic: Statistic, min_section: int) -> 
 def difference_interval(
     before: SectionedFigure, after: SectionedFigure, level: float
 ) -> tuple[float, float] | None:
-    """Returns the bounds of the interval of after less before; None if either has no sections."""
+    """Returns the confidence interval of `after` minus `before`.
+
+    None if either has no sections.
+    """
     sides = before.spread, after.spread
     if sides[0] is None or sides[1] is None:
         return None

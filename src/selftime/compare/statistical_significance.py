@@ -123,7 +123,8 @@ class MeanAndVariance:
 
     mean: Floats
     variance: Floats
-    steps: int
+    step_count: int
+    """Number of steps over which mean and variance are taken."""
 
 
 def difference_intervals(
@@ -135,12 +136,12 @@ def difference_intervals(
     of freedom.
     """
     difference = after.mean - before.mean
-    if min(before.steps, after.steps) < _MIN_STEPS_TO_ESTIMATE_VARIATION:
+    if min(before.step_count, after.step_count) < _MIN_STEPS_TO_ESTIMATE_VARIATION:
         unknown = np.full(difference.size, np.nan)
         return unknown, unknown
-    parts = before.variance / before.steps, after.variance / after.steps
+    parts = before.variance / before.step_count, after.variance / after.step_count
     whole = parts[0] + parts[1]
-    below = parts[0] ** 2 / (before.steps - 1) + parts[1] ** 2 / (after.steps - 1)
+    below = parts[0] ** 2 / (before.step_count - 1) + parts[1] ** 2 / (after.step_count - 1)
     degrees = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
     reach = _interval_half_width_function(level)(np.maximum(degrees, 1.0)) * np.sqrt(whole)
     return difference - reach, difference + reach

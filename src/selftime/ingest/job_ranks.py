@@ -21,7 +21,7 @@ from selftime.ingest.text.trace_header import (
     world_size_in_header,
 )
 from selftime.ingest.trace_paths import content_digest
-from selftime.trace import JobMember, Trace
+from selftime.trace import Trace, TraceInJob
 
 _MAX_ITEMS_LISTED_IN_NOTE: Final = 8
 """Largest number of ranks or files that a message lists by name."""
@@ -35,7 +35,7 @@ class TraceIdentity:
 
     rank: int | None
     """The rank in the trace's header; None if the header has none."""
-    common: int | None
+    rank_in_all_groups: int | None
     """The one rank that is in all process groups of the header; None if there is none or several.
     """
     size: int | None
@@ -48,7 +48,7 @@ class TraceIdentity:
     """Whether the trace has collectives."""
     version: str | None
     """The version of PyTorch that recorded the trace; None if unknown."""
-    content: str
+    content_digest: str
     """Digest of header, times and names; it is equal only for copies of one trace."""
 
 
@@ -59,13 +59,13 @@ def identity_of_trace(trace: Trace) -> TraceIdentity:
     span = (begin, begin + last) if begin is not None and isinstance(last, int) else None
     return TraceIdentity(
         rank=rank_in_header(trace.metadata),
-        common=_rank_in_all_groups(process_groups_in_header(trace.metadata)),
+        rank_in_all_groups=_rank_in_all_groups(process_groups_in_header(trace.metadata)),
         size=world_size_in_header(trace.metadata),
         processes=frozenset(_host_process_names(trace)),
         span=span,
         communicates=trace.collective_args.height > 0,
         version=pytorch_version_in_header(trace.metadata),
-        content=content_digest(trace),
+        content_digest=content_digest(trace),
     )
 
 
@@ -85,7 +85,7 @@ class _LocatedTrace(NamedTuple):
 
 def job_members(
     identities: Mapping[str, TraceIdentity], root: str
-) -> tuple[dict[str, JobMember], tuple[str, ...]]:
+) -> tuple[dict[str, TraceInJob], tuple[str, ...]]:
     """Returns each trace's rank and label by path, and a sentence for each contradiction.
 
     Args:
@@ -97,7 +97,7 @@ def job_members(
         found = _located_trace(path, identity, root)
         folders[found.run].append(found)
     runs, notes = _group_traces_by_run(folders)
-    members: dict[str, JobMember] = {}
+    members: dict[str, TraceInJob] = {}
     for run in runs:
         members |= _members_of_run_by_path(run)
         if any(map(_is_from_multi_process_job, run)):
@@ -148,7 +148,7 @@ def _located_trace(path: str, identity: TraceIdentity, root: str) -> _LocatedTra
         ("header", identity.rank),
         ("file name", names.rank_in_file_name(below.name)),
         *(("folder", rank) for _, rank in reversed(folders)),
-        ("process groups", identity.common),
+        ("process groups", identity.rank_in_all_groups),
     ]
     known = ((how, rank) for how, rank in candidates if rank is not None)
     how, rank = next(known, ("", None))
@@ -171,13 +171,13 @@ def _is_from_multi_process_job(trace: _LocatedTrace) -> bool:
     return trace.rank is not None or trace.axes is not None or trace.identity.communicates
 
 
-def _members_of_run_by_path(run: list[_LocatedTrace]) -> dict[str, JobMember]:
+def _members_of_run_by_path(run: list[_LocatedTrace]) -> dict[str, TraceInJob]:
     """Returns the rank and label of each trace of a run, by path."""
     alike: defaultdict[object, list[_LocatedTrace]] = defaultdict(list)
     for found in sorted(run, key=lambda found: found.path):
         process = _worker_name_in_tensorboard_file_name(found.path), found.identity.processes
         alike[found.rank if found.rank is not None else found.axes or process].append(found)
-    members: dict[str, JobMember] = {}
+    members: dict[str, TraceInJob] = {}
     numbers = count(1)
     for same_rank in alike.values():
         windows = _are_windows_of_one_process([found.identity for found in same_rank])
@@ -195,7 +195,7 @@ def _members_of_run_by_path(run: list[_LocatedTrace]) -> dict[str, JobMember]:
                 if _rank_or_axes_label(found)
                 else ""
             )
-            members[found.path] = JobMember(
+            members[found.path] = TraceInJob(
                 label + (which if several else ""),
                 found.rank,
                 found.world_size,
@@ -233,7 +233,7 @@ def _host_process_names(trace: Trace) -> set[str]:
 
 
 def _notes_about_ranks_of_run(
-    run: list[_LocatedTrace], members: Mapping[str, JobMember]
+    run: list[_LocatedTrace], members: Mapping[str, TraceInJob]
 ) -> Iterator[str]:
     """Yields a sentence for each problem with the ranks of one run, such as a missing rank."""
     unknown = sorted(found.path for found in run if found.rank is None and found.axes is None)

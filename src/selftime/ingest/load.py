@@ -91,7 +91,7 @@ def _add_ledger_of_run(trace: Trace, path: str) -> Trace:
 def _job_of_traces(traces: dict[str, Trace], skip_reasons: dict[str, str], root: str) -> Job:
     identities = {path: identity_of_trace(trace) for path, trace in traces.items()}
     duplicates = skip_reasons_of_duplicates(
-        {path: identity.content for path, identity in identities.items()}
+        {path: identity.content_digest for path, identity in identities.items()}
     )
     identities_to_keep = {
         path: identity for path, identity in identities.items() if path not in duplicates
@@ -148,7 +148,7 @@ def _read_local_file(
 
 def _add_growing_file_fault(trace: Trace, bytes_read: int | None) -> Trace:
     """Returns a copy of a trace with the added fault that its file is still being written."""
-    fault = FileFault(f"the file is still growing: read up to byte {bytes_read:,}", note=False)
+    fault = FileFault(f"the file is still growing: read up to byte {bytes_read:,}", is_note=False)
     return replace(trace, repairs=pl.concat([trace.repairs, fault_table([fault])]))
 
 

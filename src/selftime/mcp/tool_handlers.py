@@ -114,7 +114,7 @@ class ToolCallQueries:
     def typical_step_query(self, _advice: Advice) -> str:
         return _tool_call_text("view", name="overview")
 
-    def account_query(self) -> str:
+    def time_account_query(self) -> str:
         return _tool_call_text("view", name="account", options={"by": "class"})
 
     def slice_query(self, slice_id: int) -> str:

@@ -16,7 +16,12 @@ from selftime.nesting.slice_crossings import (
 
 
 def nest_slices(
-    track: Ints, start: Ints, end: Ints, rank: Ints, *, rounding_ns: int = MAX_ROUNDING_CROSSING_NS
+    track: Ints,
+    start: Ints,
+    end: Ints,
+    tie_order: Ints,
+    *,
+    rounding_ns: int = MAX_ROUNDING_CROSSING_NS,
 ) -> Nesting:
     """Returns parent, depth and self time (ns) of each slice, nested within its track.
 
@@ -24,10 +29,11 @@ def nest_slices(
         track: The track of each slice, shape (n,).
         start: Start of each slice in ns, shape (n,).
         end: End of each slice in ns, not before its start, shape (n,).
-        rank: Of slices with equal times the one with the lower rank is the outer, then the earlier.
+        tie_order: Of slices with equal times the one with the lower number is the outer; of equal
+            numbers the earlier.
         rounding_ns: The most ns by which a crossing counts as rounding, and is clipped.
     """
-    order = _outer_first_order(track, start, end, rank)
+    order = _outer_first_order(track, start, end, tie_order)
     tracks_sorted = _SortedSlices(start[order], end[order], rounding_ns)
     bounds = np.flatnonzero(np.diff(track[order])) + 1
     for low, high in zip([0, *bounds], [*bounds, order.size], strict=True):
@@ -41,10 +47,10 @@ def nest_slices(
     return found
 
 
-def _outer_first_order(track: Ints, start: Ints, end: Ints, rank: Ints) -> Ints:
-    """Returns the indexes that sort slices by track, then start, then longest first, then rank.
+def _outer_first_order(track: Ints, start: Ints, end: Ints, tie_order: Ints) -> Ints:
+    """Returns the indexes that sort slices by track, start, longest first, then `tie_order`.
 
-    Then lowest rank. Slices mostly come sorted by start, and few start together: only those are
+    Slices mostly come sorted by start, and few start together: only those are
     compared further.
     """
     order = np.arange(start.size)
@@ -61,7 +67,7 @@ def _outer_first_order(track: Ints, start: Ints, end: Ints, rank: Ints) -> Ints:
         tied = np.flatnonzero(np.append(together, False) | np.append(False, together))
         group = np.cumsum(np.append(True, ~together))[tied]
         among = order[tied]
-        order[tied] = among[np.lexsort((among, rank[among], -end[among], group))]
+        order[tied] = among[np.lexsort((among, tie_order[among], -end[among], group))]
     return order
 
 

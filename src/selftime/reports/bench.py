@@ -124,7 +124,7 @@ def _times_table_cells_of_program(
     if bench.metric is BenchMetric.process:
         return cells
     steps = sorted(run.steps for run in runs)[len(runs) // 2]
-    left_out = sorted(run.warm_up + run.unlike for run in runs)[len(runs) // 2]
+    left_out = sorted(run.warm_up + run.unusual_steps for run in runs)[len(runs) // 2]
     return [*cells, f"{steps:,} ({left_out:,} left out)", _milliseconds_text(program.process_ms)]
 
 

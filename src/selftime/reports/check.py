@@ -105,7 +105,7 @@ def _measure_value_text(measure: str, value: float | None) -> str:
     of_run = run_measure(Run(), measure)
     if of_run is not None:
         if of_run.unit == "ns":
-            return units.time_text(value * of_run.scale)
+            return units.time_text(value * of_run.ns_per_unit)
         return units.value_text(round(value), of_run.unit)
     if not MEASURES[measure].is_exact:
         return units.time_text(value * 1e6)

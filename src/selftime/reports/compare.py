@@ -82,9 +82,9 @@ class StepComparisonText:
     after: str
     verdict: str | None
     """`slower` or `faster`; None if the difference may be chance."""
-    said: str
+    difference_text: str
     """The difference and its direction as text, such as `1.2 ms (8 %) faster`."""
-    surely: str
+    interval_text: str
     """Text with the difference's 95 % interval and the numbers of compared steps."""
 
 
@@ -98,17 +98,17 @@ def _step_comparison_text(row: dict[str, Any]) -> StepComparisonText:
     title, verdict = row["time"].capitalize(), row["verdict"]
     counts = f"{row['steps_before']} and {row['steps_after']} steps"
     if row["chance"] is None:
-        said = "too few steps to tell a difference from chance"
-        return StepComparisonText(title, before, after, None, said, counts)
+        difference_text = "too few steps to tell a difference from chance"
+        return StepComparisonText(title, before, after, None, difference_text, counts)
     ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
     low, high = map(units.time_text, ends)
-    surely = f"95 % interval {low} to {high}; {counts}"
+    interval_text = f"95 % interval {low} to {high}; {counts}"
     if verdict is None:
-        said = "no difference beyond chance"
-        return StepComparisonText(title, before, after, None, said, surely)
+        difference_text = "no difference beyond chance"
+        return StepComparisonText(title, before, after, None, difference_text, interval_text)
     change = "" if row["change"] is None else f" ({change_text(abs(row['change']))})"
-    said = f"{units.time_text(abs(row['difference']))}{change} {verdict}"
-    return StepComparisonText(title, before, after, verdict, said, surely)
+    difference_text = f"{units.time_text(abs(row['difference']))}{change} {verdict}"
+    return StepComparisonText(title, before, after, verdict, difference_text, interval_text)
 
 
 def change_text(change: float) -> str:
@@ -215,7 +215,7 @@ def _step_comparison_sentences(comparison: Comparison) -> Iterator[str]:
         yield run_comparison_sentence(comparison.run_parts)
     for step_text in step_comparison_texts(comparison.steps):
         times = f"{step_text.title}: {step_text.before} before, {step_text.after} after"
-        yield f"{times}; {step_text.said} ({step_text.surely})."
+        yield f"{times}; {step_text.difference_text} ({step_text.interval_text})."
     if not (comparison.steps.height or comparison.run_parts.height):
         yield NO_STEPS_SENTENCE
 

@@ -114,7 +114,7 @@ LINE_EVIDENCE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
     {
         "stamp": Label("recorded", doc="The recording marked this line."),
         "stack": Label("stack", doc="The Python stack was at this line."),
-        "static": Label("source", doc="Found by reading the source."),
+        "static": Label("source", doc="The line was found by parsing the source file."),
         "definition": Label(
             "function", doc="The function begins here; which of its lines ran is unknown."
         ),

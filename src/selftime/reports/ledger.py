@@ -269,7 +269,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
 
 
 def _compilations_text(run: Run, root: str | None) -> str:
-    """Returns in brackets how often was compiled, and why again; empty if that is not known."""
+    """Returns in brackets how often functions were compiled, and why again; else empty."""
     again = (
         compilations_with_sites(run)
         .drop_nulls("reason")
@@ -289,7 +289,7 @@ def _compilations_text(run: Run, root: str | None) -> str:
 
 
 def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
-    """Returns the iterators' line that started workers most often, if one did twice or more."""
+    """Returns the line whose iterators started workers most often; None if none did so twice."""
     lines = run.iterators.filter("starts_workers").group_by("file", "line").len()
     lines = lines.filter(pl.col("len") > 1).sort("len", "file", "line", descending=True)
     return lines.row(0, named=True) if lines.height else None

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from selftime.capture.preflight.program import PreflightResult, ProgramError
 from selftime.capture.preflight.real_device import GpuWaitComparison
-from selftime.capture.preflight.results import Site
+from selftime.capture.preflight.results import PreflightWaitSite
 from selftime.reports.advice.wording import file_and_line_text, relative_file
 from selftime.reports.plain import cut_text_end, cut_text_middle, plain
 from selftime.reports.terminal import render_as_text
@@ -49,7 +49,9 @@ def as_json(preflight: PreflightResult, *, program: str, root: str) -> str:
             "ended_at": _stopped_at_line_text(preflight, root),
         },
         "sites": [_with_relative_file(asdict(site), root) for site in results.sites],
-        "outside": [_with_relative_file(asdict(site), root) for site in results.outside],
+        "outside": [
+            _with_relative_file(asdict(site), root) for site in results.sites_outside_steps
+        ],
         "harmless": results.harmless_copies,
         "not_checked": [_with_relative_file(asdict(part), root) for part in results.not_checked],
         "error": None
@@ -137,19 +139,19 @@ def _waiting_lines_title(waiting_line_count: int, *, has_steps: bool) -> str:
     return f"{count_text} WOULD MAKE THE HOST WAIT FOR THE GPU"
 
 
-def _sites_by_line(sites: Iterable[Site]) -> list[list[Site]]:
+def _sites_by_line(sites: Iterable[PreflightWaitSite]) -> list[list[PreflightWaitSite]]:
     """Groups waits by source line; returns the lines with the costliest waits first."""
     ordered_sites = sorted(sites, key=_file_and_line_of_site)
     lines = [list(group) for _, group in groupby(ordered_sites, key=_file_and_line_of_site)]
     return sorted(lines, key=_severity_sort_key_of_line)
 
 
-def _file_and_line_of_site(site: Site) -> tuple[str, int]:
+def _file_and_line_of_site(site: PreflightWaitSite) -> tuple[str, int]:
     """Returns the (file, line) at which the host waits, as a sort key; unknown files come last."""
     return site.file or "~", site.line or 0
 
 
-def _severity_sort_key_of_line(sites: list[Site]) -> tuple[bool, int, tuple[str, int]]:
+def _severity_sort_key_of_line(sites: list[PreflightWaitSite]) -> tuple[bool, int, tuple[str, int]]:
     """Returns a sort key for source lines; lines that only copy to the device come last."""
     only_copies_to_device = all(site.kind == "copy_to_device" for site in sites)
     return (
@@ -160,7 +162,7 @@ def _severity_sort_key_of_line(sites: list[Site]) -> tuple[bool, int, tuple[str,
 
 
 def _text_blocks_of_source_line(
-    sites: list[Site], steps: int, root: str, width: int
+    sites: list[PreflightWaitSite], steps: int, root: str, width: int
 ) -> Iterator[RenderableType]:
     """Yields the text about one source line: its code, the operators that wait, and fixes."""
     first = sites[0]
@@ -185,9 +187,11 @@ def _text_blocks_of_source_line(
         yield Padding(arrow, (0, 0, 0, _INDENT_OF_CODE_IN_SPACES))
 
 
-def _merge_sites_of_equal_line_and_operator(sites: Iterable[Site]) -> list[Site]:
+def _merge_sites_of_equal_line_and_operator(
+    sites: Iterable[PreflightWaitSite],
+) -> list[PreflightWaitSite]:
     """Merges waits of equal source line, operator, kind and phase of the step; adds up counts."""
-    merged: dict[tuple[object, ...], Site] = {}
+    merged: dict[tuple[object, ...], PreflightWaitSite] = {}
     for site in sites:
         key = (*_file_and_line_of_site(site), site.op, site.kind, site.phase)
         earlier = merged.get(key)
@@ -195,14 +199,14 @@ def _merge_sites_of_equal_line_and_operator(sites: Iterable[Site]) -> list[Site]
     return list(merged.values())
 
 
-def _add_site_counts(first: Site, second: Site) -> Site:
+def _add_site_counts(first: PreflightWaitSite, second: PreflightWaitSite) -> PreflightWaitSite:
     """Merges two records of the same wait: adds up the waits, keeps the larger number of steps."""
     return replace(
         first, times=first.times + second.times, in_steps=max(first.in_steps, second.in_steps)
     )
 
 
-def _site_location_text(site: Site, root: str) -> str:
+def _site_location_text(site: PreflightWaitSite, root: str) -> str:
     """Returns where the host waits, as text `file:line in function`."""
     if site.file is None:
         return "line unknown"
@@ -210,14 +214,14 @@ def _site_location_text(site: Site, root: str) -> str:
     return f"{file_and_line_text(site.file, site.line, root)}{plain(function)}"
 
 
-def _source_code_of_site(site: Site) -> str:
+def _source_code_of_site(site: PreflightWaitSite) -> str:
     """Returns the code of the source line at which the host waits; empty if it is unknown."""
     if site.file is None or site.line is None:
         return ""
     return linecache.getline(site.file, site.line).strip()
 
 
-def _waits_per_step_text(site: Site, steps: int) -> str:
+def _waits_per_step_text(site: PreflightWaitSite, steps: int) -> str:
     """Returns as text how often an operator made the host wait, and in how many of the steps."""
     if not steps:
         return f"{site.times} x"
@@ -229,11 +233,11 @@ def _waits_per_step_text(site: Site, steps: int) -> str:
 def _text_blocks_below_lines(preflight: PreflightResult, root: str) -> Iterator[RenderableType]:
     """Yields closing notes: waits outside of steps, harmless copies, and what was not checked."""
     results = preflight.found
-    if results.outside:
+    if results.sites_outside_steps:
         yield Text()
         yield Text("ONLY BEFORE THE STEPS, IN THE FIRST, OR AFTER THE LAST", "bold")
         table = Table.grid(padding=(0, 2, 0, 0))
-        for site in _merge_sites_of_equal_line_and_operator(results.outside):
+        for site in _merge_sites_of_equal_line_and_operator(results.sites_outside_steps):
             table.add_row(
                 Text(_site_location_text(site, root), overflow="fold"),
                 plain(site.op),

@@ -22,7 +22,7 @@ from selftime.ingest.trace_paths import TraceFiles, skip_reasons_of_duplicates, 
 from selftime.progress import ProgressCallback
 from selftime.scale.engine import Engine, FileLostByReader
 from selftime.scale.local import LocalProcessEngine
-from selftime.trace import JobMember, Trace
+from selftime.trace import Trace, TraceInJob
 from selftime.views import View, find_view, stack_tables
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class JobTaskResults(Generic[T]):
     """Results of a task for all traces of a job, by path; duplicate traces are left out."""
 
     results: Mapping[str, RankTaskResult[T]]
-    members: Mapping[str, JobMember]
+    members: Mapping[str, TraceInJob]
     refused: Mapping[str, str]
     notes: tuple[str, ...]
 
@@ -66,7 +66,7 @@ class JobViewTable:
     """A view's table for a job, and which data that the view needs each trace lacks."""
 
     table: pl.DataFrame
-    lacks: Mapping[str, list[str]]
+    missing_data: Mapping[str, list[str]]
     """Maps the path of each trace to sentences about data that it lacks for the view."""
     outlines: Mapping[str, Trace]
     """Maps the path of each trace to a `Trace` with only the tables of tracks and repairs."""
@@ -144,14 +144,14 @@ def _merge_results_of_files(
     if not results:
         raise found_files.no_trace_error(reasons)
     duplicate_reasons = skip_reasons_of_duplicates(
-        {path: result.identity.content for path, result in results.items()}
+        {path: result.identity.content_digest for path, result in results.items()}
     )
     distinct = {path: result for path, result in results.items() if path not in duplicate_reasons}
     identities = {path: result.identity for path, result in distinct.items()}
     members, notes = job_members(identities, found_files.root)
     if not found_files.is_collection and len(identities) == 1:  # labelled like a trace in memory
         members = {
-            path: _job_member_of_single_trace(identity) for path, identity in identities.items()
+            path: _place_in_job_of_single_trace(identity) for path, identity in identities.items()
         }
     return JobTaskResults(
         MappingProxyType(distinct),
@@ -162,7 +162,7 @@ def _merge_results_of_files(
 
 
 def survey(
-    place: str | os.PathLike[str],
+    path_or_url: str | os.PathLike[str],
     *,
     engine: Engine | None = None,
     progress: ProgressCallback | None = None,
@@ -170,7 +170,7 @@ def survey(
 ) -> Ranks:
     """Returns summaries of the traces of all ranks of a job, used by views that compare ranks."""
     return _ranks_from_summaries(
-        collect_results(place, rank_summary, engine=engine, progress=progress, cache=cache)
+        collect_results(path_or_url, rank_summary, engine=engine, progress=progress, cache=cache)
     )
 
 
@@ -179,11 +179,11 @@ def _ranks_from_summaries(summaries: JobTaskResults[RankSummary]) -> Ranks:
     return Ranks(summaries.answers, summaries.members, summaries.refused, summaries.notes)
 
 
-def _job_member_of_single_trace(identity: TraceIdentity) -> JobMember:
+def _place_in_job_of_single_trace(identity: TraceIdentity) -> TraceInJob:
     """Returns the rank and label of the only trace of a job."""
     label = "this rank" if identity.rank is None else f"rank {identity.rank}"
     size = identity.size if identity.size and identity.size > (identity.rank or 0) else None
-    return JobMember(label, identity.rank, size, "" if identity.rank is None else "header")
+    return TraceInJob(label, identity.rank, size, "" if identity.rank is None else "header")
 
 
 def view(
@@ -234,9 +234,13 @@ def view_of_job(
         path_or_url, task, engine=engine, progress=progress, path_part=path_part
     )
     tables = ((results.members[path], table) for path, (table, _) in results.answers.items())
-    lacks = {path: lacks for path, (_, lacks) in results.answers.items()}
+    missing_data = {path: missing for path, (_, missing) in results.answers.items()}
     return JobViewTable(
-        stack_tables(job_view, tables), lacks, results.outlines, results.refused, results.notes
+        stack_tables(job_view, tables),
+        missing_data,
+        results.outlines,
+        results.refused,
+        results.notes,
     )
 
 

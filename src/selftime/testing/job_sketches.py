@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from selftime.testing.trace_sketches import sketch
-from selftime.trace import Job, JobMember, Trace
+from selftime.trace import Job, Trace, TraceInJob
 
 _LINE_BEFORE_LANES_OF_RANK: Final = re.compile(r"\s*rank (\d+)\s*")
 
@@ -34,5 +34,5 @@ def sketch_job(text: str) -> Trace | Job:
         header = {"distributedInfo": {"rank": rank, "world_size": len(lanes)}}
         path = f"rank{rank}.json"
         traces[path] = sketch("\n".join([*shared, *drawn]), metadata=header)
-        members[path] = JobMember(f"rank {rank}", rank, len(lanes), "header")
+        members[path] = TraceInJob(f"rank {rank}", rank, len(lanes), "header")
     return Job(MappingProxyType(traces), members=MappingProxyType(members))

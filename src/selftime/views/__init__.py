@@ -7,7 +7,7 @@ import polars as pl
 
 from selftime.errors import UsageError
 from selftime.schema import Column
-from selftime.trace import Job, JobMember
+from selftime.trace import Job, TraceInJob
 from selftime.views.account import account
 from selftime.views.annotations import annotations
 from selftime.views.arrivals import arrivals
@@ -138,7 +138,9 @@ def view_of_job(job: Job, view: View[Any], options: Mapping[str, Any]) -> pl.Dat
     return stack_tables(view, tables)
 
 
-def stack_tables(view: View[Any], tables: Iterable[tuple[JobMember, pl.DataFrame]]) -> pl.DataFrame:
+def stack_tables(
+    view: View[Any], tables: Iterable[tuple[TraceInJob, pl.DataFrame]]
+) -> pl.DataFrame:
     """Returns the tables of several ranks as one, in order of rank; unknown ranks come last."""
     ordered = sorted(tables, key=lambda one: (one[0].rank is None, one[0].rank, one[0].label))
     told = {column.name: column.dtype for column in (*RANK_COLUMNS, *view.columns)}

@@ -101,7 +101,7 @@ def arrivals(job: Ranks, *, top: RowLimit = 0) -> pl.DataFrame:
     which = pl.coalesce("match", -1 - pl.int_range(pl.len(), dtype=pl.Int64))
     rows = (
         found.rows.with_columns(which=which, duration=pl.col("end") - pl.col("start"))
-        .with_columns(pl.col("start") - every[first].part.origin)
+        .with_columns(pl.col("start") - every[first].summary.origin)
         .with_columns(begun=pl.col("start").min().over("which"))
         .join(of_ranks, left_on="rank", right_on="key", how="left")
         .with_columns(number=pl.struct("begun", "which").rank("dense").cast(pl.Int64) - 1)

@@ -264,7 +264,7 @@ def _collectives_merged_across_ranks(job: Ranks, *, only_counted_steps: bool) ->
         rows = rows.filter(typical if rows["counted"].any() else pl.col("place").is_not_null())
     labels = {key: rank.label for key, rank in every.items()}
     reference = found.clocks.reference
-    zero = every[reference if reference is not None else min(every)].part.origin if every else 0
+    zero = every[reference if reference is not None else min(every)].summary.origin if every else 0
     duration = pl.col("end") - pl.col("start")
     rows = rows.with_columns(
         which=pl.coalesce("match", -1 - pl.int_range(pl.len(), dtype=pl.Int64)),

@@ -54,8 +54,8 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
         "what",
         NameType,
         "name",
-        "The name of the slice that the host was executing while the device was idle; null "
-        "if none.",
+        "The host slice, such as an operator or a launch, that the host was executing while the "
+        "device was idle; null if none.",
         True,
     ),
     Column(

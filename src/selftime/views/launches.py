@@ -159,7 +159,8 @@ _OPTIONS_WITHOUT_SOURCE_LINE: Final = ("call", "stream")
         "began_before_launch",
         pl.Int64,
         "count",
-        "The number of launch calls recorded to begin after their work, so of unknown delay.",
+        "The number of launch calls whose recorded start is after their work's start; their delay "
+        "is unknown.",
     ),
     Column("host_max", pl.Int64, "ns", "The host time of the longest launch call.", True),
     Column(
@@ -246,7 +247,7 @@ def _launch_calls(trace: Trace, *, only_counted_steps: bool) -> pl.DataFrame:
     """Returns one row per call that launches device work, with every column to group by."""
     found = launches_with_queue_delays(trace)
     found = found.with_columns(
-        full=(pl.col("depth") >= FULL_STREAM_QUEUE_LENGTH).fill_null(value=False)
+        onto_full_queue=(pl.col("depth") >= FULL_STREAM_QUEUE_LENGTH).fill_null(value=False)
     )
     found = found.with_columns(blocked=_host_time_blocked_by_full_queue())
     if only_counted_steps:
@@ -265,13 +266,15 @@ def _host_time_blocked_by_full_queue() -> pl.Expr:
 
     A call blocked by a full queue takes unusually long; the median of other calls is subtracted.
     """
-    host, full = pl.col("host"), pl.col("full")
-    usual = host.filter(~full).median().over("call")
+    host, onto_full_queue = pl.col("host"), pl.col("onto_full_queue")
+    usual = host.filter(~onto_full_queue).median().over("call")
     longest = (
-        host.filter(~full).quantile(_QUANTILE_OF_UNBLOCKED_LAUNCH_TIME, "nearest").over("call")
+        host.filter(~onto_full_queue)
+        .quantile(_QUANTILE_OF_UNBLOCKED_LAUNCH_TIME, "nearest")
+        .over("call")
     )
     beyond = pl.when(host > longest).then(host - usual).otherwise(0)
-    return pl.when(full).then(pl.when(longest.is_not_null()).then(beyond)).otherwise(0)
+    return pl.when(onto_full_queue).then(pl.when(longest.is_not_null()).then(beyond)).otherwise(0)
 
 
 def _launched_work_names(trace: Trace, calls: pl.DataFrame) -> pl.Series:
@@ -299,7 +302,8 @@ def _aggregations_of_launch_group() -> list[pl.Expr]:
         pl.when(exposed.count() > 0).then(exposed.sum()).alias("exposed"),
         depth.median().alias("depth_median"),
         depth.max().alias("depth_max"),
-        pl.col("full", "work", "device_time", "began_before_launch").sum(),
+        pl.col("onto_full_queue").sum().alias("full"),
+        pl.col("work", "device_time", "began_before_launch").sum(),
         pl.when(pl.col("blocked").count() > 0).then(pl.col("blocked").sum()).alias("blocked"),
         ((pl.col("work") > 0) & (pl.col("device_time") < host)).sum().alias("longer_than_work"),
         pl.col("lost").sum().alias("without_work"),

@@ -95,14 +95,14 @@ from selftime.views.view_declaration import view
         "stream",
         pl.Int64,
         "id",
-        "The first stream of a pair of streams; null if not by pair.",
+        "The first stream of the pair; null unless `by` is `streams`.",
         True,
     ),
     Column(
         "other",
         pl.Int64,
         "id",
-        "The second stream of a pair of streams; null if not by pair.",
+        "The second stream of the pair; null unless `by` is `streams`.",
         True,
     ),
 )

@@ -208,11 +208,15 @@ def _rows_by_rank(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[st
     shared, notes = _collective_count_columns_by_rank(job), _notes_on_unshared_steps(job)
     rows = []
     for key, rank in rank_by_key.items():
-        row: dict[str, Any] = {"label": rank.label, "rank": rank.rank, "device": rank.part.device}
+        row: dict[str, Any] = {
+            "label": rank.label,
+            "rank": rank.rank,
+            "device": rank.summary.device,
+        }
         if key in steps:
             row |= steps[key].select(pl.col(_STEP_TIME_COLUMNS).mean()).row(0, named=True)
-            row["steps"] = int(rank.part.steps["counted"].sum())
-        clock = clocks.of.get(key)
+            row["steps"] = int(rank.summary.steps["counted"].sum())
+        clock = clocks.clock_by_rank.get(key)
         if clock is not None and clock.residual is not None and len(rank_by_key) > 1:
             row |= {"clock": clock.offset, "drift": clock.drift, "residual": clock.residual}
         row |= waits.get(key, {}) | shared.get(key, {})
@@ -265,7 +269,7 @@ def _rows_by_step(job: Ranks, rank_by_key: dict[int, RankOfJob]) -> list[dict[st
     late = _lateness_ns_by_rank_and_step_index(job)
     rows = []
     for key, rank in rank_by_key.items():
-        for place, step in enumerate(rank.part.steps.iter_rows(named=True)):
+        for place, step in enumerate(rank.summary.steps.iter_rows(named=True)):
             row = {name: step[name] for name in _STEP_TIME_COLUMNS}
             row |= {"label": rank.label, "rank": rank.rank, "step": step["number"]}
             row |= waits.get((key, place), {})

@@ -181,17 +181,17 @@ def stragglers(job: Ranks) -> pl.DataFrame:
 
 
 def _straggler_verdict_values(verdict: StragglerVerdict) -> dict[str, Any]:
-    known = verdict.late is not None
+    known = verdict.late_ns is not None
     row: dict[str, Any] = {"straggler": verdict.is_straggler if known else None}
-    row |= {"late": verdict.late, "late_beyond_others": verdict.late_beyond_others}
+    row |= {"late": verdict.late_ns, "late_beyond_others": verdict.late_beyond_others_ns}
     row |= {
         "cause": verdict.cause,
-        "excess": verdict.excess,
-        "work": verdict.work,
+        "excess": verdict.excess_ns,
+        "work": verdict.kernel_or_operator,
         "verdict": verdict.sentence,
     }
-    if verdict.line is not None:
-        row |= {name: verdict.line[name] for name in ("file", "line", "function", "how")}
+    if verdict.source_line is not None:
+        row |= {name: verdict.source_line[name] for name in ("file", "line", "function", "how")}
     return row
 
 

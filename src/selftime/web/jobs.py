@@ -185,7 +185,7 @@ def _trace_summary_or_error(path: str) -> TraceSummary | str:
 def encode_trace_summary(summary: TraceSummary) -> bytes:
     """Returns a trace's summary as bytes: tables as Arrow, the rest as MessagePack."""
     encoded_fields = {
-        field.name: _encode_table_or_keep_value(getattr(summary.part, field.name))
+        field.name: _encode_table_or_keep_value(getattr(summary.rank_summary, field.name))
         for field in fields(RankSummary)
     }
     return msgspec.msgpack.encode((summary.identity, encoded_fields))
@@ -194,10 +194,12 @@ def encode_trace_summary(summary: TraceSummary) -> bytes:
 def decode_trace_summary(encoded: bytes) -> TraceSummary | None:
     """Returns a trace's summary from bytes; None if they cannot be decoded."""
     try:
-        identity, part = msgspec.msgpack.decode(encoded, type=tuple[TraceIdentity, dict[str, Any]])
+        identity, encoded_fields = msgspec.msgpack.decode(
+            encoded, type=tuple[TraceIdentity, dict[str, Any]]
+        )
         read: dict[str, Any] = {
             name: pl.read_ipc(BytesIO(value)) if isinstance(value, bytes) else value
-            for name, value in part.items()
+            for name, value in encoded_fields.items()
         }
         return TraceSummary(identity, RankSummary(**read))
     except (msgspec.DecodeError, pl.exceptions.PolarsError, TypeError):
@@ -223,7 +225,7 @@ def _job_memory_bytes(indexed_job: IndexedJob) -> int:
     """Returns the estimated size of a job's tables in memory, in bytes."""
     tables = (
         getattr(summary, field.name)
-        for summary in indexed_job.job.ranks.parts.values()
+        for summary in indexed_job.job.ranks.summaries.values()
         for field in fields(RankSummary)
     )
     return sum(int(table.estimated_size()) for table in tables if isinstance(table, pl.DataFrame))

@@ -70,24 +70,26 @@ def edges_of(graph: DependencyGraph) -> set[Edge]:
                 found.add(("work", latest[stream], "work", j))
             if stream not in latest or work.end[j] >= work.end[latest[stream]]:
                 latest[stream] = j
-        if calls.waits_call[k] != NO_SLICE:
-            found.add(("call", int(calls.waits_call[k]), "call", k))
-        if calls.waits_for[k] != NO_SLICE:
-            found.add(("work", int(calls.waits_for[k]), "call", k))
-        asked = int(calls.waits_stream[k])
+        if calls.awaited_call[k] != NO_SLICE:
+            found.add(("call", int(calls.awaited_call[k]), "call", k))
+        if calls.awaited_work[k] != NO_SLICE:
+            found.add(("work", int(calls.awaited_work[k]), "call", k))
+        asked = int(calls.awaited_stream[k])
         of_streams = [asked] if asked >= 0 else latest if asked == CODE_OF_ALL_STREAMS else []
         found |= {("work", latest[s], "call", k) for s in of_streams if s in latest}
-    waits = zip(graph.waits.needs.tolist(), graph.waits.work.tolist(), strict=True)
+    waits = zip(
+        graph.stream_waits.awaited_work.tolist(), graph.stream_waits.work.tolist(), strict=True
+    )
     return found | {("work", needs, "work", waiting) for needs, waiting in waits}
 
 
 def edges_of_paths(trace: Trace) -> set[Edge]:
     """Every dependency that a critical path may follow, but for the order on one thread."""
     graph = dependency_graph(trace)
-    bindings = graph.bindings
+    bindings = graph.last_dependencies
     found: set[Edge] = set()
     for j, (link, source) in enumerate(
-        zip(bindings.link.tolist(), bindings.source.tolist(), strict=True)
+        zip(bindings.link_code.tolist(), bindings.awaited_work.tolist(), strict=True)
     ):
         if link == CODE_OF_SEGMENT_LINK["launch"]:
             found.add(("call", int(bindings.call[j]), "work", j))
@@ -95,8 +97,8 @@ def edges_of_paths(trace: Trace) -> set[Edge]:
             found.add(("work", source, "work", j))
     held = np.flatnonzero(graph.calls.released_by != NO_SLICE)
     found |= {("work", int(graph.calls.released_by[k]), "call", int(k)) for k in held}
-    met = np.flatnonzero(graph.calls.waits_call != NO_SLICE)
-    return found | {("call", int(graph.calls.waits_call[k]), "call", int(k)) for k in met}
+    met = np.flatnonzero(graph.calls.awaited_call != NO_SLICE)
+    return found | {("call", int(graph.calls.awaited_call[k]), "call", int(k)) for k in met}
 
 
 def none_is_later(trace: Trace) -> None:
@@ -105,7 +107,7 @@ def none_is_later(trace: Trace) -> None:
     Drawings may have work that begins before what it comes after on its stream.
     """
     graph, edges = dependency_graph(trace), dependency_edges_into_nodes(trace)
-    calls, work, bindings = graph.calls, graph.work, graph.bindings
+    calls, work, bindings = graph.calls, graph.work, graph.last_dependencies
     for kind, source, target, at in edges_of(graph):
         if (kind, target) == ("call", "work"):
             launched = min(int(calls.start[source]), int(work.start[at]))
@@ -128,8 +130,8 @@ def chain(trace: Trace) -> list[int]:
     first = dependency_edges_into_step_ends(
         trace, steps["end"].to_numpy(), steps["done"].to_numpy()
     )
-    following = dependency_edges_into_nodes(trace).next
-    at, found = int(first.next[-1]), []
+    following = dependency_edges_into_nodes(trace).previous_node
+    at, found = int(first.previous_node[-1]), []
     while at != NO_SLICE:
         found.append(at)
         at = int(following[at])
@@ -154,7 +156,9 @@ def on_the_path_all_is_lost(trace: Trace) -> None:
     graph, replay = dependency_graph(trace), replay_of(trace)
     on = work_on(trace)
     nodes, edges = critical_path_nodes(trace), dependency_edges_into_nodes(trace)
-    entered = dict(zip(edges.next.tolist(), edges.previous_node_reached_at.tolist(), strict=True))
+    entered = dict(
+        zip(edges.previous_node.tolist(), edges.previous_node_reached_at.tolist(), strict=True)
+    )
     inside = on[nodes.start[on] >= graph.begin].tolist()  # before that the recording began
     whole = [at for at in inside if entered.get(at, nodes.end[at]) == nodes.end[at]]
     for at in whole[:: max(len(whole) // 10, 1)]:
@@ -240,7 +244,7 @@ def bounded(trace: Trace) -> Iterator[Bounded]:
         if stats is None or claim is None or not changes or saving.estimate_ms is None:
             continue
         assert saving.high_ms is not None
-        every = wait_time(replay, replay.graph.calls.wait)
+        every = wait_time(replay, replay.graph.calls.wait_slice)
         scale = 1 / 1e6 if getattr(claim, "step", None) else stats.scaled_to_typical_step(1 / 1e6)
         whole = [change_at_best(change) for change in largest_changes(claim)]
         most = removed(replay, *whole, waits=every) * scale
@@ -260,19 +264,19 @@ def bounded(trace: Trace) -> Iterator[Bounded]:
 
 
 def largest_changes(claim: SavingClaim) -> tuple[Change, ...]:
-    most = claim.limit if isinstance(claim, RemovalClaim) else ()
+    most = claim.largest_changes if isinstance(claim, RemovalClaim) else ()
     return most or changes_of_claim(claim)
 
 
 def change_at_best(change: Change) -> Change:
     """The change, which takes away all that it concerns."""
-    return change if isinstance(change, RemoveWaits) else replace(change, keep=0.0)
+    return change if isinstance(change, RemoveWaits) else replace(change, kept_share=0.0)
 
 
 def wait_time(replay: Replay, calls: Ints) -> float:
     """How long these calls waited, in ns: of a call the time that is not its own."""
     waiting = replay.graph.calls
-    freed = np.isin(waiting.wait, calls) & (waiting.wait != NO_SLICE)
+    freed = np.isin(waiting.wait_slice, calls) & (waiting.wait_slice != NO_SLICE)
     waited = waiting.end - waiting.start - waiting.own_time
     return float(np.maximum(waited, 0)[freed].sum())
 
@@ -287,10 +291,10 @@ def removed(replay: Replay, *changes: Change, waits: float | None = None) -> flo
     ends = replay.graph.calls.end
     for change in changes:
         if isinstance(change, CutHostTime):
-            inside = intersect(change.where, union([replay.graph.begin], [int(ends.max())]))
-            total += (1 - change.keep) * length(inside)
+            inside = intersect(change.intervals, union([replay.graph.begin], [int(ends.max())]))
+            total += (1 - change.kept_share) * length(inside)
         elif isinstance(change, ScaleDeviceWork):
-            keep = np.broadcast_to(np.asarray(change.keep, float), change.work.shape)
+            keep = np.broadcast_to(np.asarray(change.kept_share, float), change.work.shape)
             place = {int(number): at for at, number in enumerate(work.id)}
             at = [place.get(int(number), NO_SLICE) for number in change.work]
             took = np.append(work.end - work.start, 0)[at]

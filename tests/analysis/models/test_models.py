@@ -81,7 +81,7 @@ def test_of_lists_numbers_are_told_and_no_dtype(
     name: str, lists: list[Any], flops: int, numbers: int
 ) -> None:
     found = told(f"aten::{name}", str(lists), ["TensorList"] * len(lists))
-    assert (found.flops, found.bytes, found.numbers) == (flops, None, numbers)
+    assert (found.flops, found.bytes, found.elements_of_unknown_dtype) == (flops, None, numbers)
 
 
 def test_a_scaled_product_writes_what_is_asked() -> None:

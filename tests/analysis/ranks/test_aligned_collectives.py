@@ -192,7 +192,8 @@ def test_where_clocks_are_not_known_no_wait_is() -> None:
     _, parts = job("data")
     sent = pl.lit("broadcast").alias("collective")
     only = {
-        rank: RankSummary(part.rows.with_columns(sent), part.origin) for rank, part in parts.items()
+        rank: RankSummary(part.collectives.with_columns(sent), part.origin)
+        for rank, part in parts.items()
     }
     rows = align_collectives_on_one_clock(only).rows
     assert rows["match"].null_count() == 0

@@ -46,7 +46,7 @@ def errors(
     def read(rank: int) -> NDArray[np.int64]:
         offset, drift = clocks[rank]
         own = np.rint(instants * (1 + drift)).astype(np.int64) + ORIGIN + offset
-        return found.of[rank].to_reference_times(own)
+        return found.clock_by_rank[rank].to_reference_times(own)
 
     common = read(found.reference)
     return {rank: np.abs(read(rank) - common).astype(np.float64) for rank in clocks}
@@ -71,7 +71,7 @@ def test_offsets_of_seconds_and_drift_are_recovered(
 
 def test_few_collectives_tell_no_drift() -> None:
     ends, clocks = job([EIGHT], count=4, seconds=0.2, noise=5_000)
-    assert {clock.drift for clock in align_rank_clocks(ends).of.values()} == {0.0}
+    assert {clock.drift for clock in align_rank_clocks(ends).clock_by_rank.values()} == {0.0}
     assert max(error.max() for error in errors(ends, clocks, 0.2).values()) < 500_000
 
 
@@ -79,7 +79,10 @@ def test_what_shares_nothing_is_not_aligned() -> None:
     ends, _ = job([[0, 1], [2, 3, 4]], count=60, seconds=1.0, noise=1_000)
     clocks = align_rank_clocks(ends)
     assert clocks.reference == 2
-    assert {rank for rank, clock in clocks.of.items() if clock.residual is None} == {0, 1}
+    assert {rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is None} == {
+        0,
+        1,
+    }
 
 
 def test_one_rank_is_its_own_reference() -> None:
@@ -87,7 +90,7 @@ def test_one_rank_is_its_own_reference() -> None:
     clocks = align_rank_clocks(ends)
     assert clocks.reference is None
     assert clocks.residual is None
-    assert clocks.of[3].to_reference_times(np.array([10, 20])).tolist() == [10, 20]
+    assert clocks.clock_by_rank[3].to_reference_times(np.array([10, 20])).tolist() == [10, 20]
 
 
 def test_the_residual_is_that_of_the_ends() -> None:

@@ -50,11 +50,13 @@ def begin_of_path(ranks: Ranks, dependencies: JobDependencies) -> int:
     finishes, times = rank_finishes(ranks), dependencies.times()
     last = dependencies.last_rows(times)
     finish = max(finishes.values(), key=lambda one: one.time(times))
-    at, row = finish.before, NO_ROW
+    at, row = finish.previous_collective_row, NO_ROW
     while at != NO_ROW:
         row = int(last[at])
         held = times.is_held_by_group[row]
-        at = int((dependencies.previous_of_group if held else dependencies.before)[row])
+        at = int(
+            (dependencies.previous_of_group if held else dependencies.previous_collective_row)[row]
+        )
     return finish.begin if row == NO_ROW else int(dependencies.begin[row])
 
 
@@ -91,7 +93,7 @@ def test_replay_and_path_are_read_from_one_graph() -> None:
 def test_own_work_is_the_sum_of_its_kinds() -> None:
     ranks = simulated(LATE[2])
     for rank in ranks.ranks_by_key().values():
-        for table in (rank.part.arrivals, rank.part.tails):
+        for table in (rank.summary.arrivals, rank.summary.work_after_last_collective):
             assert (
                 table.select(pl.sum_horizontal(OWN_WORK_KINDS))
                 .to_series()
@@ -103,8 +105,8 @@ def test_own_work_is_the_sum_of_its_kinds() -> None:
 def test_only_less_work_of_a_rank_on_the_path_saves_time(rank: int, saves: bool) -> None:
     """Rank 2 is 8 ms late in each step: 1 ms less of its work is 1 ms less, of others nothing."""
     ranks = simulated(LATE[1])
-    part = ranks.ranks_by_key()[rank].part
-    first_of_step = part.rows["step"].diff().fill_null(1).to_numpy() != 0
+    summary = ranks.ranks_by_key()[rank].summary
+    first_of_step = summary.collectives["step"].diff().fill_null(1).to_numpy() != 0
     saved = job_replay(ranks).saving_ns(rank, np.where(first_of_step, 1e6, 0.0))
     assert saved == pytest.approx(1e6 if saves else 0.0, abs=1)
     assert rank in job_critical_path(ranks)["rank"] or not saves

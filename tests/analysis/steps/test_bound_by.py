@@ -38,7 +38,7 @@ def test_the_numbers_are_shares_of_time_and_of_launches() -> None:
     found = step_bounds(sketch("call 1 | k m  n\ngpu 7 |  k m nn"))
 
     # `m` was launched onto an idle stream, `n` as well; of `k` nobody knows.
-    assert found == StepBounds("launch-bound", busy=4 / 7, idle_launches=1.0)
+    assert found == StepBounds("launch-bound", busy_share=4 / 7, idle_launch_share=1.0)
 
 
 def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> None:
@@ -50,8 +50,8 @@ def test_a_device_that_is_busy_but_in_half_of_the_step_only_is_no_limit() -> Non
     """)
 
     found = step_bounds(trace)
-    assert (found.bound_by, found.idle_launches) == ("gap-bound", 0.0)
-    assert found.busy == 12 / 21, "its work lasts beyond its end on the host"
+    assert (found.bound_by, found.idle_launch_share) == ("gap-bound", 0.0)
+    assert found.busy_share == 12 / 21, "its work lasts beyond its end on the host"
 
 
 @pytest.mark.traces
@@ -75,5 +75,5 @@ def test_what_bounds_steps_of_real_traces(real: "ReadReal", name: str, told: str
 def test_the_numbers_are_shares_in_every_trace(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         found = step_bounds(real(name))
-        for share in (found.busy, found.idle_launches):
+        for share in (found.busy_share, found.idle_launch_share):
             assert share is None or 0 <= share <= 1, name

@@ -33,7 +33,7 @@ def test_shares_are_of_the_time_between() -> None:
 
 
 def test_workers_that_came_or_went_are_not_counted() -> None:
-    after = replace(START, workers={7: 1.5, 9: 0.5}, queued={7: 0.75, 9: 0.5})
+    after = replace(START, workers={7: 1.5, 9: 0.5}, seconds_waiting_for_core={7: 0.75, 9: 0.5})
     told = {"count": 1, "cpu_s": pytest.approx(0.5), "queued_s": pytest.approx(0.25)}
     assert cpu_usage_between(START, after)["workers"] == told
 

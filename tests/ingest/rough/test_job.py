@@ -40,7 +40,7 @@ def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path)
     for rank, (ahead, drift) in ran.clocks.items():
         drifted = when + np.rint(when * drift).astype(np.int64)
         own = simulated_jobs.SIMULATED_JOB_START_NS + ahead + drifted
-        read_by_all.append(clocks.of[rank].to_reference_times(own))
+        read_by_all.append(clocks.clock_by_rank[rank].to_reference_times(own))
     assert (np.ptp(np.array(read_by_all), axis=0) < EXACT).all()
     table = job.view("ranks")
     assert table["residual"].null_count() == 0

@@ -27,7 +27,7 @@ export function Headline(props: { said: Compared["said"]; notes: readonly string
 const SIGNS = { slower: "▲ ", faster: "▼ " };
 
 function Step(props: StepText) {
-  const { title, before, after, verdict, said, surely } = props;
+  const { title, before, after, verdict, difference_text: difference, interval_text: interval } = props;
   return (
     <section class="compare-step" aria-label={title}>
       <h2>{title}</h2>
@@ -35,9 +35,9 @@ function Step(props: StepText) {
         <span>{before}</span> <span class="muted" aria-label="to">→</span> <strong>{after}</strong>
       </p>
       <p class={verdict === null ? "" : `compare-${verdict}`}>
-        {verdict !== null && <span aria-hidden="true">{SIGNS[verdict]}</span>}{said}
+        {verdict !== null && <span aria-hidden="true">{SIGNS[verdict]}</span>}{difference}
       </p>
-      <p class="muted">{surely}</p>
+      <p class="muted">{interval}</p>
     </section>
   );
 }

@@ -50,12 +50,12 @@ class LoadingFunction:
     function: str
     is_own: bool
     """Whether the function is in the user's code, not in a library."""
-    whole: Intervals
+    all_times: Intervals
     """Intervals in the function; for a transform, without other user functions that it calls."""
-    python: Intervals
+    python_times: Intervals
     """Intervals in which the function runs Python code, or operators so short that they are mostly
     dispatch."""
-    computing: Intervals
+    computing_times: Intervals
     """Intervals of the function in which it does not wait, for example for storage."""
     event: int
     """Slice id of the function's longest call."""
@@ -81,7 +81,9 @@ def next_batch_calls(trace: Trace) -> pl.DataFrame:
     )
     starts = np.append(made["restarts"].to_numpy(), False)
     workers = WorkerCoreUse.from_facts(trace.facts)
-    ahead = PREFETCHED_BATCHES_PER_WORKER * (workers.count if workers else ASSUMED_LOADER_WORKERS)
+    ahead = PREFETCHED_BATCHES_PER_WORKER * (
+        workers.worker_count if workers else ASSUMED_LOADER_WORKERS
+    )
     return loading.select("id", "name", "start").with_columns(
         end=pl.Series(end, dtype=pl.Int64),
         fresh=pl.Series(fresh, dtype=pl.Boolean),
@@ -237,9 +239,9 @@ def _loading_function(
         where=_longest_line_of_function(trace, longest, intervals, work),
         function=function,
         is_own=is_own,
-        whole=intervals,
-        python=subtract(computing, long),
-        computing=computing,
+        all_times=intervals,
+        python_times=subtract(computing, long),
+        computing_times=computing,
         event=int(longest["id"][0]),
     )
 

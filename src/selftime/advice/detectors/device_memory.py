@@ -32,26 +32,30 @@ class DeviceMemoryPeak:
     """One device's memory at its peak, in bytes; None for numbers that were not recorded."""
 
     device: int
-    capacity: int | None
-    allocated: int | None
+    capacity_bytes: int | None
+    allocated_bytes: int | None
     """Bytes in tensors at the peak; None if not recorded."""
-    reserved: int | None
+    reserved_bytes: int | None
     """Largest number of bytes that PyTorch's allocator reserved on the device; None if not
     recorded."""
-    unused: int | None
+    unused_bytes: int | None
     """Smallest number of reserved bytes that were in no tensor; None if not recorded."""
-    retries: int | None = None
+    allocation_retries: int | None = None
     """Number of allocations that succeeded only after cached memory was freed; None if not
     recorded."""
 
     def share_of_capacity(self, bytes_used: int | None) -> float | None:
         """Returns `bytes_used` as a share of the device's total memory; None if either is None."""
-        return None if bytes_used is None or not self.capacity else bytes_used / self.capacity
+        return (
+            None
+            if bytes_used is None or not self.capacity_bytes
+            else bytes_used / self.capacity_bytes
+        )
 
     @property
     def is_nearly_full(self) -> bool:
         """Returns whether tensors at the peak fill more than 90 % of the device's memory."""
-        share = self.share_of_capacity(self.allocated)
+        share = self.share_of_capacity(self.allocated_bytes)
         return share is not None and share > NEARLY_FULL_MEMORY_SHARE
 
 
@@ -73,14 +77,14 @@ def _peak_with_recorded_retries(
     if totals is None or recorded is None:
         [one] = (found for found in (totals, recorded) if found is not None)
         return one
-    known = totals if totals.reserved is not None else recorded
+    known = totals if totals.reserved_bytes is not None else recorded
     return DeviceMemoryPeak(
         known.device,
-        totals.capacity,
-        totals.allocated,
-        known.reserved,
-        known.unused,
-        recorded.retries,
+        totals.capacity_bytes,
+        totals.allocated_bytes,
+        known.reserved_bytes,
+        known.unused_bytes,
+        recorded.allocation_retries,
     )
 
 

@@ -41,43 +41,52 @@ MIN_EQUAL_WAITING_STEP_DISTANCES: Final = 2
 class DataLoadingTimes:
     """Durations of the typical step and of its data loading, in ms."""
 
-    step: float
+    step_ms: float
     """The duration of the typical step in ms."""
-    exposed: float
+    exposed_ms: float
     """Time in ms of the typical step in which it loads data, or waits for workers, and nothing else
     runs."""
-    average: float
-    """Mean of `exposed` over the measured steps, in ms; it differs from the typical step if few
+    mean_exposed_ms: float
+    """Mean of `exposed_ms` over the measured steps, in ms; it differs from the typical step if few
     steps wait."""
-    at_epoch_ends: float
+    at_epoch_ends_ms: float
     """Wait for workers at the begin and end of epochs, in ms per step."""
-    total: float
+    total_ms: float
     """Time that the main thread spends in the DataLoader, in ms per step."""
-    waiting: float
-    """Part of `total` in Python functions that wait for storage, a socket or a timer, in ms; 0 if
+    waiting_ms: float
+    """Part of `total_ms` in Python functions that wait for storage, a socket or a timer; 0 if
     no Python functions were recorded."""
-    noise: float
-    """Median absolute deviation of `exposed` between steps, in ms."""
-    shares: tuple[float, ...]
+    noise_ms: float
+    """Median absolute deviation of `exposed_ms` between steps, in ms."""
+    waiting_share_by_step: tuple[float, ...]
     """Share of each measured step spent waiting for data, one value per step, 0 to 1."""
-    step_without_loading: float
+    step_without_loading_ms: float
     """Simulated duration of the step without data loading, in ms."""
-    device_lag: float
+    device_lag_ms: float
     """Time in ms from a step's end on the host to the end of its device work; median of the
     measured steps."""
     has_workers: bool
     has_device: bool
 
     @property
+    def exposed_share(self) -> float:
+        """Share of the typical step in which it only loads or awaits data, 0 to 1."""
+        return min(1.0, self.exposed_ms / self.step_ms)
+
+    @property
     def is_small(self) -> bool:
         """Returns whether steps wait for data so briefly that no change is worth it."""
-        few = self.exposed < MIN_EXPOSED_LOADING_SHARE * self.step
-        return few or max(self.exposed, self.average) < MIN_EXPOSED_LOADING_MS
+        few = self.exposed_ms < MIN_EXPOSED_LOADING_SHARE * self.step_ms
+        return few or max(self.exposed_ms, self.mean_exposed_ms) < MIN_EXPOSED_LOADING_MS
 
     @property
     def waiting_steps(self) -> list[int]:
         """The indices of the measured steps that wait for data for over 5 % of their time."""
-        return [at for at, share in enumerate(self.shares) if share > MIN_EXPOSED_LOADING_SHARE]
+        return [
+            at
+            for at, share in enumerate(self.waiting_share_by_step)
+            if share > MIN_EXPOSED_LOADING_SHARE
+        ]
 
     def is_steady(self, workers: WorkerCoreUse | None) -> bool:
         """Returns whether batches come late in most steps, or in every n-th step.
@@ -86,7 +95,7 @@ class DataLoadingTimes:
         as there are workers. Workers that never rest are too slow, whatever the rhythm.
         """
         late = self.waiting_steps
-        if len(late) > MIN_LATE_BATCH_STEPS_SHARE * len(self.shares) or (
+        if len(late) > MIN_LATE_BATCH_STEPS_SHARE * len(self.waiting_share_by_step) or (
             workers is not None and workers.are_always_busy
         ):
             return True
@@ -94,7 +103,7 @@ class DataLoadingTimes:
         if len(set(gaps)) != 1:
             return False
         return len(gaps) >= MIN_EQUAL_WAITING_STEP_DISTANCES or (
-            workers is not None and gaps[0] == workers.count
+            workers is not None and gaps[0] == workers.worker_count
         )
 
 
@@ -124,16 +133,18 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
         _median_ms(told["loading"].to_list()), step - step_without_loading
     )  # of medians, parts need not fit
     return DataLoadingTimes(
-        step=step,
-        exposed=_typical_exposed_loading_ms(exposed, limits, is_average=has_workers),
-        average=fmean(exposed) / 1e6 if exposed else 0.0,
-        at_epoch_ends=_typical_exposed_loading_ms(at_epoch_ends, limits, is_average=True),
-        total=total,
-        waiting=_waiting_share_of_loading(trace) * total,
-        noise=_median_absolute_deviation_ms(exposed),
-        shares=tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)),
-        step_without_loading=step_without_loading,
-        device_lag=_median_ms(told["lag"].drop_nulls().to_list()),
+        step_ms=step,
+        exposed_ms=_typical_exposed_loading_ms(exposed, limits, is_average=has_workers),
+        mean_exposed_ms=fmean(exposed) / 1e6 if exposed else 0.0,
+        at_epoch_ends_ms=_typical_exposed_loading_ms(at_epoch_ends, limits, is_average=True),
+        total_ms=total,
+        waiting_ms=_waiting_share_of_loading(trace) * total,
+        noise_ms=_median_absolute_deviation_ms(exposed),
+        waiting_share_by_step=tuple(
+            part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)
+        ),
+        step_without_loading_ms=step_without_loading,
+        device_lag_ms=_median_ms(told["lag"].drop_nulls().to_list()),
         has_workers=has_workers,
         has_device=time == "device_time",
     )

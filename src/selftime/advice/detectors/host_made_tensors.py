@@ -44,14 +44,14 @@ MIN_COPYING_STEPS_SHARE: Final = 0.5
 class HostMadeTensors:
     """The tensors that one source line makes on the host and then copies to the device."""
 
-    place: LineSlices
+    line_slices: LineSlices
     """The source line, with one slice per copy: from the first operator that makes the tensor to
     the end of the copying operator."""
-    maker: str
+    making_operator: str
     """Name of the operator, such as `aten::full`, that makes the constant."""
-    operators: int
+    operator_count: int
     """Number of operators that make one tensor, not counting its copy."""
-    copies: pl.Series
+    copy_ids: pl.Series
     """Slice ids of the copies to the device."""
 
 

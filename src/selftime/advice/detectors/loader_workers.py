@@ -45,13 +45,13 @@ RECORD_WORKERS_HINT: Final = (
 class StepTimePrediction:
     """The predicted duration of a step, in ms, if a DataLoader has the given number of workers."""
 
-    likely: float
+    likely_ms: float
     """The likely duration of the step in ms."""
-    best: float
+    shortest_ms: float
     """Shortest duration of the step in ms: if loading only waits and needs no CPU core."""
-    workers: int
+    worker_count: int
     """Number of DataLoader workers that the prediction assumes."""
-    cores_known: bool
+    is_core_count_known: bool
     """Whether the recording contains the number of CPU cores."""
 
 
@@ -59,21 +59,21 @@ def predict_step_with_workers(
     loading: DataLoadingTimes, facts: Mapping[str, Any]
 ) -> StepTimePrediction:
     """Returns the predicted step time if workers, not the main thread, load the data."""
-    rest = loading.step_without_loading
+    rest = loading.step_without_loading_ms
     cores, threads = available_cores(facts), facts.get("threads")
     if cores is None:
-        best = max(rest, loading.total / ASSUMED_LOADER_WORKERS) + USUAL_READY_BATCH_FETCH_MS
+        best = max(rest, loading.total_ms / ASSUMED_LOADER_WORKERS) + USUAL_READY_BATCH_FETCH_MS
         workers = (
             _worker_count_to_hide_waits(loading)
             if _is_loading_mostly_waiting(loading)
             else ASSUMED_LOADER_WORKERS
         )
-        return StepTimePrediction(best, best, workers, cores_known=False)
+        return StepTimePrediction(best, best, workers, is_core_count_known=False)
     busy = min(threads, cores) if isinstance(threads, int) and not loading.has_device else 1
-    computing = (busy * rest + loading.total - loading.waiting) / cores
+    computing = (busy * rest + loading.total_ms - loading.waiting_ms) / cores
 
     def step_ms_with(workers: int) -> float:
-        return max(rest, loading.total / workers, computing) + USUAL_READY_BATCH_FETCH_MS
+        return max(rest, loading.total_ms / workers, computing) + USUAL_READY_BATCH_FETCH_MS
 
     workers = (
         _worker_count_to_hide_waits(loading)
@@ -82,9 +82,10 @@ def predict_step_with_workers(
     )
     likely = step_ms_with(workers)
     best = (
-        max(rest, loading.total / max(workers, ASSUMED_LOADER_WORKERS)) + USUAL_READY_BATCH_FETCH_MS
+        max(rest, loading.total_ms / max(workers, ASSUMED_LOADER_WORKERS))
+        + USUAL_READY_BATCH_FETCH_MS
     )
-    return StepTimePrediction(likely, min(best, likely), workers, cores_known=True)
+    return StepTimePrediction(likely, min(best, likely), workers, is_core_count_known=True)
 
 
 def predict_step_with_more_workers(
@@ -95,21 +96,21 @@ def predict_step_with_more_workers(
     The present workers are taken to be always busy: a batch takes as many steps as there are
     workers, and computes for the share of that in which they want a core.
     """
-    total = workers.count * loading.step
-    demand = 1.0 if workers.demand is None else workers.demand
+    total = workers.worker_count * loading.step_ms
+    demand = 1.0 if workers.core_demand_share is None else workers.core_demand_share
     waiting = (1.0 - demand) * total
-    return predict_step_with_workers(replace(loading, total=total, waiting=waiting), facts)
+    return predict_step_with_workers(replace(loading, total_ms=total, waiting_ms=waiting), facts)
 
 
 def _is_loading_mostly_waiting(loading: DataLoadingTimes) -> bool:
     """Returns whether more than half of the loading time is waiting, for example for storage."""
-    return loading.waiting > loading.total / 2
+    return loading.waiting_ms > loading.total_ms / 2
 
 
 def _worker_count_to_hide_waits(loading: DataLoadingTimes) -> int:
     """Returns how many workers hide data loading that mostly waits for storage, not for cores."""
     hiding = math.ceil(
-        loading.total / max(loading.step_without_loading, USUAL_READY_BATCH_FETCH_MS)
+        loading.total_ms / max(loading.step_without_loading_ms, USUAL_READY_BATCH_FETCH_MS)
     )
     return max(ASSUMED_LOADER_WORKERS, min(MAX_RECOMMENDED_WORKERS, hiding))
 
@@ -145,29 +146,29 @@ class LoaderWorkerLine:
 class LoaderWorkerRecord:
     """What was measured in one DataLoader's workers: shares of time, counts, and times in ms."""
 
-    busy: float
+    busy_share: float
     """Share of the workers' time in which they do not wait for a request, 0 to 1."""
-    computing: float
+    computing_share: float
     """CPU time of the workers' main threads as a share of their busy time."""
-    collating: float
+    collating_share: float
     """Share of the workers' busy time spent collating samples into batches."""
-    sending: float
+    sending_share: float
     """Share of all the workers' time in which their queue threads serialise and send batches."""
-    ready: float | None
+    mean_ready_batches: float | None
     """Mean number of batches that were ready when a measured step took one; None if unknown."""
     batch_ms: float
     """Time that one worker takes to make a batch, in ms."""
-    sample: LoaderWorkerLine | None
+    sample_line: LoaderWorkerLine | None
     """Function that takes most time in making samples; None if unknown."""
-    collation: LoaderWorkerLine | None
+    collation_line: LoaderWorkerLine | None
     """Function that takes most time in collating samples; None if unknown."""
-    longest_ms: float | None
+    slowest_sample_ms: float | None
     """Time of the slowest sample, in ms; None if unknown."""
 
     @property
     def are_mostly_idle(self) -> bool:
         """Returns whether workers are busy for less than half of their time."""
-        return self.busy < MAX_BUSY_SHARE_OF_IDLE_WORKERS
+        return self.busy_share < MAX_BUSY_SHARE_OF_IDLE_WORKERS
 
     @property
     def wait_for_other_than_core(self) -> bool:
@@ -175,18 +176,20 @@ class LoaderWorkerRecord:
 
         Then they wait for something else, such as storage.
         """
-        return self.computing < MIN_CPU_SHARE_OF_COMPUTING_WORKERS
+        return self.computing_share < MIN_CPU_SHARE_OF_COMPUTING_WORKERS
 
     @property
     def slowest_line(self) -> LoaderWorkerLine | None:
         """The function and line that take most of the workers' time; None if unknown."""
-        places = [place for place in (self.sample, self.collation) if place is not None]
+        places = [place for place in (self.sample_line, self.collation_line) if place is not None]
         return max(places, key=lambda place: place.share, default=None)
 
     def worker_evidence(self) -> tuple[Evidence, ...]:
         """Returns the workers' recorded shares of time and counts as evidence for a finding."""
         place = self.slowest_line
-        told = [Evidence("share of the workers' time in which they are busy", self.busy, "ratio")]
+        told = [
+            Evidence("share of the workers' time in which they are busy", self.busy_share, "ratio")
+        ]
         if place is not None:
             line = f"share of worker time in `{place.where.function}`"
             told.append(Evidence(line, place.share, "ratio"))
@@ -199,12 +202,20 @@ class LoaderWorkerRecord:
                 told.append(Evidence("time in that function per sample", place.per_sample_ms, "ms"))
         told.append(
             Evidence(
-                "share of the workers' busy time spent collating samples", self.collating, "ratio"
+                "share of the workers' busy time spent collating samples",
+                self.collating_share,
+                "ratio",
             )
         )
-        told.append(Evidence("share of the workers' busy time on the CPU", self.computing, "ratio"))
-        if self.ready is not None:
-            told.append(Evidence("mean number of ready batches in the queue", self.ready, "count"))
+        told.append(
+            Evidence("share of the workers' busy time on the CPU", self.computing_share, "ratio")
+        )
+        if self.mean_ready_batches is not None:
+            told.append(
+                Evidence(
+                    "mean number of ready batches in the queue", self.mean_ready_batches, "count"
+                )
+            )
         return tuple(told)
 
 
@@ -225,15 +236,15 @@ def loader_worker_record(trace: Trace) -> LoaderWorkerRecord | None:
     longest = own["longest"].drop_nulls()
     lines = trace.view("workers").filter(pl.col("loader") == loader)
     return LoaderWorkerRecord(
-        busy=work / (work + total["waiting"]),
-        computing=min(1.0, total["cpu"] / work),
-        collating=total["collating"] / work,
-        sending=(total["serialising"] + total["sending"]) / max(total["lived"], 1),
-        ready=float(ready.to_numpy().mean()) if ready.len() else None,
+        busy_share=work / (work + total["waiting"]),
+        computing_share=min(1.0, total["cpu"] / work),
+        collating_share=total["collating"] / work,
+        sending_share=(total["serialising"] + total["sending"]) / max(total["lived"], 1),
+        mean_ready_batches=float(ready.to_numpy().mean()) if ready.len() else None,
         batch_ms=work / total["batches"] / 1e6,
-        sample=_slowest_line_of_part(lines, "samples", work),
-        collation=_slowest_line_of_part(lines, "collate", work),
-        longest_ms=max(longest.to_list()) / 1e6 if longest.len() else None,
+        sample_line=_slowest_line_of_part(lines, "samples", work),
+        collation_line=_slowest_line_of_part(lines, "collate", work),
+        slowest_sample_ms=max(longest.to_list()) / 1e6 if longest.len() else None,
     )
 
 

@@ -59,11 +59,11 @@ LOOP_ONLY_OPTIMIZERS: Final = frozenset({"LBFGS", "Muon", "SparseAdam"})
 class OptimizerUpdates:
     """The recorded steps of an optimizer: their operators, and the kinds of updated tensors."""
 
-    runs: pl.DataFrame
+    steps: pl.DataFrame
     """Slices of the optimizer's steps, one row per step."""
     operators: pl.DataFrame
     """Operators within these steps, without those called by an operator of the same name."""
-    sparse: pl.DataFrame
+    sparse_operators: pl.DataFrame
     """Outermost operators that work on sparse gradients, directly or in an operator that they
     call."""
     is_complex: bool
@@ -82,7 +82,7 @@ class OptimizerUpdates:
     @property
     def dense_update_times(self) -> Intervals:
         """Intervals of the optimizer's steps, without operators on sparse gradients."""
-        return subtract(covered_time(self.runs), operator_intervals(self.sparse))
+        return subtract(covered_time(self.steps), operator_intervals(self.sparse_operators))
 
 
 def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
@@ -91,9 +91,9 @@ def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
     types = within["input_types"].cast(pl.String)
     viewed = filter_by_name(within, "aten::view_as_real".__eq__).height > 0
     return OptimizerUpdates(
-        runs=runs,
+        steps=runs,
         operators=within,
-        sparse=_outermost_sparse_operators(trace, within),
+        sparse_operators=_outermost_sparse_operators(trace, within),
         is_complex=viewed or bool(types.str.contains("complex", literal=True).any()),
         is_recorded=bool(within["sequence"].is_not_null().any()),
         on_device=trace.device_args.height > 0,

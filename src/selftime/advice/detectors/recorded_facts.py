@@ -85,11 +85,11 @@ def _fact_group(trace: Trace, name: str) -> dict[str, Any]:
 class WorkerCoreUse:
     """How much a DataLoader's worker processes used the CPU cores; None where not recorded."""
 
-    count: int
+    worker_count: int
     """The number of worker processes."""
-    demand: float | None
+    core_demand_share: float | None
     """Mean share of time in which a worker ran or waited for a core; None if not recorded."""
-    used: float | None
+    core_use_share: float | None
     """Share of all CPU core time that any process used; None if not recorded."""
 
     @classmethod
@@ -116,16 +116,19 @@ class WorkerCoreUse:
 
         Then a longer queue gives no more batches.
         """
-        return self.demand is not None and self.demand > MIN_USED_SHARE_OF_SATURATED_CORES
+        return (
+            self.core_demand_share is not None
+            and self.core_demand_share > MIN_USED_SHARE_OF_SATURATED_CORES
+        )
 
     @property
     def saturate_cores(self) -> bool:
         """Returns whether workers mostly compute and the cores have no time for more workers."""
         return (
-            self.demand is not None
-            and self.demand > MIN_CORE_DEMAND_OF_COMPUTING_WORKERS
-            and self.used is not None
-            and self.used > MIN_USED_SHARE_OF_SATURATED_CORES
+            self.core_demand_share is not None
+            and self.core_demand_share > MIN_CORE_DEMAND_OF_COMPUTING_WORKERS
+            and self.core_use_share is not None
+            and self.core_use_share > MIN_USED_SHARE_OF_SATURATED_CORES
         )
 
 

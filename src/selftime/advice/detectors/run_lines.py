@@ -1,4 +1,4 @@
-"""Source lines that a run's ledger knows, and how exact are times from readings of the stack."""
+"""Finds source lines in a run's ledger, and the error of times from stack readings."""
 
 from collections.abc import Mapping
 from math import sqrt
@@ -45,7 +45,7 @@ def where_of_step_loop(run: Run) -> Where:
 
 
 def reading_error(segments: int) -> int:
-    """Returns how far a time may be off that stacks were read for in so many segments, in ns.
+    """Returns the error, in ns, of a time estimated from stack readings in so many segments.
 
     In each segment the first and the last reading miss up to a pause; these errors are independent.
     """

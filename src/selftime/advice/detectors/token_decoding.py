@@ -51,19 +51,19 @@ class _MatrixProductSizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TokenDecoding:
-    """What decodes tokens one by one in the steps of a language model: matrix products, tokens."""
+    """Matrix products, and number of tokens, of steps that decode tokens one by one."""
 
     products: pl.DataFrame
     """Matrix products with few rows; columns as in `weight_matrix_products`."""
-    per_step: float
+    tokens_per_step: float
     """Largest number of tokens that a step decodes for one sequence: 1, or all of an answer.
 
     It is how often the least used weights are used, such as those of the vocabulary.
     """
 
-    def reads_several_times_per_token(self, per_step: float) -> bool:
-        """Returns whether `per_step` reads per step are at least two for each decoded token."""
-        return per_step >= MIN_REPEATED_READS_PER_TOKEN * self.per_step
+    def reads_several_times_per_token(self, reads_per_step: float) -> bool:
+        """Returns whether `reads_per_step` are at least two for each decoded token."""
+        return reads_per_step >= MIN_REPEATED_READS_PER_TOKEN * self.tokens_per_step
 
 
 @cached_per_trace

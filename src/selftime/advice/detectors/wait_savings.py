@@ -77,19 +77,19 @@ def changes_removing_waits(site: WaitSite) -> tuple[Change, ...]:
     The host stages a copy from pageable memory; without the wait it does not.
     """
     if site.cause == "upload":
-        return RemoveWaits(site.calls), CutHostTime(site.wait_intervals)
-    return (RemoveWaits(site.calls),)
+        return RemoveWaits(site.call_ids), CutHostTime(site.wait_intervals)
+    return (RemoveWaits(site.call_ids),)
 
 
 @dataclass(frozen=True, slots=True)
 class AllWaitCosts:
     """What all waits for the device cost per typical recorded step, in ms: in total and by line."""
 
-    together: float = 0.0
+    saving_without_waits_ms: float = 0.0
     """Saving in ms per step if no line waits; an upper bound for each single line."""
-    on_faster_device: float = 0.0
+    saving_on_faster_device_ms: float = 0.0
     """Saving in ms per step if no line waits, on a device `FUTURE_DEVICE_SPEEDUP` times as fast."""
-    each: dict[WaitSite, LineWaitCost] = field(default_factory=dict)
+    cost_by_line: dict[WaitSite, LineWaitCost] = field(default_factory=dict)
     """Cost of each source line whose waits were simulated."""
 
 
@@ -110,7 +110,7 @@ def wait_costs(trace: Trace) -> AllWaitCosts:
     faster = ScaleDeviceWork(replay.graph.work.id, 1 / FUTURE_DEVICE_SPEEDUP)
     later = max(replay.step_time(faster) - replay.step_time(faster, *every), 0.0)
     later = limits.scaled_to_typical_step(later / 1e6)
-    if not limits.is_significant(together):
+    if not limits.is_saving_worth_reporting(together):
         return AllWaitCosts(together, later)
     joint = saved_ms(*every)
     found = {}
@@ -145,8 +145,8 @@ def outcomes_of_waiting_lines(
         yield Checked(told, 0.0, is_absent=not own)
     priced = wait_costs(trace)
     for site in regular:
-        advised, cost = advise(site), priced.each.get(site)
-        if cost is not None and limits.is_significant(_likely_saving_ms(cost)):
+        advised, cost = advise(site), priced.cost_by_line.get(site)
+        if cost is not None and limits.is_saving_worth_reporting(_likely_saving_ms(cost)):
             yield _wait_finding(site, advised, cost, limits)
         else:
             yield _outcome_of_insignificant_wait(site, cost, priced, limits)
@@ -160,13 +160,15 @@ def _wait_finding(
         covers=advised.covers,
         title=advised.title,
         where=site.where,
-        count_per_step=site.per_step,
+        count_per_step=site.waits_per_step,
         claim=_saving_claim_for_waits(cost, site),
         confidence=_confidence_in_wait_saving(cost, limits),
         evidence=(
-            Evidence("waits a step", site.per_step, "count", _first_call_id(site.calls)),
+            Evidence("waits a step", site.waits_per_step, "count", _first_call_id(site.call_ids)),
             Evidence(
-                "waiting time a step, most of it hidden by device work", site.wait_ns / 1e6, "ms"
+                "waiting time a step, most of it hidden by device work",
+                site.wait_ns_per_step / 1e6,
+                "ms",
             ),
             Evidence(
                 "share of the step saved if this wait alone is removed",
@@ -196,10 +198,10 @@ def _saving_claim_for_waits(cost: LineWaitCost, site: WaitSite) -> ModelledClaim
         _likely_saving_ms(cost),
         max(cost.saving_with_operators_ms, most),
         changes=changes_removing_waits(site),
-        low=least,
+        low_ms=least,
         low_share=REPLAYED_SAVING_RANGE.low,
-        high=most,
-        may_exceed=True,
+        high_ms=most,
+        may_exceed_max=True,
     )
 
 
@@ -212,7 +214,7 @@ def _confidence_in_wait_saving(cost: LineWaitCost, limits: StepStatistics) -> Co
     """Returns `high` if removing a line's waits saves much in any order of fixes, else `medium`."""
     return (
         "high"
-        if limits.is_significant(min(cost.saving_alone_ms, cost.saving_as_last_ms))
+        if limits.is_saving_worth_reporting(min(cost.saving_alone_ms, cost.saving_as_last_ms))
         else "medium"
     )
 
@@ -227,19 +229,19 @@ def _outcome_of_insignificant_wait(
 ) -> Checked:
     """Returns the outcome that says why one line's waits are not worth a change."""
     most = (
-        all_costs.together
+        all_costs.saving_without_waits_ms
         if cost is None
         else max(cost.saving_alone_ms, cost.saving_as_last_ms, cost.saving_with_operators_ms)
     )
     place = str(site.where) if site.where.file else waiting_call_text(site)
-    share = share_text(limits.scaled_to_typical_step(site.wait_ns / 1e6) / limits.step_ms)
-    waits = f"waits at {place} ({site.per_step:.3g} a step, {share} of it)"
+    share = share_text(limits.scaled_to_typical_step(site.wait_ns_per_step / 1e6) / limits.step_ms)
+    waits = f"waits at {place} ({site.waits_per_step:.3g} a step, {share} of it)"
     if most < MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * limits.step_ms:
-        later = share_text(all_costs.on_faster_device / limits.step_ms)
+        later = share_text(all_costs.saving_on_faster_device_ms / limits.step_ms)
         told = (
             "cost nothing now: the device is busy meanwhile. On a "
-            f"{FUTURE_DEVICE_SPEEDUP:.0f} times faster device all waits of a step together would "
-            f"take as long as {later} of the present step"
+            f"{FUTURE_DEVICE_SPEEDUP:.0f} times faster device all waits of a step would take "
+            f"{later} of today's step time"
         )
     else:
         told = "cost less than the steps vary, or nothing while the other waits remain"

@@ -79,15 +79,15 @@ class WaitSite:
     annotation: str | None
     """Name of the innermost annotation around the wait, steps excepted; None if there is none."""
     where: Where
-    calls: Ints
+    call_ids: Ints
     """Slice ids of the runtime calls that wait."""
     wait_intervals: Intervals
     """Intervals in which the host waits in these calls."""
     operator_intervals: Intervals
     """Intervals of the outermost operators around these calls."""
-    per_step: float
+    waits_per_step: float
     """Mean number of waits per measured step."""
-    wait_ns: float
+    wait_ns_per_step: float
     """Mean waiting time per measured step, in ns."""
     bytes_per_step: float
     """Bytes that copies at this line move per measured step."""
@@ -111,7 +111,9 @@ def wait_sites(trace: Trace) -> tuple[WaitSite, ...]:
     number = int(steps["counted"].sum())
     groups = told.group_by("cause", "file", "line", "key", maintain_order=True)
     found = [_wait_site_of_waits(rows, number) for _, rows in groups]
-    return tuple(sorted(found, key=lambda site: (-site.wait_ns, str(site.where), site.cause)))
+    return tuple(
+        sorted(found, key=lambda site: (-site.wait_ns_per_step, str(site.where), site.cause))
+    )
 
 
 @cached_per_trace
@@ -296,7 +298,7 @@ def _wait_causes(trace: Trace, waits: pl.DataFrame) -> pl.Series:
     reads = cause.is_in(["scalar_read", "branch_on_tensor"])
     small = (waits["bytes"] <= MAX_STAGED_COPY_BYTES).fill_null(value=False) & (cause == "upload")
     pinned = _are_copies_of_pinned_memory(trace, waits["copy"]) & (cause == "upload")
-    made = [copies.copies for copies in lines_with_host_made_tensors(trace)]
+    made = [copies.copy_ids for copies in lines_with_host_made_tensors(trace)]
     uploads = cause == "upload"
     hosted = waits["copy"].is_in(pl.concat(made).implode()) & uploads if made else uploads & False
     frame = pl.DataFrame({"c": cause, "f": finite & reads, "h": hosted, "s": small, "p": pinned})
@@ -372,11 +374,11 @@ def _wait_site_of_waits(waits: pl.DataFrame, step_count: int) -> WaitSite:
         operators=tuple(chain.split(_OPERATOR_CHAIN_SEPARATOR)) if chain else (),
         annotation=first["annotation"],
         where=where_from_row(first),
-        calls=waits["id"].cast(pl.Int64).to_numpy(),
+        call_ids=waits["id"].cast(pl.Int64).to_numpy(),
         wait_intervals=held,
         operator_intervals=_operator_times_around(waits, held),
-        per_step=waits.height / max(step_count, 1),
-        wait_ns=sum(waits["wait"].to_list()) / max(step_count, 1),
+        waits_per_step=waits.height / max(step_count, 1),
+        wait_ns_per_step=sum(waits["wait"].to_list()) / max(step_count, 1),
         bytes_per_step=sum(waits["bytes"].drop_nulls().to_list()) / max(step_count, 1),
         is_regular=waits["step"].n_unique() > MIN_WAITING_STEPS_SHARE * step_count,
     )

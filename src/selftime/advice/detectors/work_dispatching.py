@@ -70,15 +70,15 @@ class DispatchAnalysis:
 
     operators: pl.DataFrame
     """Issued operators in order of time."""
-    time: Intervals
+    dispatch_times: Intervals
     """Intervals of host time that the steps spend on issuing work."""
-    per_step: float
+    operators_per_step: float
     """Number of issued operators per step."""
-    typical_ns: float
+    median_operator_ns: float
     """Median host time of an issued operator, in ns."""
-    is_bound: bool
+    is_dispatch_bound: bool
     """Whether the issue of work on the host limits the step time."""
-    decodes: bool
+    is_token_decoding: bool
     """Whether the steps decode a language model's tokens one by one."""
     on_device: bool
     """Whether the operators launch work on a device."""
@@ -171,7 +171,7 @@ def is_device_bound_without_recording(trace: Trace, dispatching: DispatchAnalysi
     replay = replay_of(trace)
     window = replay.program_time()
     busy = 1 - length(replay.idle) / window if window else 0.0
-    unrecorded = CutHostTime(dispatching.time, 1 / assumed_recording_slowdown(trace))
+    unrecorded = CutHostTime(dispatching.dispatch_times, 1 / assumed_recording_slowdown(trace))
     return busy * replay.step_time() >= MIN_BUSY_SHARE_OF_DEVICE_BOUND_STEP * replay.step_time(
         unrecorded
     )

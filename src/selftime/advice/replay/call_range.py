@@ -36,9 +36,9 @@ def waiting_calls(graph: DependencyGraph) -> Flags:
     """Returns for each call whether it waits for device work or for a call of another thread."""
     calls = graph.calls
     found = (
-        (calls.waits_for != NO_SLICE)
-        | (calls.waits_stream != NO_SLICE)
-        | (calls.waits_call != NO_SLICE)
+        (calls.awaited_work != NO_SLICE)
+        | (calls.awaited_stream != NO_SLICE)
+        | (calls.awaited_call != NO_SLICE)
     )
     return np.asarray(found)
 
@@ -50,7 +50,7 @@ def indices_of_acting_calls(graph: DependencyGraph) -> Ints:
     """
     calls = graph.calls
     acts = waiting_calls(graph) | (calls.last_work > calls.first_work)
-    acts[calls.waits_call[calls.waits_call != NO_SLICE]] = True
+    acts[calls.awaited_call[calls.awaited_call != NO_SLICE]] = True
     return np.flatnonzero(acts)
 
 
@@ -58,10 +58,10 @@ def call_ranges(graph: DependencyGraph, acting_indices: Ints) -> list[CallRange]
     """Returns the calls at `acting_indices` divided into ranges, each as long as possible."""
     calls = graph.calls
     first, last = calls.first_work[acting_indices], calls.last_work[acting_indices]
-    waited = np.maximum.accumulate(calls.waits_for[acting_indices]).tolist()
-    met = np.maximum.accumulate(calls.waits_call[acting_indices]).tolist()
+    waited = np.maximum.accumulate(calls.awaited_work[acting_indices]).tolist()
+    met = np.maximum.accumulate(calls.awaited_call[acting_indices]).tolist()
     needed = np.maximum.accumulate(_latest_needed_work_of_calls(graph, first, last)).tolist()
-    of_streams = np.flatnonzero(calls.waits_stream[acting_indices] != NO_SLICE).tolist()
+    of_streams = np.flatnonzero(calls.awaited_stream[acting_indices] != NO_SLICE).tolist()
     firsts, numbers = first.tolist(), acting_indices.tolist()
     found: list[CallRange] = []
     begin, size = 0, np.append(0, np.cumsum(1 + last - first)).tolist()
@@ -88,7 +88,7 @@ def call_ranges(graph: DependencyGraph, acting_indices: Ints) -> list[CallRange]
 def _latest_needed_work_of_calls(graph: DependencyGraph, first_work: Ints, last_work: Ints) -> Ints:
     """Returns for each call the last work, on another stream, that its launched work waits for."""
     needs = np.full(graph.work.id.size + 1, NO_SLICE)
-    np.maximum.at(needs, graph.waits.work, graph.waits.needs)
+    np.maximum.at(needs, graph.stream_waits.work, graph.stream_waits.awaited_work)
     if not first_work.size:
         return first_work
     # A part of `reduceat` that is empty gives the element at its begin.

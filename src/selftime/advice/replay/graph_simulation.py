@@ -26,11 +26,11 @@ class GraphCosts:
     """Host time between the previous call on the thread and each call, in ns, shape (n,)."""
     own_time: Ints
     """Duration of each call without its wait, in ns, shape (n,)."""
-    waits: Flags
+    still_waits: Flags
     """Whether each call still waits for what it waited for when recorded, shape (n,)."""
     duration: Ints
     """Duration of each kernel, copy or memset on its device, in ns, shape (m,)."""
-    runs: Flags
+    still_runs: Flags
     """Whether each kernel, copy or memset still runs, shape (m,)."""
 
 
@@ -51,11 +51,11 @@ def recorded_costs(graph: DependencyGraph) -> GraphCosts:
     """Returns the recorded durations of a graph's calls and device work, with all waits."""
     calls, work = graph.calls, graph.work
     return GraphCosts(
-        before=calls.before,
+        before=calls.host_time_before,
         own_time=calls.own_time,
-        waits=waiting_calls(graph),
+        still_waits=waiting_calls(graph),
         duration=work.end - work.start,
-        runs=np.ones(work.id.size, bool),
+        still_runs=np.ones(work.id.size, bool),
     )
 
 
@@ -87,21 +87,25 @@ class _Simulation:
         self.acts = at = indices_of_acting_calls(graph)
         self.thread, self.own_time = calls.thread[at], costs.own_time[at]
         self.ends = self.undelayed[at]
-        self.waits, self.after = costs.waits[at], calls.after[at]
-        self.for_work, self.for_stream = calls.waits_for[at], calls.waits_stream[at]
-        self.for_call = np.searchsorted(at, calls.waits_call[at])
-        self.for_call[calls.waits_call[at] == NO_SLICE] = NO_SLICE
+        self.waits, self.after = costs.still_waits[at], calls.delay_after_condition[at]
+        self.for_work, self.for_stream = calls.awaited_work[at], calls.awaited_stream[at]
+        self.for_call = np.searchsorted(at, calls.awaited_call[at])
+        self.for_call[calls.awaited_call[at] == NO_SLICE] = NO_SLICE
         self.first, self.last = calls.first_work[at], calls.last_work[at]
-        self.stream, self.latency, self.gap = work.stream, work.latency, work.gap
-        self.needs, self.lag = graph.waits.needs, graph.waits.lag
-        self.first_need = np.searchsorted(graph.waits.work, np.arange(work.id.size + 1))
-        self.duration, self.runs = costs.duration, costs.runs
-        self.delay = [0] * graph.threads
+        self.stream, self.latency, self.gap = (
+            work.stream,
+            work.launch_latency,
+            work.gap_after_previous_work,
+        )
+        self.needs, self.lag = graph.stream_waits.awaited_work, graph.stream_waits.lag
+        self.first_need = np.searchsorted(graph.stream_waits.work, np.arange(work.id.size + 1))
+        self.duration, self.runs = costs.duration, costs.still_runs
+        self.delay = [0] * graph.thread_count
         """How late each host thread is by now, in ns, compared with a program that never waits."""
         self.delayed = np.zeros(at.size, np.int64)
         """How late the call's thread is after each call, in ns, compared with a program that never
         waits."""
-        self.free = [graph.begin] * graph.streams
+        self.free = [graph.begin] * graph.stream_count
         """Time in ns at which each device stream becomes free."""
         self.work_end = np.full(work.id.size, graph.begin, np.int64)
 
@@ -110,7 +114,7 @@ class _Simulation:
         calls, free = self.graph.calls, self.free
         delay = np.zeros(calls.id.size, np.int64)
         delay[self.acts] = self.delayed
-        for thread in range(self.graph.threads):
+        for thread in range(self.graph.thread_count):
             own = calls.thread == thread
             delay[own] = np.maximum.accumulate(delay[own])
         end = self.undelayed + delay
@@ -268,7 +272,7 @@ class _Simulation:
         needs = slice(*self.first_need[[first_work, first_work + work_starts.size]].tolist())
         if needs.start == needs.stop:
             return freed
-        by = self.graph.waits.work[needs] - first_work
+        by = self.graph.stream_waits.work[needs] - first_work
         until = self.work_end[self.needs[needs]]
         np.maximum.at(work_starts, by, until + self.lag[needs])
         np.maximum.at(freed, by, until + np.minimum(self.lag[needs], 0))
@@ -279,7 +283,7 @@ def _call_ends_without_waits(graph: DependencyGraph, costs: GraphCosts) -> Ints:
     """Returns the end of each host call in ns if no call ever waited."""
     ends = np.empty(graph.calls.id.size, np.int64)
     takes = costs.before + costs.own_time
-    for thread in range(graph.threads):
+    for thread in range(graph.thread_count):
         own = graph.calls.thread == thread
         ends[own] = graph.begin + np.cumsum(takes[own])
     return ends

@@ -44,9 +44,9 @@ class JobReplay:
         work = self.dependencies.work.astype(np.float64)
         if not removed_work.size:
             return work
-        first = self.dependencies.first[rank_key]
+        first = self.dependencies.first_row_of_rank[rank_key]
         own = slice(first, first + removed_work.size)
-        before = self.dependencies.before[own]
+        before = self.dependencies.previous_collective_row[own]
         until = np.cumsum(removed_work)
         known = before != NO_ROW
         removed = until.copy()

@@ -16,9 +16,9 @@ from selftime.nesting import NO_SLICE
 class CutHostTime:
     """A change, for simulation, that shortens host time in some intervals to a share of it."""
 
-    where: Intervals
+    intervals: Intervals
     """Intervals of host time to shorten."""
-    keep: float = 0.0
+    kept_share: float = 0.0
     """Share of the host time that remains, 0 to 1."""
 
 
@@ -36,7 +36,7 @@ class ScaleDeviceWork:
 
     work: Ints
     """Slice ids of the kernels, copies and memsets to shorten."""
-    keep: float | Floats = 0.0
+    kept_share: float | Floats = 0.0
     """Share of the duration that remains, 0 to 1: one for all, or one value per slice."""
 
 
@@ -52,8 +52,10 @@ def apply_changes(graph: DependencyGraph, costs: GraphCosts, changes: list[Chang
     for change in changes:
         match change:
             case RemoveWaits():
-                freed = np.isin(graph.calls.wait, change.calls) & (graph.calls.wait != NO_SLICE)
-                costs = replace(costs, waits=costs.waits & ~freed)
+                freed = np.isin(graph.calls.wait_slice, change.calls) & (
+                    graph.calls.wait_slice != NO_SLICE
+                )
+                costs = replace(costs, still_waits=costs.still_waits & ~freed)
             case ScaleDeviceWork():
                 costs = _costs_after_device_work_scaling(graph, costs, change)
     return costs
@@ -66,10 +68,10 @@ def _costs_after_host_time_cuts(
     calls = graph.calls
     removed = _RemovedHostTime(cuts)
     left, held = _previous_call_ends_and_wait_flags(graph)
-    before = removed.reduced_times(costs.before, left, left + calls.before)
+    before = removed.reduced_times(costs.before, left, left + calls.host_time_before)
     return replace(
         costs,
-        before=np.where((calls.before < 0) & held, costs.before, before),
+        before=np.where((calls.host_time_before < 0) & held, costs.before, before),
         own_time=removed.reduced_times(costs.own_time, calls.start, calls.end),
     )
 
@@ -78,7 +80,7 @@ def _previous_call_ends_and_wait_flags(graph: DependencyGraph) -> tuple[Ints, Fl
     """Returns for each call the end (ns) of the thread's previous call, and if that one waited."""
     calls = graph.calls
     left, held = np.full(calls.id.size, graph.begin), np.zeros(calls.id.size, bool)
-    for thread in range(graph.threads):
+    for thread in range(graph.thread_count):
         own = np.flatnonzero(calls.thread == thread)
         left[own[1:]], held[own[1:]] = calls.end[own[:-1]], calls.released_by[own[:-1]] != NO_SLICE
     return left, held
@@ -88,14 +90,14 @@ class _RemovedHostTime:
     """Host time in ns that changes remove, cumulated over the time of the trace."""
 
     def __init__(self, cuts: list[CutHostTime]) -> None:
-        ends = [edge for cut in cuts for edge in (cut.where.starts, cut.where.ends)]
+        ends = [edge for cut in cuts for edge in (cut.intervals.starts, cut.intervals.ends)]
         self.edges = np.unique(np.concatenate(ends))
         keep = np.ones(max(self.edges.size - 1, 0))
         for cut in cuts:
-            at = np.searchsorted(cut.where.starts, self.edges[:-1], side="right") - 1
+            at = np.searchsorted(cut.intervals.starts, self.edges[:-1], side="right") - 1
             known = at >= 0
-            known[known] = self.edges[:-1][known] < cut.where.ends[at[known]]
-            keep[known] *= cut.keep
+            known[known] = self.edges[:-1][known] < cut.intervals.ends[at[known]]
+            keep[known] *= cut.kept_share
         self.until = np.concatenate([[0.0], np.cumsum(np.diff(self.edges) * (1.0 - keep))])
 
     def reduced_times(self, times: Ints, begins: Ints, ends: Ints) -> Ints:
@@ -120,9 +122,9 @@ def _costs_after_device_work_scaling(
     at = np.searchsorted(graph.work.id[order], asked)
     known = at < order.size
     known[known] = graph.work.id[order[at[known]]] == asked[known]
-    keep = np.broadcast_to(np.asarray(change.keep, np.float64), asked.shape)[known]
+    keep = np.broadcast_to(np.asarray(change.kept_share, np.float64), asked.shape)[known]
     place = order[at[known]]
-    duration, runs = costs.duration.copy(), costs.runs.copy()
+    duration, still_runs = costs.duration.copy(), costs.still_runs.copy()
     duration[place] = np.rint(duration[place] * keep).astype(np.int64)
-    runs[place[keep == 0]] = False
-    return replace(costs, duration=duration, runs=runs)
+    still_runs[place[keep == 0]] = False
+    return replace(costs, duration=duration, still_runs=still_runs)

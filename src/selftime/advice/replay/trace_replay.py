@@ -36,7 +36,7 @@ class Replay:
     """Indices of the measured steps (those without warm-up)."""
     begin: int
     """When the first step began, in ns."""
-    recorded: SimulatedTimes
+    unchanged_times: SimulatedTimes
     """The simulated end times without any change, which are the recorded ones."""
     spans: Intervals
     """Intervals of the measured steps, each from the previous step's end to this step's end."""
@@ -69,7 +69,7 @@ class Replay:
     def _simulate_changes(self, changes: tuple[Change, ...]) -> SimulatedTimes:
         """Returns the end times of calls, device work and steps after the changes."""
         if not changes:
-            return self.recorded
+            return self.unchanged_times
         return simulate(
             self.graph, apply_changes(self.graph, recorded_costs(self.graph), list(changes))
         )

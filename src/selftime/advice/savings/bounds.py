@@ -34,14 +34,16 @@ def limit_saving_amount(
         changes: All that the fix may change; () if unknown.
     """
     step = step_stats.unrecorded_step_ms
-    if amount.step <= ROUNDING_TOLERANCE_FACTOR * step:
-        return replace(amount.limited_to_ms(max_saving_ms(trace, step_stats, changes)), step=step)
+    if amount.step_ms <= ROUNDING_TOLERANCE_FACTOR * step:
+        return replace(
+            amount.limited_to_ms(max_saving_ms(trace, step_stats, changes)), step_ms=step
+        )
     floor = (
         _device_work_ms_per_step(trace).every_ms if _do_changes_affect_only_host(changes) else 0.0
     )
-    longer = amount.limited_to_ms(max(0.0, amount.step - floor))
-    if longer.estimate > step:
-        longer = replace(longer.scaled_by(step / longer.step), step=step)
+    longer = amount.limited_to_ms(max(0.0, amount.step_ms - floor))
+    if longer.estimate_ms > step:
+        longer = replace(longer.scaled_by(step / longer.step_ms), step_ms=step)
     return longer.limited_to_ms(step)
 
 

@@ -67,12 +67,12 @@ def calibrate_saving(
     )
     if factors is None or factors.pairs < MIN_VERIFIED_SAVINGS_PER_RULE:
         return amount
-    high = max(amount.high, factors.high * amount.estimate)
-    most = amount.upper if is_bounded else amount.step
-    high = max(min(high, most), amount.estimate)
+    high = max(amount.high_ms, factors.high * amount.estimate_ms)
+    most = amount.upper_ms if is_bounded else amount.step_ms
+    high = max(min(high, most), amount.estimate_ms)
     return replace(
         amount,
-        low=min(amount.low, factors.low * amount.estimate),
-        high=high,
-        upper=max(amount.upper, high),
+        low_ms=min(amount.low_ms, factors.low * amount.estimate_ms),
+        high_ms=high,
+        upper_ms=max(amount.upper_ms, high),
     )

@@ -1,4 +1,4 @@
-"""Computes the most that could be saved of a cause that is ruled out, in a step without profiler.
+"""Computes the most that fixing a ruled-out cause could save of a step without profiler.
 
 A rule states how long the cause takes at most of the typical step as recorded, and whether
 recording slows it. What the host does takes less without a recording, by the factor that was
@@ -57,7 +57,7 @@ def finding_as_checked(trace: Trace, finding: Finding, reason: str) -> Checked:
     if step_stats is not None and isinstance(claim, RemovalClaim | ModelledClaim):
         changes = largest_changes_of_claim(claim)
         is_slowed = claim.is_slowed and not do_changes_affect_devices(changes)
-        spent_ms = estimated_saving_of_recorded_step(trace, claim).upper
+        spent_ms = estimated_saving_of_recorded_step(trace, claim).upper_ms
         upper_ms = min(
             upper_bound_of_recorded_time(step_stats, spent_ms, is_slowed=is_slowed),
             max_saving_ms(trace, step_stats, changes),

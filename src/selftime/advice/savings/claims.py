@@ -36,13 +36,13 @@ class RemovalClaim:
     changes: tuple[Change, ...]
     """Changes to the recorded program that the fix most likely makes."""
     _: KW_ONLY
-    low: tuple[Change, ...] = ()
+    worst_case_changes: tuple[Change, ...] = ()
     """Changes if the fix helps least; () computes the lower end from `interval` alone."""
-    low_share: float = 1.0
-    """Share of the saving by `low` that is certain, 0 to 1."""
-    high: tuple[Change, ...] = ()
+    worst_case_share: float = 1.0
+    """Share of the saving by `worst_case_changes` that is certain, 0 to 1."""
+    best_case_changes: tuple[Change, ...] = ()
     """Changes if the fix helps best; () computes the upper end from `interval` alone."""
-    limit: tuple[Change, ...] = ()
+    largest_changes: tuple[Change, ...] = ()
     """Largest changes that any fix can make; () means that all time which `changes` shorten is
     removed."""
     interval: SavingRange = REPLAYED_SAVING_RANGE
@@ -57,27 +57,27 @@ class RemovalClaim:
 class ModelledClaim:
     """A claim of a saving that the rule computes itself, in ms per recorded step."""
 
-    saved: float
-    limit: float
-    """Largest saving that any fix can reach, in ms; if `may_exceed`, the time that the rule
+    saved_ms: float
+    max_saving_ms: float
+    """Largest saving that any fix can reach, in ms; if `may_exceed_max`, the time that the rule
     measured."""
     _: KW_ONLY
     changes: tuple[Change, ...] = ()
     """Changes that the fix makes, to simulate all fixes together; () if unknown."""
-    low: float | None = None
+    low_ms: float | None = None
     """Saving in ms if the fix helps least; None computes the lower end from `interval` alone."""
     low_share: float = 1.0
-    """Share of the saving `low` that is certain, 0 to 1."""
-    high: float | None = None
+    """Share of the saving `low_ms` that is certain, 0 to 1."""
+    high_ms: float | None = None
     """Saving in ms if the fix helps best; None computes the upper end from `interval` alone."""
     interval: SavingRange = REPLAYED_SAVING_RANGE
-    step: float | None = None
+    step_ms: float | None = None
     """Duration in ms of the step that contains the saving; None means the typical step."""
     method: EstimateMethod = "replay"
     is_slowed: bool = True
     """Whether recording slows the work that the fix removes, so that the true saving is smaller."""
-    may_exceed: bool = False
-    """Whether the fix may save more than the measured time `limit`, within `interval`."""
+    may_exceed_max: bool = False
+    """Whether the fix may save more than the measured `max_saving_ms`, within `interval`."""
     noise_ms: float | None = None
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
@@ -87,7 +87,7 @@ class ModelledClaim:
 class UpperBoundClaim:
     """A claim that only limits the saving of a fix from above, without an estimate."""
 
-    limit: float
+    max_saving_ms: float
     """Largest saving of the fix, in ms per recorded step."""
     is_slowed: bool = True
     """Whether recording slows the work that the fix removes, so that the true saving is smaller."""
@@ -105,17 +105,17 @@ class ComputedSavingClaim:
 class RunClaim:
     """A claim of time that a fix removes from the whole run, as its ledger records it, in ns."""
 
-    limit: int
+    max_saving_ns: int
     """Largest saving of the fix, in ns."""
     _: KW_ONLY
-    saved: int | None = None
-    """Saving that is expected, in ns; None if only the most is known."""
-    low: int = 0
+    saved_ns: int | None = None
+    """Saving that is expected, in ns; None if only the largest is known."""
+    low_ns: int = 0
     """Saving if the fix helps least, in ns."""
-    high: int | None = None
-    """Saving if the fix helps best, in ns; None means `limit`."""
-    noise: int = 0
-    """How far the numbers may be off, since stacks are read some 10 ms apart, in ns."""
+    high_ns: int | None = None
+    """Saving if the fix helps best, in ns; None means `max_saving_ns`."""
+    noise_ns: int = 0
+    """Error of these times in ns, which comes from reading stacks only every 10 ms or so."""
 
 
 SavingClaim: TypeAlias = (
@@ -131,5 +131,5 @@ def changes_of_claim(claim: SavingClaim) -> tuple[Change, ...]:
 def largest_changes_of_claim(claim: SavingClaim) -> tuple[Change, ...]:
     """Returns the largest changes that the claimed fix can make; () if unknown."""
     if isinstance(claim, RemovalClaim):
-        return (*claim.changes, *claim.high, *claim.limit)
+        return (*claim.changes, *claim.best_case_changes, *claim.largest_changes)
     return changes_of_claim(claim)

@@ -53,35 +53,42 @@ def _simulated_saving_amount(
 ) -> SavingAmount:
     estimate = replayed_saving_ms(trace, step_stats, claim.changes)
     most = replayed_saving_ms(
-        trace, step_stats, claim.limit or map(_change_removing_all_time, claim.changes)
+        trace, step_stats, claim.largest_changes or map(_change_removing_all_time, claim.changes)
     )
     most = min(max(most, estimate), step_stats.step_ms)
     estimate = min(estimate, most)
     low, high = claim.interval.low * estimate, most
-    if claim.low:
-        low = min(low, claim.low_share * replayed_saving_ms(trace, step_stats, claim.low))
+    if claim.worst_case_changes:
+        worst = replayed_saving_ms(trace, step_stats, claim.worst_case_changes)
+        low = min(low, claim.worst_case_share * worst)
     if claim.interval.high is not None:
-        best = replayed_saving_ms(trace, step_stats, claim.high) if claim.high else 0.0
+        best = (
+            replayed_saving_ms(trace, step_stats, claim.best_case_changes)
+            if claim.best_case_changes
+            else 0.0
+        )
         high = min(max(claim.interval.high * estimate, best), most)
     return SavingAmount(step_stats.step_ms, estimate, low, high, most, "replay")
 
 
 def _change_removing_all_time(change: Change) -> Change:
     """Returns a change that removes all the time which the given change only shortens."""
-    return change if isinstance(change, RemoveWaits) else replace(change, keep=0.0)
+    return change if isinstance(change, RemoveWaits) else replace(change, kept_share=0.0)
 
 
 def _saving_amount_of_rule_model(step_stats: StepStatistics, claim: ModelledClaim) -> SavingAmount:
-    estimate, interval = max(claim.saved, 0.0), claim.interval
+    estimate, interval = max(claim.saved_ms, 0.0), claim.interval
     low = interval.low * estimate
-    if claim.low is not None:
-        low = min(low, claim.low_share * claim.low)
-    high = claim.limit
+    if claim.low_ms is not None:
+        low = min(low, claim.low_share * claim.low_ms)
+    high = claim.max_saving_ms
     if interval.high is not None:
-        high = max(interval.high * estimate, claim.high or 0.0)
-    most = max(claim.limit, high if claim.may_exceed else estimate)
+        high = max(interval.high * estimate, claim.high_ms or 0.0)
+    most = max(claim.max_saving_ms, high if claim.may_exceed_max else estimate)
     high = max(min(high, most), estimate)
-    return SavingAmount(claim.step or step_stats.step_ms, estimate, low, high, most, claim.method)
+    return SavingAmount(
+        claim.step_ms or step_stats.step_ms, estimate, low, high, most, claim.method
+    )
 
 
 def without_recording_cost(
@@ -98,14 +105,18 @@ def without_recording_cost(
     if isinstance(claim, ComputedSavingClaim):
         return amount
     if any(isinstance(change, CutHostTime) for change in claim.changes):
-        amount = replace(amount, low=amount.low / step_stats.assumed_slowdown)
+        amount = replace(amount, low_ms=amount.low_ms / step_stats.assumed_slowdown)
     if not claim.is_slowed:
-        kept = amount.upper if isinstance(claim, ModelledClaim) and claim.step is not None else 0.0
-        return replace(amount, step=step_stats.unrecorded_time_ms(amount.step - kept) + kept)
+        kept = (
+            amount.upper_ms
+            if isinstance(claim, ModelledClaim) and claim.step_ms is not None
+            else 0.0
+        )
+        return replace(amount, step_ms=step_stats.unrecorded_time_ms(amount.step_ms - kept) + kept)
     return replace(
         amount,
-        step=step_stats.unrecorded_time_ms(amount.step),
-        estimate=step_stats.unrecorded_time_ms(amount.estimate),
-        low=step_stats.unrecorded_time_ms(amount.low),
-        high=step_stats.unrecorded_time_ms(amount.high),
+        step_ms=step_stats.unrecorded_time_ms(amount.step_ms),
+        estimate_ms=step_stats.unrecorded_time_ms(amount.estimate_ms),
+        low_ms=step_stats.unrecorded_time_ms(amount.low_ms),
+        high_ms=step_stats.unrecorded_time_ms(amount.high_ms),
     )

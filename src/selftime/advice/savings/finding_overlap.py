@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from selftime.advice.advice_result import Joint
+from selftime.advice.advice_result import JointSaving
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork, replay_of
 from selftime.advice.rule_outcomes import Checked, Finding, Outcome
 from selftime.advice.savings.bounds import max_saving_ms
@@ -87,7 +87,7 @@ def _outcome_after_other_fixes(
     saving = saving_from_claim(
         trace, step_stats, finding.claim, finding.rule, factors_by_rule, left
     )
-    if not step_stats.is_significant_without_recording(saving.estimate_ms or 0.0):
+    if not step_stats.is_unrecorded_saving_worth_reporting(saving.estimate_ms or 0.0):
         return _checked_as_cause_of_other_findings(trace, finding, others)
     return replace(finding, saving=saving)
 
@@ -108,21 +108,21 @@ def _checked_as_cause_of_other_findings(
     return finding_as_checked(trace, finding, reason)
 
 
-def joint_saving(trace: Trace, findings: Iterable[Finding]) -> Joint:
+def joint_saving(trace: Trace, findings: Iterable[Finding]) -> JointSaving:
     """Returns what all fixes save together, in ms per step, from one simulation of all changes."""
     told = [finding for finding in findings if finding.saving.estimate_ms is not None]
     if len(told) == 1:
         return joint_saving_of_single_fix(told[0])
     estimate, step_stats = saved_together_ms(trace, told), step_statistics(trace)
     if estimate is None or step_stats is None:
-        return Joint()
+        return JointSaving()
     left = step_stats.unrecorded_step_ms - estimate
-    return Joint(estimate, step_stats.unrecorded_step_ms / left if left > 0 else None)
+    return JointSaving(estimate, step_stats.unrecorded_step_ms / left if left > 0 else None)
 
 
-def joint_saving_of_single_fix(finding: Finding) -> Joint:
+def joint_saving_of_single_fix(finding: Finding) -> JointSaving:
     """Returns the joint saving of advice with one finding: that finding's saving."""
-    return Joint(finding.saving.estimate_ms, finding.saving.speedup, finding.saving.run_s)
+    return JointSaving(finding.saving.estimate_ms, finding.saving.speedup, finding.saving.run_s)
 
 
 def saved_together_ms(trace: Trace, findings: Iterable[Finding]) -> float | None:
@@ -154,7 +154,7 @@ def _do_changes_overlap(changes: Iterable[Change], other_changes: Iterable[Chang
 def _do_two_changes_overlap(change: Change, other: Change) -> bool:
     match change, other:
         case CutHostTime(), CutHostTime():
-            return length(intersect(change.where, other.where)) > 0
+            return length(intersect(change.intervals, other.intervals)) > 0
         case ScaleDeviceWork(), ScaleDeviceWork():
             return bool(np.isin(change.work, other.work).any())
         case _:

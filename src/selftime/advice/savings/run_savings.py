@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from selftime.advice.advice_result import Joint, RunTime
+from selftime.advice.advice_result import JointSaving, RunTime
 from selftime.advice.rule_outcomes import Checked, Finding
 from selftime.advice.savings.checked_causes import finding_as_checked
 from selftime.advice.savings.claims import RunClaim
@@ -37,20 +37,20 @@ def program_ns(run: Run) -> int:
 
 def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Finding | Checked:
     """Returns the finding with its saving of the run, or rules it out if that is too small."""
-    whole, told = program_ns(run), claim.limit if claim.saved is None else claim.saved
+    whole, told = program_ns(run), claim.max_saving_ns if claim.saved_ns is None else claim.saved_ns
     share = (
         MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN
-        if claim.saved is None
+        if claim.saved_ns is None
         else MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN
     )
-    if told <= claim.noise or told < share * whole:
-        reason = f"saves at most {seconds_text(claim.limit)} of the run"
+    if told <= claim.noise_ns or told < share * whole:
+        reason = f"saves at most {seconds_text(claim.max_saving_ns)} of the run"
         return Checked(
             f"{finding.title.rstrip('.')}: {reason}",
             rule=finding.rule,
-            run_upper_s=min(claim.limit, whole) / 1e9,
+            run_upper_s=min(claim.max_saving_ns, whole) / 1e9,
         )
-    is_noisy = told < MIN_SAVING_TO_NOISE_RATIO * claim.noise
+    is_noisy = told < MIN_SAVING_TO_NOISE_RATIO * claim.noise_ns
     saving = _saving_of_run_claim(claim, whole)
     return replace(
         finding, saving=saving, confidence="low" if is_noisy else finding.confidence, claim=claim
@@ -58,15 +58,15 @@ def finding_or_checked_of_run(run: Run, finding: Finding, claim: RunClaim) -> Fi
 
 
 def _saving_of_run_claim(claim: RunClaim, whole_ns: int) -> Saving:
-    most = min(claim.limit, whole_ns)
-    if claim.saved is None:
+    most = min(claim.max_saving_ns, whole_ns)
+    if claim.saved_ns is None:
         return Saving(run_upper_s=most / 1e9)
-    saved = min(claim.saved, most)
-    high = most if claim.high is None else max(saved, min(claim.high, most))
+    saved = min(claim.saved_ns, most)
+    high = most if claim.high_ns is None else max(saved, min(claim.high_ns, most))
     return Saving(
         method="model",
         run_s=saved / 1e9,
-        run_low_s=min(claim.low, saved) / 1e9,
+        run_low_s=min(claim.low_ns, saved) / 1e9,
         run_high_s=high / 1e9,
         run_upper_s=most / 1e9,
     )
@@ -100,7 +100,7 @@ def _seconds_of_steps(coverage: RecordedStepCoverage, per_step_ms: float | None)
 
 
 def one_finding_per_cause(trace: Trace, findings: list[Finding]) -> list[Finding | Checked]:
-    """Returns the findings, of one cause only one: of the recorded steps, or of the whole run.
+    """Keeps one finding per cause: the one about the recorded steps, or about the whole run.
 
     Two are of one cause if they cover the same entry of the catalogue of bottlenecks. The one
     about steps stays if it saves the run as much as the other one does at the least, for it says
@@ -127,8 +127,10 @@ def _checked_as_same_cause(trace: Trace, finding: Finding, others: list[Finding]
     return finding_as_checked(trace, finding, reason)
 
 
-def with_joint_saving_of_run(run: Run, joint: Joint, findings: tuple[Finding, ...]) -> Joint:
-    """Returns what all fixes save together, with the seconds of the run.
+def with_joint_saving_of_run(
+    run: Run, joint: JointSaving, findings: tuple[Finding, ...]
+) -> JointSaving:
+    """Returns the joint saving of all fixes, with the seconds that they save of the run.
 
     Causes outside of steady steps are parts of the run that do not overlap: they add up.
     """

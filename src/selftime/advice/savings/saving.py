@@ -61,58 +61,58 @@ class Saving:
 class SavingAmount:
     """A saving while it is computed, in ms, and the duration in ms of the step that it shortens."""
 
-    step: float
-    estimate: float
-    low: float
-    high: float
-    upper: float
+    step_ms: float
+    estimate_ms: float
+    low_ms: float
+    high_ms: float
+    upper_ms: float
     """Largest saving that any fix can reach, in ms."""
     method: EstimateMethod
 
     @classmethod
-    def from_saving(cls, saving: Saving, step: float) -> "SavingAmount":
-        """Returns a reported saving as an amount; the step's ms come from the speed-up, or `step`.
+    def from_saving(cls, saving: Saving, step_ms: float) -> "SavingAmount":
+        """Returns a reported saving as an amount; `step_ms` is used if it has no speed-up.
 
         A speed-up of 2 by 10 ms is that of a step of 20 ms.
         """
         estimate, fastest = saving.estimate_ms or 0.0, saving.speedup
         if estimate and fastest is not None and fastest > 1:
-            step = estimate / (1 - 1 / fastest)
+            step_ms = estimate / (1 - 1 / fastest)
         low = estimate if saving.low_ms is None else saving.low_ms
         high = estimate if saving.high_ms is None else saving.high_ms
-        upper = max(step, high) if saving.upper_ms is None else saving.upper_ms
-        return cls(step, estimate, low, high, upper, saving.method)
+        upper = max(step_ms, high) if saving.upper_ms is None else saving.upper_ms
+        return cls(step_ms, estimate, low, high, upper, saving.method)
 
     def scaled_by(self, share: float) -> "SavingAmount":
         """Returns a copy with all savings multiplied by `share`, and the same step duration."""
         return replace(
             self,
-            estimate=share * self.estimate,
-            low=share * self.low,
-            high=share * self.high,
-            upper=share * self.upper,
+            estimate_ms=share * self.estimate_ms,
+            low_ms=share * self.low_ms,
+            high_ms=share * self.high_ms,
+            upper_ms=share * self.upper_ms,
         )
 
     def limited_to_ms(self, most_ms: float) -> "SavingAmount":
         """Returns a copy with no saving above `most_ms`; the interval keeps its relative width."""
-        part = self.scaled_by(most_ms / self.estimate) if self.estimate > most_ms else self
+        part = self.scaled_by(most_ms / self.estimate_ms) if self.estimate_ms > most_ms else self
         return replace(
             part,
-            estimate=min(part.estimate, most_ms),
-            low=min(part.low, most_ms),
-            high=min(part.high, most_ms),
-            upper=min(part.upper, most_ms),
+            estimate_ms=min(part.estimate_ms, most_ms),
+            low_ms=min(part.low_ms, most_ms),
+            high_ms=min(part.high_ms, most_ms),
+            upper_ms=min(part.upper_ms, most_ms),
         )
 
     def to_saving(self) -> Saving:
         """Returns the amount in the reported form, with the resulting speed-up of the step."""
         return Saving.of_step(
-            self.step,
-            self.estimate,
+            self.step_ms,
+            self.estimate_ms,
             method=self.method,
-            low_ms=self.low,
-            high_ms=self.high,
-            upper_ms=self.upper,
+            low_ms=self.low_ms,
+            high_ms=self.high_ms,
+            upper_ms=self.upper_ms,
         )
 
 

@@ -124,13 +124,13 @@ def _finding_or_checked(
     if not isinstance(claim, RemovalClaim | ModelledClaim):
         return finding
     own = step_stats if claim.noise_ms is None else step_stats.with_noise(claim.noise_ms)
-    if own.is_significant_without_recording(finding.saving.estimate_ms or 0.0):
+    if own.is_unrecorded_saving_worth_reporting(finding.saving.estimate_ms or 0.0):
         return _with_adjusted_confidence(own, finding)
     before = without_recording_cost(
         step_stats, claim, estimated_saving_of_recorded_step(trace, claim)
     )
     reason = own.reason_saving_is_small(finding.title)
-    if own.is_significant_without_recording(before.estimate):
+    if own.is_unrecorded_saving_worth_reporting(before.estimate_ms):
         step = "a step without recording" if step_stats.measured_slowdown > 1 else "the step"
         reason = f"{finding.title.rstrip('.')}: {step} is hardly longer than the device's work"
     return finding_as_checked(trace, finding, reason)

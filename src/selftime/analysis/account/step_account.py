@@ -113,7 +113,7 @@ def segments_split_at_frames(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
 def _thread_numbers(trace: Trace, slice_ids: pl.Series) -> Ints:
     """Returns the number of each slice's thread; threads that take turns have the same number."""
     thread = trace.tracks["thread"].gather(trace.slices["track"].gather(slice_ids))
-    return np.asarray(serial_threads(trace).number[thread.cast(pl.Int64).to_numpy()])
+    return np.asarray(serial_threads(trace).number_by_thread[thread.cast(pl.Int64).to_numpy()])
 
 
 def _split_at_frames_of_thread(trace: Trace, thread: int, own: pl.DataFrame) -> pl.DataFrame:
@@ -146,7 +146,9 @@ def _split_at_frames_of_thread(trace: Trace, thread: int, own: pl.DataFrame) -> 
 
 def _frame_boundaries_of_thread(trace: Trace, thread: int) -> Ints:
     """Returns the instants (ns), ascending, at which a frame or annotation begins or ends."""
-    number = serial_threads(trace).number[trace.tracks["thread"].cast(pl.Int64).to_numpy()]
+    number = serial_threads(trace).number_by_thread[
+        trace.tracks["thread"].cast(pl.Int64).to_numpy()
+    ]
     tracks = np.flatnonzero(is_host_track(trace) & (number == thread))
     slices = trace.slices.filter(
         pl.col("category").is_in(list(_BETWEEN_OPERATORS)) & pl.col("track").is_in(tracks.tolist())

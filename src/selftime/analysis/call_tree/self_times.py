@@ -43,7 +43,7 @@ class SelfTimes:
     """Bytes allocated minus bytes released: `cpu` and `device` with children, `self_cpu` and
     `self_device` without.
     """
-    unclaimed: pl.DataFrame
+    memory_outside_slices: pl.DataFrame
     """Memory allocated or released outside every host slice: one row per record, columns `cpu` and
     `device` in bytes.
     """
@@ -71,7 +71,7 @@ def self_times(trace: Trace, *, with_python_frames: bool = False) -> SelfTimes:
     local[at] = np.arange(at.size)
     owner = _owning_entry_of_slices(tree, kept, local)
     own_device = _own_device_time_of_entries(trace, owner, at.size)
-    memory, unclaimed = _own_memory_and_unowned_records(trace, tree, owner, at.size)
+    memory, memory_outside_slices = _own_memory_and_unowned_records(trace, tree, owner, at.size)
     above = np.where(above[at] == NO_SLICE, NO_SLICE, local[above[at]])
     return SelfTimes(
         id=tree.id[at],
@@ -86,7 +86,7 @@ def self_times(trace: Trace, *, with_python_frames: bool = False) -> SelfTimes:
             **{f"self_{side}": own for side, own in memory.items()},
             **{side: subtree_totals(above, own) for side, own in memory.items()},
         },
-        unclaimed=unclaimed,
+        memory_outside_slices=memory_outside_slices,
         owner=owner,
     )
 

@@ -37,8 +37,8 @@ from selftime.trace import Trace
 class _ThreadResumeTimes:
     """Instants (ns, ascending) at which one host thread continued after a wait or began to work."""
 
-    when: Ints
-    node: Ints
+    resume_times: Ints
+    awaited_nodes: Ints
     """The dependency graph node that ended the wait; -1 where the thread only began to work."""
 
 
@@ -54,7 +54,7 @@ class HostThreadEdges:
     """When the thread could continue after its last wait, in ns;
     TIME_BEFORE_RECORDING_NS if it never waited.
     """
-    next: Ints
+    awaited_node: Ints
     """The dependency graph node that the thread waited for last, or -1 if there is none."""
 
 
@@ -62,12 +62,12 @@ class HostThreadEdges:
 class HostResumeTimes:
     """Times (ns) at which each host thread continued after a wait or began to work."""
 
-    main: int
+    main_thread: int
     """The serial thread that contains the main thread, as in `SerialThreads`, or -1 if there is
     none.
     """
-    waits: dict[int, _ThreadResumeTimes]
-    begins: dict[int, _ThreadResumeTimes]
+    resumes_after_waits: dict[int, _ThreadResumeTimes]
+    begins_of_work: dict[int, _ThreadResumeTimes]
     """Maps the number of each serial thread, except the main one, to the times at which it began to
     work.
     """
@@ -81,15 +81,17 @@ class HostResumeTimes:
         for number in np.unique(thread_numbers).tolist():
             at = np.flatnonzero(thread_numbers == number)
             resumed[at], found[at] = _last_resume_times_and_nodes(
-                self.waits.get(number), instants[at]
+                self.resumes_after_waits.get(number), instants[at]
             )
-            if number == self.main:
+            if number == self.main_thread:
                 thread_from[at] = resumed[at]
                 continue
-            thread_from[at], _ = _last_resume_times_and_nodes(self.begins.get(number), instants[at])
+            thread_from[at], _ = _last_resume_times_and_nodes(
+                self.begins_of_work.get(number), instants[at]
+            )
             beside = at[resumed[at] < thread_from[at]]
             resumed[beside], found[beside] = _last_resume_times_and_nodes(
-                self.waits.get(self.main), thread_from[beside]
+                self.resumes_after_waits.get(self.main_thread), thread_from[beside]
             )
         return HostThreadEdges(np.maximum(thread_from, resumed), resumed, found)
 
@@ -98,13 +100,13 @@ def _last_resume_times_and_nodes(
     resume_times: _ThreadResumeTimes | None, instants: Ints
 ) -> tuple[Ints, Ints]:
     """Returns when (ns) a thread last resumed before each instant, and the node it had awaited."""
-    if resume_times is None or not resume_times.when.size:
+    if resume_times is None or not resume_times.resume_times.size:
         return np.full(instants.size, TIME_BEFORE_RECORDING_NS), np.full(instants.size, NO_SLICE)
-    at = np.searchsorted(resume_times.when, instants, side="right") - 1
+    at = np.searchsorted(resume_times.resume_times, instants, side="right") - 1
     known = at >= 0
     at = np.maximum(at, 0)
-    return np.where(known, resume_times.when[at], TIME_BEFORE_RECORDING_NS), np.where(
-        known, resume_times.node[at], NO_SLICE
+    return np.where(known, resume_times.resume_times[at], TIME_BEFORE_RECORDING_NS), np.where(
+        known, resume_times.awaited_nodes[at], NO_SLICE
     )
 
 
@@ -115,11 +117,11 @@ def host_resume_times(trace: Trace) -> HostResumeTimes:
     calls, work = graph.calls, graph.work
     held = np.flatnonzero(calls.released_by != NO_SLICE)
     by = calls.released_by[held]
-    partner = calls.waits_call
+    partner = calls.awaited_call
     resumed = np.flatnonzero(partner != NO_SLICE)
     of_collective = calls.is_collective[partner[resumed]]
     begun, resumed = resumed[~of_collective], resumed[of_collective]
-    own = nodes.collectives
+    own = nodes.host_collective_calls
     at = np.concatenate([held, own, resumed])
     when = np.concatenate(
         [np.minimum(work.end[by], calls.end[held]), calls.end[own], calls.end[resumed]]
@@ -127,7 +129,7 @@ def host_resume_times(trace: Trace) -> HostResumeTimes:
     passed = np.append(own, partner[resumed])
     node = np.append(by, path_nodes_of_calls(calls.id.size, nodes, passed))
     return HostResumeTimes(
-        serial_threads(trace).main,
+        serial_threads(trace).main_thread,
         _resume_times_by_thread(calls.thread[at], when, node),
         _resume_times_by_thread(
             calls.thread[begun], calls.start[begun], np.full(begun.size, NO_SLICE)
@@ -157,7 +159,9 @@ class CriticalPathEdges:
     """
 
     begin: Ints
+    """When the node that waited began, in ns."""
     cause: Ints
+    """When the edge leaves its own host thread, in ns: the begin of the gap before `begin`."""
     main_thread_reached_at: Ints
     """When the path, going back, changes from the edge's own host thread to the main thread."""
     previous_node_reached_at: Ints
@@ -166,12 +170,12 @@ class CriticalPathEdges:
     """The number of the host thread that the edge follows, or -1 if there is none; threads that
     take turns share a number.
     """
-    next: Ints
+    previous_node: Ints
     """The previous node on the critical path, or -1 if there is none."""
-    gap: Ints
+    gap_code: Ints
     """The code, from `CODE_OF_SEGMENT_KIND`, of the gap between the edge and the node that waited.
     """
-    link: Ints
+    link_code: Ints
     """The code, from `CODE_OF_SEGMENT_LINK`, of the reason why the waiting work began."""
 
 
@@ -201,9 +205,9 @@ def _edges_along_host_threads(
         main_thread_reached_at=back.main_thread_reached_at,
         previous_node_reached_at=back.previous_node_reached_at,
         thread=thread_numbers,
-        next=back.next,
-        gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
-        link=np.full(instants.size, CODE_OF_SEGMENT_LINK["host"]),
+        previous_node=back.awaited_node,
+        gap_code=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
+        link_code=np.full(instants.size, CODE_OF_SEGMENT_LINK["host"]),
     )
 
 
@@ -215,9 +219,9 @@ def _edges_inside_nodes(nodes: Ints, instants: Ints) -> CriticalPathEdges:
         main_thread_reached_at=instants,
         previous_node_reached_at=instants,
         thread=np.full(instants.size, NO_SLICE),
-        next=nodes,
-        gap=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
-        link=np.full(instants.size, CODE_OF_SEGMENT_LINK["stream"]),
+        previous_node=nodes,
+        gap_code=np.full(instants.size, CODE_OF_SEGMENT_KIND["latency"]),
+        link_code=np.full(instants.size, CODE_OF_SEGMENT_LINK["stream"]),
     )
 
 
@@ -239,10 +243,10 @@ def dependency_edges_into_step_ends(
     last = order[np.maximum(at, 0)] if order.size else np.full(at.size, NO_SLICE)
     on_device = (at >= 0) & (done_time_of_step > host_end_of_step)
     on_device[on_device] &= nodes.end[last[on_device]] == done_time_of_step[on_device]
-    if host.main == NO_SLICE:
+    if host.main_thread == NO_SLICE:
         return _edges_to_last_work(nodes, np.where(at >= 0, last, NO_SLICE), done_time_of_step)
     by_host = _edges_along_host_threads(
-        host, np.full(done_time_of_step.size, host.main), done_time_of_step
+        host, np.full(done_time_of_step.size, host.main_thread), done_time_of_step
     )
     by_device = _edges_inside_nodes(last, done_time_of_step)
     return CriticalPathEdges(
@@ -266,8 +270,8 @@ def _edges_to_last_work(
         cause=end,
         main_thread_reached_at=end,
         previous_node_reached_at=end,
-        gap=unknown,
-        link=link,
+        gap_code=unknown,
+        link_code=link,
     )
 
 
@@ -275,11 +279,11 @@ def _edges_to_last_work(
 def dependency_edges_into_nodes(trace: Trace) -> CriticalPathEdges:
     """Returns for each of `critical_path_nodes` the edge back to the dependency that ended last."""
     graph, nodes = dependency_graph(trace), critical_path_nodes(trace)
-    bindings, host = graph.bindings, nodes.collectives
+    bindings, host = graph.last_dependencies, nodes.host_collective_calls
     start = nodes.start
-    source = np.append(bindings.source, np.full(host.size, NO_SLICE))
-    link = np.append(bindings.link, np.full(host.size, CODE_OF_SEGMENT_LINK["launch"]))
-    unexplained = np.append(bindings.unexplained, np.zeros(host.size, bool))
+    source = np.append(bindings.awaited_work, np.full(host.size, NO_SLICE))
+    link = np.append(bindings.link_code, np.full(host.size, CODE_OF_SEGMENT_LINK["launch"]))
+    unexplained = np.append(bindings.has_unknown_wait, np.zeros(host.size, bool))
     cause = np.minimum(np.append(nodes.end, TIME_BEFORE_RECORDING_NS)[source], start)
     by_host = np.flatnonzero(link == CODE_OF_SEGMENT_LINK["launch"])
     called = graph.calls.start[nodes.call[by_host]]
@@ -294,7 +298,7 @@ def dependency_edges_into_nodes(trace: Trace) -> CriticalPathEdges:
     thread_from[by_host], resumed[by_host], source[by_host] = (
         back.main_thread_reached_at,
         back.previous_node_reached_at,
-        back.next,
+        back.awaited_node,
     )
     link[graph.work.id.size :] = CODE_OF_SEGMENT_LINK["host"]
     gap = np.where(explained, CODE_OF_SEGMENT_KIND["latency"], CODE_OF_SEGMENT_KIND["unknown"])

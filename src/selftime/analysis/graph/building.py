@@ -51,11 +51,11 @@ def dependency_graph(trace: Trace) -> DependencyGraph:
     return DependencyGraph(
         calls=_graph_calls_with_waits(nodes, begin, last - launched, last, held),
         work=read,
-        waits=waits,
-        bindings=bindings,
+        stream_waits=waits,
+        last_dependencies=bindings,
         begin=begin,
-        threads=int(nodes.thread.max(initial=0)) + 1,
-        streams=streams.height,
+        thread_count=int(nodes.thread.max(initial=0)) + 1,
+        stream_count=streams.height,
     )
 
 
@@ -71,19 +71,21 @@ def _graph_calls_with_waits(
     The lag of a call after one of another thread is kept exactly as recorded.
     """
     partner = calls.awaited_call
-    behind = np.where(partner != NO_SLICE, calls.lag, wait_columns["after"])
+    behind = np.where(
+        partner != NO_SLICE, calls.lag_after_awaited_call, wait_columns["delay_after_condition"]
+    )
     return GraphCalls(
         id=calls.id,
         thread=calls.thread,
         start=calls.start,
         end=calls.end,
-        before=_host_time_before_calls(calls, program_begin),
+        host_time_before=_host_time_before_calls(calls, program_begin),
         first_work=first_work,
         last_work=last_work,
         step=calls.step,
         is_collective=calls.is_collective,
-        waits_call=partner,
-        **wait_columns | {"after": behind},
+        awaited_call=partner,
+        **wait_columns | {"delay_after_condition": behind},
     )
 
 
@@ -164,7 +166,7 @@ class CriticalPathNodes:
     """The index of the call that launched the work, or of the host collective itself; -1 if
     unknown.
     """
-    collectives: Ints
+    host_collective_calls: Ints
     """The indexes of the calls that are collectives on the host, in the order of their nodes."""
 
 
@@ -179,16 +181,17 @@ def critical_path_nodes(trace: Trace) -> CriticalPathNodes:
         start=np.append(work.start, calls.start[host]),
         end=np.append(work.end, calls.end[host]),
         kind=np.append(
-            graph.bindings.kind, np.full(host.size, CODE_OF_SEGMENT_KIND["communication"])
+            graph.last_dependencies.kind_code,
+            np.full(host.size, CODE_OF_SEGMENT_KIND["communication"]),
         ),
-        call=np.append(graph.bindings.call, host),
-        collectives=host,
+        call=np.append(graph.last_dependencies.call, host),
+        host_collective_calls=host,
     )
 
 
 def path_nodes_of_calls(call_count: int, nodes: CriticalPathNodes, calls: Ints) -> Ints:
     """Returns for each call that is a host collective its node; -1 for other calls."""
     place = np.full(call_count + 1, NO_SLICE)
-    first = nodes.id.size - nodes.collectives.size
-    place[nodes.collectives] = first + np.arange(nodes.collectives.size)
+    first = nodes.id.size - nodes.host_collective_calls.size
+    place[nodes.host_collective_calls] = first + np.arange(nodes.host_collective_calls.size)
     return place[calls]

@@ -49,8 +49,8 @@ class HostCallNodes:
     """The index of the call on another host thread that this call waits for, or -1 if there is
     none.
     """
-    lag: Ints
-    """Time in ns from the end of `partner` to the begin of this call."""
+    lag_after_awaited_call: Ints
+    """Time in ns from the end of `awaited_call` to the begin of this call."""
     idle_since: Ints
     """When the call's thread ran out of work before the call, in ns; the start of the call if the
     thread was not idle.
@@ -73,11 +73,11 @@ def host_call_nodes(trace: Trace, launch_ids: pl.Series) -> HostCallNodes:
     """
     threads = serial_threads(trace)
     called = _nodes_of_recorded_calls(trace, threads, launch_ids.drop_nulls().to_numpy())
-    main = max(threads.main, 0)
+    main = max(threads.main_thread, 0)
     steps = steps_with_counted_flags(trace)["end"].to_numpy()
     ends = _zero_length_call_nodes(steps, np.full(steps.size, main), np.arange(steps.size))
     collectives = np.flatnonzero(called.is_collective)
-    resumes = _nodes_of_main_thread_resumes(trace, called, collectives, threads.main)
+    resumes = _nodes_of_main_thread_resumes(trace, called, collectives, threads.main_thread)
     acting = np.isin(called.id, launch_ids.drop_nulls().to_numpy())
     acting |= np.isin(called.id, host_waits(trace)["id"].to_numpy())
     acting[collectives] = True
@@ -105,7 +105,7 @@ def _nodes_of_recorded_calls(
     host = host.filter(calls | pl.Series(chosen[host["id"].to_numpy()]))
     thread = trace.tracks["thread"].gather(host["track"]).cast(pl.Int64).to_numpy()
     start = host["start"].to_numpy()
-    number = np.maximum(np.append(threads.number, NO_SLICE)[thread], 0)
+    number = np.maximum(np.append(threads.number_by_thread, NO_SLICE)[thread], 0)
     return HostCallNodes(
         id=host["id"].cast(pl.Int64).to_numpy(),
         thread=number,
@@ -113,7 +113,7 @@ def _nodes_of_recorded_calls(
         end=start + host["duration"].fill_null(0).to_numpy(),
         order=np.full(start.size, _SORT_KEY_OF_RECORDED_CALLS),
         awaited_call=np.full(start.size, NO_SLICE),
-        lag=np.zeros(start.size, np.int64),
+        lag_after_awaited_call=np.zeros(start.size, np.int64),
         idle_since=start,
         is_collective=np.isin(host["id"].to_numpy(), _host_collective_ids(trace)),
     )
@@ -136,7 +136,7 @@ def _zero_length_call_nodes(
         end=instants,
         order=order,
         awaited_call=np.full(instants.size, NO_SLICE),
-        lag=np.zeros(instants.size, np.int64),
+        lag_after_awaited_call=np.zeros(instants.size, np.int64),
         idle_since=instants if idle_since is None else idle_since,
         is_collective=np.zeros(instants.size, bool),
     )
@@ -151,10 +151,10 @@ def _nodes_of_main_thread_resumes(
         return _zero_length_call_nodes(others, others, others)
     when = calls.end[others]
     states = host_states(trace).states(main_number)
-    at = np.searchsorted(states.edge, when, side="left") - 1
-    works = (states.slice[at] != NO_SLICE) & (states.edge[at + 1] > when)
+    at = np.searchsorted(states.state_bounds, when, side="left") - 1
+    works = (states.slice_id[at] != NO_SLICE) & (states.state_bounds[at + 1] > when)
     idle = np.flatnonzero(~works)
-    since = np.where(states.slice[at] == NO_SLICE, states.edge[at], when)[idle]
+    since = np.where(states.slice_id[at] == NO_SLICE, states.state_bounds[at], when)[idle]
     points = _zero_length_call_nodes(
         when[idle],
         np.full(idle.size, main_number),
@@ -173,7 +173,7 @@ def _nodes_of_thread_handovers(
     call at that time, its instant is the begin of that call, and the lag is the time since then.
     """
     beside = relevant_calls[
-        (calls.thread[relevant_calls] != threads.main) & (threads.main != NO_SLICE)
+        (calls.thread[relevant_calls] != threads.main_thread) & (threads.main_thread != NO_SLICE)
     ]
     thread, since = calls.thread[beside], calls.start[beside].copy()
     for number in np.unique(thread).tolist():
@@ -181,7 +181,7 @@ def _nodes_of_thread_handovers(
         since[own] = threads.busy_since_times(number, since[own])
     kinds = np.unique(np.column_stack([since, thread]), axis=0)
     when, thread = kinds[:, 0], kinds[:, 1]
-    main = np.flatnonzero(calls.thread == threads.main)
+    main = np.flatnonzero(calls.thread == threads.main_thread)
     main = main[np.argsort(calls.start[main], kind="stable")]
     at = np.searchsorted(calls.start[main], when, side="right") - 1
     around = main[np.maximum(at, 0)] if main.size else at
@@ -190,11 +190,13 @@ def _nodes_of_thread_handovers(
         inside = (at >= 0) & (calls.end[around] > when)
         left = np.where(inside, calls.start[around], when)
     leaves = _zero_length_call_nodes(
-        left, np.full(when.size, threads.main), np.full(when.size, _SORT_KEY_OF_HANDOVERS)
+        left, np.full(when.size, threads.main_thread), np.full(when.size, _SORT_KEY_OF_HANDOVERS)
     )
     starts = _zero_length_call_nodes(when, thread, np.full(when.size, _SORT_KEY_OF_THREAD_STARTS))
     since_end = np.full(when.size, np.iinfo(np.int64).min)  # all earlier work was done
-    return leaves, _replace_call_columns(starts, lag=when - left, idle_since=since_end)
+    return leaves, _replace_call_columns(
+        starts, lag_after_awaited_call=when - left, idle_since=since_end
+    )
 
 
 def _thread_starts_with_handovers(

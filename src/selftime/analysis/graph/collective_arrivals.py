@@ -94,20 +94,20 @@ def _own_work_rows_of_edges(
     """Returns for each edge the time (ns), by kind, on the path back to the previous collective."""
     nodes = critical_path_nodes(trace)
     passed = _nodes_visited_before_collectives(
-        nodes, dependency_edges_into_nodes(trace).next, edges.next
+        nodes, dependency_edges_into_nodes(trace).previous_node, edges.previous_node
     )
     every = concatenate_edges(edges, select_edges(dependency_edges_into_nodes(trace), passed))
     origin_nodes = np.append(origin_nodes, passed)
     edge = np.full(nodes.id.size + 1, NO_SLICE)
     edge[passed] = edges.begin.size + np.arange(passed.size)
     sums = _PathSegmentTotals(
-        _segment_sums_by_edge(trace, every, origin_nodes, edge), edge[every.next]
+        _segment_sums_by_edge(trace, every, origin_nodes, edge), edge[every.previous_node]
     )
     sums.extend_sums_to_path_ends()
     row = np.full(nodes.id.size + 1, NO_SLICE)
     row[_graph_nodes_of_collectives(trace, collective_rows)] = np.arange(collective_rows.height)
     own = slice(edges.begin.size)
-    before = row[every.next[sums.last[own]]]
+    before = row[every.previous_node[sums.last[own]]]
     columns = {
         "before": _slice_ids_or_null(before),
         "work": pl.Series(sums.time[own].sum(axis=1)),
@@ -156,10 +156,10 @@ def _segment_sums_by_edge(
         _time_and_longest_segment(table)
         for table in segments_of_edges(trace, edges, every, origin_nodes, low)
     ]
-    into = np.flatnonzero(edge_of_node[edges.next] != NO_SLICE)
-    node = edges.next[into]
+    into = np.flatnonzero(edge_of_node[edges.previous_node] != NO_SLICE)
+    node = edges.previous_node[into]
     there = segments_of_nodes(
-        trace, into, node, low[into], edges.previous_node_reached_at[into], edges.link[into]
+        trace, into, node, low[into], edges.previous_node_reached_at[into], edges.link_code[into]
     )
     return pl.concat([*tables, _time_and_longest_segment(there)])
 

@@ -85,16 +85,16 @@ def _gap_segments_of_edges(
     """Returns each edge's gap after `cut_time` (ns) as a segment, with the work that began late."""
     start = np.maximum(edges.cause, cut_time)
     number = np.append(critical_path_nodes(trace).id, NO_SLICE)[origin_node]
-    return _segment_table(edge_number, start, edges.begin, edges.gap, number, edges.link)
+    return _segment_table(edge_number, start, edges.begin, edges.gap_code, number, edges.link_code)
 
 
 def _host_segments_of_edges(
     trace: Trace, edges: CriticalPathEdges, edge_number: Ints, cut_time: Ints
 ) -> Iterator[pl.DataFrame]:
     """Yields segments of the host's activity along critical path edges after `cut_time` (ns)."""
-    main = np.full(edge_number.size, serial_threads(trace).main)
+    main = np.full(edge_number.size, serial_threads(trace).main_thread)
     unheld = np.where(
-        edges.next == NO_SLICE, CODE_OF_SEGMENT_LINK["begin"], CODE_OF_SEGMENT_LINK["host"]
+        edges.previous_node == NO_SLICE, CODE_OF_SEGMENT_LINK["begin"], CODE_OF_SEGMENT_LINK["host"]
     )
     started = np.where(
         edges.previous_node_reached_at >= cut_time, CODE_OF_SEGMENT_LINK["wait"], unheld
@@ -130,8 +130,8 @@ def _host_segments_of_spans(
     for number in np.unique(thread[end > begin]).tolist():
         found = states.states(number)
         own = np.flatnonzero((thread == number) & (end > begin))
-        first = np.searchsorted(found.edge, begin[own], side="right") - 1
-        many = np.searchsorted(found.edge, end[own], side="left") - first
+        first = np.searchsorted(found.state_bounds, begin[own], side="right") - 1
+        many = np.searchsorted(found.state_bounds, end[own], side="left") - first
         batch = np.cumsum(many) // _MAX_SEGMENTS_PER_CHUNK
         for one in np.unique(batch).tolist():
             mine = batch == one
@@ -157,10 +157,10 @@ def _thread_states_cut_to_spans(
     state = np.repeat(first_state, state_count) + within
     return _segment_table(
         edge,
-        np.maximum(states.edge[state], low[edge]),
-        np.minimum(states.edge[state + 1], high[edge]),
+        np.maximum(states.state_bounds[state], low[edge]),
+        np.minimum(states.state_bounds[state + 1], high[edge]),
         states.kind[state],
-        states.slice[state],
+        states.slice_id[state],
         np.where(within == 0, link[edge], CODE_OF_SEGMENT_LINK["host"]),
     )
 
@@ -213,13 +213,15 @@ def critical_path_segments(trace: Trace) -> pl.DataFrame:
     origin = np.where(passed < every.begin.size - done.size, passed, NO_SLICE)
     tables = [pl.DataFrame(schema=EDGE_SEGMENTS_SCHEMA)]
     tables += segments_of_edges(trace, edges, step, origin, low)
-    into = np.flatnonzero((edges.next != NO_SLICE) & (edges.previous_node_reached_at > low))
-    link = np.append(every.link, CODE_OF_SEGMENT_LINK["unknown"])[edges.next[into]]
+    into = np.flatnonzero(
+        (edges.previous_node != NO_SLICE) & (edges.previous_node_reached_at > low)
+    )
+    link = np.append(every.link_code, CODE_OF_SEGMENT_LINK["unknown"])[edges.previous_node[into]]
     tables.append(
         segments_of_nodes(
             trace,
             step[into],
-            edges.next[into],
+            edges.previous_node[into],
             low[into],
             edges.previous_node_reached_at[into],
             link,
@@ -232,7 +234,7 @@ def _edges_steps_and_cuts_of_paths(
     edges: CriticalPathEdges, step_begin_times: Ints, step_done_times: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """Returns the edges of all steps' paths, each edge's step, and where (ns) the edge is cut."""
-    enter, following = edges.previous_node_reached_at.tolist(), edges.next.tolist()
+    enter, following = edges.previous_node_reached_at.tolist(), edges.previous_node.tolist()
     passed: list[int] = []
     many = []
     first = edges.begin.size - step_done_times.size

@@ -18,7 +18,7 @@ from typing import Final
 from selftime.array_types import Flags, Ints
 
 CODE_OF_ALL_STREAMS: Final = -2
-"""Value of `GraphCalls.waits_stream` for a call that waits for the work of all streams."""
+"""Value of `GraphCalls.awaited_stream` for a call that waits for the work of all streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class GraphCalls:
 
     Calls of the runtime, collectives on the host, ends of steps, and instants at which serial
     threads meet. A call that waits returns at the later of its own time and its condition plus
-    `after`: the condition is the end of `waits_for` (a work), of the last work of `waits_stream`,
-    or of `waits_call` (a call).
+    `delay_after_condition`: the condition is the end of `awaited_work`, of the last work of
+    `awaited_stream`, or of `awaited_call`.
     """
 
     id: Ints
@@ -39,26 +39,35 @@ class GraphCalls:
     """The number of the call's host thread; threads that take turns share one number."""
     start: Ints
     end: Ints
-    before: Ints
+    host_time_before: Ints
     """Host time in ns since the previous call on the same thread; negative where the calls overlap.
     """
     own_time: Ints
     """Host time of the call in ns, without the time that it waited."""
-    wait: Ints
+    wait_slice: Ints
     """The slice that `host_waits` lists for this call's wait, perhaps an earlier call; the call's
     own slice if none.
     """
-    waits_for: Ints
-    waits_stream: Ints
-    waits_call: Ints
-    after: Ints
-    recorded: Flags
+    awaited_work: Ints
+    """The index of the device work for whose end the call waits; -1 if there is none."""
+    awaited_stream: Ints
+    """The number of the stream for whose launched work the call waits; `CODE_OF_ALL_STREAMS` for
+    all streams, -1 if there is none.
+    """
+    awaited_call: Ints
+    """The index of the call on another thread for whose end the call waits; -1 if there is none."""
+    delay_after_condition: Ints
+    """Time in ns from the end of what the call waits for to the call's end; negative if the call
+    ended first.
+    """
+    is_condition_recorded: Flags
     """Whether the trace records what the call waits for. If not, it is inferred from when the call
     returned.
     """
     released_by: Ints
     """The index of the device work whose end let the call return; -1 if the call did not wait."""
     first_work: Ints
+    """The index of the first device work that the call launched."""
     last_work: Ints
     """The end (exclusive) of the indexes, from `first_work`, of the device work that the call
     launched.
@@ -73,9 +82,9 @@ class GraphCalls:
 class GraphDeviceWork:
     """The device work of a dependency graph, in launch order; arrays of shape (m,), times in ns.
 
-    Work begins at the latest of these: its call's begin plus `latency`, the end of its stream's
-    previous work plus `gap`, and for each of its `GraphStreamWaits` the end of that work plus its
-    lag.
+    Work begins at the latest of these: its call's begin plus `launch_latency`, the end of its
+    stream's previous work plus `gap_after_previous_work`, and for each of its `GraphStreamWaits`
+    the end of the awaited work plus the wait's lag.
     """
 
     id: Ints
@@ -83,8 +92,10 @@ class GraphDeviceWork:
     """The number of the work's stream among the streams of all devices."""
     start: Ints
     end: Ints
-    latency: Ints
-    gap: Ints
+    launch_latency: Ints
+    """Least time in ns from the launch call's begin to the work's begin, by what was recorded."""
+    gap_after_previous_work: Ints
+    """Least time in ns from the end of the stream's previous work to the begin of this work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +104,11 @@ class GraphStreamWaits:
 
     work: Ints
     """The index of the device work that waits."""
-    needs: Ints
+    awaited_work: Ints
     """The index of the device work that must end first; it was launched earlier."""
     lag: Ints
-    """Time from the end of `needs` to the begin of `work`, in ns."""
-    recorded: Flags
+    """Time from the end of `awaited_work` to the begin of `work`, in ns."""
+    is_recorded: Flags
     """Whether the trace records the wait. If not, it is inferred from the times at which the two
     pieces of work ended and began.
     """
@@ -107,19 +118,19 @@ class GraphStreamWaits:
 class LastDependenciesOfWork:
     """For each slice of device work, which of its dependencies ended last; arrays of shape (m,)."""
 
-    link: Ints
+    link_code: Ints
     """The code, from `CODE_OF_SEGMENT_LINK`, of the type of the last dependency: launch, stream,
     event, inferred, or unknown.
     """
-    source: Ints
+    awaited_work: Ints
     """The index of the device work that had to end first; -1 if the launch came last, or if
     unknown.
     """
     call: Ints
     """The index of the call that launched the work; -1 if unknown."""
-    kind: Ints
+    kind_code: Ints
     """The code of the work's kind, as in `path_segment_kinds.CODE_OF_SEGMENT_KIND`."""
-    unexplained: Flags
+    has_unknown_wait: Flags
     """Whether a call made the work's stream wait for something that the trace does not name."""
 
 
@@ -129,13 +140,13 @@ class DependencyGraph:
 
     calls: GraphCalls
     work: GraphDeviceWork
-    waits: GraphStreamWaits
-    bindings: LastDependenciesOfWork
+    stream_waits: GraphStreamWaits
+    last_dependencies: LastDependenciesOfWork
     begin: int
     """When the first call began, in ns."""
-    threads: int
+    thread_count: int
     """The number of host threads; threads that take turns count as one."""
-    streams: int
+    stream_count: int
     """The number of streams on all devices."""
 
 

@@ -151,25 +151,27 @@ class LaunchedDeviceWork:
             has_unrecorded_wait: Flags work whose stream waited for something that no record
                 names.
         """
-        since = self.start[stream_waits.work] - self.end[stream_waits.needs]
+        since = self.start[stream_waits.work] - self.end[stream_waits.awaited_work]
         when, source, link = self.last_of_launch_and_previous_work()
-        reached = np.minimum(self.end[stream_waits.needs], self.start[stream_waits.work])
+        reached = np.minimum(self.end[stream_waits.awaited_work], self.start[stream_waits.work])
         order = np.argsort(reached, kind="stable")  # the latest end is assigned last
         latest = np.full(self.id.size, NO_SLICE)
         latest[stream_waits.work[order]] = order
         last = np.append(reached, TIME_BEFORE_RECORDING_NS)[latest]
         waited = np.flatnonzero((last > when) & (latest != NO_SLICE))
         binding = latest[waited]
-        source[waited] = stream_waits.needs[binding]
+        source[waited] = stream_waits.awaited_work[binding]
         link[waited] = np.where(
-            stream_waits.recorded[binding],
+            stream_waits.is_recorded[binding],
             CODE_OF_SEGMENT_LINK["event"],
             CODE_OF_SEGMENT_LINK["inferred"],
         )
         lag = np.minimum(self.typical_gap, since)
         lag[binding] = since[binding]
         work = self._work_with_latencies_and_gaps(link)
-        waits = GraphStreamWaits(stream_waits.work, stream_waits.needs, lag, stream_waits.recorded)
+        waits = GraphStreamWaits(
+            stream_waits.work, stream_waits.awaited_work, lag, stream_waits.is_recorded
+        )
         call = np.where(self.known, self.call, NO_SLICE)
         return (
             work,
@@ -191,8 +193,8 @@ class LaunchedDeviceWork:
         }
         return GraphDeviceWork(
             **columns,
-            latency=np.where(self.known, latency, _LATENCY_OF_UNKNOWN_LAUNCH_NS),
-            gap=np.where(by_stream, self.since_free, gap),
+            launch_latency=np.where(self.known, latency, _LATENCY_OF_UNKNOWN_LAUNCH_NS),
+            gap_after_previous_work=np.where(by_stream, self.since_free, gap),
         )
 
 

@@ -92,11 +92,11 @@ class HostCallWaits:
             "own_time": np.where(
                 held, np.minimum(end - start, self._typical_call_durations(held)), end - start
             ),
-            "wait": wait,
-            "waits_for": for_work,
-            "waits_stream": for_stream,
-            "after": np.where(held, since, np.minimum(0, since)),
-            "recorded": recorded,
+            "wait_slice": wait,
+            "awaited_work": for_work,
+            "awaited_stream": for_stream,
+            "delay_after_condition": np.where(held, since, np.minimum(0, since)),
+            "is_condition_recorded": recorded,
             "released_by": np.where(held, by, NO_SLICE),
         }
 

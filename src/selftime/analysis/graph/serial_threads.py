@@ -78,11 +78,11 @@ class DisjointHostSlices:
 class SerialThreads:
     """The serial threads of a host: each is one thread, or several that take turns."""
 
-    number: Ints
+    number_by_thread: Ints
     """For each host thread, by number: the number of its serial thread; -1 for other threads."""
-    main: int
+    main_thread: int
     """The number of the serial thread that contains the main thread, or -1 if there is none."""
-    work: dict[int, DisjointHostSlices]
+    slices_by_thread: dict[int, DisjointHostSlices]
     """Maps the number of each serial thread to its outermost operators and calls."""
 
     def busy_since_times(self, thread_number: int, instants: Ints) -> Ints:
@@ -91,7 +91,7 @@ class SerialThreads:
         Operators that follow each other closely count as one work, because the program runs between
         them. Outside work it is the instant itself.
         """
-        work = self.work.get(thread_number)
+        work = self.slices_by_thread.get(thread_number)
         if work is None or not work.id.size:
             return instants
         opens = np.append(True, work.start[1:] > work.end[:-1] + MAX_REACTION_AFTER_WAIT_NS)
@@ -144,10 +144,10 @@ def cut_to_outermost_slices(start: Ints, end: Ints, slice_id: Ints) -> DisjointH
 class SingleThreadStates:
     """What a host thread did: state i lasts from `edge[i]` to `edge[i + 1]`, in ns."""
 
-    edge: Ints
+    state_bounds: Ints
     kind: Ints
     """The code of the state's kind, as in `CODE_OF_SEGMENT_KIND`."""
-    slice: Ints
+    slice_id: Ints
     """The id of the slice that the thread was in; -1 between operators."""
 
 
@@ -203,12 +203,12 @@ class HostThreadStates:
             loading = self._slices_on_thread(
                 filter_by_name(python, names.is_next_batch_frame), thread_number
             )
-        work = self._threads.work.get(thread_number)
+        work = self._threads.slices_by_thread.get(thread_number)
         found = [("gc", _disjoint_host_slices(paused)), ("data", _disjoint_host_slices(loading))]
         return found if work is None else [*found, ("host", work)]
 
     def _slices_on_thread(self, slices: pl.DataFrame, thread_number: int) -> pl.DataFrame:
-        of = self._threads.number[self._thread[slices["track"].to_numpy()]]
+        of = self._threads.number_by_thread[self._thread[slices["track"].to_numpy()]]
         return slices.filter(pl.Series(of == thread_number, dtype=pl.Boolean))
 
     def open_frame_or_annotation(self, thread_number: int, instants: Ints) -> Ints:
@@ -219,7 +219,7 @@ class HostThreadStates:
         )
         kinds = is_host_track(self._trace)
         for track in np.flatnonzero(
-            kinds & (self._threads.number[self._thread] == thread_number)
+            kinds & (self._threads.number_by_thread[self._thread] == thread_number)
         ).tolist():
             own, start, end, parent = self._track_slices(track)
             at = innermost_slice_at(start, end, parent, instants)

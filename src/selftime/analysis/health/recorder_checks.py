@@ -154,7 +154,7 @@ def check_device_wait_records(recording: RecordingUnderCheck) -> Iterator[Health
     blocking = filter_by_name(recording.runtime_calls, names.is_blocking_call).height
     if blocking:
         text = (
-            f"what {counted_noun_text(blocking, 'blocking call')} waited for is known by name "
-            "only; `enable_cuda_sync_events` would record it"
+            f"what {counted_noun_text(blocking, 'blocking call')} waited for is guessed from "
+            "their names; record with `enable_cuda_sync_events` to know it"
         )
         yield HealthCheckResult("waits", "good", text, float(blocking), "syncs, critical path")

@@ -203,7 +203,7 @@ def categories_of_memory_blocks(trace: Trace, blocks: pl.DataFrame) -> pl.Series
         gained.phase == CODE_OF_FORWARD_PHASE,
         gained.phase == CODE_OF_BACKWARD_PHASE,
     )
-    ended_within = (lives.end < TIME_OF_NEVER_RELEASED) & (lives.end <= gained.ends)
+    ended_within = (lives.end < TIME_OF_NEVER_RELEASED) & (lives.end <= gained.phase_end_ns)
     outlives = (lives.seen_released & (lost.phase != CODE_OF_BACKWARD_PHASE)) | lives.outlasts_step
     rules: list[tuple[str, NDArray[np.bool_]]] = [
         (STATE_BEFORE_RECORDING, (blocks["state"] == STATE_BEFORE_RECORDING).to_numpy()),
@@ -214,7 +214,7 @@ def categories_of_memory_blocks(trace: Trace, blocks: pl.DataFrame) -> pl.Series
         ("input", (gained.phase == CODE_OF_LOADING_PHASE) & ~lives.lasts),
         ("temporary", ended_within),
         ("optimizer state", (gained.phase == CODE_OF_OPTIMIZER_PHASE) & lives.outlasts_step),
-        ("gradient", gained.accumulates | (backward & outlives)),
+        ("gradient", gained.is_accumulating_gradient | (backward & outlives)),
         ("temporary", backward & lives.seen_released & (lost.phase == CODE_OF_BACKWARD_PHASE)),
         (
             "parameter",
@@ -249,7 +249,7 @@ class _MemoryBlockLives:
         )
         self.crosses = self.outlasts_step | self.meets_backward
         operators = trace.memory["operator"].gather(blocks["allocation"])
-        self.built = self.gained.builds | _is_operator_building_module(trace, operators)
+        self.built = self.gained.is_building_module | _is_operator_building_module(trace, operators)
 
 
 def _count_instants_in_intervals(instants: Ints, begin: Ints, end: Ints) -> Ints:

@@ -49,13 +49,13 @@ class PhasesOfMemoryRecords:
     """The program's phase at each memory record; arrays with one element per record."""
 
     phase: Ints
-    ends: Ints
+    phase_end_ns: Ints
     """When the outermost operator, the data loading or the optimizer's step around each record
     ends, in ns.
     """
-    accumulates: NDArray[np.bool_]
+    is_accumulating_gradient: NDArray[np.bool_]
     """Whether each record lies in an autograd node that accumulates a parameter's gradient."""
-    builds: NDArray[np.bool_]
+    is_building_module: NDArray[np.bool_]
     """Whether each record's stack shows that torch.nn builds or moves a module."""
     is_known: NDArray[np.bool_]
     """Whether each record's phase is known. A snapshot's record without a stack has none."""

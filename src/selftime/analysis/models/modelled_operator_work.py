@@ -59,7 +59,7 @@ class TensorCoreTimesByOperator:
 class ModelledOperatorWork:
     """The modelled FLOPs and bytes of operators; arrays with one element per row of `SelfTimes`."""
 
-    counts: Flags
+    is_counted: Flags
     """Whether the operator's FLOPs and bytes are counted: they are known, and no operator that it
     calls counts them.
     """
@@ -69,11 +69,11 @@ class ModelledOperatorWork:
     """
     dtype: Ints
     """The operator's dtype of computation, as an index in `MODELLED_DTYPES`, or -1 if unknown; also
-    known where `counts` is false.
+    known where `is_counted` is false.
     """
     flops: Ints
     bytes: Ints
-    """Bytes that the operator must at least move; 0 if unknown or if `counts` is false."""
+    """Bytes that the operator must at least move; 0 if unknown or if `is_counted` is false."""
     time_at_peak: Ints
     """Time in ps that the operations take at the device's peak rate; 0 if the peak rate is unknown.
     """
@@ -124,9 +124,9 @@ def modelled_work_of_operators(
     at, kind, table = _modelled_operator_calls(trace, host_times)
     family, dtype = np.full(size, NO_SLICE, np.int64), np.full(size, NO_SLICE, np.int64)
     family[at], dtype[at] = table["family"].to_numpy()[kind], table["dtype"].to_numpy()[kind]
-    counts = family != NO_SLICE
-    counts[_delegating_operators(host_times.parent, family, at)] = False
-    counts[_operators_copying_over_bus(trace, host_times, family)] = False
+    is_counted = family != NO_SLICE
+    is_counted[_delegating_operators(host_times.parent, family, at)] = False
+    is_counted[_operators_copying_over_bus(trace, host_times, family)] = False
     single = MODELLED_DTYPES.index("float32")
     dtype[(dtype == single) & (core_times.used > 0) & _is_matrix_unit_family(family)] = (
         MODELLED_DTYPES.index("tf32")
@@ -134,21 +134,22 @@ def modelled_work_of_operators(
     flops, size_moved = np.zeros(size, np.int64), np.zeros(size, np.int64)
     flops[at], size_moved[at] = table["flops"].to_numpy()[kind], table["bytes"].to_numpy()[kind]
     size_moved[at] += (
-        table["numbers"].to_numpy()[kind] * _element_sizes_of_tensor_lists(trace, host_times)[at]
+        table["elements_of_unknown_dtype"].to_numpy()[kind]
+        * _element_sizes_of_tensor_lists(trace, host_times)[at]
     )
-    flops[~counts], size_moved[~counts] = 0, 0
+    flops[~is_counted], size_moved[~is_counted] = 0, 0
     peak = _peak_rates_of_operators(common_peak_rates_of_devices(trace), dtype, family, core_times)
-    known = ~np.isnan(peak) & counts
+    known = ~np.isnan(peak) & is_counted
     least = np.zeros(size, np.int64)
     least[known] = np.rint(flops[known] / peak[known] * _PICOSECONDS_PER_SECOND).astype(np.int64)
     return ModelledOperatorWork(
-        counts,
-        is_marked_or_has_marked_ancestor(host_times.parent, counts),
+        is_counted,
+        is_marked_or_has_marked_ancestor(host_times.parent, is_counted),
         dtype,
         flops,
         size_moved,
         least,
-        counts & _is_matrix_unit_family(family) & (flops > 0) & np.isnan(peak),
+        is_counted & _is_matrix_unit_family(family) & (flops > 0) & np.isnan(peak),
         peak,
     )
 
@@ -173,8 +174,8 @@ def _modelled_operator_calls(
 ) -> tuple[Ints, Ints, pl.DataFrame]:
     """Returns the operators with a model, their rows in a table of distinct calls, and the table.
 
-    The table has columns family and dtype (indexes), flops and bytes (0 if unknown), and numbers,
-    elements moved whose dtype is unknown.
+    The table has columns family and dtype (indexes), flops and bytes (0 if unknown), and
+    elements_of_unknown_dtype, the number of moved elements whose dtype is unknown.
     """
     unique = host_times.name.unique()
     has_model = [
@@ -215,7 +216,7 @@ _OPERATOR_WORK_SCHEMA: Final = {
     "dtype": pl.Int64,
     "flops": pl.Int64,
     "bytes": pl.Int64,
-    "numbers": pl.Int64,
+    "elements_of_unknown_dtype": pl.Int64,
 }
 _MAX_PLAUSIBLE_OPERATIONS_OR_BYTES: Final = 1 << 58
 """Largest plausible number of operations or bytes of one call; larger numbers would overflow."""
@@ -224,7 +225,7 @@ _MAX_PLAUSIBLE_OPERATIONS_OR_BYTES: Final = 1 << 58
 def _work_of_call_as_numbers(
     operator_name: str, shapes: str, *argument_texts: str | None
 ) -> tuple[int, int, int, int, int]:
-    """Returns family code, dtype code, FLOPs, bytes, and number of elements of unknown dtype."""
+    """Returns a call's family code, dtype code, FLOPs, bytes, and elements of unknown dtype."""
     found = work_of_operator_call(operator_name, RecordedOperatorCall(shapes, *argument_texts))
     if found is None or not _is_plausible_operator_work(found):
         return NO_SLICE, NO_SLICE, 0, 0, 0
@@ -234,12 +235,15 @@ def _work_of_call_as_numbers(
         dtype,
         found.flops,
         found.bytes or 0,
-        found.numbers,
+        found.elements_of_unknown_dtype,
     )
 
 
 def _is_plausible_operator_work(work: OperatorWork) -> bool:
-    return max(work.flops, work.bytes or 0, work.numbers) < _MAX_PLAUSIBLE_OPERATIONS_OR_BYTES
+    return (
+        max(work.flops, work.bytes or 0, work.elements_of_unknown_dtype)
+        < _MAX_PLAUSIBLE_OPERATIONS_OR_BYTES
+    )
 
 
 def _element_sizes_of_tensor_lists(trace: Trace, host_times: SelfTimes) -> Ints:

@@ -167,15 +167,15 @@ def operator_efficiency_amounts(
         "self_model_bytes": work.bytes,
         "rated_flops": with_descendants(work.flops * ran),
         "rated_bytes": with_descendants(work.bytes * ran),
-        "least": with_descendants(work.time_at_peak * ran),
-        "models": with_descendants(work.counts.astype(np.int64)),
-        "own_models": work.counts.astype(np.int64),
-        "covered": with_descendants(np.where(work.is_modelled, time, 0)),
-        "time": np.where(is_outermost, total, 0),
-        "tensor": with_descendants(core_times.used),
-        "untold": with_descendants(core_times.unknown),
-        "matrix": matrix.astype(np.int64),
-        "dtype_place": dtype.set(dtype < 0, None),
+        "least_time_ps": with_descendants(work.time_at_peak * ran),
+        "models": with_descendants(work.is_counted.astype(np.int64)),
+        "own_models": work.is_counted.astype(np.int64),
+        "modelled_time": with_descendants(np.where(work.is_modelled, time, 0)),
+        "rated_time": np.where(is_outermost, total, 0),
+        "tensor_core_time": with_descendants(core_times.used),
+        "unknown_core_time": with_descendants(core_times.unknown),
+        "matrix_runs": matrix.astype(np.int64),
+        "dtype_code": dtype.set(dtype < 0, None),
         "peak": pl.Series(work.peak).fill_nan(None),
     }
 
@@ -200,14 +200,20 @@ def rows_with_efficiency_columns(
         pl.when(modelled & (pl.col("model_bytes") > 0)).then("model_bytes"),
         pl.when(owned).then("self_model_flops"),
         pl.when(owned & (pl.col("self_model_bytes") > 0)).then("self_model_bytes"),
-        modelled_share=pl.when(pl.col("time") > 0).then(pl.col("covered") / pl.col("time")),
-        tensor_core_eligible=pl.when(operator).then(pl.col("matrix") > 0),
-        tensor_core_share=pl.when(on_device).then(pl.col("tensor") / pl.col("device_time_total")),
-        tensor_core_unknown=pl.when(on_device).then(pl.col("untold") / pl.col("device_time_total")),
-        dtype=_dtype_names_of_codes(rows["dtype_place"]),
+        modelled_share=pl.when(pl.col("rated_time") > 0).then(
+            pl.col("modelled_time") / pl.col("rated_time")
+        ),
+        tensor_core_eligible=pl.when(operator).then(pl.col("matrix_runs") > 0),
+        tensor_core_share=pl.when(on_device).then(
+            pl.col("tensor_core_time") / pl.col("device_time_total")
+        ),
+        tensor_core_unknown=pl.when(on_device).then(
+            pl.col("unknown_core_time") / pl.col("device_time_total")
+        ),
+        dtype=_dtype_names_of_codes(rows["dtype_code"]),
         peak_flops=pl.col("peak"),
-        flops_share=pl.when(pl.col("least") > 0).then(
-            pl.col("least") / (pl.col("time") * _PICOSECONDS_PER_NS)
+        flops_share=pl.when(pl.col("least_time_ps") > 0).then(
+            pl.col("least_time_ps") / (pl.col("rated_time") * _PICOSECONDS_PER_NS)
         ),
     )
     return rows.with_columns(
@@ -222,8 +228,8 @@ def rows_with_efficiency_columns(
 
 def _amount_per_second(amount_column: str) -> pl.Expr:
     """Returns a column expression: the amount per second; null where amount or time is 0."""
-    known = (pl.col("time") > 0) & (pl.col(amount_column) > 0)
-    return pl.when(known).then(pl.col(amount_column) * 1e9 / pl.col("time"))
+    known = (pl.col("rated_time") > 0) & (pl.col(amount_column) > 0)
+    return pl.when(known).then(pl.col(amount_column) * 1e9 / pl.col("rated_time"))
 
 
 def _dtype_names_of_codes(dtype_codes: pl.Series) -> pl.Series:

@@ -68,8 +68,8 @@ class _ForeachOperatorModel:
     def __call__(self, call: RecordedOperatorCall) -> OperatorWork:
         first = total_element_count(call.tensor_list_argument(0))
         read = sum(total_element_count(a) for a in call.arguments if isinstance(a, tuple))
-        numbers = read + self.writes * first
-        return OperatorWork("pointwise", self.flops_per_element * first, None, None, numbers)
+        elements = read + self.writes * first
+        return OperatorWork("pointwise", self.flops_per_element * first, None, None, elements)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class OperatorWork:
     """Bytes of inputs read and outputs written, each once; None if a dtype is unknown."""
     dtype: str | None
     """The dtype of the computation; None if unknown."""
-    numbers: int = 0
+    elements_of_unknown_dtype: int = 0
     """Number of elements moved in lists of tensors, whose dtype the trace does not record."""
 
 

@@ -136,13 +136,14 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
         summaries: The summaries by rank, a number from 0.
     """
     tables = [
-        _collectives_with_absolute_times(rank, part) for rank, part in sorted(summaries.items())
+        _collectives_with_absolute_times(rank, summary)
+        for rank, summary in sorted(summaries.items())
     ]
     if not tables:
         return AlignedCollectives(pl.DataFrame(), RankClocks({}, None))
     rows = match_collectives_across_ranks(pl.concat(tables))
     clocks = _clocks_aligned_by_collectives(rows)
-    known = [rank for rank, clock in clocks.of.items() if clock.residual is not None]
+    known = [rank for rank, clock in clocks.clock_by_rank.items() if clock.residual is not None]
     return AlignedCollectives(
         _collectives_with_waits(_collectives_on_common_clock(rows, clocks), known), clocks
     )
@@ -150,7 +151,9 @@ def align_collectives_on_one_clock(summaries: Mapping[int, RankSummary]) -> Alig
 
 def _collectives_with_absolute_times(rank: int, summary: RankSummary) -> pl.DataFrame:
     times = [pl.col(name) + summary.origin for name in ("issued", "start", "end")]
-    rows = summary.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
+    rows = summary.collectives.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(
+        times
+    )
     return rows.with_columns(dated=pl.lit(summary.origin != 0))
 
 
@@ -164,7 +167,10 @@ def _collectives_on_common_clock(rows: pl.DataFrame, clocks: RankClocks) -> pl.D
     """Returns the rows of collectives with all times converted to the common clock."""
     rank = rows["rank"].to_numpy()
     bounds = np.append(np.flatnonzero(np.diff(rank, prepend=-1)), rank.size)
-    parts = [(low, high, clocks.of.get(int(rank[low]))) for low, high in pairwise(bounds.tolist())]
+    parts = [
+        (low, high, clocks.clock_by_rank.get(int(rank[low])))
+        for low, high in pairwise(bounds.tolist())
+    ]
     times = {}
     for name in ("issued", "start", "end"):
         own = rows[name].to_numpy()

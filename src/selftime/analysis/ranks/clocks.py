@@ -42,21 +42,21 @@ class RankClock:
     """The offset and drift that convert one rank's clock to that of the reference rank."""
 
     offset: int = 0
-    """What must be added to the rank's clock at the instant `middle`, in ns."""
+    """What must be added to the rank's clock at `reference_instant`, in ns."""
     drift: float = 0.0
-    """By how much the correction grows, in seconds per second after `middle`."""
-    middle: int = 0
+    """By how much the correction grows, in seconds per second after `reference_instant`."""
+    reference_instant: int = 0
     """The instant, by the rank's own clock in ns, at which the correction is `offset`."""
     residual: float | None = None
     """Median distance in ns between the rank's corrected collective ends and other ranks' ends;
     None if the rank shares no collective with the reference rank, not even through other ranks.
     """
-    shared: int = 0
+    shared_collectives: int = 0
     """Number of collectives from which the clock's correction was computed."""
 
     def to_reference_times(self, times: Ints) -> Ints:
         """Converts instants (ns) of this rank's clock to that of the reference rank."""
-        drifted: Ints = np.rint(self.drift * (times - self.middle)).astype(np.int64)
+        drifted: Ints = np.rint(self.drift * (times - self.reference_instant)).astype(np.int64)
         return times + self.offset + drifted
 
 
@@ -64,14 +64,16 @@ class RankClock:
 class RankClocks:
     """The clocks of a job's ranks, each as a correction to the clock of one reference rank."""
 
-    of: dict[int, RankClock]
+    clock_by_rank: dict[int, RankClock]
     reference: int | None
     """The rank whose clock all times are converted to; None if no two ranks share a collective."""
 
     @property
     def residual(self) -> float | None:
         """Largest of the ranks' median clock errors after alignment, in ns; None if unknown."""
-        known = [clock.residual for clock in self.of.values() if clock.residual is not None]
+        known = [
+            clock.residual for clock in self.clock_by_rank.values() if clock.residual is not None
+        ]
         return max(known, default=None) if len(known) > 1 else None
 
 
@@ -90,7 +92,9 @@ def align_rank_clocks(ends: pl.DataFrame) -> RankClocks:
     alignment = _RankClockAlignment(several)
     alignment.fit_all_clocks()
     found = alignment.fitted_clocks()
-    return RankClocks({rank: found.of.get(rank, RankClock()) for rank in ranks}, found.reference)
+    return RankClocks(
+        {rank: found.clock_by_rank.get(rank, RankClock()) for rank in ranks}, found.reference
+    )
 
 
 class _RankClockAlignment:
@@ -139,16 +143,18 @@ class _RankClockAlignment:
             self._median_collective_ends()[self._collective]
             - self._collective_ends_on_common_clock()
         )
-        of: dict[int, RankClock] = {}
+        clock_by_rank: dict[int, RankClock] = {}
         for at, (rank, rows) in enumerate(zip(self._ranks, self._rows, strict=True)):
             known = error[rows][~np.isnan(error[rows])]
             if not self._placed[at]:
-                of[rank] = RankClock()
+                clock_by_rank[rank] = RankClock()
                 continue
             offset, drift, middle = self._offset[at], self._drift[at], self._middle[at]
             residual = float(np.median(known))
-            of[rank] = RankClock(int(offset), float(drift), int(middle), residual, known.size)
-        return RankClocks(of, self._ranks[self._first])
+            clock_by_rank[rank] = RankClock(
+                int(offset), float(drift), int(middle), residual, known.size
+            )
+        return RankClocks(clock_by_rank, self._ranks[self._first])
 
     def _collective_ends_on_common_clock(self) -> Floats:
         """Returns all collective ends on the common clock, in ns from the reference's mean end."""

@@ -1,4 +1,4 @@
-"""The critical path of a job: which ranks the other ranks waited for, and what those ranks did."""
+"""Computes the critical path of a job: which ranks the others waited for, and what those did."""
 
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
     other kinds; section, its number, from 0.
     """
     rows: list[dict[str, Any]] = []
-    parts = {key: rank.part for key, rank in ranks.ranks_by_key().items()}
+    summaries = {key: rank.summary for key, rank in ranks.ranks_by_key().items()}
     dependencies, finishes = job_dependencies(ranks), rank_finishes(ranks)
     times = dependencies.times()
     last = dependencies.last_rows(times)
@@ -45,7 +45,8 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
     key = max(finishes, key=lambda one: finishes[one].time(times), default=None)
     if key is None:
         return pl.DataFrame(schema=_JOB_CRITICAL_PATH_SCHEMA)
-    work, at, section = parts[key].tails.row(-1, named=True), finishes[key].before, 0
+    work = summaries[key].work_after_last_collective.row(-1, named=True)
+    at, section = finishes[key].previous_collective_row, 0
     rows += [{**one, "rank": key, "section": section} for one in _own_work_rows(work)]
     while at != NO_ROW:
         section, at = section + 1, int(last[at])
@@ -57,9 +58,9 @@ def job_critical_path(ranks: Ranks) -> pl.DataFrame:
         if times.is_held_by_group[at]:
             at = int(dependencies.previous_of_group[at])
             continue
-        work = parts[key].arrivals.row(at - dependencies.first[key], named=True)
+        work = summaries[key].arrivals.row(at - dependencies.first_row_of_rank[key], named=True)
         rows += [{**one, "rank": key, "section": section} for one in _own_work_rows(work)]
-        at = int(dependencies.before[at])
+        at = int(dependencies.previous_collective_row[at])
     return pl.DataFrame(rows, schema=_JOB_CRITICAL_PATH_SCHEMA, orient="row")
 
 

@@ -30,7 +30,9 @@ class JobTimes:
     """When each rank arrives at each of its collectives, and when that ends, in ns."""
 
     arrival: Floats
+    """When the rank arrives at the collective, in ns."""
     end: Floats
+    """When the collective ends, in ns."""
     is_held_by_group: Flags
     """Whether the rank's own work was done, but not the previous collective of the same group."""
 
@@ -45,14 +47,15 @@ class JobDependencies:
     """
 
     origin: int
-    first: dict[int, int]
+    """When the first collective began, in ns by the common clock; other times count from it."""
+    first_row_of_rank: dict[int, int]
     """Maps each rank, a key of `Ranks.ranks_by_key`, to the index of its first row."""
-    before: Ints
+    previous_collective_row: Ints
     """The row of the rank's own collective that its work follows; `NO_ROW` if there is none."""
     begin: Ints
     """When work that follows no collective began, in ns; unused in rows that follow one."""
     work: Ints
-    """The rank's own work between `before` and this collective."""
+    """The rank's own work between `previous_collective_row` and this collective, in ns."""
     previous_of_group: Ints
     """The row of the rank's previous collective of the same group; `NO_ROW` if there is none."""
     transfer: Ints
@@ -63,17 +66,17 @@ class JobDependencies:
     """
     order: Ints
     """The rows in an order in which each node follows the nodes that it depends on."""
-    bounds: Ints
+    node_bounds: Ints
     """The index in `order` of the first row of each node, and last the number of rows."""
 
     def times(self, work: Ints | Floats | None = None) -> JobTimes:
-        """Returns all arrivals and ends, with the recorded work before collectives or another."""
+        """Computes all arrivals and ends, with the recorded work before collectives or `work`."""
         own_work = self.work if work is None else work
         arrival, end = np.zeros(own_work.size), np.zeros(own_work.size)
         held = np.zeros(own_work.size, bool)
-        for low, high in pairwise(self.bounds.tolist()):
+        for low, high in pairwise(self.node_bounds.tolist()):
             rows = self.order[low:high]
-            before, previous = self.before[rows], self.previous_of_group[rows]
+            before, previous = self.previous_collective_row[rows], self.previous_of_group[rows]
             begin = np.where(before == NO_ROW, self.begin[rows], end[before])
             arrived = begin + own_work[rows]
             free = np.where(previous == NO_ROW, arrived, end[previous])
@@ -85,27 +88,27 @@ class JobDependencies:
     def last_rows(self, times: JobTimes) -> Ints:
         """Returns for each row that of the rank which arrives last at the same collective."""
         last = np.empty(self.order.size, np.int64)
-        for low, high in pairwise(self.bounds.tolist()):
+        for low, high in pairwise(self.node_bounds.tolist()):
             rows = self.order[low:high]
             last[rows] = rows[np.argmax(times.arrival[rows])]
         return last
 
     def rank_of(self, row: int) -> int:
         """Returns the rank of a row, a key of `Ranks.ranks_by_key`."""
-        return max((at, key) for key, at in self.first.items() if at <= row)[1]
+        return max((at, key) for key, at in self.first_row_of_rank.items() if at <= row)[1]
 
 
 @cached_per_trace
 def job_dependencies(ranks: Ranks) -> JobDependencies:
     """Returns what each rank of a job waits for before each collective."""
     table = collectives_on_one_clock(ranks).rows
-    parts = {key: rank.part for key, rank in ranks.ranks_by_key().items()}
-    heights = [part.rows.height for part in parts.values()]
-    first = dict(zip(parts, np.cumsum([0, *heights[:-1]]).tolist(), strict=False))
+    summaries = {key: rank.summary for key, rank in ranks.ranks_by_key().items()}
+    heights = [summary.collectives.height for summary in summaries.values()]
+    first = dict(zip(summaries, np.cumsum([0, *heights[:-1]]).tolist(), strict=False))
     if not table.height:
         none = np.zeros(0, np.int64)
         return JobDependencies(0, first, none, none, none, none, none, none, np.zeros(1, np.int64))
-    arrivals = [(part.arrivals, first[key]) for key, part in parts.items()]
+    arrivals = [(summary.arrivals, first[key]) for key, summary in summaries.items()]
     before = np.concatenate([_rows_or_none(one["before"], at) for one, at in arrivals])
     work = np.concatenate([one["work"].to_numpy() for one, _ in arrivals])
     start = table["start"].to_numpy()
@@ -138,9 +141,9 @@ def job_dependencies(ranks: Ranks) -> JobDependencies:
 
 @dataclass(frozen=True, slots=True)
 class RankFinish:
-    """When a rank was done with its last step: what its work after its last collective follows."""
+    """When a rank finished its last step: its work after the last collective, and what precedes."""
 
-    before: int
+    previous_collective_row: int
     """The row of the collective that the work follows; `NO_ROW` if there is none."""
     begin: int
     """When the work began if it follows no collective, in ns."""
@@ -148,28 +151,37 @@ class RankFinish:
     """The work, in ns."""
 
     def time(self, times: JobTimes) -> float:
-        """Returns when the rank is done, in ns, given when collectives end."""
-        return self.work + (self.begin if self.before == NO_ROW else float(times.end[self.before]))
+        """Returns when the rank finishes its last step, in ns, from the ends of collectives."""
+        if self.previous_collective_row == NO_ROW:
+            return float(self.begin + self.work)
+        return float(times.end[self.previous_collective_row]) + self.work
 
 
 def rank_finishes(ranks: Ranks) -> dict[int, RankFinish]:
-    """Returns for each rank with a step when it was done with the last one."""
-    dependencies, clocks = job_dependencies(ranks), collectives_on_one_clock(ranks).clocks.of
+    """Returns for each rank with a step when it finished the last one."""
+    dependencies, clocks = (
+        job_dependencies(ranks),
+        collectives_on_one_clock(ranks).clocks.clock_by_rank,
+    )
     finishes = {}
     for key, rank in ranks.ranks_by_key().items():
-        if not rank.part.tails.height:
+        if not rank.summary.work_after_last_collective.height:
             continue
-        tail = rank.part.tails.row(-1, named=True)
-        done = np.array([tail["done"] + rank.part.origin], np.int64)
+        tail = rank.summary.work_after_last_collective.row(-1, named=True)
+        done = np.array([tail["done"] + rank.summary.origin], np.int64)
         done_on_clock = int(clocks.get(key, RankClock()).to_reference_times(done)[0])
-        before = NO_ROW if tail["before"] is None else dependencies.first[key] + tail["before"]
+        before = (
+            NO_ROW
+            if tail["before"] is None
+            else dependencies.first_row_of_rank[key] + tail["before"]
+        )
         begin = done_on_clock - dependencies.origin - tail["work"]
         finishes[key] = RankFinish(before, begin, tail["work"])
     return finishes
 
 
 def _rows_or_none(before: pl.Series, first_row: int) -> Ints:
-    """Returns the rows that a rank's numbers of its own collectives stand for."""
+    """Converts a rank's own collective numbers to row numbers; null becomes `NO_ROW`."""
     return (before.cast(pl.Int64) + first_row).fill_null(NO_ROW).to_numpy()
 
 
@@ -187,7 +199,7 @@ def _previous_rows_of_same_group(collectives: pl.DataFrame) -> Ints:
 
 
 def _places_of_nodes(node: Ints, start: Ints, dependencies: tuple[Ints, ...]) -> Ints:
-    """Returns for each node when its last rank began, or later, after all that it depends on.
+    """Returns a sort time per node: its last rank's begin, moved after nodes it depends on.
 
     A rank may end its part of a collective, such as a broadcast, before another rank begins: what
     it does next may have begun before the last rank of that collective.
@@ -205,7 +217,7 @@ def _places_of_nodes(node: Ints, start: Ints, dependencies: tuple[Ints, ...]) ->
 
 
 def _earlier_rows(rows: Ints, turn: Ints) -> Ints:
-    """Returns the dependencies without those on a node whose turn is not earlier.
+    """Drops dependencies on nodes that do not come earlier in the order.
 
     Collectives of different ranks that are taken for one by mistake may depend on each other.
     """

@@ -16,7 +16,7 @@ from selftime.analysis.ranks.aligned_collectives import (
 from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
-from selftime.trace import Job, JobMember, Trace
+from selftime.trace import Job, Trace, TraceInJob
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class RankOfJob:
     label: str
     rank: int | None
     """The rank's number; None if the trace does not record it."""
-    part: RankSummary
+    summary: RankSummary
     """The summary of all recordings of the rank, merged into one."""
     paths: tuple[str, ...]
     """The paths of the rank's trace files, in order of recording time."""
@@ -36,8 +36,10 @@ class RankOfJob:
 class Ranks:
     """The summaries of a job's traces by path, from which views that compare ranks are made."""
 
-    parts: Mapping[str, RankSummary]
-    members: Mapping[str, JobMember]
+    summaries: Mapping[str, RankSummary]
+    """The summary of each trace, by the trace's path."""
+    members: Mapping[str, TraceInJob]
+    """The rank and label of each trace, by the trace's path."""
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Maps the path of each file that could not be read to the reason."""
     notes: tuple[str, ...] = ()
@@ -51,10 +53,10 @@ class Ranks:
         if isinstance(subject, Trace):
             told = rank_and_size(subject)
             label = "this rank" if told.rank is None else f"rank {told.rank}"
-            member = JobMember(label, told.rank, told.size)
+            member = TraceInJob(label, told.rank, told.size)
             return cls({subject.source: rank_summary(subject)}, {subject.source: member})
-        parts = {path: rank_summary(trace) for path, trace in subject.traces.items()}
-        return cls(parts, subject.members, subject.refused, subject.notes)
+        summaries = {path: rank_summary(trace) for path, trace in subject.traces.items()}
+        return cls(summaries, subject.members, subject.refused, subject.notes)
 
     @property
     def size(self) -> int | None:
@@ -79,7 +81,7 @@ class Ranks:
         windows: defaultdict[int, list[str]] = defaultdict(list)
         paths = self._paths_of_latest_run()
         known = [path for path in paths if self.members[path].rank is not None]
-        for path in sorted(known, key=lambda path: self.parts[path].origin):
+        for path in sorted(known, key=lambda path: self.summaries[path].origin):
             rank = self.members[path].rank or 0
             if self.members[path].window is None:
                 windows[rank] = []
@@ -100,9 +102,9 @@ class Ranks:
 
     def _paths_of_latest_run(self) -> list[str]:
         """Returns the paths of the traces in the folder of the latest run."""
-        last = max(self.parts, key=lambda path: (self.parts[path].origin, path), default="")
+        last = max(self.summaries, key=lambda path: (self.summaries[path].origin, path), default="")
         run = self.members[last].run if last else ""
-        return [path for path in self.parts if self.members[path].run == run]
+        return [path for path in self.summaries if self.members[path].run == run]
 
     def _merged_rank(self, paths: list[str]) -> RankOfJob:
         member = self.members[paths[0]]
@@ -110,7 +112,7 @@ class Ranks:
         return RankOfJob(
             label,
             member.rank,
-            _merge_recordings_of_rank([self.parts[p] for p in paths]),
+            _merge_recordings_of_rank([self.summaries[p] for p in paths]),
             tuple(paths),
         )
 
@@ -119,7 +121,7 @@ class Ranks:
 def collectives_on_one_clock(ranks: Ranks) -> AlignedCollectives:
     """Returns all ranks' collectives with times on one clock; ranks are keys of `ranks_by_key`."""
     return align_collectives_on_one_clock(
-        {key: rank.part for key, rank in ranks.ranks_by_key().items()}
+        {key: rank.summary for key, rank in ranks.ranks_by_key().items()}
     )
 
 
@@ -128,31 +130,35 @@ def _merge_recordings_of_rank(summaries: list[RankSummary]) -> RankSummary:
     first = summaries[0]
     if len(summaries) == 1:
         return first
-    rows, steps, arrivals, tails, places, before = [], [], [], [], 0, 0
-    for number, part in enumerate(summaries):
-        later = part.origin - first.origin
+    collectives, steps, arrivals, last_work, step_count, collective_count = [], [], [], [], 0, 0
+    for number, summary in enumerate(summaries):
+        later = summary.origin - first.origin
         instants = [pl.col(name) + later for name in ("issued", "start", "end")]
-        rows.append(
-            part.rows.with_columns(
+        collectives.append(
+            summary.collectives.with_columns(
                 *instants,
-                place=pl.col("place") + places,
+                place=pl.col("place") + step_count,
                 window=pl.lit(number, pl.Int64),
                 id=pl.lit(None, pl.UInt32),
             )
         )
-        steps.append(part.steps.with_columns(pl.col("begin", "done") + later))
-        arrivals.append(part.arrivals.with_columns(pl.col("before") + before))
-        tails.append(part.tails.with_columns(pl.col("before") + before, pl.col("done") + later))
-        places += part.steps.height
-        before += part.rows.height
+        steps.append(summary.steps.with_columns(pl.col("begin", "done") + later))
+        arrivals.append(summary.arrivals.with_columns(pl.col("before") + collective_count))
+        last_work.append(
+            summary.work_after_last_collective.with_columns(
+                pl.col("before") + collective_count, pl.col("done") + later
+            )
+        )
+        step_count += summary.steps.height
+        collective_count += summary.collectives.height
     return replace(
         first,
-        rows=pl.concat(rows),
+        collectives=pl.concat(collectives),
         steps=pl.concat(steps),
         arrivals=pl.concat(arrivals),
-        tails=pl.concat(tails),
-        lines=_sum_rows_of_tables([part.lines for part in summaries], SOURCE_SITE_COLUMNS),
-        work=_sum_rows_of_tables([part.work for part in summaries], ("name",)),
+        work_after_last_collective=pl.concat(last_work),
+        lines=_sum_rows_of_tables([summary.lines for summary in summaries], SOURCE_SITE_COLUMNS),
+        work=_sum_rows_of_tables([summary.work for summary in summaries], ("name",)),
     )
 
 

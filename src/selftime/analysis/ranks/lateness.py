@@ -162,9 +162,9 @@ def _rounds_of_collectives_by_time(
     reference = aligned.clocks.reference
     if reference is None:
         return pl.Series("round", [None] * rows.height, pl.Int64)
-    part = ranks.ranks_by_key()[reference].part
-    begun = aligned.clocks.of[reference].to_reference_times(
-        part.steps["begin"].to_numpy() + part.origin
+    summary = ranks.ranks_by_key()[reference].summary
+    begun = aligned.clocks.clock_by_rank[reference].to_reference_times(
+        summary.steps["begin"].to_numpy() + summary.origin
     )
     first = rows.select(pl.col("issued").min().over("match")).to_series().to_numpy()
     at = pl.Series("round", np.searchsorted(np.sort(begun), first, side="right") - 1)
@@ -198,7 +198,7 @@ _MIN_STEPS_TO_COMPARE_RANKS: Final = 3
 
 def counted_steps(ranks: Ranks) -> dict[int, pl.DataFrame]:
     """Returns for each rank the steps that count for medians, or all steps if none counts."""
-    tables = {key: rank.part.steps for key, rank in ranks.ranks_by_key().items()}
+    tables = {key: rank.summary.steps for key, rank in ranks.ranks_by_key().items()}
     return {
         key: table.filter("counted") if table["counted"].any() else table
         for key, table in tables.items()

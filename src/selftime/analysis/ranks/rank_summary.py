@@ -108,7 +108,7 @@ _LINE_COST_COLUMNS: Final = ("device_time", "self_cpu_time", "waits")
 class RankSummary:
     """Small tables that summarise one rank's trace; times in ns, instants relative to `origin`."""
 
-    rows: pl.DataFrame
+    collectives: pl.DataFrame
     """One row per collective: the columns of `collectives_of_trace` and `time_by_lateness_cause`,
     its source line, and `window`, the number of the recording (from 0) that contains it.
     """
@@ -127,12 +127,12 @@ class RankSummary:
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per process group in the header: group, description, backend, size, ranks."""
     arrivals: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row per collective, as in `rows`, with the rank's own work since the previous collective.
+    """One row per collective, as in `collectives`, with the rank's own work since the previous one.
 
     Columns: before, work and its kinds as in `graph.collective_arrivals`; longest, the kind of its
     longest segment; name and line of that segment.
     """
-    tails: pl.DataFrame = field(default_factory=pl.DataFrame)
+    work_after_last_collective: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per step: its number, when it was done (ns), and the rank's own work after its last
     collective, with the columns of `arrivals`.
     """

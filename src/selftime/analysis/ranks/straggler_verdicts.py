@@ -52,30 +52,30 @@ class StragglerVerdict:
     """Verdict on whether a rank makes other ranks wait, and why; times in ns per step."""
 
     key: int
-    late: float | None = None
+    late_ns: float | None = None
     """How much later than the other ranks the rank comes to collectives, on average, in ns per
     step; None if unknown.
     """
-    late_beyond_others: float | None = None
+    late_beyond_others_ns: float | None = None
     """By how much the rank's lateness exceeds the lateness of the median rank, in ns per step; None
     if unknown. The verdict is based on this figure.
     """
     is_straggler: bool = False
-    why_not: str | None = None
+    reason_not_straggler: str | None = None
     """Why the rank is not called a straggler; None if it is called one."""
     cause: str | None = None
     """Why the rank is late: one of `LATENESS_CAUSES`, or `clocks` if it runs the same kernels
     slower; None if nothing explains it.
     """
-    excess: float | None = None
+    excess_ns: float | None = None
     """How much more time than the other ranks the rank spends on `cause`, in ns per step; None if
     unknown.
     """
-    line: dict[str, Any] | None = None
+    source_line: dict[str, Any] | None = None
     """The source line on which the rank spends more time than the other ranks: file, line,
     function, how, and `more` in ns per step.
     """
-    work: str | None = None
+    kernel_or_operator: str | None = None
     """The kernel or operator on which the rank spends more time than the other ranks; None if
     unknown.
     """
@@ -93,7 +93,7 @@ class StragglerVerdict:
     def sentence(self) -> str:
         """The statement that the rank makes other ranks wait, or the reason not to claim it."""
         if not self.is_straggler:
-            return f"no claim: {self.why_not}"
+            return f"no claim: {self.reason_not_straggler}"
         return f"it makes the others wait: {self.why}"
 
 
@@ -107,7 +107,7 @@ def straggler_verdicts(ranks: Ranks) -> list[StragglerVerdict]:
     return [
         _straggler_verdict_of_rank(key, ranks, every, of[key])
         if key in of
-        else StragglerVerdict(key, why_not=_reason_for_unknown_lateness(every))
+        else StragglerVerdict(key, reason_not_straggler=_reason_for_unknown_lateness(every))
         for key in every
     ]
 
@@ -123,10 +123,10 @@ def _straggler_verdict_of_rank(
             f"{steps}: too few to tell whether the rank is late; "
             f"record {MIN_ROUNDS_TO_JUDGE_LATENESS}"
         )
-        return StragglerVerdict(key, late, more_late, why_not=told)
+        return StragglerVerdict(key, late, more_late, reason_not_straggler=told)
     doubt = _reason_not_to_call_rank_straggler(beyond.to_numpy(), more_late, ranks, ranks_by_key)
     if doubt is not None:
-        return StragglerVerdict(key, late, more_late, why_not=doubt)
+        return StragglerVerdict(key, late, more_late, reason_not_straggler=doubt)
     cause, more = _main_cause_of_lateness(rounds, more_late)
     if cause == "compute" and _runs_same_kernels_slower(key, ranks_by_key):
         cause = "clocks"
@@ -134,14 +134,14 @@ def _straggler_verdict_of_rank(
         _line_with_most_excess_time(key, ranks_by_key, cause),
         _kernel_with_most_excess_time(key, ranks_by_key) if cause == "compute" else None,
     )
-    found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, excess=more)
-    return replace(found, line=line, work=work)
+    found = StragglerVerdict(key, late, more_late, is_straggler=True, cause=cause, excess_ns=more)
+    return replace(found, source_line=line, kernel_or_operator=work)
 
 
 def _reason_for_unknown_lateness(ranks_by_key: dict[int, RankOfJob]) -> str:
     if len(ranks_by_key) < 2:
         return "one rank's trace does not show who waits for whom: give those of others too"
-    if not any(rank.part.rows.height for rank in ranks_by_key.values()):
+    if not any(rank.summary.collectives.height for rank in ranks_by_key.values()):
         return "no collective is recorded"
     return "its clock cannot be aligned with the clocks of the other ranks"
 
@@ -167,7 +167,7 @@ def _typical_step_time_ns(ranks_by_key: dict[int, RankOfJob]) -> float:
     times = [
         float(np.median(counted["time"].to_numpy()))
         for rank in ranks_by_key.values()
-        if (counted := rank.part.steps.filter("counted")).height
+        if (counted := rank.summary.steps.filter("counted")).height
     ]
     return float(np.median(times)) if times else 0.0
 
@@ -195,8 +195,8 @@ def _rank_table_with_medians_of_others(
     """Returns a rank's table with the medians of the other ranks' rows; per step, 0 if missing."""
 
     def rank_table_per_step(rank: RankOfJob) -> pl.DataFrame:
-        table: pl.DataFrame = getattr(rank.part, table_name)
-        steps = max(rank.part.steps["counted"].sum(), 1)
+        table: pl.DataFrame = getattr(rank.summary, table_name)
+        steps = max(rank.summary.steps["counted"].sum(), 1)
         numbers = [column for column in table.columns if column not in key_columns]
         return table.with_columns(pl.col(numbers) / steps)
 

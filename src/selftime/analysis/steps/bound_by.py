@@ -60,11 +60,11 @@ class StepBounds:
     """What limits the speed of a trace's steps, and the two shares that decide it."""
 
     bound_by: BoundBy | None = None
-    busy: float | None = None
+    busy_share: float | None = None
     """Share (0 to 1) of the counted steps in which the device works, or of the time from its first
     to its last work if that share is smaller; None if unknown.
     """
-    idle_launches: float | None = None
+    idle_launch_share: float | None = None
     """Share (0 to 1) of launches whose stream had no work left at the launch; None if unknown."""
 
 

@@ -32,7 +32,7 @@ class CpuCounters:
     """CPU time of this process, in seconds."""
     workers: dict[int, float | None]
     """Maps the id of each worker process to its CPU time in seconds; None if unknown."""
-    queued: dict[int, float | None]
+    seconds_waiting_for_core: dict[int, float | None]
     """Maps the id of each worker process to the seconds in which it was ready to run but had no
     core; None if unknown."""
     cores: dict[int, tuple[int, ...]]
@@ -85,7 +85,9 @@ def cpu_usage_between(before: CpuCounters, after: CpuCounters) -> dict[str, Any]
         "workers": {
             "count": len(before.workers.keys() & after.workers.keys()),
             "cpu_s": _total_cpu_seconds_between(before.workers, after.workers),
-            "queued_s": _total_cpu_seconds_between(before.queued, after.queued),
+            "queued_s": _total_cpu_seconds_between(
+                before.seconds_waiting_for_core, after.seconds_waiting_for_core
+            ),
         },
         "busy": busy,
         "steal": steal,

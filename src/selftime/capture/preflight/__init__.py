@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selftime.capture.preflight.fake_device import preflight
-    from selftime.capture.preflight.results import Found, NotChecked, Site
+    from selftime.capture.preflight.results import NotChecked, PreflightWaits, PreflightWaitSite
 
-__all__ = ["Found", "NotChecked", "Site", "preflight"]
+__all__ = ["NotChecked", "PreflightWaitSite", "PreflightWaits", "preflight"]
 
 _MODULE_OF_PUBLIC_NAME = {
-    "Found": "selftime.capture.preflight.results",
+    "PreflightWaits": "selftime.capture.preflight.results",
     "NotChecked": "selftime.capture.preflight.results",
-    "Site": "selftime.capture.preflight.results",
+    "PreflightWaitSite": "selftime.capture.preflight.results",
     "preflight": "selftime.capture.preflight.fake_device",
 }
 

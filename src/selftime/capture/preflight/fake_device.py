@@ -15,7 +15,7 @@ from selftime.capture.preflight.function_mode import PreflightFunctionMode
 from selftime.capture.preflight.locations import TensorLocation, is_on_device, set_location
 from selftime.capture.preflight.operator_mode import PreflightOperatorMode
 from selftime.capture.preflight.reporter import WaitReporter
-from selftime.capture.preflight.results import Found
+from selftime.capture.preflight.results import PreflightWaits
 
 
 class FakeDevice:
@@ -24,7 +24,7 @@ class FakeDevice:
     `user_paths` returns folders or files that count as the user's although they are installed.
     """
 
-    def __init__(self, found: Found, user_paths: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, found: PreflightWaits, user_paths: Callable[[], Sequence[str]]) -> None:
         self._reporter = WaitReporter(found, user_paths)
         self._patches = AttributePatches()
         self._modes = (PreflightOperatorMode(self._reporter), PreflightFunctionMode(self._reporter))
@@ -94,7 +94,7 @@ def _run_with_simulation_modes(run: Any, reporter: WaitReporter) -> Any:
 
 
 @contextmanager
-def preflight(*, own: Sequence[str] = ()) -> Iterator[Found]:
+def preflight(*, own: Sequence[str] = ()) -> Iterator[PreflightWaits]:
     """Simulates a CUDA device in a `with` block; yields the waits of the host for the device.
 
     >>> import torch
@@ -106,10 +106,10 @@ def preflight(*, own: Sequence[str] = ()) -> Iterator[Found]:
 
     `found` can be read in the block and after it. Call `found.end_step()` between steps; then
     `found.sites` contains only what occurs in the steps between the first and the last call, and
-    `found.outside` the rest. `own` are folders or files whose lines count as the user's although
-    they are installed.
+    `found.sites_outside_steps` the rest. `own` are folders or files whose lines count as the
+    user's although they are installed.
     """
-    found = Found()
+    found = PreflightWaits()
     fake_device = FakeDevice(found, lambda: own)
     fake_device.install()
     try:

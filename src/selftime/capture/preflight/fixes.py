@@ -6,8 +6,8 @@ FIX_FOR_ITEM: Final = (
     "keep the value on the device (`total += loss.detach()`) and read it every N steps"
 )
 FIX_FOR_CONDITION: Final = (
-    "choose on the device with `torch.where`, check with `torch._assert_async`, or look every N "
-    "steps: the condition is read by the host"
+    "choose on the device with `torch.where`, check with `torch._assert_async`, or check only "
+    "every N steps: the host reads the condition"
 )
 FIX_FOR_MODULE_TRANSFER: Final = "move the module once, before the loop"
 FIX_FOR_BOOLEAN_MASK: Final = (
@@ -38,14 +38,14 @@ FIX_FOR_LINALG_ERROR_CHECK: Final = (
     "error code on the device, and look at it every N steps"
 )
 FIX_FOR_LINALG_SOLVER: Final = (
-    "move it out of the step, or do it every N steps: CUDA's solver reports to the host"
+    "call it outside the step, or every N steps: the host reads whether CUDA's solver succeeded"
 )
 FIX_FOR_NORMAL: Final = (
     "draw `mean + std * torch.randn_like(std)`: `torch.normal` reads the smallest `std`; in "
     "torch.distributions use `rsample`"
 )
 FIX_FOR_CTC_LOSS: Final = (
-    "it copies the lengths; cuDNN's CTC needs int32 targets on the host and no copy"
+    "the loss copies the lengths to the host; cuDNN's CTC does not, with int32 targets on the host"
 )
 FIX_FOR_HOST_SCALAR: Final = (
     "pass a Python number, or make the tensor on the device before the loop"
@@ -55,10 +55,10 @@ FIX_FOR_PRODUCT_GRADIENT: Final = (
     "values are positive"
 )
 FIX_FOR_TORCH_SAVE: Final = "save every N steps: each tensor is copied to the host"
-FIX_FOR_ISIN: Final = "pass `assume_unique=True` if both are, or compare with `==` and `any`"
+FIX_FOR_ISIN: Final = "pass `assume_unique=True` if both are unique, or compare with `==` and `any`"
 FIX_FOR_HISTC: Final = "name the range: `torch.histc(x, bins, min, max)`"
 FIX_FOR_MODE: Final = (
-    "it reads from the device for more than 2048 values; count classes with `scatter_add_`"
+    "`mode` waits for the device with more than 2048 values: count classes with `scatter_add_`"
 )
 FIX_FOR_DEVICE_SCALAR: Final = (
     "pass a Python number, or use `torch.where`: this operator reads its value"
@@ -91,7 +91,7 @@ FIX_FOR_PRINTING: Final = "print every N steps, and a detached copy"
 FIX_FOR_SEARCHSORTED: Final = "sort the sequence itself: the order is checked on the host"
 FIX_FOR_SEGMENT_REDUCE: Final = "pass `unsafe=True` if the lengths are known to be right"
 FIX_FOR_SPARSE_TENSOR: Final = (
-    "build the sparse tensor once, outside the step: its size is read by the host"
+    "build the sparse tensor once, outside the step: the host reads its size"
 )
 FIX_FOR_SYNCHRONIZE: Final = "leave it out; for timing use CUDA events and read them later"
 FIX_FOR_EMPTY_CACHE: Final = "leave it out of the step: giving memory back waits for all work"
@@ -102,13 +102,19 @@ _FIX_BY_TORCH_FILE: Final = {
         "with `fused=True` asks on the device"
     ),
     "nn/utils/clip_grad.py": "leave out `error_if_nonfinite`, or check every N steps",
-    "distributions/": "pass `validate_args=False`: the check of the arguments is read by the host",
-    "optim/lr_scheduler.py": "give the scheduler a number that is read every N steps",
+    "distributions/": "pass `validate_args=False`: the host reads the result of the argument check",
+    "optim/lr_scheduler.py": (
+        "pass the scheduler a Python number, read from the device every N steps"
+    ),
     "optim/lbfgs.py": "LBFGS decides on the host: step less often, or use another optimizer",
     "optim/asgd.py": "pass `capturable=True`, which keeps the averages on the device",
     "optim/swa_utils.py": "update the average every N steps",
-    "nn/modules/batchnorm.py": "give `momentum` a number: None reads the count of batches",
-    "nn/modules/transformer.py": "pass `is_causal=`: the mask is compared on the host to find out",
+    "nn/modules/batchnorm.py": (
+        "set `momentum` to a number: with None the host reads the batch counter"
+    ),
+    "nn/modules/transformer.py": (
+        "pass `is_causal=`: without it the host reads the mask to see whether it is causal"
+    ),
 }
 """Maps a file or folder of torch, relative to torch's folder, to the advice if its Python code
 causes the wait."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.preflight.results import Found
+from selftime.capture.preflight.results import PreflightWaits
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.python_program import PythonProgram
 from selftime.errors import RecordingError
@@ -49,7 +49,7 @@ class PreflightResult:
 
     status: int
     """Exit status of the program; 0 if it was ended on purpose after enough steps."""
-    found: Found
+    found: PreflightWaits
     source: str | None
     """Text that says what marked the ends of steps, such as `optimizer steps`; None without
     steps."""
@@ -71,7 +71,7 @@ class _PreflightRun:
     program: PythonProgram
     wanted_steps: int | None
     """Number of steps to count after the first; None to run the program to its end."""
-    found: Found = field(default_factory=Found)
+    found: PreflightWaits = field(default_factory=PreflightWaits)
     source: "StepSource | None" = None
     fake_device: "FakeDevice | None" = None
     steps: "StepDetector | None" = None

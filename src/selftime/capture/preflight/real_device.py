@@ -66,7 +66,7 @@ def compare_waits_with_gpu(
     found = run_preflight(target, args, module=module, steps=steps).found
     simulated = {
         (site.file, site.line)
-        for site in (*found.sites, *found.outside)
+        for site in (*found.sites, *found.sites_outside_steps)
         if site.file is not None
         and site.line is not None
         and not site.op.startswith(_PREFIXES_OF_CALLS_WITHOUT_WARNING)
@@ -126,9 +126,13 @@ class _GpuRun:
             raise EnoughSteps(0)
 
 
-def record_real_waits(lines_file: str, options: str, target: str, *args: str) -> None:
-    """Runs a program on the GPU; writes the lines at which the host waited to `lines_file`."""
-    run_options = json.loads(options)
+def record_real_waits(lines_file: str, options_json: str, target: str, *args: str) -> None:
+    """Runs a program on the GPU; writes the lines at which the host waited to `lines_file`.
+
+    `options_json` is a JSON object: `module`, whether `target` is a module, and `steps`, after how
+    many steps to end.
+    """
+    run_options = json.loads(options_json)
     program = PythonProgram(target, args, module=run_options["module"])
     real_run = _GpuRun(program, run_options["steps"])
     process = os.getpid()

@@ -9,8 +9,8 @@ from selftime.capture.preflight import fixes
 from selftime.capture.preflight.locations import is_on_device, nested_tensors_in
 from selftime.capture.preflight.results import (
     HARMLESS_COPY_KIND,
-    Found,
     HostWait,
+    PreflightWaits,
     UserSourceLocation,
     WaitKind,
 )
@@ -40,7 +40,7 @@ class _ReporterThreadState(threading.local):
 class WaitReporter:
     """Adds each wait of the host to `found`, unless reports are switched off in this thread."""
 
-    def __init__(self, found: Found, user_paths: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, found: PreflightWaits, user_paths: Callable[[], Sequence[str]]) -> None:
         self.found = found
         self.user_frames = UserFrameFinder(
             user_paths, _does_gradient_read_on_host, self._report_host_read_of_gradient

@@ -43,7 +43,7 @@ class HostWait:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class PreflightWaitSite:
     """A source line and operator at which the host would wait for the device, with counts."""
 
     file: str | None
@@ -74,7 +74,7 @@ class NotChecked:
 
 
 @dataclass
-class Found:
+class PreflightWaits:
     """The waits of the host found so far by a preflight; can be read while the program runs."""
 
     _segments: list[Counter[HostWait]] = field(default_factory=lambda: [Counter()])
@@ -105,12 +105,12 @@ class Found:
         return max(0, len(self._segments) - 2)
 
     @property
-    def sites(self) -> list[Site]:
+    def sites(self) -> list[PreflightWaitSite]:
         """Returns the waits in steps after the first; in a run without steps, all waits."""
         return [s for s in self._sites_in_and_outside_steps() if s.in_steps or not self.steps]
 
     @property
-    def outside(self) -> list[Site]:
+    def sites_outside_steps(self) -> list[PreflightWaitSite]:
         """Returns the waits that occur only in the first step or outside of all steps."""
         return [s for s in self._sites_in_and_outside_steps() if self.steps and not s.in_steps]
 
@@ -132,7 +132,7 @@ class Found:
             return self._segments[1:-1]
         return [sum(self._segments, Counter())]
 
-    def _sites_in_and_outside_steps(self) -> list[Site]:
+    def _sites_in_and_outside_steps(self) -> list[PreflightWaitSite]:
         with self._lock:
             counted, everything = (
                 self._wait_counts_of_counted_steps(),
@@ -162,9 +162,9 @@ def _group_forward_and_other_phases(waits: Counter[HostWait]) -> list[list[HostW
     return list(groups.values())
 
 
-def _site_of_wait(wait: HostWait, times: int, in_steps: int) -> Site:
+def _site_of_wait(wait: HostWait, times: int, in_steps: int) -> PreflightWaitSite:
     location, kind = wait.location, wait.kind
-    return Site(
+    return PreflightWaitSite(
         file=location.file,
         line=location.line,
         function=location.function,
@@ -179,7 +179,7 @@ def _site_of_wait(wait: HostWait, times: int, in_steps: int) -> Site:
     )
 
 
-def _site_sort_key(site: Site) -> tuple[str, int, int, str, str]:
+def _site_sort_key(site: PreflightWaitSite) -> tuple[str, int, int, str, str]:
     return (
         site.file or "~",
         site.line or 0,

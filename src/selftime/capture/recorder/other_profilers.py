@@ -74,7 +74,7 @@ class OtherProfilers:
             self._patches.wrap_attribute(kind, "export_chrome_trace", self._wrap_export)
 
     def detach(self) -> None:
-        """Ends the watch; a wrapper that another one is around only calls the original."""
+        """Ends the watch; a wrapper that cannot be removed only calls the original."""
         self._is_watching = False
         self._patches.restore_all()
 
@@ -138,7 +138,7 @@ class OtherProfilers:
         return stop
 
     def _wrap_step(self, step: Any) -> Any:
-        """Keeps the annotations of steps by a profiler that is waiting out of our recording."""
+        """Keeps step annotations of a profiler that is not yet active out of our recording."""
 
         @functools.wraps(step)
         def step_without_annotation(profile: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a recorder asks of the program that it records."""
+"""Callbacks by which a recorder asks about the program that it records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ def do_nothing() -> None:
 
 @dataclass(slots=True)
 class RecordedProgram:
-    """What a recorder asks of the program that it records; the defaults know nothing of it."""
+    """Callbacks by which a recorder asks about the program; the defaults allow everything."""
 
     has_torch_worked: Callable[[], bool] = _always
     """Returns whether an operator of torch is known to have run."""

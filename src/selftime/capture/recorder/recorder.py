@@ -171,7 +171,7 @@ class Recorder:
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:
-        """Keeps other events out of a block, which is work of the recorder."""
+        """Marks a block as the recorder's own work, during which other events are ignored."""
         self._is_busy = True
         try:
             with self.recorder_work:

@@ -59,7 +59,10 @@ class RecordingGuard:
         """What the next watch needs; None if it is not prepared."""
 
     def prepare(self, limit: EventLimit) -> None:
-        """Prepares to watch a recording, before it starts: its profiler would record this."""
+        """Prepares the watch before the recording starts.
+
+        Else the profiler would record the preparation.
+        """
         self.is_reached, self.excess = False, ""
         start = resident_bytes() or 0
         if self._program_peak is None:

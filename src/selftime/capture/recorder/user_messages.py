@@ -1,4 +1,4 @@
-"""Holds the recorder's messages to the user until the program has ended: its output is its own."""
+"""Holds messages back until the program has ended, so that they do not mix with its output."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ class UserMessages:
         self._sentences.append(sentence)
 
     def clear(self) -> None:
-        """Drops all messages, since what they are about was replaced."""
+        """Drops all messages, since they are about a recording that was replaced."""
         self._sentences.clear()
 
     def show(self) -> None:

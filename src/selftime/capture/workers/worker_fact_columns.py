@@ -101,7 +101,7 @@ def _time_sums_of_worker(loader: int, worker: int, files: Sequence[Json]) -> Jso
 
 
 def _key_of_sums_to_use(files: Sequence[Json]) -> str:
-    """Returns `rest` if any sums exclude first batches, else `first`: the key of sums to use."""
+    """Returns the key of the sums to use: `rest` (without first batches) if any, else `first`."""
     return "rest" if any(file["rest"]["batches"] for file in files) else "first"
 
 

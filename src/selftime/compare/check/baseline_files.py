@@ -24,12 +24,12 @@ _MAX_BASELINE_FILE_BYTES: Final = 16 << 20
 numbers."""
 
 
-class _BaselineFile(msgspec.Struct, forbid_unknown_fields=True):
+class _BaselineFile(msgspec.Struct, forbid_unknown_fields=True, rename={"comparability": "like"}):
     """Content of a baseline file: format, recording, machine properties, and values per step."""
 
     format: str
     source: str
-    like: Comparability
+    comparability: Comparability
     measures: dict[str, list[float]]
 
 
@@ -39,7 +39,7 @@ class Baseline:
 
     source: str
     """Path of the recording that the baseline was made from."""
-    like: Comparability
+    comparability: Comparability
     measures: dict[str, Values]
     """One value per steady step for each measure, such as `host_ms`, by the measure's name."""
     run_measures: dict[str, SectionedFigure] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Baseline:
             for name, each in found.measures.items()
             if name not in MEASURES and each and run_measure(Run(), name) is not None
         }
-        return cls(found.source, found.like, values, told)
+        return cls(found.source, found.comparability, values, told)
 
     def to_json(self) -> str:
         """Returns the baseline as JSON: keys in fixed order, numbers rounded to 6 decimals."""
@@ -107,6 +107,6 @@ class Baseline:
         head = {
             "format": BASELINE_FORMAT,
             "source": Path(self.source).name,
-            "like": asdict(self.like),
+            "like": asdict(self.comparability),
         }
         return json.dumps({**head, "measures": numbers}, allow_nan=False, indent=1) + "\n"

@@ -94,8 +94,8 @@ def check_recording(
     notes: tuple[str, ...] = ()
     if baseline is not None:
         like = Comparability.from_trace(trace)
-        notes = tuple(property_differences(baseline.like, like))
-        has_same_devices = baseline.like.devices == like.devices
+        notes = tuple(property_differences(baseline.comparability, like))
+        has_same_devices = baseline.comparability.devices == like.devices
         checked += _check_against_baseline(
             trace, step_values, baseline, max_regress, has_same_devices=has_same_devices
         )

@@ -64,7 +64,7 @@ _TOO_FEW: Final = "the steps are too few to estimate variation"
 
 
 def check_run_against_budget(run: Run, name: str, limit: float) -> MeasureCheck:
-    """Returns whether a measure of a run is at most a limit, in the measure's own unit.
+    """Checks that a measure of a run is at most `limit`, which is in the measure's own unit.
 
     Raises:
         UsageError: There is no measure of this name.
@@ -75,7 +75,7 @@ def check_run_against_budget(run: Run, name: str, limit: float) -> MeasureCheck:
     if figure is None or why:
         return _unknown(measure, "budget", limit, why)
     least = figure.whole
-    if _varies(measure):
+    if _has_known_variation(measure):
         interval = figure.interval(CONFIDENCE_LEVEL)
         if interval is None:
             return _unknown(measure, "budget", limit, _TOO_FEW)
@@ -94,7 +94,9 @@ def check_run_against_baseline(
     *,
     has_same_devices: bool,
 ) -> MeasureCheck:
-    """Returns whether a measure of a run is not more than a baseline's: times by chance and more.
+    """Checks that a measure of a run is no larger than in a baseline.
+
+    Step times may exceed it by chance, or by at most `max_regress`; other measures may not.
 
     Args:
         run: The run.
@@ -109,7 +111,7 @@ def check_run_against_baseline(
     if figure is None or why:
         return _unknown(measure, "baseline", before.whole, why)
     difference = figure.whole - before.whole
-    if not _varies(measure):
+    if not _has_known_variation(measure):
         state: CheckState = "over" if difference > 0 else "better" if difference < 0 else "within"
         lines = _lines_of_part(run, measure) if state == "over" else ()
         return MeasureCheck(
@@ -135,8 +137,8 @@ def _measure_named(run: Run, name: str) -> RunMeasure:
     return measure
 
 
-def _varies(measure: RunMeasure) -> bool:
-    """Returns whether the measure is of many steps, from whose durations its variation is known."""
+def _has_known_variation(measure: RunMeasure) -> bool:
+    """Returns whether the measure is of many steps, so that its variation can be estimated."""
     return measure.name.startswith("steps.") and measure.unit == "ns"
 
 
@@ -146,7 +148,7 @@ def _why_unknown(run: Run, measure: RunMeasure) -> str:
         return _NO_LEDGER
     if measure.figure is None:
         return "the run has no steps of this kind"
-    return "" if run.is_whole or _varies(measure) else _NO_END
+    return "" if run.is_whole or _has_known_variation(measure) else _NO_END
 
 
 def _unknown(

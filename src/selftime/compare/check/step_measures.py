@@ -55,7 +55,7 @@ def all_step_windows(trace: Trace) -> StepWindows:
 def _count_or_sum_per_step(
     steps: StepWindows, times: pl.Series, amounts: pl.Series | None = None
 ) -> Floats:
-    """Returns for each step how many `times` (ns) are in it, or the sum of their `amounts`."""
+    """Returns for each step the number of `times` (ns) in it, or the sum of their `amounts`."""
     step = steps.step_index_at(times.cast(pl.Int64).to_numpy())
     inside = step != NO_SLICE
     weights = (

@@ -66,7 +66,9 @@ def several_writers_fault(faults: list[FileFault]) -> FileFault | None:
     if traces == 1 and counted[OTHER_PROCESS_FAULT] < _MIN_PID_CHANGES_OF_SEVERAL_WRITERS:
         return None
     who = f"{traces:,} ranks" if traces > 1 else "several ranks"
-    return FileFault(f"{who} wrote to one file at once: write one file per rank", ruin=True)
+    return FileFault(
+        f"{who} wrote to one file at once: write one file per rank", invalidates_trace=True
+    )
 
 
 def erase_ids_within_processes(chunks: list[ChunkEventColumns]) -> None:

@@ -18,9 +18,9 @@ class FileFault(NamedTuple):
     lost: int = 0
     """The number of events that are lost because of the fault."""
     example: str | None = None
-    note: bool = False
+    is_note: bool = False
     """Whether this is only a note about something unusual that damages no data."""
-    ruin: bool = False
+    invalidates_trace: bool = False
     """Whether the fault makes every conclusion from the trace invalid."""
 
 
@@ -29,4 +29,4 @@ class FaultCount(NamedTuple):
 
     fault: str
     times: int
-    note: bool = False
+    is_note: bool = False

@@ -55,7 +55,7 @@ def repair_table(
     )
     rows += [(what, count, None, 0, None, True, False) for what, count in notes.items()]
     odd_ones = [odd for odd in links.link_faults if odd.times]
-    rows += [(odd.fault, odd.times, None, 0, None, odd.note, False) for odd in odd_ones]
+    rows += [(odd.fault, odd.times, None, 0, None, odd.is_note, False) for odd in odd_ones]
     counts = pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
     return pl.concat([table, counts])
 
@@ -72,8 +72,8 @@ def fault_table(faults: list[FileFault]) -> pl.DataFrame:
             min((fault.offset for fault in same if fault.offset >= 0), default=None),
             sum(fault.lost for fault in same),
             same[0].example,
-            all(fault.note for fault in same),
-            any(fault.ruin for fault in same),
+            all(fault.is_note for fault in same),
+            any(fault.invalidates_trace for fault in same),
         )
         for what, same in found.items()
     ]

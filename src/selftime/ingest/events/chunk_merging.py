@@ -208,7 +208,7 @@ def _preallocate_columns_by_group(
 def _recode_for_file(
     event: Sequence[Any], string_codes: NDArray[Any], thread_codes: NDArray[Any]
 ) -> BeginOrEndEvent:
-    """Returns a begin or end event, with its chunk's string and thread codes made the file's."""
+    """Converts a begin or end event's string and thread codes from the chunk's to the file's."""
     phase, time, name, category, thread = event
     return (
         phase,

@@ -51,13 +51,16 @@ class _CallsAndDeviceWork:
 
 
 def find_launches_of_device_work(
-    slices: OrderedSlices, calls: Columns, device: Columns, threads: list[tuple[str, str]]
+    slices: OrderedSlices,
+    runtime_calls: Columns,
+    device_work: Columns,
+    threads: list[tuple[str, str]],
 ) -> tuple[SignedInts, list[FaultCount]]:
     """Returns each device slice's launch as a slice index (-1 if unknown), and faults found.
 
     `threads` holds the (process, thread) of each thread's number, as written.
     """
-    calls_and_work = _calls_and_device_work(slices, calls, device, threads)
+    calls_and_work = _calls_and_device_work(slices, runtime_calls, device_work, threads)
     ids, first, counts = np.unique(
         calls_and_work.call_correlation_ids, return_index=True, return_counts=True
     )
@@ -98,21 +101,24 @@ def _values_of_requested_ids(
 
 
 def _calls_and_device_work(
-    slices: OrderedSlices, calls: Columns, device: Columns, threads: list[tuple[str, str]]
+    slices: OrderedSlices,
+    runtime_calls: Columns,
+    device_work: Columns,
+    threads: list[tuple[str, str]],
 ) -> _CallsAndDeviceWork:
     """Returns runtime calls and device work with correlation ids that are unique across ranks.
 
     The rank is in the name of the process, if a tool that merged files wrote it there.
     """
     at = (
-        slices.sorted_index_by_file_row[calls["row"]],
-        slices.sorted_index_by_file_row[device["row"]],
+        slices.sorted_index_by_file_row[runtime_calls["row"]],
+        slices.sorted_index_by_file_row[device_work["row"]],
     )
     wanted, asked = (
         np.where(
             np.isin(group["correlation"], _ABSENT_CORRELATION_IDS), NO_INT, group["correlation"]
         )
-        for group in (calls, device)
+        for group in (runtime_calls, device_work)
     )
     ranks = [names.rank_of_process(process) for process, _ in threads]
     code_of_rank = {rank: code for code, rank in enumerate(dict.fromkeys(ranks))}

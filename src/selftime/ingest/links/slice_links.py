@@ -118,9 +118,9 @@ def callers_of_frames(
         FaultCount(
             _CALLER_NOT_IN_FILE_FAULT,
             lost,
-            note=lost <= _MAX_HARMLESS_SHARE_WITHOUT_CALLER * frame_slices.size,
+            is_note=lost <= _MAX_HARMLESS_SHARE_WITHOUT_CALLER * frame_slices.size,
         ),
-        FaultCount(_CALLER_BEFORE_RECORDING_FAULT, before, note=True),
+        FaultCount(_CALLER_BEFORE_RECORDING_FAULT, before, is_note=True),
         FaultCount(_FRAME_IS_ITS_OWN_CALLER_FAULT, int(itself.sum())),
         FaultCount(_CALLER_CYCLE_FAULT, len(first_of)),
     ]

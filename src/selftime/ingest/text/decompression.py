@@ -236,11 +236,11 @@ class FileDecompressor:
                 break
         if block and not block.startswith(self.magic_bytes):
             message = "bytes after the end of the compressed data: ignored"
-            self.faults.append(FileFault(message, self.yielded_byte_count, note=True))
+            self.faults.append(FileFault(message, self.yielded_byte_count, is_note=True))
             return self._search_next_member(block)
         if padded:
             message = "zero bytes after the end of the compressed data: ignored"
-            self.faults.append(FileFault(message, self.yielded_byte_count, note=True))
+            self.faults.append(FileFault(message, self.yielded_byte_count, is_note=True))
         return block
 
     def _search_next_member(self, block: bytes) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.advice.advice_result import Advice, Step
+from selftime.advice.advice_result import Advice, TypicalStep
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
@@ -60,11 +60,11 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     return _basis_text(advice.step, divided_ms) + ", ".join(texts)
 
 
-def _basis_text(step: Step, divided_ms: float) -> str:
-    """Returns which time is divided; an empty text if it is one that the line on the step has.
+def _basis_text(step: TypicalStep, divided_ms: float) -> str:
+    """Returns a text on the time that is divided; empty if the line on the step shows that time.
 
-    That line has medians. The shares are of the mean, and of the time in which no earlier step was
-    at work on the device.
+    That line shows medians. The shares are of the mean, and of the time in which no earlier step
+    was at work on the device.
     """
     shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
     if any(abs(divided_ms - time) <= _MAX_DIFFERENCE_WITHOUT_BASIS * time for time in shown):

@@ -64,7 +64,7 @@ class _BriefSection:
     """A section of the advice as Markdown lines, and how many of its list entries are left out."""
 
     lines: tuple[str, ...]
-    left_out: int = 0
+    left_out_entries: int = 0
 
     @property
     def tokens(self) -> int:
@@ -161,8 +161,9 @@ def _left_out_entries_line(
     section: _BriefSection, entry_noun: str, queries: FollowUpQueries
 ) -> Iterator[str]:
     """Yields a line with the number of list entries left out of a section; no line if it is 0."""
-    if section.left_out:
-        yield f"- left out here: {section.left_out} {entry_noun}; `{queries.full_answer_query()}`"
+    if section.left_out_entries:
+        left_out = f"{section.left_out_entries} {entry_noun}"
+        yield f"- left out here: {left_out}; `{queries.full_answer_query()}`"
 
 
 def _opening_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -> Iterator[str]:
@@ -184,7 +185,7 @@ def _opening_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -
         step_text = wording.typical_step_text(advice.step)
         yield f"**Step** {step_text}; `{queries.typical_step_query(advice)}`"
         if (spent := account_sentence(advice, root)) is not None:
-            yield f"- {_escape_and_shorten_sentence(spent)}; `{queries.account_query()}`"
+            yield f"- {_escape_and_shorten_sentence(spent)}; `{queries.time_account_query()}`"
 
 
 def _run_lines(advice: Advice) -> Iterator[str]:
@@ -369,7 +370,7 @@ def _cut_section_to_tokens(section: _BriefSection, max_section_tokens: int) -> _
         remaining -= _estimated_token_count([line])
         if remaining < 0:
             return _BriefSection(
-                section.lines[:index], section.left_out + len(section.lines) - index
+                section.lines[:index], section.left_out_entries + len(section.lines) - index
             )
     return section
 

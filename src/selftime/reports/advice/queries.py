@@ -42,8 +42,8 @@ class FollowUpQueries(Protocol):
     def typical_step_query(self, advice: Advice) -> str:
         """Returns the query for the host and device time of the typical step."""
 
-    def account_query(self) -> str:
-        """Returns the query for what the time of the steps was spent on."""
+    def time_account_query(self) -> str:
+        """Returns the query for the view that divides the time of the steps into classes."""
 
     def slice_query(self, slice_id: int) -> str:
         """Returns the query for a slice by its id."""
@@ -98,7 +98,7 @@ class ShellQueries:
             else self.all_numbers_query()
         )
 
-    def account_query(self) -> str:
+    def time_account_query(self) -> str:
         return self.view_command("account", "--by class")
 
     def slice_query(self, slice_id: int) -> str:

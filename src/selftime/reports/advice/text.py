@@ -96,7 +96,7 @@ def _finding_text_blocks(
 
 
 def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
-    """Returns what is missing; of a run without a recorded step what its ledger lacks alone."""
+    """Returns the missing data; for a run without a recorded step, only what its ledger lacks."""
     if advice.run is None or advice.trace is None or advice.trace.slices.height:
         return advice.unknown
     of_recording = "; ".join(note.text for note in advice.health.notes)
@@ -174,7 +174,7 @@ def _evidence_event_lines(trace: Trace | None, evidence: Evidence) -> Iterator[s
 
 
 def _fix_code_lines(finding: Finding) -> Iterator[Text]:
-    """Yields the lines of a finding's code, indented and never wrapped: wrapped code is none."""
+    """Yields the lines of a finding's code, indented, and not wrapped so that it can be copied."""
     for line in (finding.fix.code or "").splitlines():
         yield Text(f"       {plain(line)}", no_wrap=True)
 

@@ -6,7 +6,7 @@ from pathlib import PurePath, PurePosixPath
 from typing import Final
 
 from selftime import units
-from selftime.advice.advice_result import Advice, HealthVerdict, Step
+from selftime.advice.advice_result import Advice, HealthVerdict, TypicalStep
 from selftime.advice.rule_definition import (
     Checked,
     Confidence,
@@ -193,9 +193,9 @@ def checked_cause_text(checked: Checked, root: str | None = None) -> str:
 
 def no_findings_text(advice: Advice) -> str:
     """Returns the sentence for advice without findings, of all rules or of one chosen rule."""
-    if advice.chosen is None:
+    if advice.selected_rule_or_finding is None:
         return NO_FINDINGS_SENTENCE
-    nothing = f"The rule `{advice.chosen}` found nothing here"
+    nothing = f"The rule `{advice.selected_rule_or_finding}` found nothing here"
     if advice.checked or not advice.unknown:
         return f"{nothing} that is worth a change."
     return f"{nothing}: the recording lacks what it needs."
@@ -207,7 +207,7 @@ def causes_not_worth_changing(advice: Advice, *, is_complete: bool = False) -> t
     Those that are too small to matter are left out. If a rule is chosen, all are returned; all that
     are present if `is_complete`.
     """
-    if advice.chosen is not None:
+    if advice.selected_rule_or_finding is not None:
         return advice.checked
     if is_complete:
         return tuple(checked for checked in advice.checked if not checked.is_absent)
@@ -245,7 +245,7 @@ def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | No
     listed = {checked.rule for checked in present}
     unlisted = [checked for checked in advice.checked if checked.rule not in listed]
     count = len({checked.rule for checked in unlisted})
-    if not count or advice.chosen is not None:
+    if not count or advice.selected_rule_or_finding is not None:
         return None
     count_text = f"and {count} other" if listed else f"{count}"
     verb_phrase = "cause was" if count == 1 else "causes were"
@@ -256,7 +256,7 @@ def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | No
     return f"{count_text} {verb_phrase} checked and {result}"
 
 
-def typical_step_text(step: Step) -> str:
+def typical_step_text(step: TypicalStep) -> str:
     """Returns the typical step's host time, device time and limiting factor as text, if known."""
     parts = []
     if step.host_ms is not None:
@@ -297,7 +297,7 @@ def counted_missing_data_texts(advice: Advice) -> list[str]:
 
 def _are_rules_counted(advice: Advice, lacks_only_this: Callable[[Unknown], bool]) -> bool:
     """Returns whether one sentence reports all rules that lack a kind of recording alone."""
-    return advice.chosen is None and sum(map(lacks_only_this, advice.unknown)) > 1
+    return advice.selected_rule_or_finding is None and sum(map(lacks_only_this, advice.unknown)) > 1
 
 
 def _lacks_only_a_gpu_recording(unknown: Unknown) -> bool:

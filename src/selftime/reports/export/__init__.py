@@ -87,9 +87,11 @@ def export_options(to: str, **options: Any) -> ExportOptions:
     """
     export_format = find_format(to)
     for name in options:
-        if name != "progress" and name not in export_format.takes:
+        if name != "progress" and name not in export_format.option_names:
             formats_with_it = [
-                known_format.name for known_format in EXPORTS.values() if name in known_format.takes
+                known_format.name
+                for known_format in EXPORTS.values()
+                if name in known_format.option_names
             ]
             if not formats_with_it:
                 raise UsageError(f"there is no option `{name}`")

@@ -62,11 +62,11 @@ class Export:
     name: str
     title: str
     """Programs that read the format, as shown in help texts."""
-    ending: str
+    suffix: str
     """Suffix of the exported file's name; empty if the export writes a folder."""
     write: Callable[[Trace, Path, ExportOptions], ExportResult]
     """Function that writes one trace to a file or folder, and returns what it wrote."""
-    takes: frozenset[str] = frozenset()
+    option_names: frozenset[str] = frozenset()
     """Names of the fields of `ExportOptions` that the format uses, besides `progress`."""
 
 

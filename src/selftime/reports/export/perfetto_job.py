@@ -65,7 +65,7 @@ def _common_clock_conversion_by_path(job: Job) -> dict[str, RankClock | None]:
     """Returns by trace path the conversion of times to the job's common clock; None if unknown."""
     ranks = Ranks.of(job)
     clocks_by_path: dict[str, RankClock | None] = dict.fromkeys(job.traces)
-    clocks_by_key = collectives_on_one_clock(ranks).clocks.of
+    clocks_by_key = collectives_on_one_clock(ranks).clocks.clock_by_rank
     for key, rank in ranks.ranks_by_key().items():
         clock = clocks_by_key.get(key)
         is_aligned = clock is not None and clock.residual is not None

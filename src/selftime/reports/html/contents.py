@@ -282,7 +282,7 @@ def _items_and_versions_that_fit(
     items = [(part, item) for part in parts for item in part.candidates]
     sizes = [
         ReportItemSizes(
-            item.rank, tuple(map(_html_json_bytes, _report_data_of_item_versions(item)))
+            item.priority, tuple(map(_html_json_bytes, _report_data_of_item_versions(item)))
         )
         for _, item in items
     ]

@@ -25,8 +25,8 @@ stored."""
 class ReportItemSizes:
     """A table or source file that a report may include: its priority, and each version's bytes."""
 
-    rank: int
-    """Priority: items of lower rank are included first."""
+    priority: int
+    """Items of lower priority number are included first."""
     sizes: tuple[int, ...]
     """Size in bytes of each version of the item, from the shortest to the complete one."""
 
@@ -36,8 +36,8 @@ def choose_fitting_versions(
 ) -> list[int | None]:
     """Returns for each candidate the index of the version to include; None to leave it out.
 
-    First, by rank, each candidate gets its smallest version; then, by rank again, the largest
-    version that still fits.
+    First, by priority, each candidate gets its smallest version; then, by priority again, the
+    largest version that still fits.
 
     >>> small, large = ReportItemSizes(0, (10, 50)), ReportItemSizes(1, (20, 30))
     >>> choose_fitting_versions([small, large], 60)
@@ -48,7 +48,7 @@ def choose_fitting_versions(
     [0, None]
     """
     versions: list[int | None] = [None] * len(candidates)
-    order = sorted(range(len(candidates)), key=lambda index: candidates[index].rank)
+    order = sorted(range(len(candidates)), key=lambda index: candidates[index].priority)
     for index in order:
         sizes = candidates[index].sizes
         if sizes and sizes[0] <= max_bytes:

@@ -42,7 +42,7 @@ def packed_comparison_tables(
     available = metrics(before, after)
     first = metric or available[0]
     other_metrics = [compared_metric for compared_metric in available if compared_metric != first]
-    for rank, compared_metric in zip(
+    for priority, compared_metric in zip(
         _PRIORITIES_OF_CHOSEN_AND_OTHER_METRIC, (first, *other_metrics), strict=False
     ):
         comparison = prepare_comparison(before, after, compared_metric)
@@ -54,7 +54,7 @@ def packed_comparison_tables(
         versions = (
             _comparison_as_compressed_json(comparison, rows) for rows in dict.fromkeys(row_counts)
         )
-        yield PackedTable(rank, "compare", {"metric": compared_metric}, tuple(versions))
+        yield PackedTable(priority, "compare", {"metric": compared_metric}, tuple(versions))
 
 
 def _comparison_as_compressed_json(comparison: PreparedComparison, tree_rows: int) -> str:

@@ -29,7 +29,8 @@ _MAX_LINES_OF_FILE_SHOWN_COMPLETELY: Final = 20_000
 class SourceFile:
     """A source file in two versions: only costly lines with lines around them, and all lines."""
 
-    rank: int
+    priority: int
+    """Files of lower priority number are included first."""
     name: str
     versions: tuple[str, ...] = field(repr=False)
 

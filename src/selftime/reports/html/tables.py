@@ -21,7 +21,7 @@ from selftime.views.operators import operators
 from selftime.views.timeline import timeline
 from selftime.views.view_declaration import TraceJobOrRanks
 
-_PRIORITY_RANK_OF_SLICE_TABLES: Final = 8
+_PRIORITY_OF_SLICE_TABLES: Final = 8
 """Priority of tables that list single slices: they are included after all other tables."""
 _MAX_ROWS_OF_TABLE_OF_ALL_SLICES: Final = 10_000
 """Largest number of rows of the table that lists all slices."""
@@ -75,8 +75,8 @@ _MAX_UNCOMPRESSED_TABLE_BYTES: Final = 32 << 20
 class PackedTable:
     """A compressed table of a view, in several versions that differ in their number of rows."""
 
-    rank: int
-    """Priority: tables of lower rank are included first."""
+    priority: int
+    """Tables of lower priority number are included first."""
     view: str
     options: dict[str, Any]
     versions: tuple[str, ...] = field(repr=False)
@@ -91,7 +91,7 @@ class PackedTable:
 class TableRequest(NamedTuple):
     """A table that a report may include: its priority, the view, and the view's options."""
 
-    rank: int
+    priority: int
     view: View[Any]
     options: dict[str, Any]
 
@@ -122,7 +122,7 @@ def _options_differing_from_defaults(view: View[Any]) -> Iterator[dict[str, Any]
 
 def pack_table(subject: TraceJobOrRanks, request: TableRequest) -> PackedTable:
     """Returns the requested table, compressed, in versions of different numbers of rows."""
-    rank, view, options = request
+    priority, view, options = request
     prepared = prepare_table(view(subject, **options), view.columns, sums=view.sums)
     height = prepared.table.height
     row_counts = [size for size in _MAX_ROWS_OF_TABLE_VERSIONS if size < height]
@@ -133,7 +133,7 @@ def pack_table(subject: TraceJobOrRanks, request: TableRequest) -> PackedTable:
         pack_table_page(prepared, view, options, rows=rows, missing_data=missing_data)
         for rows in row_counts
     ]
-    return PackedTable(rank, view.name, options, tuple(versions))
+    return PackedTable(priority, view.name, options, tuple(versions))
 
 
 def pack_table_page(
@@ -161,13 +161,11 @@ def pack_table_page(
 def slice_table_requests(trace: Trace) -> Iterator[TableRequest]:
     """Yields requests for tables of slices: of all slices, and of costly operators and lines."""
     view = VIEWS["occurrences"]
-    yield TableRequest(
-        _PRIORITY_RANK_OF_SLICE_TABLES, view, {"top": _MAX_ROWS_OF_TABLE_OF_ALL_SLICES}
-    )
+    yield TableRequest(_PRIORITY_OF_SLICE_TABLES, view, {"top": _MAX_ROWS_OF_TABLE_OF_ALL_SLICES})
     if trace.slices.height <= _MAX_TRACE_SLICES_FOR_SLICE_TABLES:
         yield from (
-            TableRequest(rank, view, options)
-            for rank, options in _priorities_and_options_of_slice_tables(trace)
+            TableRequest(priority, view, options)
+            for priority, options in _priorities_and_options_of_slice_tables(trace)
         )
 
 
@@ -182,9 +180,9 @@ def _priorities_and_options_of_slice_tables(trace: Trace) -> Iterator[tuple[int,
     )
     costliest += [{"name": name, "kind": "kernel"} for name in kernel_names]
     for selection in costliest:
-        yield _PRIORITY_RANK_OF_SLICE_TABLES, {**selection, "top": _MAX_SLICES_PER_EXPANDED_ROW}
+        yield _PRIORITY_OF_SLICE_TABLES, {**selection, "top": _MAX_SLICES_PER_EXPANDED_ROW}
         yield from (
-            (_PRIORITY_RANK_OF_SLICE_TABLES + 1, {**selection, "by": key})
+            (_PRIORITY_OF_SLICE_TABLES + 1, {**selection, "by": key})
             for key in _GROUPINGS_OF_SLICES_IN_EXPANDED_ROW
         )
     source_lines = (
@@ -194,7 +192,7 @@ def _priorities_and_options_of_slice_tables(trace: Trace) -> Iterator[tuple[int,
         .select("file", "line")
     )
     for selection in source_lines.iter_rows(named=True):
-        yield _PRIORITY_RANK_OF_SLICE_TABLES, {**selection, "by": "name"}
+        yield _PRIORITY_OF_SLICE_TABLES, {**selection, "by": "name"}
 
 
 TimelineResolution: TypeAlias = tuple[dict[str, Any], pl.DataFrame]

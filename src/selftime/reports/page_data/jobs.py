@@ -16,7 +16,7 @@ from selftime.ingest.trace_paths import skip_reasons_of_duplicates
 from selftime.names.collectives import parallel_axes_of_group
 from selftime.reports.page_data.listing import ListedTrace
 from selftime.reports.plain import plain
-from selftime.trace import JobMember, Trace
+from selftime.trace import Trace, TraceInJob
 from selftime.units import time_text
 
 _MAX_JAVASCRIPT_INTEGER: Final = 1 << 53
@@ -28,7 +28,7 @@ class TraceSummary:
     """What a job needs to know of one trace: its run, its rank, and a summary of its data."""
 
     identity: TraceIdentity
-    part: RankSummary
+    rank_summary: RankSummary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,17 +44,18 @@ class PageJob:
         paths_by_key = {
             key: list(self._paths_of_rank(rank)) for key, rank in self.ranks.ranks_by_key().items()
         }
-        parts = self.ranks.parts
+        summaries = self.ranks.summaries
         return {
-            key: sorted(paths, key=lambda p: parts[p].origin) for key, paths in paths_by_key.items()
+            key: sorted(paths, key=lambda p: summaries[p].origin)
+            for key, paths in paths_by_key.items()
         }
 
     def _paths_of_rank(self, rank: RankOfJob) -> Iterator[str]:
         """Yields the paths of the traces that a rank's recording consists of."""
-        for path, part in self.ranks.parts.items():
+        for path, summary in self.ranks.summaries.items():
             member = self.ranks.members[path]
             is_window = rank.rank is not None and member.window is not None
-            if part is rank.part or (is_window and member.rank == rank.rank):
+            if summary is rank.summary or (is_window and member.rank == rank.rank):
                 yield path
 
 
@@ -82,7 +83,7 @@ def page_job_of_traces(
         read_failures: The reason for each file that could not be read.
     """
     duplicate_reasons = skip_reasons_of_duplicates(
-        {path: summary.identity.content for path, (_, summary) in summaries.items()}
+        {path: summary.identity.content_digest for path, (_, summary) in summaries.items()}
     )
     distinct = {
         path: summary for path, summary in summaries.items() if path not in duplicate_reasons
@@ -90,18 +91,20 @@ def page_job_of_traces(
     members, notes = job_members(
         {path: summary.identity for path, (_, summary) in distinct.items()}, ""
     )
-    parts = {path: summary.part for path, (_, summary) in distinct.items()}
+    rank_summaries = {path: summary.rank_summary for path, (_, summary) in distinct.items()}
     ids = {path: listed.id for path, (listed, _) in distinct.items()}
-    return PageJob(Ranks(parts, members, {**read_failures, **duplicate_reasons}, notes), ids)
+    return PageJob(
+        Ranks(rank_summaries, members, {**read_failures, **duplicate_reasons}, notes), ids
+    )
 
 
 def page_job_of_one_trace(listed: ListedTrace, summary: TraceSummary) -> PageJob:
     """Returns a job that consists of a single trace."""
     rank, size = summary.identity.rank, summary.identity.size
     label = "this rank" if rank is None else f"rank {rank}"
-    member = JobMember(label, rank, size if size is not None and size > (rank or 0) else None)
+    member = TraceInJob(label, rank, size if size is not None and size > (rank or 0) else None)
     return PageJob(
-        Ranks({listed.name: summary.part}, {listed.name: member}), {listed.name: listed.id}
+        Ranks({listed.name: summary.rank_summary}, {listed.name: member}), {listed.name: listed.id}
     )
 
 
@@ -137,7 +140,7 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
     reference_key = (
         clocks.reference if clocks.reference is not None else min(ranks_by_key, default=0)
     )
-    reference_origin = ranks_by_key[reference_key].part.origin if ranks_by_key else 0
+    reference_origin = ranks_by_key[reference_key].summary.origin if ranks_by_key else 0
     groups = list(_process_group_entries(ranks_by_key))
     return {
         "size": ranks.size,
@@ -146,13 +149,15 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
                 "key": key,
                 "label": rank.label,
                 "rank": rank.rank,
-                "device": rank.part.device,
-                "residual": clocks.of[key].residual if key in clocks.of else None,
+                "device": rank.summary.device,
+                "residual": clocks.clock_by_rank[key].residual
+                if key in clocks.clock_by_rank
+                else None,
                 "traces": [
                     _common_clock_shift_and_drift(
                         job.ids[path],
-                        ranks.parts[path],
-                        clocks.of.get(key, RankClock()),
+                        ranks.summaries[path],
+                        clocks.clock_by_rank.get(key, RankClock()),
                         reference_origin,
                     )
                     for path in paths[key]
@@ -175,7 +180,7 @@ def _job_facts(ranks: Ranks, clocks: RankClocks, group_count: int) -> list[str]:
     ranks_by_key = ranks.ranks_by_key()
     count, size = len(ranks_by_key), ranks.size
     rank_text = _counted(count, "rank") if size is None else f"{count:,} of {size:,} ranks"
-    devices = {rank.part.device for rank in ranks_by_key.values()} - {None}
+    devices = {rank.summary.device for rank in ranks_by_key.values()} - {None}
     device_text = plain(str(*devices)) if len(devices) == 1 else f"{len(devices)} kinds of device"
     return [
         rank_text,
@@ -193,7 +198,7 @@ def _clock_error_text(clocks: RankClocks, rank_count: int) -> str:
     """Returns how far apart the ends of a collective are after the clocks have been aligned."""
     if clocks.residual is None:
         return "clocks not aligned"
-    aligned = sum(clock.residual is not None for clock in clocks.of.values())
+    aligned = sum(clock.residual is not None for clock in clocks.clock_by_rank.values())
     text = f"clocks agree within {time_text(max(ceil(clocks.residual), 1))}"
     unaligned = rank_count - aligned
     return f"{text}, except for {unaligned:,} of the ranks" if unaligned else text
@@ -211,12 +216,12 @@ def _single_rank_note(ranks: Ranks) -> str:
 
 
 def _common_clock_shift_and_drift(
-    trace_id: str, part: RankSummary, clock: RankClock, reference_origin: int
+    trace_id: str, summary: RankSummary, clock: RankClock, reference_origin: int
 ) -> dict[str, Any]:
     """Returns as JSON what converts a trace's times to the common clock: shift (ns) and drift."""
-    offset = part.origin - reference_origin + clock.offset
-    shift = offset + round(clock.drift * (part.origin - clock.middle))
-    is_known = part.origin != 0 and abs(shift) < _MAX_JAVASCRIPT_INTEGER
+    offset = summary.origin - reference_origin + clock.offset
+    shift = offset + round(clock.drift * (summary.origin - clock.reference_instant))
+    is_known = summary.origin != 0 and abs(shift) < _MAX_JAVASCRIPT_INTEGER
     return {"trace": trace_id, "shift": shift if is_known else None, "drift": clock.drift}
 
 
@@ -225,10 +230,12 @@ def _process_group_entries(ranks_by_key: Mapping[int, RankOfJob]) -> Iterator[di
     groups: dict[tuple[str | None, str | None], dict[str, Any]] = {}
     columns = ("group", "group_description", "group_size", "group_ranks")
     for rank in ranks_by_key.values():
-        header_groups = rank.part.groups.select(
+        header_groups = rank.summary.groups.select(
             "group", "description", "size", "ranks", "backend"
         ).rows()
-        collective_groups = rank.part.rows.select(columns).unique(maintain_order=True).rows()
+        collective_groups = (
+            rank.summary.collectives.select(columns).unique(maintain_order=True).rows()
+        )
         for group, description, size, ranks_text, *backend in [*header_groups, *collective_groups]:
             if group is None and ranks_text is None:
                 continue

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from selftime.advice import Advice
-from selftime.advice.advice_result import Step
+from selftime.advice.advice_result import TypicalStep
 from selftime.advice.rule_definition import Saving
 from selftime.reports.advice import wording
 from selftime.units import milliseconds_text
@@ -71,7 +71,7 @@ def _step_before_ms(estimate_ms: float | None, speedup: float | None) -> float |
     return estimate_ms * speedup / (speedup - 1)
 
 
-def _typical_step_ms(step: Step) -> float | None:
+def _typical_step_ms(step: TypicalStep) -> float | None:
     return step.host_ms if step.device_ms is None else step.device_ms
 
 

@@ -23,7 +23,10 @@ def limit_column_width(width: int, max_width: int | None) -> int:
 
 
 def cut_name_as_torch(name: str, limit: int | None) -> str:
-    """Returns a name, cut to `limit - 3` characters and `...` if it has as many, as torch does."""
+    """Returns a name of `limit - 3` or more characters cut to `limit - 3` and `...`, as torch.
+
+    A shorter name is returned unchanged, and so is any name if `limit` is None.
+    """
     return name if limit is None or len(name) < limit - 3 else name[: limit - 3] + "..."
 
 

@@ -125,7 +125,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         claim = RemovalClaim(
             (CutHostTime(lost_time),),
-            limit=(CutHostTime(union_of_interval_sets(lost_time, python)),),
+            largest_changes=(CutHostTime(union_of_interval_sets(lost_time, python)),),
         )
         yield _finding(trace, resumed_regions, lost_time, break_line, claim)
 

@@ -159,7 +159,7 @@ def _finding(
             spent,
             changes=(CutHostTime(when),),
             interval=SavingRange(MIN_SAVED_COMPILATION_SHARE, None),
-            step=step_ms,
+            step_ms=step_ms,
             method="model",
             noise_ms=0.0,
         ),

@@ -119,7 +119,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     recorded = _count_steps_containing_any(trace, filter_by_name(host, names.is_capture_begin))
     if recorded >= MIN_GRAPH_CAPTURING_STEPS:
-        yield _finding("Device graphs are recorded in step after step", recorded)
+        yield _finding("CUDA graphs are captured anew in several steps", recorded)
         return
     if _count_steps_containing_any(trace, filter_by_name(host, names.is_graph_launch)):
         yield Checked("the steps replay device graphs")

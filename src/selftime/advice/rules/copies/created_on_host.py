@@ -117,15 +117,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     for host_made in host_made_tensors:
-        own = significance_limits_for_cause(trace, limits, host_made.place.times)
+        own = significance_limits_for_cause(trace, limits, host_made.line_slices.times)
         spent_ms = limits.scaled_to_typical_step(
-            length(host_made.place.times) / counted_step_count(trace) / 1e6
+            length(host_made.line_slices.times) / counted_step_count(trace) / 1e6
         )
-        if own.is_significant(spent_ms):
+        if own.is_saving_worth_reporting(spent_ms):
             yield _finding(trace, own, host_made)
         else:
             reason = own.reason_saving_is_small(
-                f"`{host_made.maker}` on the host ({host_made.place.where})"
+                f"`{host_made.making_operator}` on the host ({host_made.line_slices.where})"
             )
             yield Checked(reason, spent_ms)
 
@@ -134,16 +134,19 @@ def _finding(
     trace: Trace, statistics: StepStatistics, host_made_tensors: HostMadeTensors
 ) -> Finding:
     steps = counted_step_count(trace)
-    place, count = host_made_tensors.place, host_made_tensors.place.slices.height / steps
+    place, count = (
+        host_made_tensors.line_slices,
+        host_made_tensors.line_slices.slices.height / steps,
+    )
     time = length(place.times)
     launch_share = (
-        host_made_tensors.operators
+        host_made_tensors.operator_count
         * HOST_NS_PER_OPERATOR_LAUNCH
         * place.slices.height
         / max(time, 1)
     )
     changes = _changes_if_made_on_device(trace, host_made_tensors, min(launch_share, 1.0))
-    maker, copies = host_made_tensors.maker, host_made_tensors.copies
+    maker, copies = host_made_tensors.making_operator, host_made_tensors.copy_ids
     copied = trace.device_args.filter(pl.col("id").is_in(copies.implode()))["bytes"]
     copied_bytes: int = sum(copied.drop_nulls().to_list())
     return Finding(
@@ -152,7 +155,7 @@ def _finding(
         count_per_step=count,
         claim=RemovalClaim(
             changes,
-            limit=_changes_if_made_on_device(trace, host_made_tensors, 0.0),
+            largest_changes=_changes_if_made_on_device(trace, host_made_tensors, 0.0),
             noise_ms=statistics.noise_ms,
         ),
         confidence="high" if place.where.line is not None else "medium",
@@ -172,7 +175,7 @@ def _finding(
 
 
 def _first_host_made_slice_id_or_empty(host_made_tensors: HostMadeTensors) -> tuple[int, ...]:
-    return tuple(host_made_tensors.place.slices["id"].head(1).to_list())
+    return tuple(host_made_tensors.line_slices.slices["id"].head(1).to_list())
 
 
 def _changes_if_made_on_device(
@@ -182,10 +185,10 @@ def _changes_if_made_on_device(
 
     The share `host_time_share` of the host time is left.
     """
-    times = host_made_tensors.place.times
+    times = host_made_tensors.line_slices.times
     waits = host_waits(trace)
     at = np.searchsorted(times.starts, waits["start"].to_numpy(), side="right") - 1
     inside = (at >= 0) & (waits["start"].to_numpy() < times.ends[np.maximum(at, 0)])
     calls = waits["id"].cast(pl.Int64).to_numpy()[inside]
-    copies = host_made_tensors.copies.cast(pl.Int64).to_numpy()
+    copies = host_made_tensors.copy_ids.cast(pl.Int64).to_numpy()
     return CutHostTime(times, host_time_share), RemoveWaits(calls), ScaleDeviceWork(copies)

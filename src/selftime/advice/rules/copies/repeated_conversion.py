@@ -259,7 +259,7 @@ def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) 
         count_per_step=count,
         claim=RemovalClaim(
             changes,
-            limit=changes_shortening_intervals(trace, conversions.times, 0.0),
+            largest_changes=changes_shortening_intervals(trace, conversions.times, 0.0),
             noise_ms=statistics.noise_ms,
         ),
         confidence="medium",

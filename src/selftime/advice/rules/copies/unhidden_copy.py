@@ -133,7 +133,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         title=f"Copies to the device take {spent_ms / limits.step_ms:.0%} of the step",
         where=where_from_row(largest),
         count_per_step=copies.height / steps,
-        claim=RemovalClaim((change,), limit=(ScaleDeviceWork(work),)),
+        claim=RemovalClaim((change,), largest_changes=(ScaleDeviceWork(work),)),
         confidence="medium",
         evidence=(
             Evidence("time of copies to the device, a step", spent_ms, "ms", (largest["longest"],)),

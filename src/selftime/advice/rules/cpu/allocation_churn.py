@@ -160,7 +160,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     volume = int(blocks["size"].sum())
     if page_faults is None:
         least = volume / 4096 * MIN_MS_PER_PAGE_FAULT / steps
-        if limits.is_significant(least):
+        if limits.is_saving_worth_reporting(least):
             yield Unknown(MISSING_PAGE_COUNTS_MESSAGE)
         else:
             yield Checked(
@@ -277,7 +277,7 @@ def _outcome_for_blocks_of_function(
     change = CutHostTime(times, keep)
     claim = RemovalClaim(
         (change,),
-        limit=(CutHostTime(times),),
+        largest_changes=(CutHostTime(times),),
         interval=SavingRange(REPLAYED_SAVING_RANGE.low, MAX_SAVING_TO_ESTIMATE_RATIO),
     )
     recorded = estimated_saving_of_recorded_step(trace, claim)
@@ -286,9 +286,9 @@ def _outcome_for_blocks_of_function(
     amount = bytes_text(pages_per_step * 4096)
     if (
         pages_per_step * 4096 < MIN_NEW_PAGE_BYTES_PER_STEP
-        or recorded.estimate < MIN_SAVED_SHARE_OF_STEP * statistics.step_ms
+        or recorded.estimate_ms < MIN_SAVED_SHARE_OF_STEP * statistics.step_ms
     ):
-        return Checked(f"large tensors need few new pages: {amount} a step", recorded.upper)
+        return Checked(f"large tensors need few new pages: {amount} a step", recorded.upper_ms)
     return Finding(
         title=f"Each step requests {amount} of memory from the operating system and returns it",
         where=_line_allocating_most_bytes(released_blocks),

@@ -156,7 +156,7 @@ def _finding(trace: Trace, location: Where, slow_operators: pl.DataFrame) -> Fin
         where=location,
         count_per_step=slow_operators.height / recorded_step_count(trace),
         claim=RemovalClaim(
-            (changes,), limit=(change_shortening_operators(trace, slow_operators, 0.0),)
+            (changes,), largest_changes=(change_shortening_operators(trace, slow_operators, 0.0),)
         ),
         confidence="medium",
         semantics="numerics",

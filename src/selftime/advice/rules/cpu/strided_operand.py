@@ -221,7 +221,7 @@ def _finding(
         count_per_step=strided_operators.height / steps,
         claim=RemovalClaim(
             (change_shortening_operators(trace, strided_operators, in_order_share),),
-            limit=(change_shortening_operators(trace, strided_operators, 0.0),),
+            largest_changes=(change_shortening_operators(trace, strided_operators, 0.0),),
         ),
         confidence="medium",
         evidence=(

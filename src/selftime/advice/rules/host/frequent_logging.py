@@ -142,7 +142,9 @@ def _finding(trace: Trace, step_stats: StepStatistics, logging_calls: LineSlices
         where=logging_calls.where,
         count_per_step=count,
         claim=RemovalClaim(
-            (change,), limit=(CutHostTime(logging_calls.times),), noise_ms=step_stats.noise_ms
+            (change,),
+            largest_changes=(CutHostTime(logging_calls.times),),
+            noise_ms=step_stats.noise_ms,
         ),
         confidence="high",
         evidence=(Evidence("host time of logging", spent, "ms", logging_calls.events()),),

@@ -165,7 +165,7 @@ def _collection_time_claim(trace: Trace, collections: LineSlices, step_count: in
         lost,
         changes=(CutHostTime(collections.times, REMAINING_COLLECTION_TIME_SHARE),),
         interval=SavingRange(REPLAYED_SAVING_RANGE.low, None),
-        step=whole,
+        step_ms=whole,
         is_slowed=False,
     )
 

@@ -130,7 +130,9 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         where=loop.where,
         count_per_step=count,
         claim=RemovalClaim(
-            less, limit=changes_shortening_intervals(trace, time, 0.0), noise_ms=step_stats.noise_ms
+            less,
+            largest_changes=changes_shortening_intervals(trace, time, 0.0),
+            noise_ms=step_stats.noise_ms,
         ),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(

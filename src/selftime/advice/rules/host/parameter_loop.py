@@ -138,7 +138,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             significance_limits_for_cause(trace, step_stats, loop.times),
             _loop_ms_per_step(trace, step_stats, loop),
         )
-        if own.is_significant(most):
+        if own.is_saving_worth_reporting(most):
             yield _finding(trace, own, loop)
         else:
             reason = own.reason_saving_is_small(f"a loop over parameters ({loop.where})")
@@ -281,7 +281,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         title=f"A Python loop works on {count:.0f} parameters a step, one at a time",
         where=loop.where,
         count_per_step=count,
-        claim=RemovalClaim(less, limit=most, noise_ms=step_stats.noise_ms),
+        claim=RemovalClaim(less, largest_changes=most, noise_ms=step_stats.noise_ms),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
             Evidence("host time of the loop", spent, "ms", loop.events()),

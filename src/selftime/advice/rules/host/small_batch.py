@@ -120,7 +120,7 @@ optimizer = torch.optim.AdamW(parameters, lr=...)   # to be tuned again"""
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     dispatching = dispatch_analysis_of(trace)
-    if step_stats is None or not dispatching.is_bound or not dispatching.on_device:
+    if step_stats is None or not dispatching.is_dispatch_bound or not dispatching.on_device:
         yield Checked("the device does not wait for launches", is_absent=True)
     elif not _are_steps_training(trace):
         yield Checked("the steps train nothing, so that batches of one row may be intended")
@@ -152,7 +152,8 @@ def _are_steps_training(trace: Trace) -> bool:
 def _largest_used_memory_share(trace: Trace) -> float | None:
     """Returns the share of memory in use on the fullest device; None if unknown."""
     shares = [
-        one.share_of_capacity(one.allocated or one.reserved) for one in device_memory_peaks(trace)
+        one.share_of_capacity(one.allocated_bytes or one.reserved_bytes)
+        for one in device_memory_peaks(trace)
     ]
     return max((share for share in shares if share is not None), default=None)
 
@@ -190,9 +191,9 @@ def _finding(
     memory_share: float | None,
 ) -> Finding:
     growth = _batch_growth_factor(trace)
-    change = CutHostTime(dispatching.time, 1 / growth)
+    change = CutHostTime(dispatching.dispatch_times, 1 / growth)
     spent = step_stats.scaled_to_typical_step(
-        length(dispatching.time) / counted_step_count(trace) / 1e6
+        length(dispatching.dispatch_times) / counted_step_count(trace) / 1e6
     )
     room = (
         [Evidence("share of the device's memory in use", memory_share, "ratio")]
@@ -202,8 +203,8 @@ def _finding(
     return Finding(
         title="The batch is too small for the device, which waits for launches of small kernels",
         where=Where(),
-        count_per_step=dispatching.per_step,
-        claim=RemovalClaim((change,), limit=(CutHostTime(dispatching.time),)),
+        count_per_step=dispatching.operators_per_step,
+        claim=RemovalClaim((change,), largest_changes=(CutHostTime(dispatching.dispatch_times),)),
         confidence="low" if memory_share is None else "medium",
         semantics="training",
         evidence=(

@@ -120,11 +120,11 @@ model = torch.compile(model, mode="reduce-overhead")"""
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     dispatching = dispatch_analysis_of(trace)
-    if step_stats is None or not dispatching.is_bound:
+    if step_stats is None or not dispatching.is_dispatch_bound:
         yield Checked(
             "issuing many small operators or kernels does not bound the step", is_absent=True
         )
-    elif dispatching.decodes:
+    elif dispatching.is_token_decoding:
         yield Checked("each step makes a token of a language model; see `eager_decoding`")
     elif (
         dispatching.on_device
@@ -145,15 +145,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
 class _DispatchTimeIfCompiled:
     """Host intervals in operator dispatch, and the share of them that remains if compiled."""
 
-    time: Intervals
-    keep: float
-    worst_keep: float
+    dispatch_times: Intervals
+    kept_share: float
+    """Expected share of the dispatch time that remains if compiled, 0 to 1."""
+    largest_kept_share: float
     """Share of the dispatch time that remains if compiling helps least, 0 to 1."""
 
 
 def _dispatch_time_if_compiled_on_device(dispatching: DispatchAnalysis) -> _DispatchTimeIfCompiled:
     return _DispatchTimeIfCompiled(
-        dispatching.time, DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS, DISPATCH_TIME_SHARE_IF_COMPILED
+        dispatching.dispatch_times,
+        DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS,
+        DISPATCH_TIME_SHARE_IF_COMPILED,
     )
 
 
@@ -171,13 +174,15 @@ def _outcome_on_cpu(
         return Checked("the small operators are mostly products of matrices, which nothing fuses")
     trains = filter_by_name(trace.slices, names.is_backward_node).height > 0
     keep = FUSED_TRAINING_TIME_SHARE if trains else FUSED_INFERENCE_TIME_SHARE
-    compiled = _DispatchTimeIfCompiled(subtract(dispatching.time, products), keep, (1 + keep) / 2)
+    compiled = _DispatchTimeIfCompiled(
+        subtract(dispatching.dispatch_times, products), keep, (1 + keep) / 2
+    )
     recorded = estimated_saving_of_recorded_step(trace, _compilation_claim(dispatching, compiled))
-    if recorded.estimate < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
+    if recorded.estimate_ms < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
         return Checked(
             f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
             "and take seconds before the first",
-            recorded.upper,
+            recorded.upper_ms,
         )
     return _finding(trace, step_stats, dispatching, compiled, "dispatch takes most of the step")
 
@@ -186,9 +191,9 @@ def _compilation_claim(
     dispatching: DispatchAnalysis, compiled: _DispatchTimeIfCompiled
 ) -> RemovalClaim:
     return RemovalClaim(
-        (CutHostTime(compiled.time, compiled.keep),),
-        low=(CutHostTime(compiled.time, compiled.worst_keep),),
-        limit=(CutHostTime(dispatching.time),),
+        (CutHostTime(compiled.dispatch_times, compiled.kept_share),),
+        worst_case_changes=(CutHostTime(compiled.dispatch_times, compiled.largest_kept_share),),
+        largest_changes=(CutHostTime(dispatching.dispatch_times),),
     )
 
 
@@ -203,19 +208,20 @@ def _finding(
         slices_by_line(trace, dispatching.operators), LineSlices.as_one_group(dispatching.operators)
     )
     spent = step_stats.scaled_to_typical_step(
-        length(dispatching.time) / counted_step_count(trace) / 1e6
+        length(dispatching.dispatch_times) / counted_step_count(trace) / 1e6
     )
+    count = dispatching.operators_per_step
     return Finding(
         covers=("D1",) if dispatching.on_device else ("J9",),
-        title=f"The step issues {dispatching.per_step:,.0f} small operators, and {reason}",
+        title=f"The step issues {count:,.0f} small operators, and {reason}",
         where=most.where,
-        count_per_step=dispatching.per_step,
+        count_per_step=count,
         claim=_compilation_claim(dispatching, compiled),
         confidence="medium",
         evidence=(
             Evidence("host time to issue work", spent, "ms", most.events()),
-            Evidence("operators a step", dispatching.per_step, "count"),
-            Evidence("median host time of an operator", dispatching.typical_ns / 1e6, "ms"),
+            Evidence("operators a step", count, "count"),
+            Evidence("median host time of an operator", dispatching.median_operator_ns / 1e6, "ms"),
         ),
         fix=Fix(
             "Compile the model, or use fewer, larger operators"

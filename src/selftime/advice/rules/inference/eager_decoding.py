@@ -85,12 +85,12 @@ model.forward = torch.compile(
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     dispatching = dispatch_analysis_of(trace)
-    if step_stats is None or not dispatching.decodes:
+    if step_stats is None or not dispatching.is_token_decoding:
         yield Checked(
             "the steps are not those of a model that makes one token after the other",
             is_absent=True,
         )
-    elif not dispatching.is_bound:
+    elif not dispatching.is_dispatch_bound:
         yield Checked("tokens are made one by one, but issuing operators does not bound the steps")
     else:
         yield _finding(trace, step_stats, dispatching)
@@ -101,30 +101,30 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
         slices_by_line(trace, dispatching.operators), LineSlices.as_one_group(dispatching.operators)
     )
     spent = step_stats.scaled_to_typical_step(
-        length(dispatching.time) / counted_step_count(trace) / 1e6
+        length(dispatching.dispatch_times) / counted_step_count(trace) / 1e6
     )
     change = CutHostTime(
-        dispatching.time,
+        dispatching.dispatch_times,
         DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS
         if dispatching.on_device
         else DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU,
     )
-    least = CutHostTime(dispatching.time, DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU)
+    least = CutHostTime(dispatching.dispatch_times, DISPATCH_TIME_SHARE_IF_COMPILED_ON_CPU)
     claim = RemovalClaim(
         (change,),
-        low=(least,),
-        low_share=REPLAYED_SAVING_RANGE.low,
-        limit=(CutHostTime(dispatching.time),),
+        worst_case_changes=(least,),
+        worst_case_share=REPLAYED_SAVING_RANGE.low,
+        largest_changes=(CutHostTime(dispatching.dispatch_times),),
     )
     return Finding(
-        title=f"Each token issues {dispatching.per_step:.0f} operators one by one",
+        title=f"Each token issues {dispatching.operators_per_step:.0f} operators one by one",
         where=most.where,
-        count_per_step=dispatching.per_step,
+        count_per_step=dispatching.operators_per_step,
         claim=claim,
         confidence="medium",
         evidence=(
             Evidence("host time to issue work", spent, "ms", most.events()),
-            Evidence("operators a step", dispatching.per_step, "count"),
+            Evidence("operators a step", dispatching.operators_per_step, "count"),
         ),
         fix=Fix(
             "Give the cache a fixed size, compile, and replay a CUDA graph for each token.",

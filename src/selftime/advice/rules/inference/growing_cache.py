@@ -124,7 +124,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, cache_copies: LineSlices)
         title=f"Each append copies the whole cache, of length {min(sizes)} to {max(sizes)}",
         where=cache_copies.where,
         count_per_step=cache_copies.slices.height / steps,
-        claim=RemovalClaim(changes, limit=most),
+        claim=RemovalClaim(changes, largest_changes=most),
         confidence="high",
         evidence=(
             Evidence(

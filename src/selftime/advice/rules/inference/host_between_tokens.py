@@ -182,7 +182,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, functions: LineSlices) ->
         title=f"Each token waits for `{names.without_object_address(first)}` on the host",
         where=functions.where,
         count_per_step=functions.slices.height / counted_step_count(trace),
-        claim=RemovalClaim((change,), limit=(CutHostTime(functions.times),)),
+        claim=RemovalClaim((change,), largest_changes=(CutHostTime(functions.times),)),
         confidence="medium",
         evidence=(
             Evidence(

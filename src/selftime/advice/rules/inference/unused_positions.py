@@ -213,7 +213,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, wasteful_products: LineSl
         title=f"A matrix product has {rows.max()} rows, of which {left[rows.argmax()]} are used",
         where=wasteful_products.where,
         count_per_step=wasteful_products.slices.height / steps,
-        claim=RemovalClaim((change,), limit=(most,)),
+        claim=RemovalClaim((change,), largest_changes=(most,)),
         confidence="high",
         evidence=(
             Evidence("host time of the products", spent, "ms", wasteful_products.events()),

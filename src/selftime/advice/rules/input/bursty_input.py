@@ -89,7 +89,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no data loader has worker processes", is_absent=True)
         return
     workers = WorkerCoreUse.from_facts(trace.facts)
-    shares, late = np.array(loading.shares), loading.waiting_steps
+    shares, late = np.array(loading.waiting_share_by_step), loading.waiting_steps
     spread = float(shares.std() / shares.mean()) if shares.any() else 0.0
     steady = loading.is_steady(workers)
     if (
@@ -99,13 +99,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
         or spread <= MIN_WAIT_VARIATION_COEFFICIENT
     ):
         reason = f"the loop waits for a worker in {len(late)} of {shares.size} steps"
-        yield Checked(reason, loading.exposed, is_slowed=False)
+        yield Checked(reason, loading.exposed_ms, is_slowed=False)
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     change = CutHostTime(mid_epoch_worker_wait_times(trace))
-    claim = RemovalClaim((change,), limit=(change,), interval=UNSURE_SAVING_RANGE, noise_ms=0.0)
+    claim = RemovalClaim(
+        (change,), largest_changes=(change,), interval=UNSURE_SAVING_RANGE, noise_ms=0.0
+    )
     told = loader_worker_record(trace)
-    slowest = None if told is None else told.longest_ms
+    slowest = None if told is None else told.slowest_sample_ms
     longest = [] if slowest is None else [Evidence("time of the slowest sample", slowest, "ms")]
     yield Finding(
         title=f"{len(late)} of {shares.size} steps wait for a batch, the other steps do not",
@@ -114,7 +116,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=claim,
         confidence="low",
         evidence=(
-            Evidence("wait in a step, on average", loading.exposed, "ms", (row["first"],)),
+            Evidence("wait in a step, on average", loading.exposed_ms, "ms", (row["first"],)),
             Evidence("standard deviation of the wait, relative to its mean", spread, "ratio"),
             *longest,
         ),

@@ -123,15 +123,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if loading_function is None:
         yield outcome_without_loading_function(trace)
         return
-    loading_share = share_of_loading_time(trace, loading_function.computing)
+    loading_share = share_of_loading_time(trace, loading_function.computing_times)
     told = (
         f"`{loading_function.function}` computes for {loading_share:.0%} of the data loading time"
     )
     if loading.is_small or loading_share < MIN_FUNCTION_SHARE_OF_LOADING:
-        yield Checked(told, loading_share * loading.exposed)
+        yield Checked(told, loading_share * loading.exposed_ms)
         return
-    saved = loading.step - predict_step_with_workers(loading, trace.facts).likely
-    if step_stats.with_noise(loading.noise).is_significant(saved):
+    saved = loading.step_ms - predict_step_with_workers(loading, trace.facts).likely_ms
+    if step_stats.with_noise(loading.noise_ms).is_saving_worth_reporting(saved):
         yield Checked(f"{told}; workers would hide it, see `slow_input`")
         return
     yield _finding(trace, loading, loading_function, loading_share)
@@ -140,15 +140,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _finding(
     trace: Trace, loading: DataLoadingTimes, loading_function: LoadingFunction, loading_share: float
 ) -> Finding:
-    is_python = length(loading_function.python) > MIN_PYTHON_SHARE_OF_FUNCTION * length(
-        loading_function.computing
+    is_python = length(loading_function.python_times) > MIN_PYTHON_SHARE_OF_FUNCTION * length(
+        loading_function.computing_times
     )
     better, most = (
-        CutHostTime(loading_function.python, VECTORISED_PYTHON_TIME_SHARE),
-        CutHostTime(loading_function.computing),
+        CutHostTime(loading_function.python_times, VECTORISED_PYTHON_TIME_SHARE),
+        CutHostTime(loading_function.computing_times),
     )
-    claim = RemovalClaim((better,), limit=(most,), noise_ms=loading.noise)
-    bound = UpperBoundClaim(estimated_saving_of_recorded_step(trace, claim).upper)
+    claim = RemovalClaim((better,), largest_changes=(most,), noise_ms=loading.noise_ms)
+    bound = UpperBoundClaim(estimated_saving_of_recorded_step(trace, claim).upper_ms)
     return Finding(
         title=(
             f"`{loading_function.function}` takes {loading_share:.0%} of the data loading, and no "
@@ -161,7 +161,7 @@ def _finding(
             Evidence(
                 "share of data loading time", loading_share, "ratio", (loading_function.event,)
             ),
-            Evidence("exposed data loading time", loading.exposed, "ms"),
+            Evidence("exposed data loading time", loading.exposed_ms, "ms"),
         ),
         fix=Fix("Transform whole batches, or once for all epochs, or on the device.", FIX_CODE),
     )

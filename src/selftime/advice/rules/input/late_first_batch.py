@@ -120,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         title=f"The first batch of an epoch takes {taken / usual:.0f} times as long as the others",
         where=where_from_row(source_sites_of_slices(trace, late["id"][:1]).row(0, named=True)),
         count_per_step=late.height / counted_step_count(trace),
-        claim=RemovalClaim((change,), limit=(CutHostTime(waits),)),
+        claim=RemovalClaim((change,), largest_changes=(CutHostTime(waits),)),
         confidence="medium",
         evidence=(
             Evidence("wait for the first batch", taken / 1e6, "ms", tuple(late["id"][:3])),

@@ -176,9 +176,9 @@ def _worker_restart_claim(
     loading = union(every["start"].to_numpy(), every["end"].to_numpy())
     return RemovalClaim(
         changes,
-        low=(CutHostTime(start_times),),
-        low_share=REPLAYED_SAVING_RANGE.low,
-        limit=(CutHostTime(union_of_interval_sets(start_times, loading)),),
+        worst_case_changes=(CutHostTime(start_times),),
+        worst_case_share=REPLAYED_SAVING_RANGE.low,
+        largest_changes=(CutHostTime(union_of_interval_sets(start_times, loading)),),
         interval=SavingRange(1.0, None),
         is_slowed=False,
     )

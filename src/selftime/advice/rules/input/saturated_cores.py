@@ -76,32 +76,35 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     workers = WorkerCoreUse.from_facts(trace.facts)
     if loading.is_small or not loading.is_steady(workers):
-        yield Checked("the workers are fast enough", loading.exposed, is_slowed=False)
+        yield Checked("the workers are fast enough", loading.exposed_ms, is_slowed=False)
         return
-    if workers is None or workers.used is None or workers.demand is None:
+    if workers is None or workers.core_use_share is None or workers.core_demand_share is None:
         yield Unknown("the use of the CPU cores: record with `selftime run`, for 0.2 s or longer")
         return
     if not workers.saturate_cores:
         reason = (
-            f"{workers.used:.0%} of the cores are used, {workers.demand:.0%} of one by each worker"
+            f"{workers.core_use_share:.0%} of the cores are busy; each worker needs "
+            f"{workers.core_demand_share:.0%} of one"
         )
-        yield Checked(reason, loading.exposed, is_slowed=False)
+        yield Checked(reason, loading.exposed_ms, is_slowed=False)
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
-    share = min(1.0, loading.exposed / loading.step)
+    share = loading.exposed_share
     told = loader_worker_record(trace)
     place = None if told is None else told.slowest_line
     yield Finding(
         title=f"The loop waits for DataLoader workers {share:.0%} of each step; no core is free",
         where=where_from_row(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
-        claim=UpperBoundClaim(loading.exposed, is_slowed=False),
+        claim=UpperBoundClaim(loading.exposed_ms, is_slowed=False),
         confidence="medium",
         evidence=(
-            Evidence("wait for workers", loading.exposed, "ms", (row["first"],)),
-            Evidence("cores used", workers.used, "ratio"),
-            Evidence("worker processes", float(workers.count), "count"),
-            Evidence("share of the time that each worker computes", workers.demand, "ratio"),
+            Evidence("wait for workers", loading.exposed_ms, "ms", (row["first"],)),
+            Evidence("cores used", workers.core_use_share, "ratio"),
+            Evidence("worker processes", float(workers.worker_count), "count"),
+            Evidence(
+                "share of the time that each worker computes", workers.core_demand_share, "ratio"
+            ),
             *(told.worker_evidence() if told is not None else ()),
         ),
         fix=Fix(

@@ -77,14 +77,14 @@ def test_time_that_a_worker_queues_for_a_core_counts_as_demand() -> None:
     told["usage"]["workers"]["queued_s"] = 1.6
     found = WorkerCoreUse.from_facts(told)
     assert found is not None
-    assert found.demand == pytest.approx(0.9)
+    assert found.core_demand_share == pytest.approx(0.9)
 
 
 def test_in_a_container_its_own_use_of_cores_counts() -> None:
     told = facts(worker_cpu_s=1.8, busy_cores=0.05)
     found = WorkerCoreUse.from_facts(told)
     assert found is not None
-    assert found.used == pytest.approx(1.0)
+    assert found.core_use_share == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

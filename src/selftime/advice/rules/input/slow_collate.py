@@ -136,22 +136,24 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if collate is None:
         yield outcome_without_loading_function(trace)
         return
-    share = share_of_loading_time(trace, collate.python)
+    share = share_of_loading_time(trace, collate.python_times)
     if loading.is_small or share < MIN_COLLATE_SHARE_OF_LOADING:
         reason = f"`{collate.function}` takes {share:.0%} of the data loading in Python"
-        yield Checked(reason, share * loading.exposed)
+        yield Checked(reason, share * loading.exposed_ms)
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
-    better = CutHostTime(collate.python, VECTORISED_COLLATE_TIME_SHARE)
+    better = CutHostTime(collate.python_times, VECTORISED_COLLATE_TIME_SHARE)
     yield Finding(
         title=f"`{collate.function}` joins samples in Python for {share:.0%} of the data loading",
         where=collate.where if collate.is_own else where_from_row(row),
         count_per_step=row["count_per_step"],
-        claim=RemovalClaim((better,), limit=(CutHostTime(collate.whole),), noise_ms=loading.noise),
+        claim=RemovalClaim(
+            (better,), largest_changes=(CutHostTime(collate.all_times),), noise_ms=loading.noise_ms
+        ),
         confidence="high" if collate.is_own else "medium",
         evidence=(
             Evidence("share of data loading time", share, "ratio", (collate.event,)),
-            Evidence("exposed data loading time", loading.exposed, "ms"),
+            Evidence("exposed data loading time", loading.exposed_ms, "ms"),
         ),
         fix=Fix(
             "Join tensors with one operator, and make fewer tensors for each sample.", FIX_CODE
@@ -164,31 +166,33 @@ def _outcome_from_worker_record(
 ) -> Outcome:
     """Returns a finding if the workers' own measurements show that they mostly collate samples."""
     place, steady = (
-        workers_record.collation,
+        workers_record.collation_line,
         loading.is_steady(WorkerCoreUse.from_facts(trace.facts)),
     )
     if (
         loading.is_small
         or not steady
         or workers_record.are_mostly_idle
-        or workers_record.collating < MIN_COLLATE_SHARE_OF_LOADING
+        or workers_record.collating_share < MIN_COLLATE_SHARE_OF_LOADING
         or place is None
     ):
-        reason = f"workers join samples for {workers_record.collating:.0%} of their work"
-        return Checked(reason, workers_record.collating * loading.exposed, is_slowed=False)
+        reason = f"workers join samples for {workers_record.collating_share:.0%} of their work"
+        return Checked(reason, workers_record.collating_share * loading.exposed_ms, is_slowed=False)
     waits = mid_epoch_worker_wait_times(trace)
     # They end a batch every `step`; with the rest of their work they would end it so much sooner.
-    faster = loading.step * (1 - (1 - VECTORISED_COLLATE_TIME_SHARE) * place.share)
-    gained = min(loading.exposed, loading.step - max(faster, loading.step_without_loading))
-    change = CutHostTime(waits, 1 - gained / loading.exposed)
+    faster = loading.step_ms * (1 - (1 - VECTORISED_COLLATE_TIME_SHARE) * place.share)
+    gained = min(loading.exposed_ms, loading.step_ms - max(faster, loading.step_without_loading_ms))
+    change = CutHostTime(waits, 1 - gained / loading.exposed_ms)
     return Finding(
         title=f"`{place.where.function}` joins samples for {place.share:.0%} of the workers' work",
         where=place.where,
         count_per_step=1.0,
-        claim=RemovalClaim((change,), limit=(CutHostTime(waits),), noise_ms=loading.noise),
+        claim=RemovalClaim(
+            (change,), largest_changes=(CutHostTime(waits),), noise_ms=loading.noise_ms
+        ),
         confidence="medium",
         evidence=(
-            Evidence("wait for workers", loading.exposed, "ms"),
+            Evidence("wait for workers", loading.exposed_ms, "ms"),
             Evidence("worker time for a batch", workers_record.batch_ms, "ms"),
             *workers_record.worker_evidence(),
         ),

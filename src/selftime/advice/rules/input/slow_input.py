@@ -149,19 +149,19 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     reason = _reason_against_adding_workers(trace, loading)
     if reason is not None:
-        yield Checked(reason, loading.exposed, is_slowed=not loading.has_workers)
+        yield Checked(reason, loading.exposed_ms, is_slowed=not loading.has_workers)
         return
     finding = (
         _finding_with_workers(trace, step_stats, loading)
         if loading.has_workers
         else _finding_without_workers(trace, loading)
     )
-    if not isinstance(finding.claim, ModelledClaim) or finding.claim.saved > 0:
+    if not isinstance(finding.claim, ModelledClaim) or finding.claim.saved_ms > 0:
         yield finding
     else:
-        share = _exposed_share(loading)
+        share = loading.exposed_share
         reason = f"data loading takes {share:.0%} of each step; no core is free for workers"
-        yield Checked(reason, loading.exposed, is_slowed=not loading.has_workers)
+        yield Checked(reason, loading.exposed_ms, is_slowed=not loading.has_workers)
 
 
 def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> str | None:
@@ -169,13 +169,13 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
     workers = WorkerCoreUse.from_facts(trace.facts)
     if _is_loading_hidden(loading):
         return _hidden_loading_text(loading, workers)
-    if loading.is_small and loading.at_epoch_ends > loading.exposed:
+    if loading.is_small and loading.at_epoch_ends_ms > loading.exposed_ms:
         return (
-            f"the loop waits {loading.at_epoch_ends / loading.step:.1%} of its time as epochs "
-            "begin and end: see `restarted_workers` and `late_first_batch`"
+            f"the loop waits {loading.at_epoch_ends_ms / loading.step_ms:.1%} of its time as "
+            "epochs begin and end: see `restarted_workers` and `late_first_batch`"
         )
     if loading.is_small:
-        return f"the loop waits {_exposed_share(loading):.1%} of each step for data"
+        return f"the loop waits {loading.exposed_share:.1%} of each step for data"
     if not loading.has_workers:
         return _reason_to_speed_up_collate_instead(trace, loading)
     return _reason_against_more_workers(loading, workers, loader_worker_record(trace))
@@ -184,14 +184,15 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
 def _reason_against_more_workers(
     loading: DataLoadingTimes, workers: WorkerCoreUse | None, record: LoaderWorkerRecord | None
 ) -> str | None:
-    waits = f"the loop waits {_exposed_share(loading):.1%} of its time for its workers"
+    waits = f"the loop waits {loading.exposed_share:.1%} of its time for its workers"
     if not loading.is_steady(workers):
-        late = len(loading.waiting_steps)
-        return f"{waits}, but in {late} of {len(loading.shares)} steps only: see `bursty_input`"
+        late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
+        return f"{waits}, but in {late} of {steps} steps only: see `bursty_input`"
     if workers is not None and workers.saturate_cores:
         return f"{waits}, and no core is free for more of them: see `saturated_cores`"
-    if record is not None and record.collating > MIN_COLLATE_SHARE and not record.are_mostly_idle:
-        joining = f"{waits}, which join samples for {record.collating:.0%} of their work"
+    collating = 0.0 if record is None or record.are_mostly_idle else record.collating_share
+    if collating > MIN_COLLATE_SHARE:
+        joining = f"{waits}, which join samples for {collating:.0%} of their work"
         return f"{joining}: see `slow_collate`"
     return None
 
@@ -200,34 +201,36 @@ def _reason_to_speed_up_collate_instead(trace: Trace, loading: DataLoadingTimes)
     collate = collate_function(trace)
     if collate is None:
         return None
-    share = share_of_loading_time(trace, collate.python)
-    rest = (1 - share) * loading.exposed
-    if share > MIN_COLLATE_SHARE and replace(loading, exposed=rest, average=rest).is_small:
+    share = share_of_loading_time(trace, collate.python_times)
+    rest = (1 - share) * loading.exposed_ms
+    without_collating = replace(loading, exposed_ms=rest, mean_exposed_ms=rest)
+    if share > MIN_COLLATE_SHARE and without_collating.is_small:
         return f"`{collate.function}` takes {share:.0%} of the data loading: see `slow_collate`"
     return None
 
 
 def _is_loading_hidden(loading: DataLoadingTimes) -> bool:
     """Returns whether worker processes or device work hide the loading time in nearly all steps."""
-    shares = [share < MAX_WAIT_SHARE_OF_HIDDEN_LOADING for share in loading.shares]
-    structural = loading.has_workers or loading.device_lag > loading.total
-    structural &= loading.at_epoch_ends < MAX_WAIT_SHARE_OF_HIDDEN_LOADING * loading.step
+    shares = [share < MAX_WAIT_SHARE_OF_HIDDEN_LOADING for share in loading.waiting_share_by_step]
+    structural = loading.has_workers or loading.device_lag_ms > loading.total_ms
+    structural &= loading.at_epoch_ends_ms < MAX_WAIT_SHARE_OF_HIDDEN_LOADING * loading.step_ms
     return structural and sum(shares) >= MIN_STEPS_SHARE_WITH_HIDDEN_LOADING * len(shares)
 
 
 def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | None) -> str:
     text = (
         "data loading is hidden, no need to optimise: the loop waits "
-        f"{_exposed_share(loading):.1%} of each step"
+        f"{loading.exposed_share:.1%} of each step"
     )
     if not loading.has_workers:
-        margin = loading.device_lag / loading.total if loading.total else 1.0
+        margin = loading.device_lag_ms / loading.total_ms if loading.total_ms else 1.0
         return f"{text}; it could take {margin:.1f} times as long before it costs anything"
-    if workers is None or not workers.demand:
+    demand = None if workers is None else workers.core_demand_share
+    if not demand:
         return f"{text}; only a recording with `selftime` shows by how much"
     return (
-        f"{text}; its workers compute for {workers.demand:.0%} of the time: if they never wait for "
-        f"storage, it could take {1 / workers.demand:.1f} times as long before it costs anything"
+        f"{text}; its workers compute for {demand:.0%} of the time: if they never wait for "
+        f"storage, it could take {1 / demand:.1f} times as long before it costs anything"
     )
 
 
@@ -236,28 +239,26 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
     annotation = max(data_loading_annotations(trace), key=itemgetter("exposed_time"))
     model = predict_step_with_workers(loading, trace.facts)
     crowded = _evidence_of_other_programs(trace)
-    is_sure = model.cores_known and not crowded
-    estimate = max(0.0, loading.step - model.likely)
-    best = max(estimate, min(loading.exposed, loading.step - model.best))
-    rest = loading.step_without_loading
-    kept = min(1.0, max(0.0, model.likely - rest) / loading.total) if loading.total else 0.0
+    is_sure = model.is_core_count_known and not crowded
+    estimate = max(0.0, loading.step_ms - model.likely_ms)
+    best = max(estimate, min(loading.exposed_ms, loading.step_ms - model.shortest_ms))
+    rest, total, share = loading.step_without_loading_ms, loading.total_ms, loading.exposed_share
+    kept = min(1.0, max(0.0, model.likely_ms - rest) / total) if total else 0.0
     pin = ", pin_memory=True" if loading.has_device else ""
-    code = f"DataLoader(..., num_workers={model.workers}, persistent_workers=True{pin})"
+    code = f"DataLoader(..., num_workers={model.worker_count}, persistent_workers=True{pin})"
     return Finding(
         covers=("A1",),
-        title=(
-            f"The loop loads data on the main thread for {_exposed_share(loading):.0%} of each step"
-        ),
+        title=f"The loop loads data on the main thread for {share:.0%} of each step",
         where=where_from_row(annotation),
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(
             estimate,
-            max(best, loading.step - rest),
+            max(best, loading.step_ms - rest),
             changes=(change_shortening_loading(trace, kept),),
-            high=best,
+            high_ms=best,
             interval=REPLAYED_SAVING_RANGE if is_sure else UNSURE_SAVING_RANGE,
-            step=loading.step,
-            noise_ms=loading.noise,
+            step_ms=loading.step_ms,
+            noise_ms=loading.noise_ms,
         ),
         confidence="high" if is_sure else "medium",
         evidence=(
@@ -276,7 +277,7 @@ def _finding_with_workers(
     annotation = max(data_loading_annotations(trace), key=itemgetter("exposed_time"))
     waits = mid_epoch_worker_wait_times(trace)
     waits_ms = replay_of(trace).saving(CutHostTime(waits)) / 1e6
-    upper_ms = min(step_stats.scaled_to_typical_step(waits_ms), loading.step)
+    upper_ms = min(step_stats.scaled_to_typical_step(waits_ms), loading.step_ms)
     record = loader_worker_record(trace)
     if record is not None and record.are_mostly_idle:
         return _slow_batch_transfer_finding(loading, annotation, record, upper_ms)
@@ -291,7 +292,7 @@ def _finding_with_workers(
     record_evidence = () if record is None else record.worker_evidence()
     return Finding(
         covers=("A2",),
-        title=f"The loop waits for DataLoader workers {_exposed_share(loading):.0%} of each step",
+        title=f"The loop waits for DataLoader workers {loading.exposed_share:.0%} of each step",
         where=where_from_row(annotation) if place is None else place.where,
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(
@@ -299,8 +300,8 @@ def _finding_with_workers(
             upper_ms,
             changes=(CutHostTime(waits, 1 - estimate / upper_ms if upper_ms else 1.0),),
             interval=UNSURE_SAVING_RANGE,
-            step=loading.step,
-            noise_ms=loading.noise,
+            step_ms=loading.step_ms,
+            noise_ms=loading.noise_ms,
         ),
         confidence="low" if crowded else "medium",
         evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
@@ -328,12 +329,11 @@ def _slow_batch_transfer_finding(
     upper_ms: float,
 ) -> Finding:
     """Returns the finding that workers send batches slowly: the loop waits, and so do workers."""
-    sending = Evidence("share of the workers' time spent sending batches", record.sending, "ratio")
+    waited, sent = loading.exposed_share, record.sending_share
+    sending = Evidence("share of the workers' time spent sending batches", sent, "ratio")
     return Finding(
         covers=("A2",),
-        title=(
-            f"The loop waits {_exposed_share(loading):.0%} of each step for batches of idle workers"
-        ),
+        title=f"The loop waits {waited:.0%} of each step for batches of idle workers",
         where=where_from_row(annotation),
         count_per_step=annotation["count_per_step"],
         claim=UpperBoundClaim(upper_ms, is_slowed=False),
@@ -352,16 +352,17 @@ def _saved_ms_and_advised_worker_count(
     loading: DataLoadingTimes, workers: WorkerCoreUse | None, facts: Mapping[str, Any]
 ) -> tuple[float, str]:
     """Returns (ms saved per step, advised number of workers as a Python expression)."""
-    if workers is None or workers.demand is None:
-        return min(loading.exposed, loading.step / 2), "2 * workers"
+    if workers is None or workers.core_demand_share is None:
+        return min(loading.exposed_ms, loading.step_ms / 2), "2 * workers"
     # Computed for the mean step: if waits come in bursts, the typical step has none.
-    scale = min(1.0, loading.exposed / loading.average) if loading.average else 1.0
-    rest = loading.step_without_loading / scale
-    step = max(loading.step / scale, rest + loading.average)
-    loading_once = replace(loading, step=step, step_without_loading=rest)
+    mean = loading.mean_exposed_ms
+    scale = min(1.0, loading.exposed_ms / mean) if mean else 1.0
+    rest = loading.step_without_loading_ms / scale
+    step = max(loading.step_ms / scale, rest + mean)
+    loading_once = replace(loading, step_ms=step, step_without_loading_ms=rest)
     model = predict_step_with_more_workers(loading_once, workers, facts)
-    saved = scale * max(0.0, step - model.likely)
-    return min(loading.exposed, saved), str(model.workers)
+    saved = scale * max(0.0, step - model.likely_ms)
+    return min(loading.exposed_ms, saved), str(model.worker_count)
 
 
 def _evidence_of_other_programs(trace: Trace) -> tuple[Evidence, ...]:
@@ -372,17 +373,13 @@ def _evidence_of_other_programs(trace: Trace) -> tuple[Evidence, ...]:
     return (Evidence("share of the cores used by other programs", others, "ratio"),)
 
 
-def _exposed_share(loading: DataLoadingTimes) -> float:
-    return min(1.0, loading.exposed / loading.step)
-
-
 def _loading_evidence(
     loading: DataLoadingTimes, annotation: Mapping[str, Any]
 ) -> tuple[Evidence, ...]:
     return (
-        Evidence("exposed data loading time", loading.exposed, "ms", (annotation["first"],)),
-        Evidence("total data loading time", loading.total, "ms"),
-        Evidence("exposed share of the step", _exposed_share(loading), "ratio"),
+        Evidence("exposed data loading time", loading.exposed_ms, "ms", (annotation["first"],)),
+        Evidence("total data loading time", loading.total_ms, "ms"),
+        Evidence("exposed share of the step", loading.exposed_share, "ratio"),
     )
 
 

@@ -53,16 +53,16 @@ def loading_in_step_of_100_ms(
     *, exposed: float, total: float, has_device: bool, waiting: float = 0.0
 ) -> DataLoadingTimes:
     return DataLoadingTimes(
-        step=100.0,
-        exposed=exposed,
-        average=exposed,
-        at_epoch_ends=0.0,
-        total=total,
-        waiting=waiting,
-        noise=0.0,
-        shares=(exposed / 100.0,),
-        step_without_loading=100.0 - exposed,
-        device_lag=0.0,
+        step_ms=100.0,
+        exposed_ms=exposed,
+        mean_exposed_ms=exposed,
+        at_epoch_ends_ms=0.0,
+        total_ms=total,
+        waiting_ms=waiting,
+        noise_ms=0.0,
+        waiting_share_by_step=(exposed / 100.0,),
+        step_without_loading_ms=100.0 - exposed,
+        device_lag_ms=0.0,
         has_workers=False,
         has_device=has_device,
     )
@@ -78,8 +78,8 @@ def test_on_a_cpu_workers_share_the_cores_with_the_step(cores: int, likely: floa
     found = predict_step_with_workers(
         loading_in_step_of_100_ms(exposed=40, total=40, has_device=False), facts
     )
-    assert found.likely == pytest.approx(likely)
-    assert found.best <= found.likely
+    assert found.likely_ms == pytest.approx(likely)
+    assert found.shortest_ms <= found.likely_ms
 
 
 def test_beside_a_device_the_host_needs_one_core_for_the_step() -> None:
@@ -87,24 +87,24 @@ def test_beside_a_device_the_host_needs_one_core_for_the_step() -> None:
     found = predict_step_with_workers(
         loading_in_step_of_100_ms(exposed=40, total=40, has_device=True), facts
     )
-    assert found.likely == pytest.approx(61.0)
+    assert found.likely_ms == pytest.approx(61.0)
 
 
 def test_an_unknown_number_of_cores_lowers_the_confidence() -> None:
     found = predict_step_with_workers(
         loading_in_step_of_100_ms(exposed=40, total=40, has_device=True), {}
     )
-    assert not found.cores_known
-    assert found.likely == pytest.approx(61)
+    assert not found.is_core_count_known
+    assert found.likely_ms == pytest.approx(61)
 
 
 def test_loading_that_waits_for_storage_needs_no_core() -> None:
     facts = {"cores": {"effective": 1}, "threads": 1}
     waits = loading_in_step_of_100_ms(exposed=40, total=40, waiting=40, has_device=False)
-    assert predict_step_with_workers(waits, facts).likely == pytest.approx(61)
-    assert predict_step_with_workers(waits, facts).workers == 4
+    assert predict_step_with_workers(waits, facts).likely_ms == pytest.approx(61)
+    assert predict_step_with_workers(waits, facts).worker_count == 4
     computes = loading_in_step_of_100_ms(exposed=40, total=40, waiting=0, has_device=False)
-    assert predict_step_with_workers(computes, facts).likely == pytest.approx(101)
+    assert predict_step_with_workers(computes, facts).likely_ms == pytest.approx(101)
 
 
 def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:

@@ -219,7 +219,9 @@ def _outcome_on_cpu(
     every = with_backward_operators(trace, faster)
     cut = change_shortening_operators(trace, every, 1 - gain / whole)
     bound = change_shortening_operators(trace, every, 1 - max(gain, min(most, whole)) / whole)
-    return _finding(trace, faster, RemovalClaim((cut,), limit=(bound,)), spent_ms_per_step)
+    return _finding(
+        trace, faster, RemovalClaim((cut,), largest_changes=(bound,)), spent_ms_per_step
+    )
 
 
 def _outcome_on_device(trace: Trace, convolutions: pl.DataFrame) -> Outcome:

@@ -95,9 +95,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         claim = RemovalClaim(
             (change_shortening_operators(trace, gradients_of_line, sparse_to_dense_bytes_ratio),),
-            limit=(change_shortening_operators(trace, gradients_of_line, 0.0),),
+            largest_changes=(change_shortening_operators(trace, gradients_of_line, 0.0),),
         )
-        upper = estimated_saving_of_recorded_step(trace, claim).upper
+        upper = estimated_saving_of_recorded_step(trace, claim).upper_ms
         if upper < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
             least = f"{MIN_SAVED_SHARE_OF_STEP:.0%}"
             text = (

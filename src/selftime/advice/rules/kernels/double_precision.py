@@ -213,9 +213,9 @@ def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
     )
     claim = RemovalClaim(
         likely,
-        low=least,
-        high=best,
-        limit=(change_shortening_operators(trace, operators, 0.0),),
+        worst_case_changes=least,
+        best_case_changes=best,
+        largest_changes=(change_shortening_operators(trace, operators, 0.0),),
         interval=SavingRange(1.0, 1.0),
     )
     line = _first_float64_line_after_batch(float64_costs.lines)

@@ -164,7 +164,7 @@ def _finding(
         count_per_step=layers / steps,
         claim=RemovalClaim(
             (change_shortening_operators(trace, all_operators, fused_share),),
-            limit=(change_shortening_operators(trace, all_operators, 0.0),),
+            largest_changes=(change_shortening_operators(trace, all_operators, 0.0),),
         ),
         confidence="medium",
         evidence=(

@@ -61,7 +61,7 @@ def test_statistics_of_columns_are_of_a_batch(judge: Judge[Finding]) -> None:
     assert not judge(drawing("avydmmmmmm", row="[1,512]"))
 
 
-def test_one_pass_is_left(judge: Judge[Finding]) -> None:
+def test_one_pass_over_memory_remains(judge: Judge[Finding]) -> None:
     """One operator leaves 2 of 10 passes over memory: one that reads and one that writes."""
     [finding] = judge(drawing("xyendlgmmm"))
     assert finding.saving.estimate_ms == pytest.approx(6 * 0.8, rel=0.01)

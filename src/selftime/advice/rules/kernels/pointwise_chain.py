@@ -126,16 +126,16 @@ def check(trace: Trace) -> Iterator[Outcome]:
         fused_share = fused_chain_bytes_share(forward)
         claim = RemovalClaim(
             (change_shortening_operators(trace, with_gradients, fused_share),),
-            limit=(change_shortening_operators(trace, with_gradients, 0.0),),
+            largest_changes=(change_shortening_operators(trace, with_gradients, 0.0),),
         )
         finding = _finding(trace, forward, with_gradients, location, claim, fused_share)
         recorded = estimated_saving_of_recorded_step(trace, claim)
-        if recorded.estimate >= least * limits.step_ms:
+        if recorded.estimate_ms >= least * limits.step_ms:
             yield finding
         else:
             yield Checked(
                 f"{finding.title}: saves less than {least:.0%} of the recorded step",
-                recorded.upper,
+                recorded.upper_ms,
                 is_slowed=not on_device,
             )
 

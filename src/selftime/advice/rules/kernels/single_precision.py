@@ -142,7 +142,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     ids = kernels["id"].cast(pl.Int64).to_numpy()
     change = ScaleDeviceWork(ids, time_share)
     claim = RemovalClaim(
-        (change,), limit=(ScaleDeviceWork(ids, MIN_TENSOR_CORE_TO_FLOAT32_TIME_RATIO),)
+        (change,), largest_changes=(ScaleDeviceWork(ids, MIN_TENSOR_CORE_TO_FLOAT32_TIME_RATIO),)
     )
     yield _finding(trace, kernels, claim)
 

@@ -128,7 +128,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             _aligned_to_unaligned_time_ratio(trace, kernels, products),
         )
         most = ScaleDeviceWork(change.work, 0.0)
-        yield _finding(trace, kernels, RemovalClaim((change,), limit=(most,)))
+        yield _finding(trace, kernels, RemovalClaim((change,), largest_changes=(most,)))
 
 
 def _half_precision_matrix_kernels(trace: Trace) -> pl.DataFrame:

@@ -17,7 +17,7 @@ def test_aligned_products_of_the_trace_set_the_pace(rule: Rule, judge: Judge[Fin
     [finding] = judge(drawing + "\nj = nvjet_tst_128x64")
     [change] = finding.changes
     assert isinstance(change, ScaleDeviceWork)
-    assert change.keep == pytest.approx(1 / 7, abs=0.005)
+    assert change.kept_share == pytest.approx(1 / 7, abs=0.005)
     assert finding.saving.estimate_ms == pytest.approx(4.0)
 
 
@@ -26,7 +26,7 @@ def test_without_a_measure_a_quarter_is_kept(rule: Rule, judge: Judge[Finding]) 
     [finding] = judge(drawing)
     [change] = finding.changes
     assert isinstance(change, ScaleDeviceWork)
-    assert change.keep == 0.25
+    assert change.kept_share == 0.25
 
 
 @pytest.mark.parametrize("types", ['["float","float"]', "oops", '{"a":1}', '["",""]'])

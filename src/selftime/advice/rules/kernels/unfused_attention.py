@@ -276,7 +276,7 @@ def _finding(
         else f"Attention runs as a chain over {size} scores",
         where=location,
         count_per_step=count,
-        claim=RemovalClaim((changes.cut,), limit=(changes.all,)),
+        claim=RemovalClaim((changes.cut,), largest_changes=(changes.all,)),
         confidence="high" if location.line is not None else "medium",
         evidence=(
             Evidence(

@@ -136,10 +136,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for kernels in products.partition_by(*SOURCE_SITE_COLUMNS, maintain_order=True):
         ids, full = kernels["id"].cast(pl.Int64).to_numpy(), kernels["full"].to_numpy()
         change = ScaleDeviceWork(ids, 1 - SAVED_SHARE_OF_EMPTY_LAST_WAVE * (1 - full))
-        claim = RemovalClaim((change,), limit=(ScaleDeviceWork(ids, full),))
+        claim = RemovalClaim((change,), largest_changes=(ScaleDeviceWork(ids, full),))
         recorded = estimated_saving_of_recorded_step(trace, claim)
-        if recorded.estimate < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
-            yield Checked(SMALL_SAVING_REASON, recorded.upper, is_slowed=False)
+        if recorded.estimate_ms < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
+            yield Checked(SMALL_SAVING_REASON, recorded.upper_ms, is_slowed=False)
         else:
             yield _finding(trace, kernels, claim)
 

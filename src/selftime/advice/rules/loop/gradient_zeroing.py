@@ -147,7 +147,7 @@ def _finding(trace: Trace, statistics: StepStatistics, zero_fills: LineSlices) -
         where=zero_fills.where,
         count_per_step=count,
         claim=RemovalClaim(
-            changes, limit=changes_shortening_intervals(trace, zero_fills.times, 0.0)
+            changes, largest_changes=changes_shortening_intervals(trace, zero_fills.times, 0.0)
         ),
         confidence="high",
         evidence=(

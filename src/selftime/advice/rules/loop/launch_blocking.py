@@ -138,7 +138,7 @@ def _finding(trace: Trace, statistics: StepStatistics, kernels: pl.DataFrame) ->
         if (environment_variable(trace, name) or "0") != "0"
     ]
     steps = counted_step_count(trace)
-    waited = float((change.where.ends - change.where.starts).sum())
+    waited = float((change.intervals.ends - change.intervals.starts).sum())
     title = "Every launch waits for its kernel"
     if variables:
         title = f"`{variables[0]}` is set: every launch waits for its kernel"

@@ -206,7 +206,7 @@ def _parameter_loop_iterations_per_step(updates: OptimizerUpdates) -> float | No
     sparse = [names.is_sparse_operator(name) for name in table["name"].to_list()]
     counts: list[int] = table.filter(~pl.Series(sparse, dtype=pl.Boolean))["count"].to_list()
     usual = [count for count in counts if count >= MIN_CALL_SHARE_OF_LOOP_OPERATOR * sum(counts)]
-    return float(min(usual, default=0)) / max(updates.runs.height, 1)
+    return float(min(usual, default=0)) / max(updates.steps.height, 1)
 
 
 def _finding(
@@ -224,14 +224,14 @@ def _finding(
     )
     claim = RemovalClaim(
         (CutHostTime(updates.dense_update_times, 1 - saved_share),),
-        low=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
-        limit=(CutHostTime(updates.dense_update_times),),
+        worst_case_changes=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
+        largest_changes=(CutHostTime(updates.dense_update_times),),
         interval=SavingRange(1.0, None),
         noise_ms=statistics.noise_ms,
     )
     count = optimizer_annotation["operators"]
     exposed_ms = statistics.scaled_to_typical_step(optimizer_annotation["exposed_time"] / 1e6)
-    sparse = updates.sparse.height / max(updates.runs.height, 1)
+    sparse = updates.sparse_operators.height / max(updates.steps.height, 1)
     return Finding(
         title=f"{optimizer} runs {count:.0f} operators a step, one parameter at a time",
         where=where_from_row(optimizer_annotation),
@@ -255,7 +255,7 @@ def _confidence_in_optimizer_form(
 ) -> Confidence:
     if suggested_form is None:
         return "low"
-    return "high" if suggested_form == "fused" and not updates.sparse.height else "medium"
+    return "high" if suggested_form == "fused" and not updates.sparse_operators.height else "medium"
 
 
 def _optimizer_fix(
@@ -273,7 +273,7 @@ def _optimizer_fix(
         if suggested_form == "foreach" or updates.version
         else " PyTorch has this form from version 2.4 on."
     )
-    if not updates.sparse.height:
+    if not updates.sparse_operators.height:
         text = f"Let {optimizer_name} update all parameters in one operator.{needs}"
         return Fix(text, f"torch.optim.{optimizer_name}(..., {suggested_form}=True)")
     text = (

@@ -128,7 +128,7 @@ def _finding(trace: Trace, allocation_calls: pl.DataFrame, location: Where) -> F
         title=f"Each step calls {called} {count:.1f} times",
         where=location,
         count_per_step=count,
-        claim=RemovalClaim(changes, limit=changes),
+        claim=RemovalClaim(changes, largest_changes=changes),
         confidence="medium",
         evidence=(
             Evidence(

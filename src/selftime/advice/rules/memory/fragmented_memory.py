@@ -109,17 +109,17 @@ def check(trace: Trace) -> Iterator[Outcome]:
     told = [
         device_memory
         for device_memory in device_memory_peaks(trace)
-        if device_memory.unused is not None or device_memory.retries is not None
+        if device_memory.unused_bytes is not None or device_memory.allocation_retries is not None
     ]
     if not told:
         yield Unknown(MISSING_DATA_MESSAGE)
     for device_memory in told:
-        if device_memory.retries or _is_memory_fragmented(device_memory):
+        if device_memory.allocation_retries or _is_memory_fragmented(device_memory):
             yield _finding(device_memory)
-        elif device_memory.unused is not None:
+        elif device_memory.unused_bytes is not None:
             yield Checked(
-                f"device {device_memory.device} reserves {bytes_text(device_memory.unused)} that "
-                "no tensor uses, and no allocation is known to have failed"
+                f"device {device_memory.device} reserves {bytes_text(device_memory.unused_bytes)} "
+                "that no tensor uses, and no allocation is known to have failed"
             )
         else:
             yield Checked(
@@ -129,8 +129,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _is_memory_fragmented(device_memory: DeviceMemoryPeak) -> bool:
     unused, reserved = (
-        device_memory.share_of_capacity(device_memory.unused),
-        device_memory.share_of_capacity(device_memory.reserved),
+        device_memory.share_of_capacity(device_memory.unused_bytes),
+        device_memory.share_of_capacity(device_memory.reserved_bytes),
     )
     if unused is None or reserved is None:
         return False
@@ -141,27 +141,30 @@ def _finding(device_memory: DeviceMemoryPeak) -> Finding:
     evidence = (
         Evidence(
             "allocations that failed and were retried",
-            _float_or_none(device_memory.retries),
+            _float_or_none(device_memory.allocation_retries),
             "count",
         ),
         Evidence(
-            "reserved memory that no tensor uses", _float_or_none(device_memory.unused), "bytes"
+            "reserved memory that no tensor uses",
+            _float_or_none(device_memory.unused_bytes),
+            "bytes",
         ),
-        Evidence("peak reserved memory", _float_or_none(device_memory.reserved), "bytes"),
+        Evidence("peak reserved memory", _float_or_none(device_memory.reserved_bytes), "bytes"),
         Evidence(
             "share of device memory",
-            device_memory.share_of_capacity(device_memory.reserved),
+            device_memory.share_of_capacity(device_memory.reserved_bytes),
             "ratio",
         ),
     )
-    failed = f"{device_memory.retries} allocations succeeded only after cached memory was released"
+    retries = device_memory.allocation_retries
+    failed = f"{retries} allocations succeeded only after cached memory was released"
     return Finding(
         title=failed
-        if device_memory.retries
+        if device_memory.allocation_retries
         else "Much of the reserved device memory is unused, in blocks that fit no request",
         where=Where(),
         confidence="high"
-        if device_memory.retries and _is_memory_fragmented(device_memory)
+        if device_memory.allocation_retries and _is_memory_fragmented(device_memory)
         else "medium",
         evidence=tuple(e for e in evidence if e.value is not None),
         fix=Fix(

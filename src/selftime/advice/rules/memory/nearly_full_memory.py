@@ -117,7 +117,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     told = [
         device_memory
         for device_memory in device_memory_peaks(trace)
-        if device_memory.share_of_capacity(device_memory.allocated) is not None
+        if device_memory.share_of_capacity(device_memory.allocated_bytes) is not None
     ]
     if not told:
         yield Unknown(MISSING_DATA_MESSAGE)
@@ -132,8 +132,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _peak_memory_text(device_memory: DeviceMemoryPeak) -> str:
-    share = share_text(device_memory.share_of_capacity(device_memory.allocated) or 0.0)
-    peak = bytes_text(device_memory.allocated or 0)
+    share = share_text(device_memory.share_of_capacity(device_memory.allocated_bytes) or 0.0)
+    peak = bytes_text(device_memory.allocated_bytes or 0)
     return f"the peak is {peak}, {share} of device {device_memory.device}"
 
 
@@ -166,10 +166,12 @@ def _line_holding_most_memory_at_peak(
 
 def _finding(device_memory: DeviceMemoryPeak, largest_holder: dict[str, Any] | None) -> Finding:
     evidence = [
-        Evidence("memory allocated at the peak", float(device_memory.allocated or 0), "bytes"),
+        Evidence(
+            "memory allocated at the peak", float(device_memory.allocated_bytes or 0), "bytes"
+        ),
         Evidence(
             "share of device memory",
-            device_memory.share_of_capacity(device_memory.allocated),
+            device_memory.share_of_capacity(device_memory.allocated_bytes),
             "ratio",
         ),
     ]

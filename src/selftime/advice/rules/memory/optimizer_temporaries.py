@@ -95,13 +95,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         temporaries = _optimizer_temporaries_at_peak(trace, device_memory.device)
         temporary_bytes = int(temporaries["bytes"].sum())
         if (
-            not device_memory.allocated
-            or temporary_bytes < MIN_TEMPORARIES_SHARE_OF_PEAK * device_memory.allocated
+            not device_memory.allocated_bytes
+            or temporary_bytes < MIN_TEMPORARIES_SHARE_OF_PEAK * device_memory.allocated_bytes
         ):
             continue
         told = True
         if device_memory.is_nearly_full:
-            yield _finding(trace, temporaries, temporary_bytes, device_memory.allocated)
+            yield _finding(trace, temporaries, temporary_bytes, device_memory.allocated_bytes)
         else:
             text = f"temporaries of the optimizer are {bytes_text(temporary_bytes)} of the peak"
             yield Checked(
@@ -167,7 +167,7 @@ def _smaller_temporaries_fix(trace: Trace, peak_time: int) -> Fix:
             "form for these parameters.",
             f"optimizer = torch.optim.{optimizer}(model.parameters(), foreach=False)",
         )
-    if updates.sparse.height:
+    if updates.sparse_operators.height:
         return Fix(
             "Use the fused form for the parameters with dense gradients, which has no temporaries "
             "of their size; it takes no sparse ones.",

@@ -116,7 +116,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, collectives: LineSlices) 
         where=collectives.where,
         count_per_step=collectives.slices.height / steps,
         claim=RemovalClaim(
-            changes, limit=_changes_scaling_transfers(trace, waits, transfer_ids, 0.0)
+            changes, largest_changes=_changes_scaling_transfers(trace, waits, transfer_ids, 0.0)
         ),
         confidence="medium",
         evidence=(Evidence("exposed communication time", spent, "ms", collectives.events()),),

@@ -137,18 +137,20 @@ class CommunicationTotals:
 
     bytes: float
     spent_s: float
-    best: float
+    fastest_bytes_per_s: float
     """Bytes per second of the fastest large collective; 0 if there is none."""
-    moved_s: float | None = None
+    transfer_s: float | None = None
     """Seconds in which collectives move data and do not wait for ranks; None if only one rank's
     trace is known."""
 
     @property
     def transfer_share(self) -> float:
         """Share of the collectives' time in which data moves; with a single rank, an estimate."""
-        if self.moved_s is not None:
-            return self.moved_s / self.spent_s
-        return self.bytes / self.best / self.spent_s if self.best and self.spent_s else 0.0
+        if self.transfer_s is not None:
+            return self.transfer_s / self.spent_s
+        if not self.fastest_bytes_per_s or not self.spent_s:
+            return 0.0
+        return self.bytes / self.fastest_bytes_per_s / self.spent_s
 
 
 @rule(covers=("I3", "I8"), needs=("steps",), broad=True)
@@ -181,7 +183,7 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
             f"the sizes of collectives: `record_shapes=True`; and {MISSING_OTHER_RANKS_TEXT}"
         )
     elif (
-        totals.best < _slowest_link_bytes_per_s(trace)
+        totals.fastest_bytes_per_s < _slowest_link_bytes_per_s(trace)
         or totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME
     ):
         yield Unknown(MISSING_OTHER_RANKS_TEXT)
@@ -212,8 +214,8 @@ def _communication_totals_of_one_rank(trace: Trace) -> CommunicationTotals | Non
     seconds = longest["duration"].to_numpy() / 1e9
     sizes = issued["bytes"].to_numpy()
     rates = (sizes / seconds)[sizes >= MIN_LARGE_COLLECTIVE_BYTES]
-    best = float(rates.max()) if rates.size else 0.0
-    return CommunicationTotals(float(sizes.sum()), float(seconds.sum()), best)
+    fastest_bytes_per_s = float(rates.max()) if rates.size else 0.0
+    return CommunicationTotals(float(sizes.sum()), float(seconds.sum()), fastest_bytes_per_s)
 
 
 def _communication_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> CommunicationTotals | None:
@@ -228,8 +230,8 @@ def _communication_totals_from_all_ranks(trace: Trace, ranks: Ranks) -> Communic
         return None
     large = rows.filter((pl.col("bytes") >= MIN_LARGE_COLLECTIVE_BYTES) & (pl.col("transfer") > 0))
     rates = large["bytes"] / large["transfer"] * 1e9
-    best = float(rates.max()) if rates.len() else 0.0  # type: ignore[arg-type]  # a number
-    return CommunicationTotals(float(rows["bytes"].sum()), spent, best, moved)
+    fastest_bytes_per_s = float(rates.max()) if rates.len() else 0.0  # type: ignore[arg-type]  # a number
+    return CommunicationTotals(float(rows["bytes"].sum()), spent, fastest_bytes_per_s, moved)
 
 
 def _outcome_from_all_ranks(
@@ -244,7 +246,7 @@ def _outcome_from_all_ranks(
         waits = f"{1 - totals.transfer_share:.0%} of the communication time"
         reason = f"{waits} is a wait for ranks that come later, and no transfer: see `slow_rank`"
         return Checked(reason, exposed_ms, is_slowed=False)
-    if totals.best and totals.best < _slowest_link_bytes_per_s(trace):
+    if totals.fastest_bytes_per_s and totals.fastest_bytes_per_s < _slowest_link_bytes_per_s(trace):
         return _slow_link_finding(trace, forward_passes, exposed_ms, totals)
     return _finding(trace, step_stats, forward_passes, exposed_ms, totals)
 
@@ -256,7 +258,8 @@ def _slow_link_finding(
     return Finding(
         covers=("I8",),
         title=(
-            f"Collectives move {totals.best / 1e6:,.0f} MB/s, less than any link between the ranks"
+            f"Collectives move {totals.fastest_bytes_per_s / 1e6:,.0f} MB/s, less than any link "
+            "between the ranks"
         ),
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
@@ -264,7 +267,7 @@ def _slow_link_finding(
         confidence="medium",
         evidence=(
             Evidence("exposed communication time", exposed_ms, "ms"),
-            Evidence("best measured bandwidth", totals.best, "count"),
+            Evidence("best measured bandwidth", totals.fastest_bytes_per_s, "count"),
             Evidence("bandwidth of the slowest expected link", least, "count"),
         ),
         fix=Fix(
@@ -299,13 +302,15 @@ def _finding(
         ),
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
-        claim=RemovalClaim(changes, limit=changes_shortening_communication(trace, every, 0.0)),
+        claim=RemovalClaim(
+            changes, largest_changes=changes_shortening_communication(trace, every, 0.0)
+        ),
         confidence="low",
         semantics="numerics",
         evidence=(
             Evidence("exposed communication time", exposed_ms, "ms"),
             Evidence("bytes a step", totals.bytes / counted_step_count(trace), "bytes"),
-            Evidence("best measured bandwidth", totals.best, "count"),
+            Evidence("best measured bandwidth", totals.fastest_bytes_per_s, "count"),
         ),
         fix=Fix("All-reduce gradients in half precision, or take larger batches a step.", FIX_CODE),
     )

@@ -132,6 +132,15 @@ FIX_TEXT_BY_LATENESS_CAUSE: Final = {
 }
 """Text of the fix for each cause of a rank's lateness."""
 
+EXCESS_TEXT_BY_LATENESS_CAUSE: Final = {
+    "data": "time waiting for data, above that of the other ranks",
+    "compute": "time of computation, above that of the other ranks",
+    "clocks": "time in slower kernels, above that of the other ranks",
+    "gc": "time collecting garbage, above that of the other ranks",
+    "host": "other time of the host, above that of the other ranks",
+}
+"""Name of the rank's additional time as evidence, for each cause of its lateness."""
+
 TIMED_CAUSE_BY_LATENESS_CAUSE: Final = {"clocks": "compute"}
 """Maps a cause of lateness to another cause, whose times are compared between ranks instead."""
 
@@ -148,9 +157,9 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
         return
     said = straggler_verdicts(ranks)
     late = [straggler for straggler in said if straggler.is_straggler]
-    untold = [straggler for straggler in said if straggler.late is None]
+    untold = [straggler for straggler in said if straggler.late_ns is None]
     if len(untold) == len(said):
-        yield Unknown(f"traces whose collectives belong together: {untold[0].why_not}")
+        yield Unknown(f"traces whose collectives belong together: {untold[0].reason_not_straggler}")
         return
     if not late:
         waited = (
@@ -173,20 +182,15 @@ def _finding(
     rounds = rank_lateness_by_round(ranks).filter(pl.col("rank") == straggler.key)
     means = rounds.select(pl.col("delayed_others", "last", "collectives").mean()).row(0, named=True)
     evidence = [
-        Evidence("arrives later than the other ranks by", (straggler.late or 0.0) / 1e6, "ms"),
+        Evidence("arrives later than the other ranks by", (straggler.late_ns or 0.0) / 1e6, "ms"),
         Evidence("the other ranks wait for it", means["delayed_others"] / 1e6, "ms"),
         Evidence(
             "collectives that it arrived last to", means["last"] / means["collectives"], "ratio"
         ),
     ]
-    if straggler.excess is not None:
-        evidence.append(
-            Evidence(
-                f"time above that of the other ranks: {straggler.cause}",
-                straggler.excess / 1e6,
-                "ms",
-            )
-        )
+    if straggler.cause is not None and straggler.excess_ns is not None:
+        excess_text = EXCESS_TEXT_BY_LATENESS_CAUSE[straggler.cause]
+        evidence.append(Evidence(excess_text, straggler.excess_ns / 1e6, "ms"))
     others = len(ranks.ranks_by_key()) - 1
     whom = "the other one" if others == 1 else f"the {others} others"
     changes = (
@@ -211,9 +215,9 @@ def _finding(
 
 
 def _line_of_straggler_excess(straggler: StragglerVerdict) -> Where:
-    if straggler.line is None:
+    if straggler.source_line is None:
         return Where()
-    told = straggler.line
+    told = straggler.source_line
     return Where(told["file"], told["line"], told["function"], told["how"] or "unknown")
 
 
@@ -225,7 +229,9 @@ def _straggler_excess_claim(
 ) -> ModelledClaim | UpperBoundClaim:
     """Returns a claim: the ms per step saved if the slow rank takes as long as the other ranks."""
     bound = (
-        straggler.excess if straggler.excess is not None else straggler.late_beyond_others or 0.0
+        straggler.excess_ns
+        if straggler.excess_ns is not None
+        else straggler.late_beyond_others_ns or 0.0
     ) / 1e6
     if straggler.cause is None:
         return UpperBoundClaim(min(bound, step_stats.step_ms))
@@ -245,11 +251,11 @@ def _changes_removing_excess_on_rank(
 
     Only the time that it spends on the cause of its lateness.
     """
-    if straggler.cause is None or straggler.excess is None:
+    if straggler.cause is None or straggler.excess_ns is None:
         return ()
     cause = TIMED_CAUSE_BY_LATENESS_CAUSE.get(straggler.cause, straggler.cause)
     spent = float(rounds[cause].mean() or 0)  # type: ignore[arg-type]  # a number
-    keep = max(1 - straggler.excess / spent, 0.0) if spent > 0 else 1.0
+    keep = max(1 - straggler.excess_ns / spent, 0.0) if spent > 0 else 1.0
     work = device_work(trace)
     if cause == "compute" and work.height:
         computed = work.filter(pl.col("kind") != "communication")["id"]

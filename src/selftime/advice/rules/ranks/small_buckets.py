@@ -185,7 +185,7 @@ def _small_buckets_finding(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
         ).where,
         count_per_step=buckets.count * forward_passes.height / counted_step_count(trace),
-        claim=RemovalClaim(changes, limit=most),
+        claim=RemovalClaim(changes, largest_changes=most),
         confidence="medium",
         evidence=(
             Evidence("collectives after a backward pass", buckets.count, "count"),
@@ -228,7 +228,8 @@ def _large_bucket_finding(
         ).where,
         count_per_step=forward_passes.height / counted_step_count(trace),
         claim=RemovalClaim(
-            changes, limit=changes_shortening_communication(trace, communication_times, 0.0)
+            changes,
+            largest_changes=changes_shortening_communication(trace, communication_times, 0.0),
         ),
         confidence="low",
         evidence=(

@@ -72,7 +72,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     yield Finding(
         title=f"Python's garbage collections take {seconds_text(spent)} of the steps",
         where=Where(),  # a collection runs wherever objects are made: its line means nothing
-        claim=RunClaim(spent, saved=saved, low=int(REPLAYED_SAVING_RANGE.low * saved)),
+        claim=RunClaim(spent, saved_ns=saved, low_ns=int(REPLAYED_SAVING_RANGE.low * saved)),
         confidence="high",
         evidence=(
             Evidence("garbage collections in steps", spent / 1e6, "ms"),

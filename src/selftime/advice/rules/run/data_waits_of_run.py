@@ -76,7 +76,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     yield Finding(
         title=f"The run waits for data {share_text(spent / run.wall_ns)} of its time",
         where=where_from_reading(made[0]) if made else where_of_step_loop(run),
-        claim=RunClaim(spent, saved=hidden, low=int(MIN_SAVED_SHARE * hidden))
+        claim=RunClaim(spent, saved_ns=hidden, low_ns=int(MIN_SAVED_SHARE * hidden))
         if workers == 0
         else RunClaim(spent),
         confidence="medium",
@@ -94,7 +94,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _code_of_loader_with_workers(trace: Trace) -> str:
-    """Returns code of a DataLoader with a worker for each core but the program's own."""
+    """Returns code for a DataLoader with one worker per free core, but no more than usual.
+
+    One core is left to the program.
+    """
     cores = available_cores(trace.facts)
     free = ASSUMED_LOADER_WORKERS if cores is None else max(1, int(cores) - 1)
     workers = min(ASSUMED_LOADER_WORKERS, free)
@@ -102,7 +105,7 @@ def _code_of_loader_with_workers(trace: Trace) -> str:
 
 
 def _workers_of_most_iterators(run: Run) -> int | None:
-    """Returns the workers of the DataLoader that most iterators were of; None if unknown."""
+    """Returns the number of workers that most DataLoader iterators had; None if unknown."""
     counted = run.iterators.group_by("workers", maintain_order=True).len()
     ordered = counted.sort("len", descending=True, maintain_order=True)
     return int(ordered["workers"][0]) if ordered.height else None

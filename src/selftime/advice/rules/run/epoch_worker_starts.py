@@ -88,9 +88,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _starts_of_workers(run: Run) -> pl.DataFrame:
-    """Returns the iterators that started workers, with their number at their line, and the wait.
+    """Returns the iterators that started workers, one row each, with columns `number` and `wait`.
 
-    wait: Time (ns) of the segment at which the program waited for the first batch of an iterator.
+    number: how many iterators of the same line started workers before. wait: time (ns) for which
+    the program waited for the iterator's first batch.
     """
     placed = iterators_with_segments(run)
     wait = pl.col("epoch_boundary") - pl.col("duration").sum().over("segment")
@@ -118,8 +119,8 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
         where=where_from_reading(first),
         claim=RunClaim(
             starting + waiting,
-            saved=starting + waiting - batches,
-            low=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
+            saved_ns=starting + waiting - batches,
+            low_ns=int(REPLAYED_SAVING_RANGE.low * (starting + waiting - half)),
         ),
         confidence="high",
         evidence=(

@@ -89,9 +89,9 @@ def _finding(checkpoints: pl.DataFrame) -> Finding:
         where=where_from_reading(first),
         claim=RunClaim(
             whole,
-            saved=whole // 2,
-            low=int(times.head(count // 2).sum()),
-            noise=reading_error(count),
+            saved_ns=whole // 2,
+            low_ns=int(times.head(count // 2).sum()),
+            noise_ns=reading_error(count),
         ),
         confidence="medium",
         evidence=(

@@ -83,8 +83,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         where=_where_evaluated(run),
         claim=RunClaim(
             whole - int(times[-1]),
-            saved=whole // 2,
-            low=int(ordered.head(count // 2).sum()),
+            saved_ns=whole // 2,
+            low_ns=int(ordered.head(count // 2).sum()),
         ),
         confidence="medium",
         evidence=(
@@ -114,7 +114,7 @@ def _evaluation_times(run: Run) -> pl.Series:
 
 
 def _where_evaluated(run: Run) -> Where:
-    """Returns the line that was seen for longest in steps with an evaluation."""
+    """Returns the line that stacks show for the longest time in steps with an evaluation."""
     evaluated = run.segments.filter(pl.col("evaluation") > 0)["id"].implode()
     seen = (
         run.readings.filter(

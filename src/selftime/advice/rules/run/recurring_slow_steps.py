@@ -102,7 +102,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _lack_of_cores(trace: Trace) -> str | None:
-    """Returns what is needed if other programs left too few cores for the threads, else None."""
+    """Returns what to record instead if other programs took cores that the threads need."""
     cores = recorded_facts.usable_core_count(trace)
     others = recorded_facts.cores_used_by_others(trace)
     if cores is None or others is None or others < MIN_SHARE_OF_CORES_USED_BY_OTHERS * cores:
@@ -116,7 +116,7 @@ def _lack_of_cores(trace: Trace) -> str | None:
 
 
 def _slow_time_by_line(run: Run) -> pl.DataFrame:
-    """Returns the time (ns) beyond usual steps by line, the largest first.
+    """Returns by line how many ns longer than usual it made slow steps, the most first.
 
     What was seen in a step with an evaluation counts as evaluation as far as it lasted.
     """
@@ -146,7 +146,7 @@ def _finding(row: dict[str, Any]) -> Finding:
     return Finding(
         title=f"{row['steps']} steps are slow at this line, {seconds_text(row['duration'])} in all",
         where=where_from_reading(row),
-        claim=RunClaim(row["duration"], noise=reading_error(row["steps"])),
+        claim=RunClaim(row["duration"], noise_ns=reading_error(row["steps"])),
         confidence="medium",
         evidence=(
             Evidence("slow steps at the line", float(row["steps"]), "count"),

@@ -69,13 +69,16 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no function was compiled again", is_absent=True)
         return
     counted = int(trace.run.segments["compile"].sum())
-    whole = max(counted, 1) / max(int(compilations["duration"].sum()), counted, 1)
+    share = max(counted, 1) / max(int(compilations["duration"].sum()), counted, 1)
     for _, rows in again.group_by("definition", maintain_order=True):
-        yield _finding(trace.run, rows, whole)
+        yield _finding(trace.run, rows, share)
 
 
 def _finding(run: Run, again: pl.DataFrame, share: float) -> Finding:
-    """Returns the finding about one function; `share` of the times were counted once."""
+    """Returns the finding about one function.
+
+    `share` is the part of the compile times that is left when overlaps count once.
+    """
     ordered = again.sort("duration", descending=True, maintain_order=True)
     longest: dict[str, Any] = ordered.row(0, named=True)
     placed = ordered.sort("how", nulls_last=True, maintain_order=True).row(0, named=True)
@@ -86,7 +89,7 @@ def _finding(run: Run, again: pl.DataFrame, share: float) -> Finding:
     return Finding(
         title=f"`{function}` is compiled {times}: `{reason}`",
         where=where_from_compilation(run, placed),
-        claim=RunClaim(spent, saved=spent, low=spent - int(share * longest["duration"])),
+        claim=RunClaim(spent, saved_ns=spent, low_ns=spent - int(share * longest["duration"])),
         confidence="high" if count > 1 else "medium",
         evidence=(
             Evidence("compilations after the first one", float(count), "count"),

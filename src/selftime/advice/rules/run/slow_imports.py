@@ -80,7 +80,7 @@ def _finding(row: dict[str, Any]) -> Finding:
     return Finding(
         title=f"Importing `{package}` takes {seconds_text(row['duration'])}",
         where=where_from_reading(row),
-        claim=RunClaim(row["duration"], noise=reading_error(1)),
+        claim=RunClaim(row["duration"], noise_ns=reading_error(1)),
         confidence="medium",
         evidence=(Evidence("import, with what it imports itself", row["duration"] / 1e6, "ms"),),
         fix=Fix("Import it where it is needed, or a smaller part of it.", FIX_CODE),

@@ -87,14 +87,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(f"compilation takes {compiled / run.wall_ns:.1%} of the run")
     else:
         yield Unknown(
-            f"the time of steps without compilation: {seconds_text(compiled)} of compiling pay in "
-            f"this run if compiled steps are {1 + compiled / steps:.2f} times as fast or more; "
+            f"the time of steps without compilation: the {seconds_text(compiled)} spent compiling "
+            "pay off in this run only if compiled steps are at least "
+            f"{1 + compiled / steps:.2f} times as fast; "
             "run some uncompiled steps with `selftime run --light`"
         )
 
 
 def _step_time(run: Run) -> int:
-    """Returns the time of all steps without what is counted apart, in ns."""
+    """Returns the time of all steps, in ns, without data waits, evaluation and the like.
+
+    These are the separately counted activities, except garbage collection.
+    """
     steps = run.segments.filter(pl.col("kind").is_not_null())
     counted = [name for name in COUNTED if name != "garbage_collection"]
     return int(steps["duration"].sum()) - sum(int(steps[name].sum()) for name in counted)
@@ -110,8 +114,8 @@ def _finding(run: Run, compiled: int, steps: int) -> Finding:
         where=where_from_compilation(run, rows[0]) if rows else Where(),
         claim=RunClaim(
             compiled,
-            saved=compiled - int((EXPECTED_SPEEDUP - 1) * steps),
-            low=compiled - int((MAX_SPEEDUP - 1) * steps),
+            saved_ns=compiled - int((EXPECTED_SPEEDUP - 1) * steps),
+            low_ns=compiled - int((MAX_SPEEDUP - 1) * steps),
         ),
         confidence="medium",
         semantics="numerics",

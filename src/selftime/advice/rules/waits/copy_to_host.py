@@ -98,7 +98,7 @@ def _advice_for_copy_to_host(decoding: TokenDecoding | None, wait_site: WaitSite
     is_large = wait_site.bytes_per_step >= MIN_LARGE_COPY_BYTES_PER_STEP
     repeated_reads = (
         ("K10",)
-        if decoding is not None and decoding.reads_several_times_per_token(wait_site.per_step)
+        if decoding is not None and decoding.reads_several_times_per_token(wait_site.waits_per_step)
         else ()
     )
     return WaitSiteAdvice(

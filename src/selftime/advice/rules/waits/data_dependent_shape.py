@@ -102,7 +102,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _advice_for_data_dependent_shape(wait_site: WaitSite) -> WaitSiteAdvice:
     name, entry = data_dependent_shape_operator(wait_site.operators) or (wait_site.name, "B5")
     covers = (
-        (entry, "B13") if wait_site.per_step >= MIN_WAITS_PER_STEP_OF_REPEATED_LINE else (entry,)
+        (entry, "B13")
+        if wait_site.waits_per_step >= MIN_WAITS_PER_STEP_OF_REPEATED_LINE
+        else (entry,)
     )
     text, code = _FIX_TEXT_AND_CODE_BY_BOTTLENECK_CODE[entry]
     return WaitSiteAdvice(

@@ -109,7 +109,9 @@ def _advice_for_scalar_read(decoding: TokenDecoding | None, wait_site: WaitSite)
                 SUM_ON_DEVICE_FIX_CODE,
             ),
         )
-    repeated_reads = ("K10",) if decoding.reads_several_times_per_token(wait_site.per_step) else ()
+    repeated_reads = (
+        ("K10",) if decoding.reads_several_times_per_token(wait_site.waits_per_step) else ()
+    )
     return WaitSiteAdvice(
         ("B1", "K3", *repeated_reads),
         title,
