@@ -60,7 +60,7 @@ MIN_SAVED_SHARE: Final = 0.5
 """Smallest share of the estimate that workers save, if the program uses the cores itself."""
 
 
-@rule(covers=("M10", "A1", "A2"), needs=("ledger",))
+@rule(covers=("M10", "A1", "A2", "A3", "A4", "A5", "A9"), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
     run = trace.run
     steps = run.segments.filter(pl.col("kind").is_not_null()).slice(1)
