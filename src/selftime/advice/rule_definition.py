@@ -30,6 +30,7 @@ from selftime.advice.savings.saving import Saving
 from selftime.advice.savings.saving_from_claim import outcome_with_saving
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import RecordingNeed
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.trace import Trace
 
 __all__ = [
@@ -54,6 +55,9 @@ __all__ = [
 RULE_PAGE_SECTIONS: Final = ("What it means", "Why it costs", "What to do", "Fires on", "Silent on")
 """Headings of the sections of a rule's documentation page, in order."""
 
+MORE_STEPS: Final = "record more with `--steps` and `--hold`"
+"""What a user can do about too few recorded steps."""
+
 RuleCheck: TypeAlias = (
     Callable[[Trace], Iterator[Outcome]] | Callable[[Trace, Ranks], Iterator[Outcome]]
 )
@@ -73,6 +77,8 @@ class Rule:
     broad: bool = False
     """Whether the fix concerns the whole program; its saving then counts only what other fixes
     leave."""
+    min_steps: int = 1
+    """Smallest number of recorded steps from which the rule can tell that its cause is absent."""
 
     @property
     def uses_all_ranks(self) -> bool:
@@ -96,9 +102,21 @@ class Rule:
         check: Any = self.check
         outcomes = check(trace, ranks) if self.uses_all_ranks else check(trace)
         return tuple(
-            outcome_with_saving(trace, self._with_rule_name(outcome), factors_by_rule)
+            outcome_with_saving(
+                trace, self._with_rule_name(self._known_absence(trace, outcome)), factors_by_rule
+            )
             for outcome in outcomes
         )
+
+    def _known_absence(self, trace: Trace, outcome: Outcome) -> Outcome:
+        """Returns that the cause is unknown if it is absent from too few steps, else `outcome`."""
+        if self.min_steps <= 1 or not (isinstance(outcome, Checked) and outcome.is_absent):
+            return outcome
+        recorded = steps_with_counted_flags(trace).height
+        if recorded >= self.min_steps:
+            return outcome
+        verb = "was" if recorded == 1 else "were"
+        return Unknown(f"{self.min_steps} steps, and {recorded} {verb} recorded: {MORE_STEPS}")
 
     @property
     def title(self) -> str:
@@ -132,18 +150,24 @@ class Rule:
 
 
 def rule(
-    *, covers: tuple[str, ...], needs: tuple[RecordingNeed, ...] = (), broad: bool = False
+    *,
+    covers: tuple[str, ...],
+    needs: tuple[RecordingNeed, ...] = (),
+    broad: bool = False,
+    min_steps: int = 1,
 ) -> Callable[[RuleCheck], Rule]:
     """Returns a decorator that makes a module's check function a `Rule`.
 
     `covers` names entries of the catalogue of bottlenecks. `needs` names what a recording must
     contain; if it does not, the rule is not run and stands under *cannot tell*. The fix of a
-    `broad` rule is for the program as a whole: its findings are priced with all others fixed.
+    `broad` rule is for the program as a whole: its findings are priced with all others fixed. A
+    cause that is absent from fewer than `min_steps` recorded steps stands under *cannot tell*.
     """
 
     def make_rule(check: RuleCheck) -> Rule:
         module = sys.modules[check.__module__]
         name = module.__name__.rpartition(".")[2]
-        return Rule(name, inspect.getdoc(module) or "", covers, needs, check, broad)
+        page = inspect.getdoc(module) or ""
+        return Rule(name, page, covers, needs, check, broad, min_steps)
 
     return make_rule

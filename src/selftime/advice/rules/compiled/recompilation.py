@@ -94,7 +94,7 @@ scale = torch.tensor(scale)              # a number that differs"""
 """Example code of the fix: mark sizes as dynamic, and pass numbers that change as tensors."""
 
 
-@rule(covers=("H1",), needs=("operators",))
+@rule(covers=("H1",), needs=("operators",), min_steps=MIN_RECOMPILING_STEPS)
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     step_count = _steps_after_first_compilation(trace)

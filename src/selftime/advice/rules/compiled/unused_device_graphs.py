@@ -110,7 +110,7 @@ MISSING_DATA_MESSAGE: Final = (
 """What to record for this rule: the compiler's count of skipped device graphs."""
 
 
-@rule(covers=("H5",), needs=("device", "steps"))
+@rule(covers=("H5",), needs=("device", "steps"), min_steps=MIN_GRAPH_CAPTURING_STEPS)
 def check(trace: Trace) -> Iterator[Outcome]:
     host = slices_on(trace, "host")
     regions = filter_by_name(host, lambda name: names.compiled_region(name) is not None)

@@ -92,7 +92,7 @@ INFERENCE_MODE_FIX_CODE: Final = """with torch.inference_mode():
 """Example code of the fix: evaluation that records no graph."""
 
 
-@rule(covers=("F3",), needs=("operators", "steps"))
+@rule(covers=("F3",), needs=("operators", "steps"), min_steps=MIN_CONSECUTIVE_FORWARD_ONLY_STEPS)
 def check(trace: Trace) -> Iterator[Outcome]:
     steps = _steps_with_autograd_node_counts(trace)
     forward_only = steps.filter("alone")

@@ -111,7 +111,7 @@ model.train()"""
 """Example code of the fix: evaluation of the network in evaluation mode."""
 
 
-@rule(covers=("F4",), needs=("operators", "steps"))
+@rule(covers=("F4",), needs=("operators", "steps"), min_steps=MIN_CONSECUTIVE_FORWARD_ONLY_STEPS)
 def check(trace: Trace) -> Iterator[Outcome]:
     steps = _forward_only_steps(trace)
     if steps.height < MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
