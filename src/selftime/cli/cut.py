@@ -204,6 +204,6 @@ def _cut_summary_lines(summary: dict[str, Any]) -> list[str]:
         lines.append(f"  {count_text(clipped)} {which} beyond it {verb} clipped")
     if moved := summary["moved"]:
         gets = "event that overlaps others gets an added thread"
-        get = "events that overlap others get added threads"
+        get = "events that overlap others were moved to added threads"
         lines.append(f"  {count_text(moved)} {gets if moved == 1 else get}")
     return [plain(line) for line in [*lines, *rewrite.fault_lines(summary["mended"])]]

@@ -244,7 +244,10 @@ def _outcome_of_insignificant_wait(
             f"{later} of today's step time"
         )
     else:
-        told = "cost less than the steps vary, or nothing while the other waits remain"
+        told = (
+            "cost less than step times vary, or removing them saves nothing unless the other waits "
+            "go too"
+        )
     return Checked(f"{waits} {told}", most)
 
 

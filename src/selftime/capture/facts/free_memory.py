@@ -19,7 +19,7 @@ def free_memory_bytes(root: Path = _ROOT) -> int | None:
     limits, and what its own limit of the address space leaves.
     """
     numbers = [
-        _kibibytes(root / "proc/meminfo", "MemAvailable"),
+        _bytes_in_proc_file(root / "proc/meminfo", "MemAvailable"),
         *values_of_cgroups(root, "memory", _bytes_left_in_cgroup_v2, _bytes_left_in_cgroup_v1),
         _address_space_left_bytes(root),
     ]
@@ -28,15 +28,15 @@ def free_memory_bytes(root: Path = _ROOT) -> int | None:
 
 def resident_bytes(root: Path = _ROOT) -> int | None:
     """Returns the bytes of memory that this process uses now; None if the system hides it."""
-    return _kibibytes(root / "proc/self/status", "VmRSS")
+    return _bytes_in_proc_file(root / "proc/self/status", "VmRSS")
 
 
 def peak_resident_bytes(root: Path = _ROOT) -> int | None:
     """Returns the most memory that this process has used, in bytes; None if the system hides it."""
-    return _kibibytes(root / "proc/self/status", "VmHWM")
+    return _bytes_in_proc_file(root / "proc/self/status", "VmHWM")
 
 
-def _kibibytes(file: Path, name: str) -> int | None:
+def _bytes_in_proc_file(file: Path, name: str) -> int | None:
     """Returns a number of bytes that a file of Linux gives in lines such as `VmRSS:  120 kB`."""
     try:
         lines = file.read_text().splitlines()
@@ -51,7 +51,7 @@ def _address_space_left_bytes(root: Path) -> int | None:
     if sys.platform == "win32":
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    used = _kibibytes(root / "proc/self/status", "VmSize")
+    used = _bytes_in_proc_file(root / "proc/self/status", "VmSize")
     return None if limit == resource.RLIM_INFINITY or used is None else limit - used
 
 

@@ -76,7 +76,7 @@ class _Anchors:
     timed_ns: Ints
 
     def map(self, instants: Ints, detailed: Collections, timed: Collections) -> Ints:
-        """Returns the mapped instants; collections take no part in the proportions."""
+        """Maps instants between anchors in proportion to time, not counting garbage collections."""
         at = np.searchsorted(self.detailed_ns, instants, side="right") - 1
         inside = np.clip(at, 0, max(self.detailed_ns.size - 2, 0))
         after = np.minimum(inside + 1, self.detailed_ns.size - 1)

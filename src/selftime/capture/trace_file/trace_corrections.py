@@ -145,7 +145,7 @@ class TraceCorrections:
 
 
 class _JsonTextCorrector:
-    """Corrects one JSON text from beginning to end."""
+    """Applies the corrections to the events of one JSON text, in order."""
 
     def __init__(self, corrections: dict[_JsonEventKey, list[_EventCorrection]]) -> None:
         self._base_time_ns: int | None = None

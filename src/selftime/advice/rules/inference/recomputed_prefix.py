@@ -247,7 +247,7 @@ def _finding(trace: Trace, growing_products: pl.DataFrame) -> Finding:
         claim=RemovalClaim(changes),
         confidence="medium",
         evidence=(
-            Evidence("tokens in the last step", tokens[-1], "count", most.events()),
+            Evidence("tokens computed to make the last token", tokens[-1], "count", most.events()),
             Evidence(
                 "growing matrix products a step",
                 growing_products.height / counted_step_count(trace),

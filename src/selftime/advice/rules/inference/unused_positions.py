@@ -169,7 +169,9 @@ def _consumers_of_results(trace: Trace, result_sizes: list[str]) -> pl.DataFrame
 
 
 def _used_tensor_share(operator: str, sizes: TensorSizes, concrete_inputs: str | None) -> float:
-    """Returns the share of a tensor that an operator reads; 0 for a copy or conversion.
+    """Returns the share of a tensor that an operator uses: 1 unless it selects a part.
+
+    It is 0 for a copy or conversion, which does not count as a use.
 
     >>> _used_tensor_share("aten::select", (2, 7, 64), '["","1","-1"]')
     0.14285714285714285

@@ -113,7 +113,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     ]
     if not any(bias_operators.height for _, _, bias_operators in parts):
         yield Checked(
-            "a batch norm takes away the bias of a layer, but no separate operator adds it"
+            "a batch norm cancels a layer's bias, but adding the bias takes no operator of its own"
         )
     for location, layers_of_line, bias_operators in parts:
         if bias_operators.height:

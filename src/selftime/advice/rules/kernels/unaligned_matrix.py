@@ -221,7 +221,9 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
                 tuple(kernels["id"].head(8)),
             ),
             Evidence(
-                "elements loaded at once, at most", float(MAX_ELEMENTS_PER_UNALIGNED_LOAD), "count"
+                "most elements that one unaligned load can read",
+                float(MAX_ELEMENTS_PER_UNALIGNED_LOAD),
+                "count",
             ),
         ),
         fix=Fix(

@@ -101,7 +101,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif _do_all_devices_lack_cudnn(trace):
         yield Checked("the device does not use cuDNN")
     elif (setting := recorded_setting(trace, "cudnn_benchmark")) is None:
-        yield Unknown("whether cuDNN searches for the fastest kernels: record with `selftime run`")
+        yield Unknown("the setting `cudnn.benchmark`: record with `selftime run`")
     elif setting is True:
         yield Checked("cuDNN searches for the fastest kernels")
     else:

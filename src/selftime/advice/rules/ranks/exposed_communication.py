@@ -244,7 +244,9 @@ def _outcome_from_all_ranks(
     """Returns the outcome that all ranks' traces show: late ranks, a slow link, or many bytes."""
     if totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME:
         waits = f"{1 - totals.transfer_share:.0%} of the communication time"
-        reason = f"{waits} is a wait for ranks that come later, and no transfer: see `slow_rank`"
+        reason = (
+            f"{waits} is a wait for ranks that come later, and transfers nothing: see `slow_rank`"
+        )
         return Checked(reason, exposed_ms, is_slowed=False)
     if totals.fastest_bytes_per_s and totals.fastest_bytes_per_s < _slowest_link_bytes_per_s(trace):
         return _slow_link_finding(trace, forward_passes, exposed_ms, totals)

@@ -91,7 +91,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     lines = _slow_time_by_line(trace.run)
     lines = lines.filter(pl.col("duration") >= MIN_SHARE_OF_RUN * trace.run.wall_ns)
     if not lines.height:
-        yield Checked("no line was seen in slow steps again and again", is_absent=True)
+        yield Checked(
+            "no source line recurs in slow steps for a notable share of the run", is_absent=True
+        )
         return
     lack_of_cores = _lack_of_cores(trace)
     is_other_programs = pl.lit(lack_of_cores is not None) & pl.col("is_computing")

@@ -39,4 +39,4 @@ def _worker_start_error(start_method: str) -> str | None:
         (rows,) = list(loader)
     except Exception as error:  # noqa: BLE001 - the error is the result
         return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None if rows.sum().item() == 4.0 else "the batch has other values"
+    return None if rows.sum().item() == 4.0 else "the batch from the worker has wrong values"
