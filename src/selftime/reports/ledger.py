@@ -57,6 +57,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "wall_s": run.wall_ns / 1e9,
         "overhead_s": recording_ns / 1e9,
         "is_whole": run.is_whole,
+        "ended": end_of_run(run) if run.is_whole else None,
         "parts": [_json_object_of_part(row) for row in parts.rows(named=True)],
         "steps": {
             "kinds": [_json_object_of_step_kind(row) for row in step_kinds(run).rows(named=True)],
@@ -224,12 +225,22 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
 
 def run_sentence(run: Run, root: str | None = None) -> str:
     """Returns the wall time, the largest parts and the slow steps of a run as one sentence."""
-    ended = "" if run.is_whole else " (incomplete: the process was killed)"
+    status = end_of_run(run)
+    ended = "" if status is None else f" ({status})"
     parts = list(_largest_part_texts(run, root))
     told = f"{seconds_text(run.wall_ns)}{ended}"
     sentence = f"{told}: {', '.join(parts)}" if parts else told
     slow = _slow_steps_text(run, root)
     return f"{sentence}; {slow}." if slow else f"{sentence}."
+
+
+def end_of_run(run: Run) -> str | None:
+    """Returns how a run ended before its program's last line; None if it did not."""
+    if not run.is_whole:
+        return "incomplete: the process was killed"
+    status = run.facts.get("status")
+    is_early = isinstance(status, str) and status.startswith("ended ")
+    return plain(str(status)) if is_early else None
 
 
 def recorded_steps_share_sentence(run: RunTime) -> str:

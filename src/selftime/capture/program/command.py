@@ -34,6 +34,8 @@ class ProgramCommand:
         # Add `./` to a file in the working folder, since bare names are searched for on PATH.
         first = os.path.join(os.curdir, target) if Path(target).is_file() else target  # noqa: PTH118 - `pathlib` drops `./`
         self.command_line = [first, *args]
+        self.signal: int | None = None
+        """Number of the signal that ended the command; None if none did."""
 
     def run(self, on_end: Callable[[BaseException | None], None]) -> int:
         """Runs the command to its end; returns its exit status.
@@ -50,6 +52,7 @@ class ProgramCommand:
             raise UsageError(f"`{name}` cannot be run: {why}; check what it is") from None
         with _forward_signals(process):
             status = process.wait()
+        self.signal = -status if status < 0 else None
         on_end(None)
         return status if status >= 0 else 128 - status
 
