@@ -77,8 +77,7 @@ class Ledger:
         self._columns = SegmentColumns()
         self._kinds: dict[Hashable, int] = {}
         self._readings = StackReadings()
-        self._iterators = 0
-        """Number of iterators of DataLoaders that the program made."""
+        self._iterators = 0  # of DataLoaders, that the program made
         self._lines: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._closed = False

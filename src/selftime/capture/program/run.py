@@ -4,7 +4,7 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from selftime.capture.program.early_log import stop_early_log
 from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.python_program import PythonProgram
 from selftime.capture.program.recorded_process import RecordedProcess
-from selftime.capture.program.run_channel import RunChannel
+from selftime.capture.program.run_channel import ProcessReport, RunChannel
 from selftime.capture.program.run_result import RunResult
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import delete_folders_of_killed_processes
@@ -83,9 +83,7 @@ def run_program(
         reports = [] if channel is None else channel.read_reports()
         other_reports = [report for report in reports if report.process != root_pid]
     if outer_channel is not None:
-        for report in other_reports if own_report is None else [own_report, *other_reports]:
-            if report.source is not None:
-                outer_channel.write_report(report)
+        _pass_reports_on([own_report, *other_reports], outer_channel)
     result = RunResult.from_reports(status, time.monotonic() - start_s, own_report, other_reports)
     return replace(result, signal=program.signal)
 
@@ -119,6 +117,13 @@ def _leave_outer_run() -> RunChannel | None:
     if startup is not None:
         startup.stop_import_watch()
     return RunChannel.from_environment()
+
+
+def _pass_reports_on(reports: Iterable[ProcessReport | None], channel: RunChannel) -> None:
+    """Writes the reports of processes with steps for the outer run of selftime."""
+    for report in reports:
+        if report is not None and report.source is not None:
+            channel.write_report(report)
 
 
 def _end_forked_child(process: RecordedProcess, status: int) -> NoReturn:
