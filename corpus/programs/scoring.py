@@ -265,9 +265,12 @@ def _joined(times: dict[str, int]) -> dict[str, int]:
 
 
 def _wall(kept: Kept) -> int:
-    """The ledger's wall time less what it counts as recording after the last step."""
+    """The ledger's wall time less what it counts as recording after the last step.
+
+    Without steps the only segment has what was recorded while the program ran.
+    """
     segments = kept.run.segments
-    if not segments.height:
+    if segments.height < 2:
         return kept.run.wall_ns
     return kept.run.wall_ns - int(segments["recording"][-1])
 

@@ -32,6 +32,8 @@ class CollectionClock:
         self._summed_ns = [0, 0]
         """The time in ns of collections that were taken off the queues and not yet returned: in
         threads of the program, and in selftime's own."""
+        self._total_ns = 0
+        """The time in ns of all collections that were taken off the queues so far."""
         self._lock = threading.Lock()
 
     def attach(self) -> None:
@@ -62,6 +64,11 @@ class CollectionClock:
         self.compact()
         return self._summed_ns[0]
 
+    def total_ns(self) -> int:
+        """Returns the time in ns of all collections that have ended since `attach`."""
+        self.compact()
+        return self._total_ns
+
     def compact(self) -> None:
         """Replaces the stored instants of collections by their sum, to free memory."""
         if self._stops:
@@ -76,3 +83,4 @@ class CollectionClock:
                 start, _ = self._starts.popleft()
             if start is not None:  # else it had begun before `attach`
                 self._summed_ns[thread in self.own_threads] += stop - start
+                self._total_ns += stop - start

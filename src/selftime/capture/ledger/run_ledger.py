@@ -4,7 +4,8 @@ That is the stack sampler, the GC timer and the compilation timer.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter_ns
 from types import FrameType
@@ -75,6 +76,15 @@ class RunLedger:
             ledger.add_reading(ledger.segment, activity, place.duration)
         ledger.count("garbage_collection", early.collected_ns)
         ledger.count("recording", perf_counter_ns() - early.ended_ns)
+
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """Counts a `with` block as work of selftime."""
+        self.ledger.enter("recording")
+        try:
+            yield
+        finally:
+            self.ledger.leave()
 
     def start_at_first_step(self) -> None:
         """Delays `start` and `write` until the first step: most processes never make a step."""

@@ -7,7 +7,7 @@ process, started by the program or forked from it, uses an exit handler.
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -168,7 +168,8 @@ class RecordedProcess:
         if not self._is_root:
             self._collect_user_messages()
         try:
-            self._start_watching_steps()
+            with nullcontext() if self.ledger is None else self.ledger.own_work():
+                self._start_watching_steps()
         except Exception as error:  # noqa: BLE001 - the program's `import torch` must go on
             self.failure = (
                 f"steps cannot be detected in this PyTorch: {type(error).__name__}: {error}"

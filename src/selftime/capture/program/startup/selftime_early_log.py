@@ -100,14 +100,17 @@ class EarlyLog:
             has_ended.release()
 
     def _read_until(self, end: "LockType", has_ended: "LockType") -> None:
-        last, pause_s = perf_counter_ns(), _FIRST_PAUSE_S
+        last, pause_s, collections = perf_counter_ns(), _FIRST_PAUSE_S, len(self.stops)
         try:
             while not end.acquire(True, pause_s):
                 now = perf_counter_ns()
+                while collections < len(self.stops):  # they are counted apart
+                    last += self.stops[collections][0] - self.starts[collections][0]
+                    collections += 1
                 place = _place(sys._current_frames().get(self.thread))  # noqa: SLF001 - the documented way
                 if place in self.places or len(self.places) < MAX_PLACES:
                     known = self.places.setdefault(place, [0, 0])
-                    known[:] = known[0] + now - last, known[1] + 1
+                    known[:] = known[0] + max(now - last, 0), known[1] + 1
                 last = now
                 pause_s = min(_LAST_PAUSE_S, max(_FIRST_PAUSE_S, (now - self.began_ns) / 1e11))
         finally:
