@@ -202,3 +202,53 @@ def test_a_program_that_replaces_its_process_is_answered(tmp_path: Path) -> None
     done = run(tmp_path, replaced, "program.py")
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)"])
+@pytest.mark.sweep(1)
+def test_the_status_stays_if_nobody_reads_the_answer(tmp_path: Path, end: str) -> None:
+    (tmp_path / "program.py").write_text(f"import os, sys\nsys.stdin.read()\n{end}\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "selftime", "run", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        process.stderr.close()
+        process.stdin.close()
+        assert process.wait(120) == 3
+
+
+COUNTING = """
+import signal, time
+seen = []
+signal.signal(signal.SIGTERM, lambda *_: seen.append(1))
+open("ready", "w").close()
+while not seen:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(len(seen))
+raise SystemExit(4)
+"""
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_signal_reaches_the_program_once(
+    tmp_path: Path, send: Callable[[int, int], None]
+) -> None:
+    (tmp_path / "program.py").write_text(COUNTING)
+    with subprocess.Popen(
+        [sys.executable, "-m", "selftime", "run", "-q", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        wait_until_ready(tmp_path)
+        send(process.pid, signal.SIGTERM)
+        assert (process.communicate(timeout=120)[0], process.returncode) == ("1\n", 4)

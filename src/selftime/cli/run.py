@@ -145,7 +145,8 @@ def _run_and_end(program: "_Program", caller: "_StateBeforeProgram", *, quiet: b
         result = _run_program(program, guard)
         caller.restore_stderr()
         if caller.is_first_rank:
-            _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
+            with suppress(BrokenPipeError):  # nobody reads on; the status stays the program's
+                _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
         if result.signal is not None and guard is not None:
             guard.end_as_interrupted()
         elif result.signal is not None and program.is_command:
@@ -153,7 +154,8 @@ def _run_and_end(program: "_Program", caller: "_StateBeforeProgram", *, quiet: b
         raise typer.Exit(result.status)
     status = guard.wait()
     if not guard.has_returned:
-        _report_ended_program(program, guard, status, caller, quiet=quiet)
+        with suppress(BrokenPipeError):  # as above
+            _report_ended_program(program, guard, status, caller, quiet=quiet)
     if program.command.channel is not None:
         program.command.channel.remove_folder()
     guard.end_alike(status)

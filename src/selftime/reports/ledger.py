@@ -86,14 +86,16 @@ def _total_time_by_part(run: Run) -> pl.DataFrame:
     return joined.sort("duration", "part", descending=[True, False])
 
 
-def _part_phrase(part: str) -> str:
+def _part_phrase(part: str, run: Run) -> str:
     """Returns what the program does in a part of a run, to follow an amount of time."""
+    if part == "data" and not run.segments["kind"].count():
+        return "running the program"  # there is no first step before which it would be
     return RUN_PART_LABELS[part].phrase if part in RUN_PART_LABELS else part
 
 
 def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     """Returns what the program does in a part of its run, and the line that takes most of it."""
-    text = _part_phrase(row["part"])
+    text = _part_phrase(row["part"], run)
     if row["part"] == "steps":
         steps = count_text(row["count"], "step")
         if has_uncounted_steps(run):
@@ -271,7 +273,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
         if has_uncounted_steps(run):
             steps = f"more than {steps}" if count else "steps that were not counted"
         return f"in {steps}"
-    phrase = _part_phrase(part)
+    phrase = _part_phrase(part, run)
     if part == "compile":
         return f"{phrase}{_compilations_text(run, root)}"
     if part == "epoch_boundary" and (made := _iterator_that_starts_workers(run)):
@@ -321,7 +323,7 @@ def _slow_steps_text(run: Run, root: str | None) -> str:
     made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
     if made:
         return f"{text}, most as workers restart{_line_text(made, root)}"
-    phrase = f" {_part_phrase(row['cause'])}" if row["cause"] in RUN_PART_LABELS else ""
+    phrase = f" {_part_phrase(row['cause'], run)}" if row["cause"] in RUN_PART_LABELS else ""
     return f"{text}, most{phrase}{_line_text(row, root)}"
 
 

@@ -5,8 +5,9 @@ of the command waits for it, answers in its place from what was written, and end
 same signal or with the same exit status. Nothing is changed in the program for that: it has the
 signal handlers, the terminal and the process group that it would have.
 
-Signals to the command are passed on. Those of the terminal reach both processes by themselves. Only
-Linux has what is needed: `sigwaitinfo`, and a signal to a child at its parent's end.
+Signals to the command are passed on. Those of the terminal, and those to the whole process group,
+reach both processes by themselves. Only Linux has what is needed: `sigwaitinfo`, and a signal to a
+child at its parent's end.
 """
 
 import ctypes
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
+from selftime.capture.program.group_signals import GroupSignals
+
 _NOT_FORWARDED: Final = frozenset(
     {
         *(signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGTSTP),
@@ -28,10 +31,6 @@ _NOT_FORWARDED: Final = frozenset(
     }
 )
 """Signals that cannot be passed on, that stop or continue each process, or that tell of a fault."""
-
-GROUP_SIGNAL_WAIT_S: Final = 0.02
-"""How long the program has to end before a signal is passed on: it may have got it as well, where
-the signal was sent to the whole process group."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _RUNNING, _RETURNED, _INTERRUPTED = 0, 1, 2
@@ -48,6 +47,7 @@ class GuardedProcess:
         """Id of the process that runs the program."""
         self._previous_mask: Any = ()
         self._forwarded = signal.valid_signals() - _NOT_FORWARDED
+        self._group_signals: GroupSignals | None = None
 
     def fork(self) -> bool:
         """Starts the process; returns True in it, and False in the one that waits."""
@@ -55,15 +55,21 @@ class GuardedProcess:
         sys.stderr.flush()
         waited_for = self._forwarded | {signal.SIGCHLD}
         self._previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+        self._group_signals = GroupSignals(self._forwarded, self._end_with_guard)
         self.process = os.fork()
         if self.process:
             return False
+        self._end_with_guard()
+        self._group_signals.close_in_child()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._previous_mask)
         self.process = os.getpid()
+        return True
+
+    def _end_with_guard(self) -> None:
+        """Has this child process killed when its parent ends."""
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._guard:
-            os.kill(self.process, signal.SIGKILL)
-        return True
+            os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
     def until_program_returns(self) -> Iterator[None]:
@@ -86,13 +92,16 @@ class GuardedProcess:
 
     def wait(self) -> int:
         """Waits for the process's end, and passes signals on to it; returns its wait status."""
+        assert self._group_signals is not None  # noqa: S101 - it has been forked
         while True:
             ended, status = os.waitpid(self.process, os.WNOHANG)
             if ended:
+                self._group_signals.end()
                 return status
             told = signal.sigwaitinfo(self._forwarded | {signal.SIGCHLD})
-            if told.si_signo != signal.SIGCHLD and told.si_code <= 0:  # else it is the terminal's
-                signal.sigtimedwait({signal.SIGCHLD}, GROUP_SIGNAL_WAIT_S)
+            if told.si_signo == signal.SIGCHLD or told.si_code > 0:  # the terminal's
+                continue
+            if not self._group_signals.has_come_to_group(told.si_signo):
                 with suppress(ProcessLookupError):
                     os.kill(self.process, told.si_signo)
 

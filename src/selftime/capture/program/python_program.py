@@ -23,6 +23,9 @@ INTERRUPTED_EXIT_STATUS: Final = 130
 class PythonProgram:
     """A Python script or module to run in this process, with its arguments."""
 
+    early_end: str | None = None
+    """How it was ended; the reports of its process say that."""
+
     def __init__(self, target: str, args: Sequence[str], *, module: bool) -> None:
         self.target = target
         self.args = list(args)

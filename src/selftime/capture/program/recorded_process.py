@@ -214,7 +214,7 @@ class RecordedProcess:
         if self._is_root and self.ledger.is_started:
             self.ledger.write()
         else:  # most processes of a program make no step
-            self.ledger.ledger.file.on_creation = self._act_at_process_end
+            self.ledger.ledger.file.on_creation = self._on_ledger_creation
             self.ledger.start_at_first_step()
         return self.ledger
 
@@ -322,6 +322,16 @@ class RecordedProcess:
         self._has_recorded = True
         self.sigterm_handler.install()
         self._act_at_process_end()
+
+    def _on_ledger_creation(self) -> None:
+        """Sends a first report of a process that has made a step, since it may be killed."""
+        from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
+
+        self._act_at_process_end()
+        self._rank, _ = rank_and_world()
+        report = self.process_report()
+        if self.channel is not None and report is not None:
+            self.channel.write_report(report)
 
     def _act_at_process_end(self) -> None:
         """Has the recording and the ledger of a process other than the first one ended with it."""

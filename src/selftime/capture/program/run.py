@@ -84,7 +84,10 @@ def run_program(
         other_reports = [report for report in reports if report.process != root_pid]
     if outer_channel is not None:
         _pass_reports_on([own_report, *other_reports], outer_channel)
-    result = RunResult.from_reports(status, time.monotonic() - start_s, own_report, other_reports)
+    seconds = time.monotonic() - start_s
+    result = RunResult.from_reports(
+        status, seconds, own_report, other_reports, early_end=program.early_end
+    )
     return replace(result, signal=program.signal)
 
 

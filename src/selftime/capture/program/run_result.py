@@ -57,13 +57,28 @@ class RunResult:
 
     @classmethod
     def from_reports(
-        cls, status: int, seconds: float, own: ProcessReport | None, others: Iterable[ProcessReport]
+        cls,
+        status: int,
+        seconds: float,
+        own: ProcessReport | None,
+        others: Iterable[ProcessReport],
+        *,
+        early_end: str | None = None,
     ) -> "RunResult":
-        """Returns the result of a run from the reports of its processes."""
+        """Returns the result of a run from the reports of its processes.
+
+        `early_end` says how a command was ended; None if it ended by itself.
+        """
         others = list(others)
         reports_of_all = others if own is None else [own, *others]
+        # The first process has a ledger in any case, the others only if they made a step.
         with_steps = sorted(
-            (r for r in reports_of_all if r.source is not None), key=_report_sort_key
+            (
+                report
+                for report in reports_of_all
+                if report.source is not None or (report is not own and report.ledger is not None)
+            ),
+            key=_report_sort_key,
         )
         with_traces = [report for report in with_steps if report.traces]
         with_ledgers = [report for report in with_steps if report.ledger is not None]
@@ -76,7 +91,9 @@ class RunResult:
             steps_recorded=answering.steps_recorded,
             seconds=seconds,
             partial=answering.partial,
-            reason=None if with_traces else _why_nothing_recorded(own, others, with_steps),
+            reason=None
+            if with_traces
+            else _why_nothing_recorded(own, others, with_steps, early_end),
             ledger=answering.ledger,
             processes=(*with_steps, *(r for r in others if r.source is None and r.reason)),
             root_process=os.getpid() if own is None or own.process is None else own.process,
@@ -114,13 +131,20 @@ def _report_sort_key(report: ProcessReport) -> tuple[bool, int, int]:
 
 
 def _why_nothing_recorded(
-    own: ProcessReport | None, others: list[ProcessReport], with_steps: list[ProcessReport]
+    own: ProcessReport | None,
+    others: list[ProcessReport],
+    with_steps: list[ProcessReport],
+    early_end: str | None,
 ) -> str:
     for report in (*with_steps, *others):
         if report.reason is not None:
             return report.reason if report is own else _process_and_reason(report)
     if own is not None and own.reason is not None:
         return own.reason
+    if any(report is not own for report in with_steps):
+        return _process_and_reason(with_steps[0])
+    if early_end is not None:
+        return f"the program was {early_end} before its first step"
     if others:
         return (
             "no step was found: no process that imported torch made an optimizer step, a repeated "
