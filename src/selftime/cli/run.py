@@ -297,8 +297,7 @@ def _report_run_result(
 ) -> None:
     if not result.traces:
         if not light:
-            what = "nothing" if result.ledger is None else "no step"
-            caller.print_sentence(f"{what} was recorded: {result.reason}")
+            caller.print_sentence(_no_recording_sentence(result))
         if result.ledger is not None and not quiet:
             _print_advice(caller.path_relative_to_start_folder(result.ledger), caller=caller)
         return
@@ -322,6 +321,13 @@ def _report_run_result(
         told = "this answer is for" if len(result.traces) > 1 else "trace saved to"
         caller.print_sentence(f"{told} {trace}")
     caller.print_sentence(f"list its operators: selftime view operators {trace}")
+
+
+def _no_recording_sentence(result: "RunResult") -> str:
+    reason = str(result.reason)
+    if result.ledger is None:
+        return f"nothing was recorded: {reason}"
+    return reason if reason.startswith("no step was") else f"no step was recorded: {reason}"
 
 
 @contextmanager
