@@ -20,13 +20,15 @@ from programs.clock import (
     read_clock,
 )
 from programs.expected import KINDS, PARTS, SCRIPTS, Program, Steps, program, programs
-from programs.run import Score, as_json, row, summary
+from programs.run import Score, as_json, row, score, summary
 from programs.scoring import Kept, Part, counted_steps, parts, refusal, steps_fault
 
 from selftime import schema
 from selftime.run import COUNTED, Run
 
 MS = 1_000_000
+ANSWERED_FLOOR, RIGHT_STEPS_FLOOR, RIGHT_PARTS_FLOOR = 62, 44, 48
+"""How many of 65 programs are answered, have the right steps, and the right parts, at the least."""
 DECLARED = programs()
 EACH = pytest.mark.parametrize("about", DECLARED, ids=lambda about: about.name)
 
@@ -241,3 +243,21 @@ def test_scores_are_a_line_a_summary_and_json() -> None:
         "not harmed    1 of 2",
     ]
     assert [told["name"] for told in json.loads(as_json([right, wrong]))] == ["a", "b"]
+
+
+@pytest.mark.torch
+@pytest.mark.timed
+@pytest.mark.sweep
+@pytest.mark.timeout(3 * 3600)
+def test_programs_are_answered_rightly(tmp_path: Path) -> None:
+    """The floors hold on a machine that other programs use, too; the README has today's figures."""
+    pytest.importorskip("torch")
+    scores = []
+    for about in DECLARED:
+        (tmp_path / about.name).mkdir()
+        scores.append(score(about, tmp_path / about.name, once=True))
+    told = "\n".join(row(one) for one in scores)
+    assert not [one.name for one in scores if one.failed], told
+    assert sum(one.refused is None for one in scores) >= ANSWERED_FLOOR, told
+    assert sum(one.steps is None for one in scores) >= RIGHT_STEPS_FLOOR, told
+    assert sum(one.has_right_parts for one in scores) >= RIGHT_PARTS_FLOOR, told

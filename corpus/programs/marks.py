@@ -112,19 +112,19 @@ def _is_recorder_at_work() -> bool:
     """Returns whether the program has called the recorder, which started the program itself.
 
     Where a frame of the recorder wraps a function of torch, the program is at work, unless that
-    function is the profiler's.
+    function is the profiler's. What the recorder imports for itself is its own work.
     """
-    is_torch = False
+    is_torch = is_import = False
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the frames
     while frame is not None:
         file = frame.f_code.co_filename
         if _OWN in file:
-            return not is_torch and not file.endswith(
-                "after_import.py"
-            )  # through it torch is loaded
+            is_at_work = is_import or not is_torch
+            return is_at_work and not file.endswith("after_import.py")  # it loads torch
         if file.startswith(_PROGRAM) and file != __file__:
             return False
         is_torch = is_torch or (_TORCH in file and not any(part in file for part in _PROFILER))
+        is_import = file.startswith("<frozen importlib")
         frame = frame.f_back
     return False
 

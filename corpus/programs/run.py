@@ -44,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from programs.clock import LIBRARY, compiled_copy, read_clock
 from programs.expected import SCRIPTS, Program, program, programs
-from programs.scoring import Part, kept_runs, parts, refusal, steps_fault
+from programs.scoring import Kept, Part, kept_runs, parts, refusal, steps_fault
 
 __all__ = ["Score", "main", "score", "summary"]
 
@@ -158,7 +158,7 @@ def score(one: Program, folder: Path, *, once: bool = False) -> Score:
             one,
             of_process,
             seen[of_process.process],
-            with_clock.spawned if of_process.process == with_clock.process else None,
+            with_clock.spawned if with_clock.process in _own_or_parent(of_process) else None,
         )
     ]
     return Score(
@@ -170,6 +170,11 @@ def score(one: Program, folder: Path, *, once: bool = False) -> Score:
         _failure(one, ran) or _failure(one, with_clock),
         max((part.wall_ns for part in compared), default=0) / 1e9,
     )
+
+
+def _own_or_parent(kept: Kept) -> tuple[int, int]:
+    """`selftime run` runs a Python program in a child process of its own."""
+    return kept.process, kept.parent
 
 
 def _run(command: tuple[str, ...], folder: Path, clocks: Path | None, *, is_quiet: bool) -> _Ran:
@@ -203,6 +208,7 @@ def _run(command: tuple[str, ...], folder: Path, clocks: Path | None, *, is_quie
         except subprocess.TimeoutExpired:
             process.kill()
             status = process.wait()
+    status = status if status >= 0 else 128 - status  # a signal, as shells tell it
     said = (folder / "stderr.txt").read_text(encoding="utf-8", errors="replace")
     told = {"process": process.pid, "spawned": spawned, "status": status}
     (folder / "ran.json").write_text(json.dumps(told), encoding="utf-8")

@@ -47,6 +47,8 @@ class Kept:
     """When the process began, in ns of `time.perf_counter_ns`."""
     lines: dict[str, tuple[str, int]]
     """The file and line of the loop by the kind of its steps, where the ledger states them."""
+    parent: int = 0
+    """The process that started it."""
 
     @property
     def step_ends(self) -> list[int]:
@@ -90,7 +92,8 @@ def _kept(path: Path) -> Kept:
     }
     head: dict[str, Any] = lines[0]
     run = read_ledger(data, str(path))
-    return Kept(int(head["process"]), run, int(head["process_began"]), stated)
+    began, parent = int(head["process_began"]), int(head.get("parent", 0))
+    return Kept(int(head["process"]), run, began, stated, parent)
 
 
 def counted_steps(run: Run) -> Counter[str]:
@@ -262,9 +265,12 @@ def _joined(times: dict[str, int]) -> dict[str, int]:
 
 
 def _wall(kept: Kept) -> int:
-    """The ledger's wall time less what it counts as recording after the last step."""
+    """The ledger's wall time less what it counts as recording after the last step.
+
+    Without steps the only segment has what was recorded while the program ran.
+    """
     segments = kept.run.segments
-    if not segments.height:
+    if segments.height < 2:
         return kept.run.wall_ns
     return kept.run.wall_ns - int(segments["recording"][-1])
 

@@ -4,14 +4,17 @@ All results come from the same views as for trace files. Tables of operators are
 profiler's events in memory, other results from the trace that it writes.
 """
 
+import os
 import tempfile
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any, Final
 
 from selftime.advice import Advice, advise
-from selftime.capture import Profile
+from selftime.capture import Profile, ProfilerAction
 from selftime.capture.in_memory.tables import OptionalOperatorColumns, trace_tables_of_recording
 from selftime.capture.profiler import profiler_options
+from selftime.capture.profiler.profiled_ledger import ProfiledLedger, ledger_name_of
 from selftime.ingest.load import load
 from selftime.reports.tables.averages import OperatorAverages
 from selftime.trace import Trace
@@ -29,11 +32,14 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
     """Records a program's operators, device work and Python frames, and analyses its time.
 
     Has the arguments and methods of `torch.profiler.profile`, so code for that class only needs
-    another import.
+    another import. With a schedule it also takes down what all steps spend their wall time on, and
+    writes that beside each trace, as `NAME.run.jsonl`; `ledger=False` turns that off.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, ledger: bool = True, **options: Any) -> None:
         super().__init__(**options)
+        has_schedule = options.get("schedule") is not None
+        self._ledger = ProfiledLedger() if ledger and has_schedule else None
         self._shows_frames = bool(options.get("with_stack"))
         """Whether views show Python frames; False if frames were recorded only to find module
         calls."""
@@ -41,6 +47,49 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         """The last recording whose trace file was read, and its `Trace`; None before the first."""
         self._tables_in_memory: tuple[object, OptionalOperatorColumns, Trace | None] | None = None
         """The last recording converted to tables in memory, the columns read, and the `Trace`."""
+
+    def start(self) -> None:
+        if self._ledger is not None and not self.running:
+            self._ledger.start()
+        super().start()
+
+    def step(self) -> None:
+        if self._ledger is not None and self.running:
+            if self.current_action is ProfilerAction.NONE:
+                self._ledger.end_step(perf_counter_ns())
+            else:
+                self._ledger.recorded_step_ends.append(perf_counter_ns())
+        super().step()
+
+    def stop(self) -> None:
+        try:
+            super().stop()
+        finally:
+            if self._ledger is not None:
+                self._ledger.stop("ended by an exception" if self._ended_by_error else None)
+
+    def prepare_trace(self) -> None:
+        if self._ledger is not None:
+            self._ledger.pause()
+        super().prepare_trace()
+
+    def stop_trace(self) -> None:
+        super().stop_trace()
+        if self._ledger is not None:
+            self._ledger.resume()
+
+    def write_trace(self, path: str | os.PathLike[str], *, use_python_export: bool = False) -> None:
+        """Writes the last recording to a trace file, and the ledger of all steps beside it.
+
+        The file appears when it is complete. A RecordingError says why it cannot be written.
+        """
+        has_ledger = self._ledger is not None and self._ledger.has_steps
+        self.ledger_name = ledger_name_of(path) if has_ledger else None
+        if self._recording.facts is not None:
+            self._recording.facts["ledger"] = self.ledger_name
+        super().write_trace(path, use_python_export=use_python_export)
+        if self._ledger is not None and has_ledger:
+            self._ledger.write_beside(Path(path))
 
     def trace(self) -> Trace:
         """Returns the trace of the last finished recording."""

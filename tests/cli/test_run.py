@@ -106,10 +106,10 @@ def test_only_the_first_rank_answers(preloaded: Preloaded, tmp_path: Path) -> No
 
 def test_a_program_without_torch(tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text("print('hello')")
-    done = run("hello.py", folder=tmp_path)
+    done = run("-q", "hello.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "hello\n")
     line = only_line(done.stderr)
-    assert line.startswith("selftime: nothing was recorded: ")
+    assert line == "selftime: no step was recorded: the program never imported torch"
 
 
 @pytest.mark.parametrize("words", [(), ("nonesuch.py",), ("-m", "none such")])
@@ -126,10 +126,10 @@ def test_no_program(tmp_path: Path, words: tuple[str, ...]) -> None:
 @pytest.mark.sweep(1)
 def test_a_program_without_a_stdout(tmp_path: Path, end: str) -> None:
     (tmp_path / "hello.py").write_text(f"import sys\nprint('hello')\n{end}\n")
-    done = run("hello.py", folder=tmp_path)
+    done = run("-q", "hello.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "hello\n")
     line = only_line(done.stderr)
-    assert line.startswith("selftime: nothing was recorded: ")
+    assert line.startswith("selftime: no step was recorded: ")
 
 
 def test_a_package_without_main_is_one_sentence(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import selftime
+from selftime.analysis.run.parts import run_parts
 from selftime.errors import UnreadableTrace
 from selftime.ingest.ledger import ledger_beside, read_ledger
 from selftime.run import Run
@@ -70,6 +71,15 @@ def test_readings_name_part_and_line() -> None:
         ("imports", "torch", None, None, 300),
         ("program", None, "/a.py", 3, 100),
     ]
+
+
+def test_a_segment_whose_readings_have_no_time() -> None:
+    run = read(
+        {"activity": 0, "part": "imports", "what": "torch"},
+        segments(start=[1_500], duration=[500], kind=[-1]),
+        {"segment": 1_500, "readings": [[0, 0, 3]]},
+    )
+    assert run_parts(run)["duration"].sum() == run.wall_ns
 
 
 def test_a_compilation_and_its_reason() -> None:

@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
 
@@ -25,7 +25,8 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from selftime.capture.program.run import RunResult
+    from selftime.capture.program.guarded_process import GuardedProcess
+    from selftime.capture.program.run import Command, RunResult
 
 _DEFAULT_RUN_OPTIONS: Final = RunOptions()
 _PYTHON_CODE_OF_ADVISE_PROCESS: Final = (
@@ -133,25 +134,114 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     options = RunOptions(
         *limits, stack, shapes, memory, folder, notify, workers, is_light=light, trigger=trigger
     )
-    result = _run_program(target, given, module is not None, options)
-    caller.restore_stderr()
-    if caller.is_first_rank:
-        _report_run_result(result, caller, quiet=quiet, light=light)
-    raise typer.Exit(result.status)
+    program = _program_to_run(target, given, module is not None, options)
+    _run_and_end(program, caller, quiet=quiet)
 
 
-def _run_program(
-    script_or_module: str, args: list[str], is_module: bool, options: RunOptions
-) -> "RunResult":
+def _run_and_end(program: "_Program", caller: "_StateBeforeProgram", *, quiet: bool) -> NoReturn:
+    """Runs a program, prints the answer, and ends this process as the program ended."""
+    guard = None if program.is_command else _guarded_process(program)
+    if guard is None or guard.fork():
+        result = _run_program(program, guard)
+        caller.restore_stderr()
+        if caller.is_first_rank:
+            with suppress(BrokenPipeError):  # nobody reads on; the status stays the program's
+                _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
+        if result.signal is not None and guard is not None:
+            guard.end_as_interrupted()
+        elif result.signal is not None and program.is_command:
+            _die_by_signal(result.signal)
+        raise typer.Exit(result.status)
+    status = guard.wait()
+    if not guard.has_returned:
+        with suppress(BrokenPipeError):  # as above
+            _report_ended_program(program, guard, status, caller, quiet=quiet)
+    if program.command.channel is not None:
+        program.command.channel.remove_folder()
+    guard.end_alike(status)
+
+
+@dataclass(slots=True)
+class _Program:
+    """A program to run, and how."""
+
+    target: str
+    args: list[str]
+    is_module: bool
+    is_command: bool
+    """Whether it is run without Python, in a process that this one starts."""
+    options: RunOptions
+    command: "Command"
+    """What the program's process is told of this one."""
+
+
+def _program_to_run(target: str, args: list[str], is_module: bool, options: RunOptions) -> _Program:
+    from selftime.capture.program.run import Command, is_command
+
+    runs_command = not is_module and is_command(target)
+    return _Program(target, args, is_module, runs_command, options, Command(LOAD_START_NS))
+
+
+def _guarded_process(program: _Program) -> "GuardedProcess | None":
+    """Returns the process to run a Python program in, to be forked; None to run it in this one."""
+    from selftime.capture.ledger.process_start import process_start_ns
+    from selftime.capture.program.early_log import stop_early_log
+    from selftime.capture.program.run import create_channel
+
+    if sys.platform != "linux":
+        return None
+    from selftime.capture.program.guarded_process import GuardedProcess
+
+    channel = program.command.channel = create_channel(program.options)
+    if channel is None:
+        return None
+    stop_early_log()  # its thread would take signals that are to be passed on
+    channel.is_guarded = True
+    program.command.process_start_ns = process_start_ns()
+    return GuardedProcess()
+
+
+def _run_program(program: _Program, guard: "GuardedProcess | None") -> "RunResult":
     from selftime.capture.program.run import run_program
 
-    return run_program(
-        script_or_module,
-        args,
-        module=is_module,
-        options=options,
-        command_start_ns=LOAD_START_NS,
-    )
+    if program.command.channel is not None:
+        program.command.channel.root_pid = os.getpid()
+    with guard.until_program_returns() if guard is not None else nullcontext():
+        return run_program(
+            program.target,
+            program.args,
+            module=program.is_module,
+            options=program.options,
+            command=program.command,
+        )
+
+
+def _die_by_signal(number: int) -> None:
+    """Ends this process by the signal that ended the command, where there are such signals."""
+    if sys.platform != "win32":
+        from selftime.capture.program.guarded_process import die_by_signal
+
+        die_by_signal(number)
+
+
+def _report_ended_program(
+    program: _Program,
+    guard: "GuardedProcess",
+    status: int,
+    caller: "_StateBeforeProgram",
+    *,
+    quiet: bool,
+) -> None:
+    """Prints the answer on a program whose process ended before it could do so itself."""
+    from selftime.capture.program.ended_program import result_of_ended_program
+
+    assert program.command.channel is not None  # noqa: S101 - a guarded program has one
+    result, how = result_of_ended_program(program.command.channel, guard.process, status)
+    if not caller.is_first_rank:
+        return
+    if how is not None and not quiet:
+        caller.print_sentence(f"the program was {how}")
+    _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
 
 
 def _program_and_arguments(
@@ -207,7 +297,7 @@ def _report_run_result(
 ) -> None:
     if not result.traces:
         if not light:
-            caller.print_sentence(f"nothing was recorded: {result.reason}")
+            caller.print_sentence(_no_recording_sentence(result))
         if result.ledger is not None and not quiet:
             _print_advice(caller.path_relative_to_start_folder(result.ledger), caller=caller)
         return
@@ -231,6 +321,13 @@ def _report_run_result(
         told = "this answer is for" if len(result.traces) > 1 else "trace saved to"
         caller.print_sentence(f"{told} {trace}")
     caller.print_sentence(f"list its operators: selftime view operators {trace}")
+
+
+def _no_recording_sentence(result: "RunResult") -> str:
+    reason = str(result.reason)
+    if result.ledger is None:
+        return f"nothing was recorded: {reason}"
+    return reason if reason.startswith("no step was") else f"no step was recorded: {reason}"
 
 
 @contextmanager

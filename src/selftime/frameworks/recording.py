@@ -36,6 +36,8 @@ class Options(TypedDict, total=False):
     """Whether to record memory allocations."""
     folder: str | os.PathLike[str]
     """Folder to write the trace to."""
+    ledger: bool
+    """Whether to write beside the trace what the whole loop spent its wall time on."""
     answer: bool
     """Whether to print the advice at the end; if False, one line says how to get the advice."""
     quiet: bool
@@ -70,8 +72,11 @@ class Recording:
         self.trace: Path | None = None
         """Path of the last recording's trace; None if none was written."""
         self._recorded = 0
+        self._ledger: Path | None = None
+        """Path of the ledger beside that trace; None if there is none."""
         self.answers = options.get("answer", False)
         self._quiet = options.get("quiet", False)
+        self._keeps_ledger = options.get("ledger", True)
         self._watch: StepWatch | None = None
         self._failure: str | None = None
         """Why this torch version is not supported; None if it is, or if that is not yet known."""
@@ -87,7 +92,9 @@ class Recording:
             from selftime.capture.recorder.step_watch import StepWatch  # noqa: PLC0415 - imports torch
 
             self._watch = StepWatch(
-                replace(self.limits, notify=self.print_sentence), name=self.name
+                replace(self.limits, notify=self.print_sentence),
+                name=self.name,
+                keeps_ledger=self._keeps_ledger,
             )
             self._watch.on_done = self._keep_trace_with_most_steps
         return self._watch
@@ -162,7 +169,12 @@ class Recording:
         if kept is not None:
             less = written if watch.steps_recorded <= self._recorded else kept
             less.unlink(missing_ok=True)
+            ledger = watch.ledger if less is written else self._ledger
+            if ledger is not None:
+                ledger.unlink(missing_ok=True)
             written = written if less is kept else kept
+        if written != kept:
+            self._ledger = watch.ledger
         self.trace, self._recorded = (
             written,
             max(watch.steps_recorded, self._recorded if kept else 0),

@@ -15,6 +15,7 @@ import polars as pl
 
 from selftime import schema
 from selftime.errors import UnreadableTrace
+from selftime.ingest.open_segment import lines_of_open_segment
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
@@ -54,7 +55,8 @@ def read_ledger(data: bytes, source: str) -> Run:
         raise UnreadableTrace(
             f"`{source}` cannot be read: it is not the ledger (step log) of a run"
         )
-    return _run(decoded[0], decoded[1:], source)
+    lines = [*decoded[1:], *lines_of_open_segment(decoded[0], decoded[1:])]
+    return _run(decoded[0], lines, source)
 
 
 def is_ledger(first: bytes) -> bool:

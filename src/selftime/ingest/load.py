@@ -29,6 +29,7 @@ from selftime.ingest.text.text_window import TextWindow
 from selftime.ingest.text.trace_parsing import ParsedTrace, is_decoded_in_chunks, parse_all_traces
 from selftime.ingest.trace_cache import TraceCache, file_stamp
 from selftime.ingest.trace_paths import (
+    NO_SUCH_FILE,
     TraceFiles,
     is_existing_local_path,
     skip_reasons_of_duplicates,
@@ -117,11 +118,7 @@ def _read_local_file(
     local_path = Path(path)
     try:
         if not local_path.is_file():
-            why = (
-                "it is not a regular file"
-                if local_path.exists()
-                else "there is no such file or folder"
-            )
+            why = "it is not a regular file" if local_path.exists() else NO_SUCH_FILE
             raise UnreadableTrace(f"`{path}` cannot be read: {why}")
         mark = file_stamp(local_path)
         if cache is not None:

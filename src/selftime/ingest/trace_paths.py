@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from hashlib import blake2b
 from pathlib import Path
@@ -26,6 +26,11 @@ _VALUE_OF_NULL_IN_DIGEST: Final = -(1 << 63)
 _TRACE_FILE_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 """File name suffixes of traces; of a folder, only files with such a suffix are read."""
 _NO_MATCHING_FILE_REASON: Final = "it matches no file"
+_HOW_FILES_COME: Final = (
+    "`selftime run SCRIPT` records a program, and says at its end where its files are"
+)
+NO_SUCH_FILE: Final = f"there is no such file or folder; {_HOW_FILES_COME}"
+"""Reason why a local path cannot be read that does not exist."""
 _SINGLE_FILE_PROTOCOLS: Final = frozenset({"http", "https", "data"})
 """URL protocols of single files, for which `*` and `?` are no wildcards and folders cannot be
 listed.
@@ -169,7 +174,10 @@ def _trace_files_of_single_file(path: str) -> TraceFiles:
 
 def _trace_files_in_folder(folder: Path) -> TraceFiles:
     files, refused = _find_files_with_trace_suffix(folder.rglob("*"))
-    return TraceFiles(f"the folder `{folder}`", str(folder), tuple(files), refused)
+    told = TraceFiles(f"the folder `{folder}`", str(folder), tuple(files), refused)
+    if any(folder.iterdir()):
+        return told
+    return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
 
 
 def _find_files_with_trace_suffix(paths: Iterable[Path]) -> tuple[list[str], dict[str, str]]:

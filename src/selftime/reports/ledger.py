@@ -57,6 +57,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "wall_s": run.wall_ns / 1e9,
         "overhead_s": recording_ns / 1e9,
         "is_whole": run.is_whole,
+        "ended": end_of_run(run) if run.is_whole else None,
         "parts": [_json_object_of_part(row) for row in parts.rows(named=True)],
         "steps": {
             "kinds": [_json_object_of_step_kind(row) for row in step_kinds(run).rows(named=True)],
@@ -85,14 +86,16 @@ def _total_time_by_part(run: Run) -> pl.DataFrame:
     return joined.sort("duration", "part", descending=[True, False])
 
 
-def _part_phrase(part: str) -> str:
+def _part_phrase(part: str, run: Run) -> str:
     """Returns what the program does in a part of a run, to follow an amount of time."""
+    if part == "data" and not run.segments["kind"].count():
+        return "running the program"  # there is no first step before which it would be
     return RUN_PART_LABELS[part].phrase if part in RUN_PART_LABELS else part
 
 
 def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     """Returns what the program does in a part of its run, and the line that takes most of it."""
-    text = _part_phrase(row["part"])
+    text = _part_phrase(row["part"], run)
     if row["part"] == "steps":
         steps = count_text(row["count"], "step")
         if has_uncounted_steps(run):
@@ -224,12 +227,22 @@ def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:
 
 def run_sentence(run: Run, root: str | None = None) -> str:
     """Returns the wall time, the largest parts and the slow steps of a run as one sentence."""
-    ended = "" if run.is_whole else " (incomplete: the process was killed)"
+    status = end_of_run(run)
+    ended = "" if status is None else f" ({status})"
     parts = list(_largest_part_texts(run, root))
     told = f"{seconds_text(run.wall_ns)}{ended}"
     sentence = f"{told}: {', '.join(parts)}" if parts else told
     slow = _slow_steps_text(run, root)
     return f"{sentence}; {slow}." if slow else f"{sentence}."
+
+
+def end_of_run(run: Run) -> str | None:
+    """Returns how a run ended before its program's last line; None if it did not."""
+    if not run.is_whole:
+        return "incomplete: the process was killed"
+    status = run.facts.get("status")
+    is_early = isinstance(status, str) and status.startswith("ended ")
+    return plain(str(status)) if is_early else None
 
 
 def recorded_steps_share_sentence(run: RunTime) -> str:
@@ -260,7 +273,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
         if has_uncounted_steps(run):
             steps = f"more than {steps}" if count else "steps that were not counted"
         return f"in {steps}"
-    phrase = _part_phrase(part)
+    phrase = _part_phrase(part, run)
     if part == "compile":
         return f"{phrase}{_compilations_text(run, root)}"
     if part == "epoch_boundary" and (made := _iterator_that_starts_workers(run)):
@@ -310,7 +323,7 @@ def _slow_steps_text(run: Run, root: str | None) -> str:
     made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
     if made:
         return f"{text}, most as workers restart{_line_text(made, root)}"
-    phrase = f" {_part_phrase(row['cause'])}" if row["cause"] in RUN_PART_LABELS else ""
+    phrase = f" {_part_phrase(row['cause'], run)}" if row["cause"] in RUN_PART_LABELS else ""
     return f"{text}, most{phrase}{_line_text(row, root)}"
 
 

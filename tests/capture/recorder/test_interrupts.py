@@ -34,7 +34,7 @@ SCHEDULED_CALL = """
 import signal, traceback
 from functools import partial
 from selftime.capture.main_thread_calls import MainThreadCalls
-from selftime.capture.program.python_program import _without_selftime_frames
+from selftime.capture.program.own_frames import hide_own_frames
 
 calls = MainThreadCalls(on_failure=print)
 request = calls.schedule_on_deletion(partial(signal.raise_signal, signal.SIGINT))
@@ -44,7 +44,8 @@ try:
         pass
     print("lost")
 except KeyboardInterrupt as error:
-    print("raised", len(traceback.extract_tb(_without_selftime_frames(error.__traceback__))))
+    hide_own_frames(error)
+    print("raised", len(traceback.extract_tb(error.__traceback__)))
 """
 
 

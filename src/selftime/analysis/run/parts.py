@@ -112,7 +112,8 @@ def _stack_reading_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
     )
     shares = (
         run.readings.with_columns(
-            pl.col("part").cast(pl.String), (pl.col("duration") / total).alias("share")
+            pl.col("part").cast(pl.String),
+            (pl.col("duration") / total).fill_nan(0).alias("share"),
         )
         .join(own, on="segment")
         .with_columns((pl.col("rest") * pl.col("share")).floor().cast(pl.Int64).alias("duration"))

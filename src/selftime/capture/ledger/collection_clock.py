@@ -9,9 +9,10 @@ interpreter runs no signal handler in them.
 import gc
 import threading
 from collections import deque
-from functools import partial
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Final
+
+from selftime.capture.program.startup.selftime_early_log import instants_callback
 
 
 class CollectionClock:
@@ -31,6 +32,8 @@ class CollectionClock:
         self._summed_ns = [0, 0]
         """The time in ns of collections that were taken off the queues and not yet returned: in
         threads of the program, and in selftime's own."""
+        self._total_ns = 0
+        """The time in ns of all collections that were taken off the queues so far."""
         self._lock = threading.Lock()
 
     def attach(self) -> None:
@@ -56,6 +59,16 @@ class CollectionClock:
             (of_program, own), self._summed_ns = self._summed_ns, [0, 0]
         return of_program, own
 
+    def pending_ns(self) -> int:
+        """Returns the time in ns of the program's collections that `take_ns` will return next."""
+        self.compact()
+        return self._summed_ns[0]
+
+    def total_ns(self) -> int:
+        """Returns the time in ns of all collections that have ended since `attach`."""
+        self.compact()
+        return self._total_ns
+
     def compact(self) -> None:
         """Replaces the stored instants of collections by their sum, to free memory."""
         if self._stops:
@@ -70,19 +83,4 @@ class CollectionClock:
                 start, _ = self._starts.popleft()
             if start is not None:  # else it had begun before `attach`
                 self._summed_ns[thread in self.own_threads] += stop - start
-
-
-def instants_callback(starts: deque[tuple[int, int]], stops: deque[tuple[int, int]]) -> Any:
-    """Returns a callable for `gc.callbacks` that appends time and thread to one of two queues.
-
-    Python calls it with the name of a phase, "start" or "stop", and a dictionary. It looks up the
-    attribute of that name, a property. Its getter takes the next element of an iterator, which
-    calls `perf_counter_ns` and `get_ident` and appends the results. Each of these is written in C.
-    """
-
-    def getter(queue: deque[tuple[int, int]]) -> Any:
-        instants = zip(iter(perf_counter_ns, None), iter(threading.get_ident, None), strict=False)
-        return property(partial(next, map(queue.append, instants)))
-
-    phases = type("Phases", (), {"start": getter(starts), "stop": getter(stops)})
-    return partial(getattr, phases())
+                self._total_ns += stop - start

@@ -6,10 +6,10 @@ before. Where the program is killed the last line may be cut off, and the others
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from selftime.capture.trace_file.trace_files import (
     make_trace_folder,
@@ -18,6 +18,9 @@ from selftime.capture.trace_file.trace_files import (
 )
 from selftime.errors import RecordingError
 from selftime.ledger_format import LEDGER_SUFFIX
+
+_END_LINE_BYTES: Final = 4096
+"""Number of bytes at the end of a ledger in which the line with the process's end is searched."""
 
 
 class LedgerFile:
@@ -31,7 +34,14 @@ class LedgerFile:
         self.path: Path | None = None
         self.failure: str | None = None
         """Why the file could not be written; None if it could."""
+        self.on_creation: Callable[[], None] = _nothing
+        """Function that is called once the file exists."""
         self._descriptor: int | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Returns whether the first line was written."""
+        return self.path is not None
 
     @property
     def name(self) -> str | None:
@@ -42,7 +52,8 @@ class LedgerFile:
         """Writes one complete line to the file at once, without buffering it in this process."""
         if self.failure is not None:
             return
-        data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        data = _line_as_bytes(line)
+        is_new = self._descriptor is None
         try:
             descriptor = self._open() if self._descriptor is None else self._descriptor
             while data:
@@ -50,6 +61,9 @@ class LedgerFile:
         except (OSError, RecordingError) as error:
             self.failure = str(error)
             self.close()
+            return
+        if is_new:
+            self.on_creation()
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -69,3 +83,60 @@ class LedgerFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(self.path, flags, 0o644)
         return self._descriptor
+
+
+class LedgerInMemory(LedgerFile):
+    """Holds the lines of a ledger until they are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self._lines: list[bytes] = []
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._lines)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        self._lines.append(_line_as_bytes(line))
+
+    def text(self, until: int | None) -> bytes:
+        """Returns the ledger so far; one that goes on ends at `until`, in ns."""
+        end = [] if until is None else [_line_as_bytes({"end": until, "status": "goes on"})]
+        return b"".join([*self._lines, *end])
+
+
+def ended_status(path: Path) -> str | None:
+    """Returns how a process ended as its ledger states it; None if it states no end."""
+    with suppress(OSError, ValueError, IndexError):
+        line = json.loads(_last_bytes(path).splitlines()[-1])
+        if isinstance(line, dict) and "end" in line:
+            return str(line.get("status"))
+    return None
+
+
+def write_end(path: Path, status: str, at: int) -> None:
+    """Adds the end of the process to its ledger, if the process could not do so itself.
+
+    Args:
+        path: The ledger's file.
+        status: How the process ended.
+        at: When it did, in ns of `time.perf_counter_ns`.
+    """
+    with suppress(OSError):
+        cut = b"" if _last_bytes(path).endswith(b"\n") else b"\n"  # the last line was cut off
+        with path.open("ab") as file:
+            file.write(cut + _line_as_bytes({"end": at, "status": status}))
+
+
+def _line_as_bytes(line: Mapping[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _last_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _END_LINE_BYTES))
+        return file.read()
+
+
+def _nothing() -> None:
+    pass

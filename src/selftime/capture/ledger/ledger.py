@@ -35,6 +35,9 @@ MAX_KINDS: Final = 10_000
 MAX_ITERATORS: Final = 10_000
 """Largest number of DataLoader iterators that one ledger records."""
 
+OPEN_SEGMENT_MIN_NS: Final = 1_000_000_000
+"""Age in ns from which the segment in progress is written as far as it is known."""
+
 LOADING: Final = frozenset({"data_wait", "epoch_boundary"})
 """Activities in which the program waits for data; within an evaluation they count as evaluation."""
 
@@ -43,11 +46,15 @@ class Ledger:
     """Records the wall time of one process, segment by segment: setup, each step, and the end."""
 
     def __init__(
-        self, folder: Path, command: tuple[str, ...] = (), command_start_ns: int | None = None
+        self,
+        folder: Path,
+        command: tuple[str, ...] = (),
+        command_start_ns: int | None = None,
+        process_start: int | None = None,
     ) -> None:
         self.file = LedgerFile(folder)
         self.began = perf_counter_ns()
-        self.process_began = process_start_ns()
+        self.process_began = process_start_ns() if process_start is None else process_start
         self.thread = threading.get_ident()
         """Id of the thread that runs the program's steps."""
         self.segment = self.began
@@ -70,8 +77,7 @@ class Ledger:
         self._columns = SegmentColumns()
         self._kinds: dict[Hashable, int] = {}
         self._readings = StackReadings()
-        self._iterators = 0
-        """Number of iterators of DataLoaders that the program made."""
+        self._iterators = 0  # of DataLoaders, that the program made
         self._lines: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -120,11 +126,17 @@ class Ledger:
             self.count("garbage_collection", collected)
             self.count("recording", own_collected)
             elapsed = max(elapsed - collected - own_collected, 0)
-        part = self._parts[-1] if self._parts else self._base
-        if self._base is not None and part in LOADING:
-            part = self._base  # the waits of an evaluation are part of it
+        part = self._current_activity()
         if part is not None:
             self._counted[part] = self._counted.get(part, 0) + elapsed
+
+    def _current_activity(self) -> str | None:
+        """Returns the activity that is being timed; None if none is."""
+        parts = self._parts[-1:]
+        part = parts[0] if parts else self._base
+        if self._base is not None and part in LOADING:
+            return self._base  # the waits of an evaluation are part of it
+        return part
 
     def count(self, part: str, duration: int) -> None:
         """Adds `duration` ns to the activity `part`, for time that no other activity includes."""
@@ -167,6 +179,10 @@ class Ledger:
         self.on_segment_end()
         self.slow_step_limit.end_step(duration if is_usual and not is_recorded else None)
 
+    def begin_earlier(self, began: int) -> None:
+        """Has the program begun at an earlier instant, in ns, before anything was recorded."""
+        self.began = self.segment = self._mark = began
+
     def begin_own_thread(self) -> None:
         """Counts collections in the calling thread, from now on, as work of the recorder."""
         self.collections.own_threads.add(threading.get_ident())
@@ -194,12 +210,28 @@ class Ledger:
         with self._lock:
             columns, self._columns = self._columns, SegmentColumns()
             lines, self._lines = self._lines, []
-        if self.file.path is None and self.file.failure is None:
+            lines += self._lines_of_open_segment()
+        if not self.file.has_begun and self.file.failure is None:
             self.file.append(self._header())
         for line in lines:
             self.file.append(line)
         if len(columns):
             self.file.append({"segments": columns.as_json()})
+
+    def _lines_of_open_segment(self) -> list[dict[str, Any]]:
+        """Returns a line with what a long segment holds so far, since a kill may end the run."""
+        now = perf_counter_ns()
+        if self._closed or now - self.segment < OPEN_SEGMENT_MIN_NS:
+            return []
+        counted = dict(self._counted)
+        activity, pending = self._current_activity(), self.collections.pending_ns()
+        if activity is not None:
+            counted[activity] = counted.get(activity, 0) + now - self._mark
+        if pending and activity != "recording":
+            counted["garbage_collection"] = counted.get("garbage_collection", 0) + pending
+        kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
+        line = {"open": self.segment, "until": now, "kind": self._next_kind or kind}
+        return [line | {"counted": counted, "readings": self._readings.take_new(self.segment)}]
 
     # At the end.
 
@@ -213,9 +245,9 @@ class Ledger:
         kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
         self._finish_segment(now, self._next_kind or kind, is_recorded=False)
         self._closed = True
-        with self._lock:
-            self._lines.append({"end": now, "status": status})
         self.flush()
+        if self.is_written:
+            self.file.append({"end": now, "status": status})
         self.file.close()
 
     def abandon(self) -> None:
@@ -297,6 +329,7 @@ class Ledger:
         return {
             "format": LEDGER_FORMAT,
             "process": os.getpid(),
+            "parent": os.getppid(),
             "command": list(self._command),
             "clock": perf_counter_ns(),
             "time": time_ns(),  # the same instant since the Unix epoch, as traces have it

@@ -4,8 +4,10 @@ That is the stack sampler, the GC timer and the compilation timer.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter_ns
 from types import FrameType
 from typing import Final
 
@@ -14,6 +16,7 @@ from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
 from selftime.capture.ledger.watcher import StackWatcher
 from selftime.capture.program.after_import import after_import, cancel_after_import
+from selftime.capture.program.early_log import EarlyTimes
 
 _WHOLE: Final = "ended"
 
@@ -27,11 +30,21 @@ class RunLedger:
         user_packages: Callable[[], Sequence[str]] = tuple,
         command: Sequence[str] = (),
         command_start_ns: int | None = None,
+        process_start: int | None = None,
     ) -> None:
-        self.ledger = Ledger(folder, tuple(command), command_start_ns)
-        reader = StackReader(user_packages)
-        self.ledger.is_user_file = reader.is_user_file
-        self._watcher = StackWatcher(self.ledger, reader)
+        """Makes a ledger that is in memory, and has not begun.
+
+        Args:
+            folder: Where its file is written.
+            user_packages: Returns folders whose code counts as the user's, too.
+            command: What was run.
+            command_start_ns: When selftime began to load, in ns of `time.perf_counter_ns`.
+            process_start: When the run began; by default the start of this process.
+        """
+        self.ledger = Ledger(folder, tuple(command), command_start_ns, process_start)
+        self._reader = StackReader(user_packages)
+        self.ledger.is_user_file = self._reader.is_user_file
+        self._watcher = StackWatcher(self.ledger, self._reader)
         self._compilations = CompilationClock(self.ledger)
         self.is_started = False
         self._process = os.getpid()
@@ -53,6 +66,26 @@ class RunLedger:
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
 
+    def take_over(self, early: EarlyTimes) -> None:
+        """Adds what is known of the process from before selftime was loaded."""
+        ledger = self.ledger
+        ledger.begin_earlier(early.began_ns)
+        for place in early.places:
+            where = place.file, place.line, place.function
+            activity = self._reader.activity_at(where, place.imported, place.library)
+            ledger.add_reading(ledger.segment, activity, place.duration)
+        ledger.count("garbage_collection", early.collected_ns)
+        ledger.count("recording", perf_counter_ns() - early.ended_ns)
+
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """Counts a `with` block as work of selftime."""
+        self.ledger.enter("recording")
+        try:
+            yield
+        finally:
+            self.ledger.leave()
+
     def start_at_first_step(self) -> None:
         """Delays `start` and `write` until the first step: most processes never make a step."""
         self.ledger.on_segment_end = self._start_writing
@@ -63,6 +96,10 @@ class RunLedger:
         It returns whether it needs to see the next stack soon.
         """
         self._watcher.on_program_stack = observe
+
+    def write_while_running(self) -> None:
+        """Has the ledger written to its file from its next second on, or at its end."""
+        self.ledger.is_written = True
 
     def write(self) -> None:
         """Begins to write the ledger to its file; until then, it is kept in memory."""
@@ -78,12 +115,14 @@ class RunLedger:
 
     def abandon(self) -> None:
         """In a forked child: the run is its parent's."""
+        cancel_after_import(CALLBACKS)
         self.ledger.collections.detach()
         self._compilations.detach()
         self.ledger.abandon()
 
     def _start_writing(self) -> None:
         self.start()
+        self.ledger.on_segment_end = self._compilations.poll
         self.write()
 
     def _stop(self) -> None:

@@ -75,6 +75,25 @@ class StackReader:
             frame = frame.f_back
         return Activity(part, what)
 
+    def activity_at(
+        self,
+        place: tuple[str | None, int | None, str | None],
+        imported: str | None,
+        library: str | None,
+    ) -> Activity:
+        """Returns the activity at a place (file, line and function) that was read elsewhere.
+
+        Args:
+            place: The innermost one outside of libraries; None each if there is none.
+            imported: The module that this line imports; None if it imports none.
+            library: The outermost library file that this line called; None if it called none.
+        """
+        part = "imports" if imported is not None else library and self._part(library)
+        what = "" if imported is None else imported.partition(".")[0]
+        if place[0] is None or not self.is_user_file(place[0]):
+            place = None, None, None
+        return Activity(part or "program", what, *place)
+
     def _runs_program(self, file: str) -> bool:
         if file not in self._runners:
             self._runners[file] = any(path in file for path in _RUNS_THE_PROGRAM)
@@ -131,6 +150,8 @@ class StackReadings:
         self._first: deque[tuple[int, int, int]] = deque(maxlen=MAX_ACTIVITIES)
         """Time in ns, activity and duration in ns of each sample before the first step: that step
         may turn out to have begun earlier."""
+        self._written: tuple[int, dict[int, list[int]]] = (0, {})
+        """A segment, and what of its readings `take_new` has returned so far."""
 
     def add(
         self, activity: Activity, duration: int, *, is_before_first_step: bool
@@ -157,6 +178,25 @@ class StackReadings:
         """Returns [activity, time in ns, number of samples] of the segment that ends."""
         summed, self._summed = self._summed, {}
         return [[number, *known] for number, known in summed.items()]
+
+    def take_new(self, segment: int) -> list[list[int]]:
+        """Returns [activity, ns, number of samples] of a segment since the last call of this.
+
+        `take` returns all of them nevertheless.
+        """
+        before = self._written[1] if self._written[0] == segment else {}
+        self._written = segment, {number: list(known) for number, known in self._summed.items()}
+        differences = (
+            [
+                number,
+                *(
+                    value - old
+                    for value, old in zip(known, before.get(number, (0, 0)), strict=True)
+                ),
+            ]
+            for number, known in self._summed.items()
+        )
+        return [difference for difference in differences if difference[2]]
 
     def take_before(self, at: int) -> list[list[int]]:
         """Returns what `take` does for samples before an instant, in ns; the others stay.

@@ -85,17 +85,21 @@ class StackWatcher:
 
     def _read_until(self, end: threading.Event) -> None:
         flushed = last = perf_counter_ns()
-        segment = self._ledger.segment
+        segment, collections = self._ledger.segment, self._ledger.collections
+        last_collected = collections.total_ns()
         while True:
             ledger, now = self._ledger, perf_counter_ns()
             if ledger.segment != segment:
                 segment = last = ledger.segment
+                last_collected = collections.total_ns()
             early = segment + ledger.slow_step_limit.read_after_ns - now
             if early > 0:
                 pause_s = min(WAKE_S, early / 1e9)
             else:
-                self._read(segment, now - last)
-                last = now
+                # Collections are counted apart, and hold up this thread as well.
+                collected = collections.total_ns()
+                self._read(segment, now - last - (collected - last_collected))
+                last, last_collected = now, collected
                 longest_s = FIRST_PAUSE_S if self._reads_often else LAST_PAUSE_S
                 pause_s = min(longest_s, max(FIRST_PAUSE_S, (now - segment) / 1e11))
             if now - flushed > FLUSH_NS:
@@ -106,7 +110,7 @@ class StackWatcher:
 
     def _read(self, segment: int, duration: int) -> None:
         ledger = self._ledger
-        if ledger.busy:
+        if ledger.busy or duration <= 0:
             return
         frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - the documented way
         activity = self._reader.read(frame)

@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 
+from selftime.capture.program.early_log import stop_early_log
 from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.recorded_process import RecordedProcess
 from selftime.capture.program.run_channel import RunChannel
@@ -14,6 +15,7 @@ from selftime.capture.timing.timed_process import TimedProcess
 
 def record_or_time_this_process() -> None:
     """Starts to record or time this process if the environment says that selftime runs it."""
+    early_times = stop_early_log()
     times = requested_step_times_folder()
     if times is not None:
         TimedProcess(times).watch()
@@ -21,17 +23,28 @@ def record_or_time_this_process() -> None:
     channel = RunChannel.from_environment()
     if channel is None:
         return
-    process = RecordedProcess(channel.options, channel, _package_folders_of_main)
+    process = RecordedProcess(
+        channel.options, channel, _package_folders_of_main, early_times=early_times
+    )
     if os.getpid() == channel.root_pid:  # the program replaced the root process by `exec`
         atexit.register(_print_run_result, process, channel)
     process.watch()
 
 
 def _print_run_result(process: RecordedProcess, channel: RunChannel) -> None:
-    """Prints the result if the first process of the run was replaced by this one with `exec`."""
+    """Prints the result if the first process of the run was replaced by this one with `exec`.
+
+    Where another process waits for this one it prints the result.
+    """
     if os.getpid() != channel.root_pid:
         return
     process.finish(exit_reason(getattr(sys, "last_value", None)))
+    if channel.is_guarded:
+        report = process.process_report()
+        if report is not None:
+            channel.write_report(report)
+        channel.note_end_of_replaced_program()
+        return
     result = RunResult.from_reports(0, 0.0, None, channel.read_reports())
     channel.remove_folder()
     if not channel.shows_results or os.environ.get("RANK", "0") != "0":

@@ -34,6 +34,10 @@ class ProgramCommand:
         # Add `./` to a file in the working folder, since bare names are searched for on PATH.
         first = os.path.join(os.curdir, target) if Path(target).is_file() else target  # noqa: PTH118 - `pathlib` drops `./`
         self.command_line = [first, *args]
+        self.signal: int | None = None
+        """Number of the signal that ended the command; None if none did."""
+        self.last_signal: int | None = None
+        """Number of the last signal that was passed on to the command; None if none was."""
 
     def run(self, on_end: Callable[[BaseException | None], None]) -> int:
         """Runs the command to its end; returns its exit status.
@@ -48,10 +52,42 @@ class ProgramCommand:
         except OSError as error:
             name, why = self.command_line[0], error.strerror or error
             raise UsageError(f"`{name}` cannot be run: {why}; check what it is") from None
-        with _forward_signals(process):
+        with self._forward_signals(process):
             status = process.wait()
+        self.signal = -status if status < 0 else None
         on_end(None)
         return status if status >= 0 else 128 - status
+
+    @property
+    def early_end(self) -> str | None:
+        """Returns how the command was ended; None if it ended by itself."""
+        number = self.signal or self.last_signal
+        return None if number is None else f"ended by {signal.Signals(number).name}"
+
+    @contextmanager
+    def _forward_signals(self, process: "subprocess.Popen[Any]") -> Iterator[None]:
+        """Sends signals on to the program; ignores Ctrl-C, which the terminal sends to both."""
+
+        def send_to_program(number: int, _frame: FrameType | None) -> None:
+            self.last_signal = number
+            process.send_signal(number)
+
+        def ignore_interrupt(_number: int, _frame: FrameType | None) -> None:
+            pass
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {
+            number: signal.signal(number, send_to_program)
+            for number in _SIGNALS_FORWARDED_TO_PROGRAM
+        }
+        previous[signal.SIGINT] = signal.signal(signal.SIGINT, ignore_interrupt)
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def is_command(target: str) -> bool:
@@ -80,27 +116,3 @@ def is_command(target: str) -> bool:
             f"write `selftime run {Path(interpreter).name} {target}`"
         )
     return False
-
-
-@contextmanager
-def _forward_signals(process: "subprocess.Popen[Any]") -> Iterator[None]:
-    """Sends signals on to the program; ignores Ctrl-C, which the terminal sends to it as well."""
-
-    def send_to_program(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
-
-    def ignore_interrupt(_number: int, _frame: FrameType | None) -> None:
-        pass
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = {
-        number: signal.signal(number, send_to_program) for number in _SIGNALS_FORWARDED_TO_PROGRAM
-    }
-    previous[signal.SIGINT] = signal.signal(signal.SIGINT, ignore_interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)

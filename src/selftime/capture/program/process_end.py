@@ -6,6 +6,7 @@ handles SIGTERM itself is left alone.
 
 import atexit
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -13,7 +14,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
+
+from selftime.capture.attribute_patches import AttributePatches
 
 EXIT_HANDLER_PRIORITY: Final = 100
 """Priority of selftime's exit handler in `multiprocessing`; it runs before those of Python,
@@ -49,6 +52,31 @@ class SigtermHandler:
         os.kill(os.getpid(), number)
 
 
+class ImmediateExit:
+    """Has `finish` called before `os._exit`, which runs nothing else, ends this process."""
+
+    def __init__(self, finish: Callable[[str], None]) -> None:
+        """Makes it inactive; `finish` is told how the process ends."""
+        self._finish = finish
+        self._process = os.getpid()
+        self._patches = AttributePatches()
+
+    def attach(self) -> None:
+        self._patches.wrap_attribute(os, "_exit", self._wrapped)
+
+    def detach(self) -> None:
+        self._patches.restore_all()
+
+    def _wrapped(self, original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+        @functools.wraps(original)
+        def _exit(status: int) -> NoReturn:
+            if os.getpid() == self._process:  # not in a forked child, which often ends so
+                self._finish(f"ended by os._exit({status})")
+            original(status)
+
+        return _exit
+
+
 def skip_destructors_at_exit() -> None:
     """Makes this forked process end without C++ destructors, right after Python has ended.
 
@@ -79,3 +107,17 @@ def run_at_process_end(act: Callable[[], None]) -> None:
         Finalize(None, act, exitpriority=EXIT_HANDLER_PRIORITY)
     else:
         atexit.register(act)
+
+
+def is_loader_worker_starting() -> bool:
+    """Returns whether this process has just been forked to be a worker of a DataLoader.
+
+    Right after the fork, `multiprocessing` has the process object in a variable alone.
+    """
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the only way to the frames
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "multiprocessing.popen_fork":
+            target = getattr(frame.f_locals.get("process_obj"), "_target", None)
+            return getattr(target, "__module__", "") == "torch.utils.data._utils.worker"
+        frame = frame.f_back
+    return False

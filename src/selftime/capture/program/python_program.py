@@ -2,17 +2,18 @@
 
 import builtins
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Final
 
-from selftime.capture.main_thread_calls import MainThreadCalls
 from selftime.capture.program import main_code
 from selftime.capture.program.main_code import ProgramNotRunnable
+from selftime.capture.program.own_frames import hide_own_frames
 from selftime.errors import UsageError
 
 INTERRUPTED_EXIT_STATUS: Final = 130
@@ -21,6 +22,9 @@ INTERRUPTED_EXIT_STATUS: Final = 130
 
 class PythonProgram:
     """A Python script or module to run in this process, with its arguments."""
+
+    early_end: str | None = None
+    """How it was ended; the reports of its process say that."""
 
     def __init__(self, target: str, args: Sequence[str], *, module: bool) -> None:
         self.target = target
@@ -38,6 +42,8 @@ class PythonProgram:
         self.user_packages: tuple[str, ...] = ()
         """Folders of the installed package that contains the program; their code counts as the
         user's."""
+        self.signal: int | None = None
+        """Number of the signal by which Python would end: SIGINT after Ctrl-C, else None."""
 
     def run(self, on_end: Callable[[BaseException | None], None]) -> int:
         """Runs the program to its end; returns its exit status.
@@ -57,9 +63,12 @@ class PythonProgram:
             raise
         except BaseException as error:  # noqa: BLE001 - the program's own, printed as Python does
             on_end(error)
-            trace = _without_selftime_frames(error.__traceback__)
-            sys.excepthook(type(error), error.with_traceback(trace), trace)
-            return INTERRUPTED_EXIT_STATUS if isinstance(error, KeyboardInterrupt) else 1
+            hide_own_frames(error)
+            sys.excepthook(type(error), error, error.__traceback__)
+            if not isinstance(error, KeyboardInterrupt):
+                return 1
+            self.signal = signal.SIGINT
+            return INTERRUPTED_EXIT_STATUS
         on_end(None)
         return 0
 
@@ -103,20 +112,3 @@ def _exit_status_of(code: object) -> int:
         return code
     sys.stderr.write(f"{code}\n")
     return 1
-
-
-def _without_selftime_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Returns the traceback without selftime's frames at its beginning and in a scheduled call.
-
-    Such a call is not the program's: a signal handler raised the exception while it ran.
-    """
-    ours = str(Path(__file__).parent) + os.sep
-    outside = trace
-    while outside is not None and outside.tb_frame.f_code.co_filename.startswith(ours):
-        outside = outside.tb_next
-    last = outside
-    while last is not None and last.tb_next is not None:
-        if last.tb_next.tb_frame.f_code is MainThreadCalls.__bool__.__code__:
-            last.tb_next = None
-        last = last.tb_next
-    return outside

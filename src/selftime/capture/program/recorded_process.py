@@ -7,15 +7,18 @@ process, started by the program or forked from it, uses an exit handler.
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import after_import, cancel_after_import
+from selftime.capture.program.early_log import EarlyTimes
 from selftime.capture.program.process_end import (
+    ImmediateExit,
     SigtermHandler,
     exit_reason,
+    is_loader_worker_starting,
     run_at_process_end,
     skip_destructors_at_exit,
 )
@@ -45,6 +48,7 @@ class RecordedProcess:
         *,
         is_root: bool = False,
         ledger: RunLedger | None = None,
+        early_times: EarlyTimes | None = None,
     ) -> None:
         self.options = options
         self.channel = channel
@@ -52,8 +56,10 @@ class RecordedProcess:
         processes are not recorded."""
         self.user_packages = user_packages
         self.ledger = ledger
-        """The wall-time ledger of the program's first process; other processes create theirs
-        when they import torch."""
+        """The wall-time ledger of this process. That of the program's first process is given; the
+        others hold theirs in memory until their first step, since most of them make none."""
+        self._early_times = early_times
+        """What is known of the process from before selftime was loaded."""
         self.recorder: Recorder | None = None
         self.steps: StepDetector | None = None
         self.trigger: RecordingTrigger | None = None
@@ -66,12 +72,20 @@ class RecordedProcess:
         was made in another one."""
         self._exit_hook_pid: int | None = None
         """Id of the process in which the exit handler was registered; None before."""
+        self._immediate_exit = ImmediateExit(self.finish)
         self._rank: int | None = None
         self._other_profilers: OtherProfilers | None = None
         self._has_recorded = False
         """Whether a recording was started in this process, or in its parent before the fork."""
 
     def watch(self) -> None:
+        if self._is_root and self.ledger is not None:
+            self.ledger.ledger.file.on_creation = self._send_root_report
+            self._immediate_exit.attach()
+        elif self.ledger is None:
+            self.ledger = self._ledger_in_memory()
+        if self.channel is not None and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start_in_forked_child)
         after_import("torch", self._on_torch_import)
 
     @property
@@ -81,6 +95,7 @@ class RecordedProcess:
 
     def finish(self, reason: str | None) -> None:
         """Ends the recording and writes it; `reason` says why the process ended early, or None."""
+        self._immediate_exit.detach()
         with self._kept_from_program():
             cancel_after_import("torch")
             if self.recorder is not None:
@@ -94,6 +109,8 @@ class RecordedProcess:
             if self.ledger is not None:
                 self.ledger.finish(reason)
                 self._report_unwritten_ledger(self.ledger)
+        if self._is_root:
+            self._send_root_report()
 
     @contextmanager
     def _kept_from_program(self) -> Iterator[None]:
@@ -120,10 +137,16 @@ class RecordedProcess:
             self.recorder.messages.show()
 
     def process_report(self) -> ProcessReport | None:
-        """Returns what was recorded of this process; None if torch was never imported."""
-        recorder = self.recorder
+        """Returns what was recorded of this process; None if nothing was.
+
+        Of a process that never imported torch that is the ledger, if it has one.
+        """
+        recorder, ledger = self.recorder, None if self.ledger is None else self.ledger.path
         if recorder is None:
-            return ProcessReport(os.getpid(), reason=self.failure) if self.failure else None
+            is_empty = self.failure is None and ledger is None
+            return (
+                None if is_empty else ProcessReport(os.getpid(), reason=self.failure, ledger=ledger)
+            )
         return ProcessReport(
             process=os.getpid(),
             rank=self._rank,
@@ -134,7 +157,7 @@ class RecordedProcess:
             partial=recorder.partial,
             reason=recorder.reason,
             messages=tuple(self.messages),
-            ledger=None if self.ledger is None else self.ledger.path,
+            ledger=ledger,
         )
 
     @property
@@ -145,9 +168,8 @@ class RecordedProcess:
         if not self._is_root:
             self._collect_user_messages()
         try:
-            self._start_watching_steps()
-            if self.channel is not None and hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=self._start_in_forked_child)
+            with nullcontext() if self.ledger is None else self.ledger.own_work():
+                self._start_watching_steps()
         except Exception as error:  # noqa: BLE001 - the program's `import torch` must go on
             self.failure = (
                 f"steps cannot be detected in this PyTorch: {type(error).__name__}: {error}"
@@ -187,13 +209,23 @@ class RecordedProcess:
         self._start_trigger(recorder)
 
     def _start_ledger(self) -> RunLedger:
-        if not self._is_root or self.ledger is None:
-            self.ledger = RunLedger(self.options.folder, self.user_packages)
-        if self.ledger.is_started:
+        if self.ledger is None:
+            self.ledger = self._ledger_in_memory()
+        if self._is_root and self.ledger.is_started:
             self.ledger.write()
         else:  # most processes of a program make no step
+            self.ledger.ledger.file.on_creation = self._on_ledger_creation
             self.ledger.start_at_first_step()
         return self.ledger
+
+    def _ledger_in_memory(self) -> RunLedger:
+        """Begins the ledger of a process that the program started, and that may make steps."""
+        ledger = RunLedger(self.options.folder, self.user_packages)
+        if self._early_times is not None:
+            ledger.take_over(self._early_times)
+        if not is_loader_worker_starting():
+            ledger.start()
+        return ledger
 
     def _start_trigger(self, recorder: "Recorder") -> None:
         """Starts to listen for requests to record, if the user chose the option `--trigger`."""
@@ -233,7 +265,9 @@ class RecordedProcess:
         recorder, steps = self.recorder, self.steps
         if self.ledger is not None:
             self.ledger.abandon()
-        if recorder is None or steps is None:
+        self.ledger = self._early_times = None
+        if recorder is None or steps is None:  # the parent has not imported torch
+            self.ledger = self._ledger_in_memory()
             return
         if isinstance(self.trigger, SignalTrigger):
             self.trigger.end()
@@ -287,6 +321,20 @@ class RecordedProcess:
         self._rank, _ = rank_and_world()
         self._has_recorded = True
         self.sigterm_handler.install()
+        self._act_at_process_end()
+
+    def _on_ledger_creation(self) -> None:
+        """Sends a first report of a process that has made a step, since it may be killed."""
+        from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
+
+        self._act_at_process_end()
+        self._rank, _ = rank_and_world()
+        report = self.process_report()
+        if self.channel is not None and report is not None:
+            self.channel.write_report(report)
+
+    def _act_at_process_end(self) -> None:
+        """Has the recording and the ledger of a process other than the first one ended with it."""
         if not self._is_root and self._exit_hook_pid != os.getpid():
             self._exit_hook_pid = os.getpid()
             run_at_process_end(self._on_process_end)
@@ -301,6 +349,8 @@ class RecordedProcess:
         if self.recorder.needs_no_modules:  # the ledger goes on, so the other wrappers stay
             self.steps.unwrap_modules()
         self._send_process_report()
+        if self._is_root:
+            self._send_root_report()
 
     def _on_process_end(self) -> None:
         if self._exit_hook_pid == os.getpid():  # not in a forked child, which inherits the handler
@@ -316,6 +366,12 @@ class RecordedProcess:
         if self.channel is None or self._is_root or report is None or report.source is None:
             return
         if report.traces or report.reason:
+            self.channel.write_report(report)
+
+    def _send_root_report(self) -> None:
+        """Leaves a report of the first process for who has to answer if it ends at once."""
+        report = self.process_report()
+        if self.channel is not None and self.channel.is_guarded and report is not None:
             self.channel.write_report(report)
 
 

@@ -4,23 +4,36 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import cancel_after_import
 from selftime.capture.program.command import ProgramCommand, is_command
+from selftime.capture.program.early_log import stop_early_log
 from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.python_program import PythonProgram
 from selftime.capture.program.recorded_process import RecordedProcess
-from selftime.capture.program.run_channel import RunChannel
+from selftime.capture.program.run_channel import ProcessReport, RunChannel
 from selftime.capture.program.run_result import RunResult
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import delete_folders_of_killed_processes
 
-__all__ = ["RunOptions", "RunResult", "run_program"]
+__all__ = ["Command", "RunOptions", "RunResult", "create_channel", "is_command", "run_program"]
+
+
+@dataclass(slots=True)
+class Command:
+    """What the command that runs a program knows; instants are in ns of `time.perf_counter_ns`."""
+
+    load_start_ns: int | None = None
+    """When selftime began to load; None if the program is not run by a command."""
+    process_start_ns: int | None = None
+    """When the command's process began; None if that is this process, or if it is unknown."""
+    channel: RunChannel | None = None
+    """Where processes leave their reports; None to make a new channel."""
 
 
 def run_program(
@@ -29,35 +42,36 @@ def run_program(
     *,
     module: bool,
     options: RunOptions | None = None,
-    command_start_ns: int | None = None,
+    command: Command | None = None,
 ) -> RunResult:
     """Runs a script, module or command to its end, and records a few of its steps.
 
     Records this process and every Python process that the program starts, if it makes steps. Output
     and exit status are the program's own. The command line of this process must end with `args`.
-    `command_start_ns` is the instant, of `time.perf_counter_ns`, at which selftime began to load.
 
     Raises:
         UsageError: `target` cannot be run.
     """
-    options = options or RunOptions()
+    options, command = options or RunOptions(), command or Command()
     # The program may change the working folder.
     options = replace(options, folder=options.folder.absolute())
     program = _create_program(target, args, module=module)
     delete_folders_of_killed_processes()
-    outer_channel, channel = _leave_outer_run(), _create_channel(options)
+    outer_channel, channel = _leave_outer_run(), command.channel or create_channel(options)
     root_pid, start_s = os.getpid(), time.monotonic()
     run = RunLedger(
         options.folder,
         lambda: program.user_packages,
         ["-m", target, *args] if module else [target, *args],
-        command_start_ns,
+        command.load_start_ns,
+        command.process_start_ns,
     )
     process = RecordedProcess(
         options, channel, lambda: program.user_packages, is_root=True, ledger=run
     )
     if isinstance(program, PythonProgram):
         run.start()
+        run.write_while_running()
     process.watch()
     with channel or nullcontext():
         status = program.run(lambda error: process.finish(exit_reason(error)))
@@ -66,12 +80,15 @@ def run_program(
         process.show_messages()
         _wait_for_child_processes()
         own_report = process.process_report()
-        other_reports = [] if channel is None else channel.read_reports()
+        reports = [] if channel is None else channel.read_reports()
+        other_reports = [report for report in reports if report.process != root_pid]
     if outer_channel is not None:
-        for report in other_reports if own_report is None else [own_report, *other_reports]:
-            if report.source is not None:
-                outer_channel.write_report(report)
-    return RunResult.from_reports(status, time.monotonic() - start_s, own_report, other_reports)
+        _pass_reports_on([own_report, *other_reports], outer_channel)
+    seconds = time.monotonic() - start_s
+    result = RunResult.from_reports(
+        status, seconds, own_report, other_reports, early_end=program.early_end
+    )
+    return replace(result, signal=program.signal)
 
 
 def _create_program(
@@ -82,7 +99,8 @@ def _create_program(
     return PythonProgram(target, args, module=module)
 
 
-def _create_channel(options: RunOptions) -> RunChannel | None:
+def create_channel(options: RunOptions) -> RunChannel | None:
+    """Returns a channel between the processes of a run; None if there is no temporary folder."""
     try:
         return RunChannel.create(options)
     except OSError as error:
@@ -97,10 +115,18 @@ def _create_channel(options: RunOptions) -> RunChannel | None:
 def _leave_outer_run() -> RunChannel | None:
     """Keeps an outer `selftime run` from recording this process; returns its channel, or None."""
     cancel_after_import("torch")
+    stop_early_log()
     startup: Any = sys.modules.get("selftime_startup")
     if startup is not None:
         startup.stop_import_watch()
     return RunChannel.from_environment()
+
+
+def _pass_reports_on(reports: Iterable[ProcessReport | None], channel: RunChannel) -> None:
+    """Writes the reports of processes with steps for the outer run of selftime."""
+    for report in reports:
+        if report is not None and report.source is not None:
+            channel.write_report(report)
 
 
 def _end_forked_child(process: RecordedProcess, status: int) -> NoReturn:

@@ -24,6 +24,10 @@ from selftime.capture.temporary_folders import folder_prefix
 RUN_ENVIRONMENT_VARIABLE: Final = "SELFTIME_RUN"
 """Name of the environment variable that describes a run of selftime, as JSON."""
 
+_REPLACED_PROGRAM_ENDED: Final = "replaced-program-ended"
+"""Name of a file in the run's folder, which is there once the program that replaced the first
+process by `exec` has come to its end."""
+
 STARTUP_FOLDER: Final = Path(__file__).parent / "startup"
 
 
@@ -59,6 +63,9 @@ class RunChannel:
         """Id of the process that waits for the program's end and prints the result."""
         self.shows_results = options.notify is not None
         """Whether to print the result of the run."""
+        self.is_guarded = False
+        """Whether another process waits for the first one's end, and prints the result if that
+        process cannot."""
         self._file_suffix = secrets.token_hex(4)
         self._previous_environment: dict[str, str | None] = {}
 
@@ -85,6 +92,7 @@ class RunChannel:
                 _parse_run_options(values["options"]), Path(values["folder"]), values["root_pid"]
             )
             channel.shows_results = values["shows_results"]
+            channel.is_guarded = values["is_guarded"]
         except (ValueError, KeyError, TypeError):
             return None
         return channel
@@ -95,6 +103,7 @@ class RunChannel:
             "folder": str(self.folder),
             "root_pid": self.root_pid,
             "shows_results": self.shows_results,
+            "is_guarded": self.is_guarded,
             "options": _run_options_as_json(self.options),
         }
         path = os.environ.get("PYTHONPATH")
@@ -134,8 +143,18 @@ class RunChannel:
             temporary.write_text(json.dumps(asdict(report), default=str), encoding="utf-8")
             temporary.replace(report_path)
 
+    def note_end_of_replaced_program(self) -> None:
+        """Takes note that what replaced the first process by `exec` came to its end."""
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            (self.folder / _REPLACED_PROGRAM_ENDED).touch()
+
+    @property
+    def has_replaced_program_ended(self) -> bool:
+        return (self.folder / _REPLACED_PROGRAM_ENDED).exists()
+
     def read_reports(self) -> list[ProcessReport]:
-        """Returns the reports of all processes except the first one, sorted by process id."""
+        """Returns the reports of all processes that wrote one."""
         paths = sorted(self.folder.glob("*.json"))
         return [_parse_process_report(json.loads(path.read_text())) for path in paths]
 

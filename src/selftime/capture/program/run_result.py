@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from selftime.capture.program.run_channel import ProcessReport
@@ -30,13 +30,18 @@ class RunResult:
     """Why there is no trace; None if there is one."""
     ledger: Path | None = None
     """Path of the wall-time ledger of the process that gets advice; None if none was written."""
+    signal: int | None = None
+    """Number of the signal by which the program ends: that of a command; SIGINT of a Python program
+    after Ctrl-C; else None."""
     processes: tuple[ProcessReport, ...] = ()
     """Reports of all processes that made steps, sorted by rank."""
+    root_process: int = field(default_factory=os.getpid)
+    """Id of the program's first process."""
 
     @property
     def is_job(self) -> bool:
         """Returns whether several processes of the program were recorded."""
-        return any(report.process != os.getpid() for report in self.processes)
+        return any(report.process != self.root_process for report in self.processes)
 
     @property
     def traces_of_ranks(self) -> tuple[Path, ...]:
@@ -52,16 +57,32 @@ class RunResult:
 
     @classmethod
     def from_reports(
-        cls, status: int, seconds: float, own: ProcessReport | None, others: Iterable[ProcessReport]
+        cls,
+        status: int,
+        seconds: float,
+        own: ProcessReport | None,
+        others: Iterable[ProcessReport],
+        *,
+        early_end: str | None = None,
     ) -> "RunResult":
-        """Returns the result of a run from the reports of its processes."""
+        """Returns the result of a run from the reports of its processes.
+
+        `early_end` says how a command was ended; None if it ended by itself.
+        """
         others = list(others)
         reports_of_all = others if own is None else [own, *others]
+        # The first process has a ledger in any case, the others only if they made a step.
         with_steps = sorted(
-            (r for r in reports_of_all if r.source is not None), key=_report_sort_key
+            (
+                report
+                for report in reports_of_all
+                if report.source is not None or (report is not own and report.ledger is not None)
+            ),
+            key=_report_sort_key,
         )
         with_traces = [report for report in with_steps if report.traces]
-        answering = with_traces[0] if with_traces else own or ProcessReport()
+        with_ledgers = [report for report in with_steps if report.ledger is not None]
+        answering = next(iter([*with_traces, *with_ledgers]), own or ProcessReport())
         return cls(
             status=status,
             traces=tuple(path for report in with_traces for path in report.traces),
@@ -70,9 +91,12 @@ class RunResult:
             steps_recorded=answering.steps_recorded,
             seconds=seconds,
             partial=answering.partial,
-            reason=None if with_traces else _why_nothing_recorded(own, others, with_steps),
+            reason=None
+            if with_traces
+            else _why_nothing_recorded(own, others, with_steps, early_end),
             ledger=answering.ledger,
             processes=(*with_steps, *(r for r in others if r.source is None and r.reason)),
+            root_process=os.getpid() if own is None or own.process is None else own.process,
         )
 
     def sentences(self, show_path: Callable[[Path], str]) -> list[str]:
@@ -107,13 +131,20 @@ def _report_sort_key(report: ProcessReport) -> tuple[bool, int, int]:
 
 
 def _why_nothing_recorded(
-    own: ProcessReport | None, others: list[ProcessReport], with_steps: list[ProcessReport]
+    own: ProcessReport | None,
+    others: list[ProcessReport],
+    with_steps: list[ProcessReport],
+    early_end: str | None,
 ) -> str:
     for report in (*with_steps, *others):
         if report.reason is not None:
             return report.reason if report is own else _process_and_reason(report)
     if own is not None and own.reason is not None:
         return own.reason
+    if any(report is not own for report in with_steps):
+        return _process_and_reason(with_steps[0])
+    if early_end is not None:
+        return f"the program was {early_end} before its first step"
     if others:
         return (
             "no step was found: no process that imported torch made an optimizer step, a repeated "
@@ -124,7 +155,9 @@ def _why_nothing_recorded(
 
 def _process_and_reason(report: ProcessReport) -> str:
     rank = "" if report.rank is None else f"rank {report.rank}, "
-    return f"{rank}process {report.process}: {report.reason}"
+    return (
+        f"{rank}process {report.process}: {report.reason or 'it ended before a trace was written'}"
+    )
 
 
 def _step_count_range_text(reports: list[ProcessReport]) -> str:

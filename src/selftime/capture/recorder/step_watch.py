@@ -21,6 +21,7 @@ from selftime.capture.program.process_end import SigtermHandler
 from selftime.capture.recorder.other_profilers import watch_other_profilers
 from selftime.capture.recorder.recorder import Recorder
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.watched_ledger import WatchedLedger
 from selftime.capture.steps import StepSource
 
 _ALREADY_RECORDING_MESSAGE: Final = (
@@ -53,7 +54,13 @@ class StepWatch:
     end the recording, never the program.
     """
 
-    def __init__(self, options: RunOptions | None = None, *, name: str = "StepWatch") -> None:
+    def __init__(
+        self,
+        options: RunOptions | None = None,
+        *,
+        name: str = "StepWatch",
+        keeps_ledger: bool = True,
+    ) -> None:
         options = options or RunOptions()
         # The program may change the working folder.
         self.options = replace(options, folder=options.folder.absolute())
@@ -63,6 +70,8 @@ class StepWatch:
         """Number of complete steps in the last trace; 0 without a trace."""
         self.traces: tuple[Path, ...] = ()
         """Path of the last trace as a tuple; empty if none was written."""
+        self.ledger: Path | None = None
+        """Path of the ledger beside the last trace; None if there is none."""
         self.partial: str | None = None
         """Why the last trace has fewer steps than requested; None if it has all."""
         self.reason: str | None = None
@@ -75,6 +84,8 @@ class StepWatch:
         self.on_done: Callable[[StepWatch], None] = _do_nothing
         """Function called when nothing more will be recorded, although the loop may still run."""
         self._recorder: Recorder | None = None
+        self._keeps_ledger = keeps_ledger
+        self._ledger: WatchedLedger | None = None
         self._on_boundary: Callable[[StepSource], None] | None = None
         self._thread = 0
         self._stop_watching_profilers: Callable[[], None] = _do_nothing
@@ -96,6 +107,7 @@ class StepWatch:
         if self.running:
             self.end("begun anew")
         self.traces, self.steps_recorded, self.partial, self.reason = (), 0, None, None
+        self.ledger = None
         profiler = ACTIVE_RECORDER.claim_process(self)
         if profiler is not None:
             self.reason = _ALREADY_RECORDING_MESSAGE.format(who=profiler, what=self.name)
@@ -113,6 +125,9 @@ class StepWatch:
             recorder.on_done = self._on_recorder_done
             self._stop_watching_profilers = watch_other_profilers(recorder.yield_to_profiler)
             self._on_boundary = recorder.on_step_boundary
+            if self._keeps_ledger:
+                self._ledger = WatchedLedger(recorder)
+                self._ledger.begin()
             atexit.register(self._end_watch_at_exit)
 
     def step(self) -> None:
@@ -132,7 +147,9 @@ class StepWatch:
         """Drops the recording in a forked child, since it belongs to the parent."""
         if self._recorder is not None:
             self._recorder.abandon_in_forked_child()
-        self._recorder = self._on_boundary = None
+        if self._ledger is not None:
+            self._ledger.abandon_in_forked_child()
+        self._recorder = self._ledger = self._on_boundary = None
 
     def _notify_without_path(self, sentence: str) -> None:
         """Shows a message to the user unless it contains the trace's path.
@@ -144,7 +161,7 @@ class StepWatch:
             self.options.notify(sentence)
 
     def _on_recorder_done(self) -> None:
-        self._on_boundary = None
+        self._on_boundary = None if self._ledger is None else self._ledger.end_step
         self._stop_watching_profilers()
         self._sigterm_handler.remove()
         if self._recorder is not None:
@@ -158,10 +175,13 @@ class StepWatch:
             self._recorder.messages.show()
             self._stop_watching_profilers()
             self._copy_recorder_results(self._recorder)
-        self._recorder = self._on_boundary = None
+        if self._ledger is not None:
+            self._ledger.end(reason, is_kept=bool(self.traces))
+        self._recorder = self._ledger = self._on_boundary = None
 
     def _copy_recorder_results(self, recorder: Recorder) -> None:
         self.traces = tuple(recorder.traces)
+        self.ledger = self._ledger.path if self._ledger is not None and self.traces else None
         self.steps_recorded = recorder.steps_recorded if recorder.traces else 0
         self.partial = recorder.partial
         self.reason = self.reason or recorder.reason

@@ -13,9 +13,9 @@ from torch.profiler import schedule
 
 from selftime.capture.facts.machine import rank_and_world
 from selftime.capture.facts.step_overhead import lower_quartile_ns
-from selftime.capture.ledger.collection_clock import instants_callback
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
+from selftime.capture.program.startup.selftime_early_log import instants_callback
 from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
 from selftime.capture.steps import RecorderWork
 from selftime.capture.trace_file.event_columns import event_columns

@@ -1,6 +1,7 @@
 """Finds the steps of a program from calls of optimizers, modules, DataLoaders and from loops."""
 
 import functools
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,17 @@ class StepDetector:
         self._optimizers.attach()
         self._backward.attach()
         self._modules.attach()
+        self._attach_for_ledger()
+
+    def attach_for_told_steps(self) -> None:
+        """Replaces only what the ledger needs of a program that reports its steps itself.
+
+        Its steps are those of the thread that calls this.
+        """
+        self._state.best_source, self._state.thread = StepSource.TOLD, threading.get_ident()
+        self._attach_for_ledger()
+
+    def _attach_for_ledger(self) -> None:
         self._batches.attach()
         self._patches.wrap_attribute(
             torch.nn.Module, "train", skip_wrapper_frames_in_compile(self._wrap_train)

@@ -1,9 +1,11 @@
 """Waits in a process of a recorded program until it imports torch; then starts to record.
 
-Nothing else is imported before, since most processes never import torch. A module of selftime may
-be what imports torch, when it is too late to prepare: so the import of selftime also prepares.
+Nothing but `selftime_early_log` is imported before, since most processes never import torch. A
+module of selftime may be what imports torch, when it is too late to prepare: so the import of
+selftime also prepares.
 """
 
+import os
 import sys
 
 TYPE_CHECKING = False  # for type checkers; `typing` is slow to import
@@ -71,6 +73,9 @@ def _start_recorders_import_watch() -> bool:
     """Makes selftime record at torch's import; returns False if selftime cannot be imported."""
     if not stop_import_watch():
         return False
+    early_log = getattr(sys.modules.get("selftime_early_log"), "early_log", None)
+    if early_log is not None:
+        early_log.stop()  # what follows is selftime's own work
     try:
         from selftime.capture.program.attachment import record_or_time_this_process  # noqa: PLC0415 - not at startup
     except ImportError as error:  # another Python, with other packages
@@ -83,7 +88,6 @@ def _start_recorders_import_watch() -> bool:
 def _report_import_error(error: ImportError) -> None:
     """Reports to `selftime run` that this process cannot be recorded."""
     import json  # noqa: PLC0415 - not at startup
-    import os  # noqa: PLC0415 - likewise
     from pathlib import Path  # noqa: PLC0415 - likewise
 
     try:
@@ -99,3 +103,5 @@ def _report_import_error(error: ImportError) -> None:
 
 if __name__ == "selftime_startup":
     sys.meta_path.insert(0, _finder)
+    if '"options"' in os.environ["SELFTIME_RUN"]:  # else only the steps are to be timed
+        import selftime_early_log  # type: ignore[import-not-found]  # noqa: F401 - its use
