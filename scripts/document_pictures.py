@@ -1,6 +1,6 @@
 """Takes the pictures of the documents: records the examples and shows their pages in a browser.
 
-python scripts/pictures.py [--sample TRACE] [NAME ...]
+python scripts/document_pictures.py [--sample TRACE] [NAME ...]
 
 Needs `make .venv/dev`, Debian's package `chromium-headless-shell`, and for some pictures the sample
 of TensorBoard's former plugin (a ResNet-50 on a V100, `resnet50_num_workers_0`). A page is that of
