@@ -114,19 +114,20 @@ def _is_recorder_at_work() -> bool:
     Where a frame of the recorder wraps a function of torch, the program is at work, unless that
     function is the profiler's. What the recorder imports for itself is its own work.
     """
-    is_torch = is_import = False
+    is_torch = is_import = is_at_work = False
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the frames
     while frame is not None:
         file = frame.f_code.co_filename
         if _OWN in file:
-            is_at_work = is_import or not is_torch
-            return is_at_work and not file.endswith("after_import.py")  # it loads torch
+            is_at_work = is_at_work or file.endswith("recorded_process.py")  # it wraps nothing
+            if not file.endswith("after_import.py"):  # through it torch is loaded
+                is_at_work = is_at_work or is_import or not is_torch
         if file.startswith(_PROGRAM) and file != __file__:
-            return False
+            return is_at_work
         is_torch = is_torch or (_TORCH in file and not any(part in file for part in _PROFILER))
         is_import = file.startswith("<frozen importlib")
         frame = frame.f_back
-    return False
+    return is_at_work
 
 
 def _timed(imports: Callable[..., Any]) -> Callable[..., Any]:

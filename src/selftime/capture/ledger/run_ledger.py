@@ -121,9 +121,10 @@ class RunLedger:
         self.ledger.abandon()
 
     def _start_writing(self) -> None:
-        self.start()
-        self.ledger.on_segment_end = self._compilations.poll
-        self.write()
+        with self.own_work():
+            self.start()
+            self.ledger.on_segment_end = self._compilations.poll
+            self.write()
 
     def _stop(self) -> None:
         cancel_after_import(CALLBACKS)

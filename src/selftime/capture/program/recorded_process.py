@@ -224,7 +224,8 @@ class RecordedProcess:
         if self._early_times is not None:
             ledger.take_over(self._early_times)
         if not is_loader_worker_starting():
-            ledger.start()
+            with ledger.own_work():
+                ledger.start()
         return ledger
 
     def _start_trigger(self, recorder: "Recorder") -> None:
