@@ -4,20 +4,10 @@ from typing import Final
 
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.steps import StepSource
+from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
 
-_WORK: Final = {
-    StepSource.LOOP: "iteration",
-    StepSource.DATALOADER: "batch",
-    StepSource.NESTED_MODULE: "inference",
-    StepSource.MODULE_OTHER_CALLER: "inference",
-    StepSource.MODULE: "inference",
-    StepSource.BACKWARD: "training",
-    StepSource.SOME_OPTIMIZERS: "training",
-    StepSource.OPTIMIZER: "training",
-    StepSource.TOLD: "step",
-}
-_STEP_KINDS: Final = {(source, False): work for source, work in _WORK.items()} | {
-    (source, True): f"{work}, unusual" for source, work in _WORK.items()
+_STEP_KINDS: Final = {(source, False): source.work for source in StepSource} | {
+    (source, True): source.work + UNUSUAL_KIND_SUFFIX for source in StepSource
 }
 """The kind of step by its source, and by whether it differs from most."""
 

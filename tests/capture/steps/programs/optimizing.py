@@ -315,6 +315,19 @@ def rollouts_between_updates(at: At) -> None:
         at("updated")
 
 
+@steps(StepSource.OPTIMIZER, "update", "updated", found=16)
+def layers_one_after_the_other(at: At) -> None:
+    layers = [_net() for _ in range(3)]
+    optimizers = [torch.optim.Adam(layer.parameters()) for layer in layers]
+    for layer, optimizer in zip(layers, optimizers, strict=True):
+        for _ in range(8):
+            at("begin")
+            _loss(layer).backward()
+            at("update")
+            optimizer.step()
+            at("updated")
+
+
 @steps(StepSource.OPTIMIZER, "update", "updated")
 def failures_are_caught(at: At) -> None:
     net = _net()
