@@ -43,7 +43,7 @@ def test_module_calls_of_training_without_an_optimizer_are_training(record: "Run
             params = {name: params[name] - 0.1 * g for name, g in loss(params).items()}
         """,
     )
-    assert counts(run) == {"training": 29}  # the last one ends with the program
+    assert counts(run) == {"training": 30}
 
 
 def test_calls_that_only_prepare_the_loop_of_training_are_no_steps(record: "Runner") -> None:
