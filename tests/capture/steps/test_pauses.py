@@ -192,10 +192,10 @@ def test_the_first_rollout_is_no_inference(keep: Keep) -> None:
             look()
             with torch.no_grad():
                 training.infer(20, rows=1)
-            training.train(2)
+            training.train(12)
 
     run = keep(program)
-    assert counts(run) == {"training": 8, "rollout": 3}
+    assert counts(run) == {"training": 48, "rollout": 3}
 
 
 def test_module_calls_are_not_wrapped_once_training_goes_on(keep: Keep) -> None:

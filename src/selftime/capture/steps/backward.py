@@ -79,6 +79,9 @@ class BackwardStepFinder:
             if on_training_event is not None:
                 with state.recorder_work:
                     on_training_event()
+            if self.optimizers.rollouts.is_learning:
+                with state.recorder_work:
+                    self.optimizers.rollouts.begin_backward_pass()
             self._ends_at_next_event = False
             state.stepped_in_backward = False
             state.backward_passes += 1

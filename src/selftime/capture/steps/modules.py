@@ -47,7 +47,12 @@ class ModuleCall:
 
     def input_size(self) -> int:
         """Returns the number of elements of the first tensor among the arguments; 0 without one."""
-        return next((a.numel() for a in self.arguments if isinstance(a, torch.Tensor)), 0)
+        return input_size(self.arguments)
+
+
+def input_size(arguments: Iterable[Any]) -> int:
+    """Returns the number of elements of the first tensor among arguments; 0 without one."""
+    return next((a.numel() for a in arguments if isinstance(a, torch.Tensor)), 0)
 
 
 class ModuleStepFinder:
@@ -67,6 +72,8 @@ class ModuleStepFinder:
         self._last_number = 0
         self._by_caller = RepetitionStepMarker()
         self._by_module = RepetitionStepMarker()
+        self.repeated_call: Hashable = None
+        """Key of the module call that ended steps last; None before the first."""
         self.on_call_in_pause: Callable[[ModuleCall], bool] | None = None
         """Function that gets the outermost module calls while the program is observed between two
         steps, and returns whether steps may end at them as well; else None."""
@@ -115,6 +122,9 @@ class ModuleStepFinder:
                 return
         self.state.begin_first_step()
         self.state.torch_events += 1
+        if self.optimizers.rollouts.is_learning and module.training:
+            arguments = list(arguments)
+            self.optimizers.rollouts.add_call(number, input_size(arguments))
         self.state.batches_without_better = 0
         self.backward.on_batch_request_or_module_call()
         mark = self._by_caller.mark_of_step((number, path), self._instant)
@@ -124,6 +134,8 @@ class ModuleStepFinder:
         ):
             return
         if mark is not None:
+            if self.state.accepts_source(StepSource.MODULE):
+                self.repeated_call = (number, path)
             self._end_last_step_of_other_loop(mark)
             self.state.end_step(StepSource.MODULE)
         elif is_same_module:
@@ -141,11 +153,6 @@ class ModuleStepFinder:
         ledger, first = self.state.ledger, mark.first_of_new_item
         if first is not None and ledger is not None and self.state.best_source is StepSource.MODULE:
             ledger.end_segments_at([first], [None])
-
-    @property
-    def repeated_call(self) -> Hashable:
-        """Returns the key of the call that ended steps last; None before the first."""
-        return self._by_caller.marker
 
     def continue_with(self, call: Hashable) -> None:
         """Ends steps at a module call that is known to repeat, from its next occurrence on."""

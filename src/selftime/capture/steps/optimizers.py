@@ -12,6 +12,7 @@ import torch
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
+from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
 MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER: Final = 40
@@ -46,6 +47,7 @@ class OptimizerStepFinder:
         self._entries: list[_SeenOptimizer] = []
         self._entry_by_id: dict[int, _SeenOptimizer] = {}
         self._rounds = EventRounds()
+        self.rollouts = RolloutRounds()
         self._backward_optimizers = RoundMember(count_when_added=0)
         """Stands for all optimizers that step within a backward pass (such as one per layer):
         they count as one."""
@@ -204,7 +206,6 @@ class OptimizerStepFinder:
         self._passes_at_last_step = self.state.backward_passes
         self.state.batches_without_better = 0
         self.state.torch_events += 1
-        self.state.module_calls.remove_wrapper()  # a better source than module calls
         for entry in self._entries:
             if entry.optimizer_ref() is None:
                 self._rounds.remove_member(entry.member)
@@ -217,8 +218,13 @@ class OptimizerStepFinder:
             self._reported_source = StepSource.SOME_OPTIMIZERS
         elif is_first or self._reported_source is None:
             self._reported_source = StepSource.OPTIMIZER
-        if is_round_complete:
-            self.state.end_step(self._reported_source)
+        ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
+        if not self.rollouts.is_learning:
+            self.state.module_calls.remove_wrapper()  # a better source than module calls
+        if ends_step:
+            is_final = not self.rollouts.is_learning
+            source = self._reported_source if is_final else StepSource.SOME_OPTIMIZERS
+            self.state.end_step(source)
 
     def _expects_unseen_optimizer(self, stepping: RoundMember) -> bool:
         """Returns whether an optimizer that has not stepped yet trains parameters of its own."""

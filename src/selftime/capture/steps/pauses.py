@@ -28,6 +28,7 @@ import torch
 from selftime.capture.code_loops import CodeLoop, loops_at
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.modules import ModuleCall, ModuleStepFinder
+from selftime.capture.steps.rollouts import MIN_CALLS_OF_ROLLOUT, MIN_INPUT_RATIO
 from selftime.capture.steps.torch_compile import never_torch_compile
 from selftime.ledger_format import AFTER_LAST_STEP, UNCOUNTED_STEPS
 
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 MIN_CALLS_OF_EVALUATION: Final = 4
 """Number of calls of one module without gradients, between two steps, that are an evaluation: a
 teacher of the model is called a few times in each step."""
-
-MIN_CALLS_OF_ROLLOUT: Final = 8
-"""Number of calls of one module with small inputs that are a rollout."""
-
-MIN_INPUT_RATIO: Final = 4
-"""Smallest ratio of the inputs of training to those of a rollout, in elements."""
 
 MIN_CALLS_OF_OTHER_WORK: Final = 10
 """Number of calls of one module after training that are steps of their own."""

@@ -57,8 +57,7 @@ class RepetitionStepMarker:
     """Finds an item, such as a module call, that repeats; each occurrence then marks a step."""
 
     def __init__(self) -> None:
-        self.marker: Hashable = None
-        """The item that marks steps; None before one has repeated."""
+        self._marker: Hashable = None
         self._others_since: dict[Hashable, Any] = {}
 
     def is_step_mark(self, item: Hashable) -> bool:
@@ -70,11 +69,11 @@ class RepetitionStepMarker:
 
         `instant` is called at an item's first occurrence since the last mark.
         """
-        if item == self.marker:
+        if item == self._marker:
             self._others_since.clear()
             return _SAME_ITEM
         if item in self._others_since:
-            first = None if self.marker is None else self._others_since[item]
+            first = None if self._marker is None else self._others_since[item]
             self.continue_with(item)
             return StepMark(first)
         if len(self._others_since) >= MAX_REMEMBERED_ITEMS:
@@ -84,7 +83,7 @@ class RepetitionStepMarker:
 
     def continue_with(self, item: Hashable) -> None:
         """Makes `item` the one that marks steps, since it is known to repeat."""
-        self.marker = item
+        self._marker = item
         self._others_since.clear()
 
 

@@ -154,7 +154,8 @@ class StepDetector:
 
     def unwrap_modules(self) -> None:
         """Restores `nn.Module.__call__`, since module calls are no longer needed to find steps."""
-        self._state.module_calls.remove_wrapper()
+        if not self._optimizers.rollouts.is_learning:
+            self._state.module_calls.remove_wrapper()
 
     def _wrap_train(self, original: Any) -> Any:
         @functools.wraps(original)
