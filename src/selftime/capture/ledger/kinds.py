@@ -108,6 +108,10 @@ class StepKinds:
         if found.file_and_line is not None:
             self._add_loop_line(kind, number, *found.file_and_line)
 
+    def search_loop_again(self, kind: Hashable) -> None:
+        """Forgets the loop of a kind of step, whose steps are from now on of other extent."""
+        self._loop_lines.pop(self.number(kind), None)
+
     def set_loop_line(self, kind: Hashable, number: int, line: tuple[str, int] | None) -> None:
         """Sets the loop of a kind of step, unless it is known."""
         if line is not None and number not in self._loop_lines:

@@ -274,6 +274,8 @@ class StepDetectionState:
                     self.ledger.begin_first_step_in_this_thread(first)
             elif self.best_source <= StepSource.MODULE < source:
                 self.ledger.supersede_steps(source.work, self._trained_from_ns)
+            else:
+                self.ledger.kinds.search_loop_again(source.work)
         self._note_backward_passes()
         self.best_source, self.thread = source, threading.get_ident()
         self.other_work.silent = None
