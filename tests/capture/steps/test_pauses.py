@@ -185,6 +185,22 @@ def test_a_policy_that_acts_between_updates_makes_rollouts(keep: Keep) -> None:
     assert "range(calls)" in Path(file).read_text().splitlines()[line - 1]
 
 
+def test_a_policy_and_a_value_that_take_turns_make_a_rollout(keep: Keep) -> None:
+    value = nn.Linear(8, 1)
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(12)
+            look()
+            with torch.no_grad():
+                for _ in range(20):
+                    training.infer(1, rows=1)
+                    value(torch.randn(1, 8))
+
+    assert counts(keep(program)) == {"training": 48, "rollout": 3}
+
+
 def test_the_first_rollout_is_no_inference(keep: Keep) -> None:
     def program(look: LookNow) -> None:
         training = Training()

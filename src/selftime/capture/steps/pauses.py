@@ -16,6 +16,7 @@ were in progress when it came.
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from threading import get_ident
@@ -84,8 +85,9 @@ class _Pause:
     """Whether a module call was running when the pause was opened."""
     has_left_loops: bool = False
     """Whether none of the loops runs in which the last step ended."""
-    loop_line: tuple[str, int] | None = None
-    """File and line of the innermost loop of the user's code that began after the last step."""
+    loop_lines: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often each loop of the user's code that began after the last step was the innermost, by
+    file and line."""
     may_be_nested: bool = True
     """Whether calls may be within a module call that began before the wrapper was there."""
     repeated: Hashable = None
@@ -93,7 +95,7 @@ class _Pause:
     calls: "list[Instant]" = field(default_factory=list)
     """When it was made."""
     once: "dict[Hashable, Instant]" = field(default_factory=dict)
-    """When each other call was made first."""
+    """When each other call was made since."""
     input_size: int = 0
     """Number of elements of the input of the call that repeats."""
     training: "Instant | None" = None
@@ -104,6 +106,7 @@ class _Pause:
 
     def add_call(self, key: Hashable, instant: "Instant") -> None:
         if key == self.repeated:
+            self.once.clear()
             if len(self.calls) < MAX_REMEMBERED_CALLS:
                 self.calls.append(instant)
         elif key in self.once:
@@ -111,6 +114,12 @@ class _Pause:
             self.once.clear()
         elif len(self.once) < MAX_REMEMBERED_CALLS:
             self.once[key] = instant
+
+    @property
+    def loop_line(self) -> tuple[str, int] | None:
+        """Returns file and line of the loop that was seen most often; None if none was."""
+        most = self.loop_lines.most_common(1)
+        return most[0][0] if most else None
 
     @property
     def was_in_progress(self) -> bool:
@@ -153,9 +162,10 @@ class PauseObserver:
         pause = self._pause
         if pause is None or pause.segment != ledger.segment:
             is_in_call = any(code is _MODULE_CALL_CODE for code, _ in frames)
-            self._open(ledger, is_in_call, has_left, line)
-        else:
-            pause.has_left_loops, pause.loop_line = has_left, line or pause.loop_line
+            pause = self._open(ledger, is_in_call, has_left)
+        pause.has_left_loops = has_left
+        if line is not None:
+            pause.loop_lines[line] += 1
 
     def _may_be_paused(self, ledger: "Ledger") -> bool:
         state, source = self._state, self._state.best_source
@@ -166,9 +176,9 @@ class PauseObserver:
         waited = perf_counter_ns() - ledger.segment
         return waited >= ledger.slow_step_limit.slow_after_ns
 
-    def _open(self, ledger: "Ledger", *seen: Any) -> None:
+    def _open(self, ledger: "Ledger", *seen: Any) -> _Pause:
         state = self._state
-        self._pause = _Pause(
+        self._pause = pause = _Pause(
             ledger.segment,
             perf_counter_ns(),
             state.batch_requests,
@@ -179,6 +189,7 @@ class PauseObserver:
         state.pause_hooks.on_training_event = self._on_training_event
         self._modules.on_call_in_pause = self._on_module_call
         state.module_calls.restore_wrapper()
+        return pause
 
     # In the thread that makes steps.
 
@@ -237,7 +248,6 @@ class PauseObserver:
         pause.is_evaluation = True
         began = (pause.segment, pause.segment, {}) if pause.was_in_progress else pause.calls[0]
         ledger.begin_evaluation_at(began)
-        self._state.step_kinds.add_event("an evaluation")
 
     def _is_other_work(self, pause: _Pause, ledger: "Ledger", at: int) -> bool:
         calls, waited = len(pause.calls), at - pause.segment
@@ -276,13 +286,7 @@ class PauseObserver:
         """Ends a pause where the next step of training begins, with an input of the given size."""
         self._close()
         self._state.pause_hooks.step_ends = 0  # the next may be in another loop
-        is_rollout = (
-            pause.is_evaluation
-            and not pause.was_evaluating
-            and len(pause.calls) >= MIN_CALLS_OF_ROLLOUT
-            and self._state.batch_requests == pause.batch_requests
-            and 0 < MIN_INPUT_RATIO * pause.input_size <= input_size
-        )
+        is_rollout = self._is_rollout(pause, input_size)
         if is_rollout:
             ledger.forget_evaluation()
             if pause.repeated == self._modules.repeated_call:  # the first one, before any update
@@ -290,8 +294,22 @@ class PauseObserver:
             ledger.end_phase(self._state.recorder_work.start_ns, ROLLOUT, pause.loop_line)
         elif ledger.is_evaluating:
             ledger.set_evaluating(False)
+            self._state.step_kinds.add_event("an evaluation")
         if pause.has_left_loops and pause.training is not None:
             ledger.end_segments_at([pause.training], [AFTER_LAST_STEP])
+
+    def _is_rollout(self, pause: _Pause, input_size: int) -> bool:
+        """Returns whether the model acted in a pause, if it trains on so large inputs after it.
+
+        Few calls are enough where rollouts were seen before the first update.
+        """
+        is_known = self._modules.optimizers.rollouts.has_rollout
+        return (
+            not pause.was_evaluating
+            and len(pause.calls) >= (2 if is_known else MIN_CALLS_OF_ROLLOUT)
+            and self._state.batch_requests == pause.batch_requests
+            and 0 < MIN_INPUT_RATIO * pause.input_size <= input_size
+        )
 
     def _close(self, *, keep_wrapper: bool = False) -> None:
         pause, self._pause = self._pause, None

@@ -34,7 +34,8 @@ class RolloutRounds:
         self._last_sizes: dict[Hashable, int] = {}
         self._rounds: list[int] = []
         """Number of updates after each rollout but the last."""
-        self._has_rollout = False
+        self.has_rollout = False
+        """Whether a rollout was seen before the first update."""
         self._updates = 0
         self._updates_per_step = 1
 
@@ -50,13 +51,13 @@ class RolloutRounds:
         is_rollout = any(map(self._has_many_small_inputs, self._sizes))
         self._sizes.clear()
         if not is_rollout:
-            if not self._has_rollout or self._updates > MAX_UPDATES_PER_STEP:
+            if not self.has_rollout or self._updates > MAX_UPDATES_PER_STEP:
                 self.is_learning = False
             return
-        if self._has_rollout:
+        if self.has_rollout:
             self._rounds.append(self._updates)
             self._decide()
-        self._has_rollout, self._updates = True, 0
+        self.has_rollout, self._updates = True, 0
 
     def _has_many_small_inputs(self, module: Hashable) -> bool:
         largest = self._last_sizes[module] // MIN_INPUT_RATIO
@@ -72,7 +73,7 @@ class RolloutRounds:
 
     def ends_step(self, *, is_round_complete: bool) -> bool:
         """Counts an update, once all optimizers have stepped; returns whether it ends a step."""
-        self.is_learning = self.is_learning and self._has_rollout
+        self.is_learning = self.is_learning and self.has_rollout
         self._updates += is_round_complete
         is_last = self.is_learning or self._updates % self._updates_per_step == 0
         return is_round_complete and is_last
