@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from selftime.ledger_format import BEFORE_FIRST_STEP, MIN_PRELUDE_STEPS, UNUSUAL_KIND_SUFFIX
+from selftime.run import COUNTED
 
 
 def with_superseded_steps(
@@ -47,7 +48,9 @@ def _with_kinds_corrected(
 ) -> pl.DataFrame:
     is_superseded = pl.col("start").is_between(told["start"], told["end"], closed="left")
     is_step = is_superseded & (pl.col("kind") >= 0)
-    if told.get("is_same_work") is True:
+    if told.get("is_evaluation") is True:
+        segments, kind = _with_evaluation(segments, is_step), BEFORE_FIRST_STEP
+    elif told.get("is_same_work") is True:
         kind = told["by"]
     elif told.get("is_preparation") is True:
         kind = BEFORE_FIRST_STEP
@@ -60,6 +63,15 @@ def _with_kinds_corrected(
         kind = BEFORE_FIRST_STEP
     return segments.with_columns(
         pl.when(is_step).then(pl.lit(kind, pl.Int64)).otherwise("kind").alias("kind")
+    )
+
+
+def _with_evaluation(segments: pl.DataFrame, is_evaluation: pl.Expr) -> pl.DataFrame:
+    """Returns the segments with all that was not counted, of those chosen, as evaluation."""
+    other = pl.sum_horizontal(name for name in COUNTED if name != "evaluation")
+    left = (pl.col("duration") - other).clip(lower_bound=0)
+    return segments.with_columns(
+        pl.when(is_evaluation).then(left).otherwise("evaluation").alias("evaluation")
     )
 
 

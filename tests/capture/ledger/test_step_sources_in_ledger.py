@@ -87,6 +87,51 @@ def test_features_that_are_made_before_training_are_steps_of_their_own(record: "
     assert counts(run) == {"training": 60, "inference": 19}
 
 
+def test_an_evaluation_before_the_training_is_no_inference(record: "Runner") -> None:
+    run = run_of(
+        record,
+        """
+        import torch
+
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net.eval()
+        with torch.no_grad():
+            for _ in range(20):
+                net(torch.randn(8, 4))
+        net.train()
+        for _ in range(40):
+            net(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+        """,
+    )
+    assert counts(run) == {"training": 40}
+    assert run.segments["evaluation"].sum() > 0
+
+
+def test_what_follows_too_short_a_training_is_recorded(record: "Runner") -> None:
+    outcome = record(
+        """
+        import time
+        import torch
+
+        net = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            net(torch.randn(8, 64)).sum().backward()
+            optimizer.step()
+        end = time.perf_counter() + 3
+        with torch.no_grad():
+            while time.perf_counter() < end:
+                net(torch.randn(8, 64))
+    """,
+        warmup=None,
+    )
+    assert outcome.result["source"] == "module calls"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.result["traces"]) == 1
+
+
 def test_each_iteration_of_two_loops_is_a_step(record: "Runner") -> None:
     run = run_of(
         record,

@@ -252,6 +252,30 @@ def test_a_module_call_that_runs_when_calls_are_wrapped_is_no_new_one(keep: Keep
     assert counts(keep(program)) == {"training": 12}
 
 
+def test_calls_by_a_method_that_was_looked_up_before_are_seen(keep: Keep) -> None:
+    class Outer(nn.Module):
+        def __init__(self, look: LookNow) -> None:
+            super().__init__()
+            self.now, self.inner = look, nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.now()
+            y: torch.Tensor = self.inner(x)
+            return y
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        call = Outer(look).__call__
+        with torch.no_grad():
+            for _ in range(20):
+                call(torch.randn(2, 8))
+
+    found = counts(keep(program))
+    assert found["training"] == 12
+    assert found["inference"] >= 17  # not the first, in which calls are wrapped, nor the last
+
+
 def test_time_between_two_trainings_is_no_step(keep: Keep) -> None:
     def program(_look: LookNow) -> None:
         Training().train(12)

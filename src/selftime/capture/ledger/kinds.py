@@ -71,10 +71,13 @@ class StepKinds:
         """Returns the time in ns of all steps of each kind."""
         return {str(kind): self._ns_by_number.get(n, 0) for kind, n in self._numbers.items()}
 
-    def supersede(self, kind: Hashable, end: int, trained_from: int | None) -> None:
+    def supersede(
+        self, kind: Hashable, end: int, trained_from: int | None, *, is_evaluation: bool
+    ) -> None:
         """Says that steps so far were found from events that are worse than those of `kind`.
 
-        Those that began at `trained_from` (ns) or later are of the same work as the new ones.
+        Those that began at `trained_from` (ns) or later are of the same work as the new ones. Of
+        the others `is_evaluation` says whether they evaluated the model that is trained now.
         """
         first, self._first_step_start = self._first_step_start, None
         if first is None:
@@ -85,7 +88,7 @@ class StepKinds:
             told["end"] = trained_from
         if told["end"] > first:
             self._superseded = {"start": first, "end": told["end"]}
-            self._add_line({"superseded": told})
+            self._add_line({"superseded": {**told, "is_evaluation": is_evaluation}})
 
     def name_superseded_as_preparation(self, kind: Hashable) -> None:
         """Says that the steps that were superseded last were the first phase of a kind."""

@@ -268,13 +268,12 @@ class Ledger:
             self.kinds.set_loop_line(kind, number, line)
             self._finish_segment(ended, number, is_recorded=False)
 
-    def supersede_steps(self, kind: Hashable, trained_from: int | None) -> None:
-        """Says that steps so far were found from events that are worse than those of `kind`.
-
-        Those that began at `trained_from` (ns) or later are of the same work as the new ones.
-        """
+    def supersede_steps(
+        self, kind: Hashable, trained_from: int | None, *, is_evaluation: bool
+    ) -> None:
+        """Says that steps so far were found from events that are worse than those of `kind`."""
         if not self._closed:
-            self.kinds.supersede(kind, self.segment, trained_from)
+            self.kinds.supersede(kind, self.segment, trained_from, is_evaluation=is_evaluation)
 
     def begin_earlier(self, began: int) -> None:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""

@@ -181,6 +181,8 @@ class StepDetectionState:
         """Function called with (source, whether the step is unusual) at the end of each step
         instead of `on_boundary`; None until the recording has ended."""
         self.other_work = OtherWork()
+        self.has_evaluated = False
+        """Whether the program has called `train()` of a module after `eval()`."""
         self.batch_requests = 0
         """Number of requests for a DataLoader's batch so far."""
         self.pause_hooks = PauseHooks()
@@ -273,7 +275,9 @@ class StepDetectionState:
                 if first is not None:
                     self.ledger.begin_first_step_in_this_thread(first)
             elif self.best_source <= StepSource.MODULE < source:
-                self.ledger.supersede_steps(source.work, self._trained_from_ns)
+                self.ledger.supersede_steps(
+                    source.work, self._trained_from_ns, is_evaluation=self.has_evaluated
+                )
             else:
                 self.ledger.kinds.search_loop_again(source.work)
         self._note_backward_passes()

@@ -90,6 +90,8 @@ class _Pause:
     file and line."""
     may_be_nested: bool = True
     """Whether calls may be within a module call that began before the wrapper was there."""
+    has_marked_call: bool = False
+    """Whether the frame of such a module call has been marked."""
     repeated: Hashable = None
     """The module call that repeats; None if none has."""
     calls: "list[Instant]" = field(default_factory=list)
@@ -114,6 +116,21 @@ class _Pause:
             self.once.clear()
         elif len(self.once) < MAX_REMEMBERED_CALLS:
             self.once[key] = instant
+
+    def is_nested(self) -> bool:
+        """Returns whether a call is made within a module call that began before the wrapper.
+
+        That call's frame is marked by `f_trace_opcodes`, which does nothing while no trace function
+        is set. One without the mark is a later call, by a method that was looked up before.
+        """
+        if not self.may_be_nested:
+            return False
+        frame = _outermost_module_call()
+        if frame is None or (self.has_marked_call and not frame.f_trace_opcodes):
+            self.may_be_nested = False
+        else:
+            frame.f_trace_opcodes = self.has_marked_call = True
+        return self.may_be_nested
 
     @property
     def loop_line(self) -> tuple[str, int] | None:
@@ -203,10 +220,7 @@ class PauseObserver:
         ledger, pause = self._state.ledger, self._pause
         if ledger is None or pause is None or pause.segment != ledger.segment:
             self._close()
-        elif self._state.thread == get_ident() and not (
-            pause.may_be_nested and _is_within_module_call()
-        ):
-            pause.may_be_nested = False
+        elif self._state.thread == get_ident() and not pause.is_nested():
             self._observe_call(call, pause, ledger)
         return pause is not None and pause.had_wrapper
 
@@ -334,11 +348,11 @@ def _loops_of(frames: tuple[tuple[CodeType, int], ...]) -> list[CodeLoop]:
     return [loop for code, position in frames for loop in loops_at(code, position)]
 
 
-def _is_within_module_call() -> bool:
-    """Returns whether a module call is running that began before calls were wrapped."""
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the only way to the frames
-    while frame is not None:
-        if frame.f_code is _MODULE_CALL_CODE:
-            return True
+def _outermost_module_call() -> FrameType | None:
+    """Returns the frame of the outermost module call that the wrapper did not see."""
+    found, frame = None, sys._getframe()  # noqa: SLF001 - the only way to the frames
+    while frame.f_back is not None:
         frame = frame.f_back
-    return False
+        if frame.f_code is _MODULE_CALL_CODE:
+            found = frame
+    return found

@@ -165,6 +165,8 @@ class StepDetector:
                 with state.recorder_work:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
+                    else:
+                        state.has_evaluated = True
                     if state.ledger is not None:
                         state.ledger.set_evaluating(not mode)
             return original(self_, mode)
