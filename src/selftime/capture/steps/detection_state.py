@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -120,6 +120,19 @@ class OtherWork:
 
 
 @dataclass(slots=True)
+class _StepHistory:
+    """What shows, once a more reliable kind of event ends steps, what earlier steps were."""
+
+    first_event_ns: dict[int, int] = field(default_factory=dict)
+    """Maps the id of each thread but the main one to when it first used torch, in ns."""
+    passes_at_step_end: int = 0
+    """Number of backward passes that had begun when the last step ended."""
+    trained_from_ns: int | None = None
+    """Start in ns of the first of the last steps that all had a backward pass, if they were found
+    from other events; None if the last one had none."""
+
+
+@dataclass(slots=True)
 class PauseHooks:
     """Functions that observe pauses between steps."""
 
@@ -195,12 +208,7 @@ class StepDetectionState:
         """The most reliable kind of event that has marked a step so far; None before the first."""
         self.thread: int | None = None
         """Id of the thread that makes the steps; None until a step was found."""
-        self._first_event_ns: dict[int, int] = {}
-        """Maps the id of each thread but the main one to when it first used torch, in ns."""
-        self._passes_at_step_end = 0
-        self._trained_from_ns: int | None = None
-        """Start in ns of the first of the last steps that all had a backward pass, if they were
-        found from other events; None if the last one had none."""
+        self._history = _StepHistory()
 
     @never_torch_compile
     def ignores_this_thread(self, source: StepSource) -> bool:
@@ -237,7 +245,7 @@ class StepDetectionState:
             return
         thread = threading.get_ident()
         if thread != self.ledger.thread:  # another one may make the steps, as it turns out
-            self._first_event_ns.setdefault(thread, self.recorder_work.start_ns)
+            self._history.first_event_ns.setdefault(thread, self.recorder_work.start_ns)
         elif not self.ledger.has_begun:
             self.ledger.begin_first_step(self.recorder_work.start_ns)
 
@@ -271,12 +279,12 @@ class StepDetectionState:
             self.stop_loop_search()
         if self.ledger is not None:
             if self.best_source is None:
-                first = self._first_event_ns.get(threading.get_ident())
+                first = self._history.first_event_ns.get(threading.get_ident())
                 if first is not None:
                     self.ledger.begin_first_step_in_this_thread(first)
             elif self.best_source <= StepSource.MODULE < source:
                 self.ledger.supersede_steps(
-                    source.work, self._trained_from_ns, is_evaluation=self.has_evaluated
+                    source.work, self._history.trained_from_ns, is_evaluation=self.has_evaluated
                 )
             else:
                 self.ledger.kinds.search_loop_again(source.work)
@@ -289,11 +297,12 @@ class StepDetectionState:
 
     def _note_backward_passes(self) -> None:
         """Takes note whether a step that other events end had a backward pass."""
-        passes, self._passes_at_step_end = self._passes_at_step_end, self.backward_passes
+        passes = self._history.passes_at_step_end
+        self._history.passes_at_step_end = self.backward_passes
         if self.backward_passes == passes:
-            self._trained_from_ns = None
-        elif self._trained_from_ns is None and self.ledger is not None:
-            self._trained_from_ns = self.ledger.segment
+            self._history.trained_from_ns = None
+        elif self._history.trained_from_ns is None and self.ledger is not None:
+            self._history.trained_from_ns = self.ledger.segment
 
     def fall_back(self, source: StepSource) -> None:
         """Finds steps from a less reliable kind of event, since those of the best one stopped.
