@@ -232,3 +232,18 @@ def test_the_process_that_trains_answers(record: "Runner") -> None:
     result = json.loads((record.folder / "result.json").read_text())
     assert result["source"] == "optimizer steps"
     assert len(result["traces"]) == 2
+
+
+def test_what_the_recorder_does_at_the_end_is_recording(record: "Runner") -> None:
+    record("""
+        import torch
+
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(6):
+            net(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+    """)
+    [path] = record.folder.rglob("*.run.jsonl")
+    last = read_ledger(path.read_bytes(), str(path)).segments.row(-1, named=True)
+    assert last["recording"] > last["duration"] / 2

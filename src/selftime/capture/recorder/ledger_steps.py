@@ -1,5 +1,7 @@
 """Takes down the steps of a program in the ledger of its run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from selftime.capture.ledger.ledger import Ledger
@@ -15,6 +17,18 @@ _STEP_KINDS: Final = {(source, False): source.work for source in StepSource} | {
 def ledger_name(ledger: Ledger | None) -> str | None:
     """Returns the name of a ledger's file; None if there is no ledger, or nothing is written."""
     return None if ledger is None else ledger.file.name
+
+
+@contextmanager
+def recording_time(ledger: Ledger | None) -> Iterator[None]:
+    """Counts the time of a block as selftime's own recording, in the ledger of the run if any."""
+    if ledger is not None:
+        ledger.enter("recording")
+    try:
+        yield
+    finally:
+        if ledger is not None:
+            ledger.leave()
 
 
 def end_ledger_step(

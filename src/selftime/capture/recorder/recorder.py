@@ -16,7 +16,7 @@ from torch._C._autograd import _enable_record_function
 
 from selftime.capture.facts.allocator import page_fault_count
 from selftime.capture.recorder.fallback_recording import FallbackRecording
-from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name
+from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name, recording_time
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
 from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
 from selftime.capture.recorder.recording_cycle import RecordingCycle
@@ -109,11 +109,8 @@ class Recorder:
                 return
             start, is_unusual = self.recorder_work.start_ns, self._is_unusual_step
             end_ledger_step(ledger, source, start, is_unusual, is_recorded=self.recording)
-            ledger.enter("recording")
-            try:
+            with recording_time(ledger):
                 self._handle_boundary(source)
-            finally:
-                ledger.leave()
 
     def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
         """Adds a step to the account of the run's wall time, after the recording has ended."""
@@ -164,7 +161,7 @@ class Recorder:
             return
         if not cycle.is_over_limit or not self.program.may_interrupt():
             return
-        with self._own_work():
+        with self._own_work(), recording_time(self.ledger):
             cycle.interrupt()
             if cycle.done:
                 self._write_recording(cycle, at_once=False)
@@ -226,7 +223,7 @@ class Recorder:
         """Ends the recording and writes its trace; `reason` says why early, None if at the end."""
         if self._is_busy or os.getpid() != self._process:
             return
-        with self._own_work():
+        with self._own_work(), recording_time(self.ledger):
             self._writer.wait()
             if self._cycle is not None:
                 self._cycle.finish(reason)

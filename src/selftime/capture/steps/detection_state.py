@@ -188,8 +188,7 @@ class StepDetectionState:
         """Marks the time that selftime's own code takes in the program's thread."""
         self.module_calls = ModuleCallWrapper()
         self.ledger = ledger
-        """The run's wall-time ledger, which counts waits for data and evaluations; None without
-        a ledger."""
+        """The run's wall-time ledger; None without one."""
         self.on_step_after_recording: Callable[[StepSource, bool], None] | None = None
         """Function called with (source, whether the step is unusual) at the end of each step
         instead of `on_boundary`; None until the recording has ended."""

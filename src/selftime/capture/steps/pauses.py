@@ -62,7 +62,7 @@ MAX_REMEMBERED_CALLS: Final = 10_000
 ROLLOUT: Final = "rollout"
 """Kind of the phase of a run in which a model acts, between two updates of it."""
 
-_MODULE_CALL_CODE: Final[CodeType] = torch.nn.Module._wrapped_call_impl.__code__  # noqa: SLF001 - to know its frames
+_MODULE_CALL_CODE: Final[CodeType] = torch.nn.Module.__call__.__code__
 _RUNS_THE_PROGRAM: Final = os.path.join("capture", "program", "python_program.py")  # noqa: PTH118 - compared with texts
 """End of the path of the file that runs the program: loops around it are not the program's."""
 
