@@ -34,6 +34,9 @@ MIN_SLOW_STEP_EXCESS_NS: Final = 20_000_000
 """A step counts as slow only if it is at least this much longer, in ns, than the median of its
 kind."""
 
+ROLLOUT_KIND: Final = "rollout"
+"""Name of the kind of a phase in which a model acts, between two updates of it."""
+
 MIN_PRELUDE_STEPS: Final = 10
 """Steps of a kind that another kind superseded are steps of their own only if there are at least
 so many of them."""

@@ -11,7 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from selftime.ledger_format import BEFORE_FIRST_STEP, MIN_PRELUDE_STEPS, UNUSUAL_KIND_SUFFIX
+from selftime.ledger_format import (
+    BEFORE_FIRST_STEP,
+    MIN_PRELUDE_STEPS,
+    ROLLOUT_KIND,
+    UNUSUAL_KIND_SUFFIX,
+)
 from selftime.run import COUNTED
 
 
@@ -85,11 +90,13 @@ def _is_own_work(
     """Returns whether superseded steps are work of their own, such as of a loop before training."""
     if superseded.len() < MIN_PRELUDE_STEPS:
         return False
+    loops = {loop_lines.get(_work(kinds.get(number))) for number in superseded.unique()} - {None}
+    if loop_lines.get(ROLLOUT_KIND) in loops:
+        return False
     work = _work(kinds.get(by))
     same = [number for number, name in kinds.items() if _work(name) == work]
     if int(others.is_in(same).sum()) < superseded.len():
         return True
-    loops = {loop_lines.get(_work(kinds.get(number))) for number in superseded.unique()} - {None}
     return loop_lines.get(work) not in loops
 
 

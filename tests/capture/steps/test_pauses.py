@@ -201,6 +201,17 @@ def test_a_policy_and_a_value_that_take_turns_make_a_rollout(keep: Keep) -> None
     assert counts(keep(program)) == {"training": 48, "rollout": 3}
 
 
+def test_a_policy_that_acts_with_gradients_makes_rollouts_as_well(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            look()
+            training.infer(20, rows=1)
+            training.train(12)
+
+    assert counts(keep(program)) == {"training": 48, "rollout": 3}
+
+
 def test_the_first_rollout_is_no_inference(keep: Keep) -> None:
     def program(look: LookNow) -> None:
         training = Training()

@@ -41,8 +41,8 @@ class ModuleCall:
     """An outermost call of a module."""
 
     module: Any
-    key: Hashable
-    """The same for each call of the module from the same position."""
+    key: tuple[int, int]
+    """The module's number and a hash of the path of calls, which repeat in a loop."""
     arguments: Iterable[Any]
 
     def input_size(self) -> int:

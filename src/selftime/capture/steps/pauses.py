@@ -31,7 +31,7 @@ from selftime.capture.steps.detection_state import StepDetectionState, StepSourc
 from selftime.capture.steps.modules import ModuleCall, ModuleStepFinder
 from selftime.capture.steps.rollouts import MIN_CALLS_OF_ROLLOUT, MIN_INPUT_RATIO
 from selftime.capture.steps.torch_compile import never_torch_compile
-from selftime.ledger_format import AFTER_LAST_STEP, UNCOUNTED_STEPS
+from selftime.ledger_format import AFTER_LAST_STEP, ROLLOUT_KIND, UNCOUNTED_STEPS
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Instant, Ledger
@@ -58,9 +58,6 @@ MAX_THREAD_SWITCH_NS: Final = 10_000_000
 
 MAX_REMEMBERED_CALLS: Final = 10_000
 """Largest number of calls in a pause that are remembered until they are known to be steps."""
-
-ROLLOUT: Final = "rollout"
-"""Kind of the phase of a run in which a model acts, between two updates of it."""
 
 _MODULE_CALL_CODE: Final[CodeType] = torch.nn.Module.__call__.__code__
 _RUNS_THE_PROGRAM: Final = os.path.join("capture", "program", "python_program.py")  # noqa: PTH118 - compared with texts
@@ -92,11 +89,11 @@ class _Pause:
     """Whether calls may be within a module call that began before the wrapper was there."""
     has_marked_call: bool = False
     """Whether the frame of such a module call has been marked."""
-    repeated: Hashable = None
+    repeated: tuple[int, int] | None = None
     """The module call that repeats; None if none has."""
     calls: "list[Instant]" = field(default_factory=list)
     """When it was made."""
-    once: "dict[Hashable, Instant]" = field(default_factory=dict)
+    once: "dict[tuple[int, int], Instant]" = field(default_factory=dict)
     """When each other call was made since."""
     input_size: int = 0
     """Number of elements of the input of the call that repeats."""
@@ -106,7 +103,7 @@ class _Pause:
     is_evaluation: bool = False
     """Whether the calls without gradients are counted as an evaluation."""
 
-    def add_call(self, key: Hashable, instant: "Instant") -> None:
+    def add_call(self, key: tuple[int, int], instant: "Instant") -> None:
         if key == self.repeated:
             self.once.clear()
             if len(self.calls) < MAX_REMEMBERED_CALLS:
@@ -228,7 +225,7 @@ class PauseObserver:
         state = self._state
         at = state.recorder_work.start_ns
         has_gradients = torch.is_grad_enabled()
-        if has_gradients and not pause.has_left_loops:
+        if not pause.has_left_loops and self._ends_pause(pause, call, has_gradients=has_gradients):
             if call.module.training or not ledger.is_evaluating:
                 self._end_before_training(pause, ledger, call.input_size())
             return
@@ -239,7 +236,21 @@ class PauseObserver:
             pause.training = None
         if call.key == pause.repeated:
             pause.input_size = call.input_size()
-            self._note_repeated_call(pause, ledger, at, has_gradients=has_gradients)
+            if pause.has_left_loops or not has_gradients:
+                self._note_repeated_call(pause, ledger, at, has_gradients=has_gradients)
+
+    def _ends_pause(self, pause: _Pause, call: ModuleCall, *, has_gradients: bool) -> bool:
+        """Returns whether the next step of training begins with a call, or has begun.
+
+        A model that acts with gradients is called with a larger input when it is trained.
+        """
+        rollouts = self._modules.optimizers.rollouts
+        if rollouts.has_rollout and pause.repeated is not None:
+            is_same_module = call.key[0] == pause.repeated[0]
+            if is_same_module and self._is_rollout(pause, call.input_size()):
+                return True
+        is_acting = rollouts.has_rollout and not pause.is_evaluation and not pause.was_evaluating
+        return has_gradients and not is_acting
 
     def _note_training(self, pause: _Pause, call: ModuleCall, ledger: "Ledger") -> None:
         if pause.training is None:
@@ -304,8 +315,8 @@ class PauseObserver:
         if is_rollout:
             ledger.forget_evaluation()
             if pause.repeated == self._modules.repeated_call:  # the first one, before any update
-                ledger.kinds.name_superseded_as_preparation(ROLLOUT)
-            ledger.end_phase(self._state.recorder_work.start_ns, ROLLOUT, pause.loop_line)
+                ledger.kinds.name_superseded_as_preparation(ROLLOUT_KIND)
+            ledger.end_phase(self._state.recorder_work.start_ns, ROLLOUT_KIND, pause.loop_line)
         elif ledger.is_evaluating:
             ledger.set_evaluating(False)
             self._state.step_kinds.add_event("an evaluation")
