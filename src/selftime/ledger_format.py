@@ -12,7 +12,8 @@ BEFORE_FIRST_STEP: Final = -1
 """Number in the column `kind` of the time segment before a program's first step."""
 
 AFTER_LAST_STEP: Final = -2
-"""Number in the column `kind` of the time segment after a program's last step."""
+"""Number in the column `kind` of a time segment after a program's last step, or after the last of
+one loop of steps, before the first of the next."""
 
 UNCOUNTED_STEPS: Final = -3
 """Number in the column `kind` of one time segment that contains several steps, whose number is
@@ -32,6 +33,13 @@ its kind."""
 MIN_SLOW_STEP_EXCESS_NS: Final = 20_000_000
 """A step counts as slow only if it is at least this much longer, in ns, than the median of its
 kind."""
+
+ROLLOUT_KIND: Final = "rollout"
+"""Name of the kind of a phase in which a model acts, between two updates of it."""
+
+MIN_PRELUDE_STEPS: Final = 10
+"""Steps of a kind that another kind superseded are steps of their own only if there are at least
+so many of them."""
 
 LONGEST_READING_PAUSE_NS: Final = 50_000_000
 """Longest time between two stack samples of a segment, in ns."""

@@ -362,7 +362,7 @@ RUN_SEGMENTS: Final = Table(
         Column("kind", NameType, "name", "Kind of step; null before the first, after the last."),
         Column("data_wait", pl.Int64, "ns", "Time in the segment waiting for a DataLoader batch."),
         Column("epoch_boundary", pl.Int64, "ns", "Time spent starting a DataLoader's iterator."),
-        Column("evaluation", pl.Int64, "ns", "Time from `model.eval()` to `model.train()`."),
+        Column("evaluation", pl.Int64, "ns", "Time in evaluations, such as after `model.eval()`."),
         Column("compile", pl.Int64, "ns", "Time in the segment that `torch.compile` took."),
         Column("garbage_collection", pl.Int64, "ns", "Time in Python's garbage collections."),
         Column("recording", pl.Int64, "ns", "Time that selftime itself took."),

@@ -16,6 +16,7 @@ import polars as pl
 from selftime import schema
 from selftime.errors import UnreadableTrace
 from selftime.ingest.open_segment import lines_of_open_segment
+from selftime.ingest.superseded_steps import with_superseded_steps
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
@@ -80,7 +81,8 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
     kind_lines = [line for line in lines if "kind" in line]
     kinds = {_number(line["kind"]): str(line.get("name")) for line in kind_lines}
     kinds[UNCOUNTED_STEPS] = UNCOUNTED_STEPS_NAME
-    segments = _segments(lines, kinds, began)
+    loop_lines = _loop_lines(kind_lines)
+    segments = _segments(lines, kinds, began, loop_lines)
     ends = [line for line in lines if "end" in line]
     facts = {key: head[key] for key in ("process", "command", "rank") if key in head}
     facts |= {key: value for line in ends for key, value in line.items() if key != "end"}
@@ -89,7 +91,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
         readings=_readings(lines, segments, began),
         compilations=_compilations(lines, began),
         iterators=_iterators(lines, began),
-        loop_lines=MappingProxyType(_loop_lines(kind_lines)),
+        loop_lines=MappingProxyType(loop_lines),
         startup_ns=max(0, _number(head.get("began"), began) - began),
         began_at=_began_at(head, began),
         own_startup_ns=max(0, _number(head.get("own_start"), 0)),
@@ -114,11 +116,17 @@ def _loop_lines(kind_lines: list[dict[str, Any]]) -> dict[str, tuple[str, int]]:
     }
 
 
-def _segments(lines: list[dict[str, Any]], kinds: Mapping[int, str], began: int) -> pl.DataFrame:
+def _segments(
+    lines: list[dict[str, Any]],
+    kinds: Mapping[int, str],
+    began: int,
+    loop_lines: Mapping[str, tuple[str, int]],
+) -> pl.DataFrame:
     parts = [_segment_columns(line["segments"]) for line in lines if _is_table(line)]
     if not parts:
         return schema.RUN_SEGMENTS.empty()
-    table = pl.concat(parts).with_row_index("id").with_columns(pl.col("start") - began)
+    table = with_superseded_steps(pl.concat(parts), lines, kinds, loop_lines)
+    table = table.with_row_index("id").with_columns(pl.col("start") - began)
     names = pl.col("kind").replace_strict(kinds, default=None, return_dtype=pl.String)
     table = table.with_columns(
         pl.when(pl.col("kind").is_in([BEFORE_FIRST_STEP, AFTER_LAST_STEP]))

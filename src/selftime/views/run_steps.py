@@ -22,7 +22,7 @@ from selftime.views.view_declaration import view
         "The part of the step spent starting a DataLoader's iterator.",
     ),
     Column(
-        "evaluation", pl.Int64, "ns", "The part of the step from `model.eval()` to `model.train()`."
+        "evaluation", pl.Int64, "ns", "The part of the step in evaluations, such as after `eval()`."
     ),
     Column("compile", pl.Int64, "ns", "The part of the step in which `torch.compile` compiled."),
     Column(

@@ -58,7 +58,7 @@ def _segments_with_uncounted_time(run: Run) -> pl.DataFrame:
         .then(pl.lit("steps"))
         .when(last & is_step.any())
         .then(pl.lit("end"))
-        .when(last & (pl.col("id") > 0))
+        .when((last & (pl.col("id") > 0)) | (is_step.cum_sum() > 0))  # between two loops of steps
         .then(pl.lit("other"))
         .otherwise(pl.lit("data"))
         .alias("part"),
@@ -106,17 +106,12 @@ def _counted_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
 
 def _stack_reading_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
     """Divides the remaining time of segments by what samples of the Python stack saw running."""
-    total = pl.col("duration").sum().over("segment")
     own = segments.select(
-        pl.col("id").alias("segment"), pl.col("part").alias("own"), "rest", "kind"
+        pl.col("id").alias("segment"), pl.col("part").alias("own"), "rest", "kind", "evaluation"
     )
-    shares = (
-        run.readings.with_columns(
-            pl.col("part").cast(pl.String),
-            (pl.col("duration") / total).fill_nan(0).alias("share"),
-        )
-        .join(own, on="segment")
-        .with_columns((pl.col("rest") * pl.col("share")).floor().cast(pl.Int64).alias("duration"))
+    read = run.readings.with_columns(pl.col("part").cast(pl.String)).join(own, on="segment")
+    shares = read.with_columns(_share_of_rest().alias("share")).with_columns(
+        (pl.col("rest") * pl.col("share")).floor().cast(pl.Int64).alias("duration")
     )
     return shares.select(
         "segment",
@@ -138,6 +133,23 @@ def _stack_reading_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
         .alias("count"),
         "duration",
     )
+
+
+def _share_of_rest() -> pl.Expr:
+    """Returns the share of a segment's uncounted time that a reading's activity takes.
+
+    Stacks are read during an evaluation, too, whose time is counted: there the program's own code
+    runs, so readings of it stand for the evaluation first. What else was seen, such as a checkpoint
+    that is written before the next step, is not part of the evaluation's time.
+    """
+    is_program = pl.col("part") == "program"
+    seen = pl.col("duration").sum().over("segment")
+    program = (pl.col("duration") * is_program).sum().over("segment")
+    left = (program - pl.col("evaluation")).clip(lower_bound=0)
+    scale = pl.when(program > 0).then(left / program).otherwise(0.0)
+    taken = pl.when(is_program & (seen > program)).then(pl.col("duration") * scale)
+    total = pl.when(seen > program).then(seen - program + left).otherwise(seen)
+    return (taken.otherwise(pl.col("duration")) / total).fill_nan(0)
 
 
 def _remaining_parts(segments: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:

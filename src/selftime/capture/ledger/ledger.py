@@ -10,17 +10,18 @@ All instants are in ns of `time.perf_counter_ns`.
 import os
 import sys
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from time import perf_counter_ns, time_ns
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from selftime.capture.ledger.collection_clock import CollectionClock
 from selftime.capture.ledger.file import LedgerFile
+from selftime.capture.ledger.iterators import MAX_ITERATORS, iterator_line
+from selftime.capture.ledger.kinds import StepKinds
 from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
-from selftime.capture.ledger.step_loop_line import StepLoopLine
 from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
@@ -29,11 +30,13 @@ from selftime.ledger_format import (
     UNCOUNTED_STEPS,
 )
 
-MAX_KINDS: Final = 10_000
-"""Largest number of distinct step kinds in one ledger: further ones share one number."""
+MIN_STEPS_BETWEEN_TRAININGS: Final = 3
+"""Time since the last step, in usual steps, after which work between two trainings is none of the
+next step."""
 
-MAX_ITERATORS: Final = 10_000
-"""Largest number of DataLoader iterators that one ledger records."""
+Instant: TypeAlias = tuple[int, int, dict[str, int]]
+"""The start of a segment and a later instant in it, both in ns, and what had been counted in the
+segment by then: {activity: ns}."""
 
 OPEN_SEGMENT_MIN_NS: Final = 1_000_000_000
 """Age in ns from which the segment in progress is written as far as it is known."""
@@ -62,7 +65,6 @@ class Ledger:
         self.steps = 0
         self.has_begun = False
         """Whether the first step has begun."""
-        self.slow_step_limit = SlowStepLimit()
         self.busy = False
         """Whether an activity is being timed, so that a stack sample would add nothing."""
         self.collections = CollectionClock()
@@ -72,10 +74,13 @@ class Ledger:
         self._counted: dict[str, int] = {}
         self._parts: list[str] = []
         self._mark = self.began
+        self._saved_in_evaluation_ns = 0
+        """Time in ns of the current segment's evaluation in which a checkpoint was being written,
+        from stack samples."""
         self._base: str | None = None
         """Activity (`evaluation` or None) to count time as while no other activity runs."""
         self._columns = SegmentColumns()
-        self._kinds: dict[Hashable, int] = {}
+        self.kinds = StepKinds(self.add_line)
         self._readings = StackReadings()
         self._iterators = 0  # of DataLoaders, that the program made
         self._lines: list[dict[str, Any]] = []
@@ -83,11 +88,6 @@ class Ledger:
         self._closed = False
         self._next_kind: int | None = None
         """Kind of the current segment if known before its end, else None."""
-        self.is_user_file: Callable[[str], bool] = _never
-        """Function that returns whether a source file belongs to the user's code."""
-        self.step_loop_line: tuple[str, int] | None = None
-        """File and line of the loop whose iterations are the steps; None if unknown."""
-        self._loop_lines: dict[int, StepLoopLine] = {}
         self.is_written = False
         """Whether lines are written to the file; while False, they are kept in memory."""
         self.on_segment_end: Callable[[], None] = _nothing
@@ -95,6 +95,20 @@ class Ledger:
         self.pause_readings: Callable[[], None] = _nothing
         self.resume_readings: Callable[[], None] = _nothing
         """Restarts stack sampling after a profiler recording; `pause_readings` stops it."""
+
+    @property
+    def slow_step_limit(self) -> SlowStepLimit:
+        """Returns the limit of the steps that are being made."""
+        return self.kinds.slow_step_limit
+
+    @property
+    def step_loop_line(self) -> tuple[str, int] | None:
+        """Returns file and line of the loop whose iterations are the steps; None if unknown."""
+        return self.kinds.step_loop_line
+
+    @step_loop_line.setter
+    def step_loop_line(self, line: tuple[str, int] | None) -> None:
+        self.kinds.step_loop_line = line
 
     # In the program's thread.
 
@@ -142,12 +156,32 @@ class Ledger:
         """Adds `duration` ns to the activity `part`, for time that no other activity includes."""
         self._counted[part] = self._counted.get(part, 0) + duration
 
+    @property
+    def is_evaluating(self) -> bool:
+        """Returns whether time is counted as evaluation while no other activity is in progress."""
+        return self._base is not None
+
     def set_evaluating(self, is_evaluating: bool) -> None:
         """Begins or ends counting time as evaluation while no other activity is in progress."""
         if threading.get_ident() != self.thread or not self.steps:
             return
         self._account()
         self._base = "evaluation" if is_evaluating else None
+
+    def begin_evaluation_at(self, instant: Instant) -> None:
+        """Counts time as evaluation from an earlier instant of the current segment on."""
+        segment, at, counted = instant
+        if segment != self.segment or self.is_evaluating:
+            return
+        self.set_evaluating(True)
+        other = sum(self._counted.values()) - sum(counted.values())
+        self.count("evaluation", max(0, self._mark - at - other))
+
+    def forget_evaluation(self) -> None:
+        """Ends an evaluation of the current segment, whose time turned out to be none."""
+        self._account()
+        self._base = None
+        self._counted.pop("evaluation", None)
 
     def begin_first_step(self, at: int) -> None:
         """Begins the first step at time `at` (ns); the time before it is the program's setup."""
@@ -168,16 +202,78 @@ class Ledger:
             return
         self.has_begun = True
         duration = ended - self.segment
-        number = self._number(kind) if self._next_kind is None else self._next_kind
+        number = self.kinds.number(kind) if self._next_kind is None else self._next_kind
         self._next_kind = None
         self._finish_segment(ended, number, is_recorded=is_recorded)
         self._base = None
         if is_usual and number >= 0:
-            self._find_loop_line(kind, number)
+            self.kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
         self.thread = threading.get_ident()
         self.on_segment_end()
-        self.slow_step_limit.end_step(duration if is_usual and not is_recorded else None)
+        self.kinds.limit_of(number, kind).end_step(
+            duration if is_usual and not is_recorded else None
+        )
+
+    def begin_first_step_in_this_thread(self, at: int) -> None:
+        """Begins the first step at an earlier time `at` (ns), when this thread first used torch.
+
+        Until then the main thread was taken for the one that makes steps.
+        """
+        if self._closed or self.steps or self.thread == threading.get_ident():
+            return
+        self.thread = threading.get_ident()
+        at = max(at, self._mark, self.segment)
+        with self._lock:
+            readings = None if self.has_begun else self._readings.take_before(at)
+        self.has_begun = True
+        self._finish_segment(at, BEFORE_FIRST_STEP, is_recorded=False, readings=readings)
+
+    def end_work_between_trainings(self, at: int) -> None:
+        """Ends a segment that holds no step, as a program makes an optimizer for more steps.
+
+        Does nothing unless much more time has passed since the last step than steps take.
+        """
+        if self._closed or not self.steps or threading.get_ident() != self.thread:
+            return
+        median = self.slow_step_limit.median_ns
+        if median is not None and at - self.segment >= MIN_STEPS_BETWEEN_TRAININGS * median:
+            self._finish_segment(at, AFTER_LAST_STEP, is_recorded=False)
+            self._base = None
+
+    def instant(self, at: int) -> Instant:
+        """Returns an instant at which the current segment may be ended later."""
+        self._account(at)
+        return self.segment, at, dict(self._counted)
+
+    def end_segments_at(self, instants: Sequence[Instant], kinds: Sequence[Hashable]) -> None:
+        """Ends segments of the given kinds at earlier instants of the current segment.
+
+        None stands for the kind of the last step; a negative number for a segment without steps.
+        """
+        if self._closed or any(instant[0] != self.segment for instant in instants):
+            return
+        before: dict[str, int] = {}
+        total = self._counted
+        for (_, at, counted), kind in zip(instants, kinds, strict=True):
+            self._counted = _difference(counted, before)
+            before = counted
+            self._append_segment(at, self.kinds.number_of_segment(kind), is_recorded=False)
+        self._counted = _difference(total, before)
+
+    def end_phase(self, ended: int, kind: str, line: tuple[str, int] | None) -> None:
+        """Ends a phase between steps at time `ended` (ns), with the line of its loop if known."""
+        if not self._closed:
+            number = self.kinds.number(kind)
+            self.kinds.set_loop_line(kind, number, line)
+            self._finish_segment(ended, number, is_recorded=False)
+
+    def supersede_steps(
+        self, kind: Hashable, trained_from: int | None, *, is_evaluation: bool
+    ) -> None:
+        """Says that steps so far were found from events that are worse than those of `kind`."""
+        if not self._closed:
+            self.kinds.supersede(kind, self.segment, trained_from, is_evaluation=is_evaluation)
 
     def begin_earlier(self, began: int) -> None:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""
@@ -201,6 +297,8 @@ class Ledger:
             line = self._readings.add(activity, duration, is_before_first_step=not self.has_begun)
             if line is not None:
                 self._lines.append(line)
+            if activity.part == "checkpoint" and self.is_evaluating:
+                self._saved_in_evaluation_ns += duration
 
     def flush(self) -> None:
         """Appends to the file what was recorded since the last call."""
@@ -258,21 +356,18 @@ class Ledger:
     def add_iterator(
         self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None
     ) -> None:
-        """Records the creation of a DataLoader's iterator, from `start` (ns) until now.
-
-        `frame` is the innermost one; the first of the user's own has the line that made it.
-        """
+        """Records the creation of a DataLoader's iterator, from `start` (ns) until now."""
         self._iterators += 1
-        if self._iterators > MAX_ITERATORS:
-            return
-        while frame is not None and not self.is_user_file(frame.f_code.co_filename):
-            frame = frame.f_back
-        told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
-        told |= {"workers": workers, "starts_workers": starts_workers}
-        if frame is not None:
-            code = frame.f_code
-            told |= {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}
-        self.add_line({"iterator": told})
+        if self._iterators <= MAX_ITERATORS:
+            self.add_line(
+                iterator_line(
+                    start,
+                    workers,
+                    starts_workers=starts_workers,
+                    frame=frame,
+                    is_user_file=self.kinds.is_user_file,
+                )
+            )
 
     def fail(self, error: Exception) -> None:
         """Ends the account after a failure of selftime's own code; the program goes on."""
@@ -289,9 +384,17 @@ class Ledger:
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
         self._account(ended)  # a part that goes on belongs to both segments
+        self._append_segment(ended, kind, is_recorded=is_recorded, readings=readings)
+
+    def _append_segment(
+        self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
+    ) -> None:
+        if kind >= 0:
+            self.kinds.add_step(kind, self.segment, ended - self.segment)
         with self._lock:
             if is_recorded:
                 self._counted["recorded"] = 1
+            self._take_saving_off_evaluation()
             self._columns.append(self.segment, ended - self.segment, kind, self._counted)
             readings = self._readings.take() if readings is None else readings
             if readings:
@@ -300,30 +403,10 @@ class Ledger:
         if self._counted:
             self._counted = {}
 
-    def _number(self, kind: Hashable) -> int:
-        number = self._kinds.get(kind)
-        if number is None:
-            if len(self._kinds) >= MAX_KINDS:
-                return MAX_KINDS
-            number = self._kinds[kind] = len(self._kinds)
-            self.add_line({"kind": number, "name": str(kind)})
-        return number
-
-    def _find_loop_line(self, kind: Hashable, number: int) -> None:
-        found = self._loop_lines.get(number)
-        if found is None and self.step_loop_line is not None:
-            found = self._loop_lines[number] = StepLoopLine(self.is_user_file, self.step_loop_line)
-            self._add_loop_line(kind, number, *self.step_loop_line)
-        elif found is None:
-            found = self._loop_lines[number] = StepLoopLine(self.is_user_file)
-        if found.is_done or sys.gettrace() is not None:
-            return
-        found.observe_stack(sys._getframe())  # noqa: SLF001 - the only way to the frames
-        if found.file_and_line is not None:
-            self._add_loop_line(kind, number, *found.file_and_line)
-
-    def _add_loop_line(self, kind: Hashable, number: int, file: str, line: int) -> None:
-        self.add_line({"kind": number, "name": str(kind), "file": file, "line": line})
+    def _take_saving_off_evaluation(self) -> None:
+        saved, self._saved_in_evaluation_ns = self._saved_in_evaluation_ns, 0
+        if saved and "evaluation" in self._counted:
+            self._counted["evaluation"] = max(0, self._counted["evaluation"] - saved)
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -339,9 +422,11 @@ class Ledger:
         }
 
 
+def _difference(counted: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    """Returns what was counted since an earlier instant, without what is 0."""
+    left = {part: time - before.get(part, 0) for part, time in counted.items()}
+    return {part: time for part, time in left.items() if time}
+
+
 def _nothing() -> None:
     pass
-
-
-def _never(_file: str) -> bool:
-    return False

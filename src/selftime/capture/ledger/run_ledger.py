@@ -43,7 +43,7 @@ class RunLedger:
         """
         self.ledger = Ledger(folder, tuple(command), command_start_ns, process_start)
         self._reader = StackReader(user_packages)
-        self.ledger.is_user_file = self._reader.is_user_file
+        self.ledger.kinds.is_user_file = self._reader.is_user_file
         self._watcher = StackWatcher(self.ledger, self._reader)
         self._compilations = CompilationClock(self.ledger)
         self.is_started = False

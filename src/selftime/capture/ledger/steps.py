@@ -54,6 +54,10 @@ _STEPS_BETWEEN_MEDIANS: Final = 8
 """Number of steps between computations of the median, to keep the cost of a step low."""
 
 
+MIN_PAUSE_WITHOUT_MEDIAN_NS: Final = 1_000_000_000
+"""Shortest time in ns since the last step that counts as long if no usual step is known."""
+
+
 class SlowStepLimit:
     """Keeps the durations of recent usual steps; a step much longer than their median is slow."""
 
@@ -64,6 +68,19 @@ class SlowStepLimit:
         self._recent: deque[int] = deque(maxlen=RECENT_STEPS)
         """Duration in ns of recent usual steps."""
 
+    @property
+    def median_ns(self) -> int | None:
+        """Returns the median duration in ns of recent usual steps; None before the first."""
+        return sorted(self._recent)[len(self._recent) // 2] if self._recent else None
+
+    @property
+    def slow_after_ns(self) -> int:
+        """Returns the duration in ns from which on a step is much longer than usual steps."""
+        median = self.median_ns
+        if median is None:
+            return MIN_PAUSE_WITHOUT_MEDIAN_NS
+        return max(int(median * MIN_SLOW_STEP_TIME_FACTOR), median + MIN_SLOW_STEP_EXCESS_NS)
+
     def end_step(self, usual_duration: int | None) -> None:
         """Notes the duration of a step in ns; None if it was recorded, or of an unusual kind."""
         self._steps += 1
@@ -72,7 +89,4 @@ class SlowStepLimit:
         if self._steps <= FIRST_STEPS or not self._recent:
             self.read_after_ns = 0
         elif self._steps % _STEPS_BETWEEN_MEDIANS == 0 or self.read_after_ns == 0:
-            median = sorted(self._recent)[len(self._recent) // 2]
-            self.read_after_ns = max(
-                int(median * MIN_SLOW_STEP_TIME_FACTOR), median + MIN_SLOW_STEP_EXCESS_NS
-            )
+            self.read_after_ns = self.slow_after_ns

@@ -158,6 +158,7 @@ class RecordedProcess:
             reason=recorder.reason,
             messages=tuple(self.messages),
             ledger=ledger,
+            step_ns_by_kind={} if self.ledger is None else self.ledger.ledger.kinds.time_by_kind(),
         )
 
     @property
@@ -198,6 +199,7 @@ class RecordedProcess:
         )
         steps.attach()
         run.pass_stacks_to(steps.observe_stack)
+        steps.call_for_other_work(recorder.begin_other_work, recorder.step_after_recording)
         self.recorder, self.steps = recorder, steps
         recorder.program.has_torch_worked = steps.has_torch_worked
         recorder.program.on_failure = steps.detach

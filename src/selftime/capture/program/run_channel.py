@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -50,6 +50,18 @@ class ProcessReport:
     """Messages for the user about this process."""
     ledger: Path | None = None
     """Path of the process's wall-time ledger; None if none was written."""
+    step_ns_by_kind: Mapping[str, int] = field(default_factory=dict)
+    """Maps each kind of step, such as `training`, to the time in ns of all its steps."""
+
+    @property
+    def training_ns(self) -> int:
+        """Returns the time in ns of all steps that train."""
+        return sum(ns for kind, ns in self.step_ns_by_kind.items() if kind.startswith("training"))
+
+    @property
+    def step_ns(self) -> int:
+        """Returns the time in ns of all steps."""
+        return sum(self.step_ns_by_kind.values())
 
 
 class RunChannel:

@@ -125,9 +125,14 @@ class RunResult:
         return list(dict.fromkeys(messages))
 
 
-def _report_sort_key(report: ProcessReport) -> tuple[bool, int, int]:
-    """Returns a sort key for reports: by rank; those without a rank by most recorded steps."""
-    return report.rank is None, report.rank or 0, -report.steps_recorded
+def _report_sort_key(report: ProcessReport) -> tuple[bool, int, int, int, int]:
+    """Returns a sort key for reports: by rank; those without a rank by how long they worked.
+
+    A process that trains comes before one that only infers, as a parent that tests what its
+    children have trained.
+    """
+    work = -report.training_ns, -report.step_ns, -report.steps_recorded
+    return report.rank is None, report.rank or 0, *work
 
 
 def _why_nothing_recorded(

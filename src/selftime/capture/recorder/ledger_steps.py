@@ -1,23 +1,15 @@
 """Takes down the steps of a program in the ledger of its run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.steps import StepSource
+from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
 
-_WORK: Final = {
-    StepSource.LOOP: "iteration",
-    StepSource.DATALOADER: "batch",
-    StepSource.NESTED_MODULE: "inference",
-    StepSource.MODULE_OTHER_CALLER: "inference",
-    StepSource.MODULE: "inference",
-    StepSource.BACKWARD: "training",
-    StepSource.SOME_OPTIMIZERS: "training",
-    StepSource.OPTIMIZER: "training",
-    StepSource.TOLD: "step",
-}
-_STEP_KINDS: Final = {(source, False): work for source, work in _WORK.items()} | {
-    (source, True): f"{work}, unusual" for source, work in _WORK.items()
+_STEP_KINDS: Final = {(source, False): source.work for source in StepSource} | {
+    (source, True): source.work + UNUSUAL_KIND_SUFFIX for source in StepSource
 }
 """The kind of step by its source, and by whether it differs from most."""
 
@@ -25,6 +17,18 @@ _STEP_KINDS: Final = {(source, False): work for source, work in _WORK.items()} |
 def ledger_name(ledger: Ledger | None) -> str | None:
     """Returns the name of a ledger's file; None if there is no ledger, or nothing is written."""
     return None if ledger is None else ledger.file.name
+
+
+@contextmanager
+def recording_time(ledger: Ledger | None) -> Iterator[None]:
+    """Counts the time of a block as selftime's own recording, in the ledger of the run if any."""
+    if ledger is not None:
+        ledger.enter("recording")
+    try:
+        yield
+    finally:
+        if ledger is not None:
+            ledger.leave()
 
 
 def end_ledger_step(

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from torch._C._autograd import _enable_record_function
 
 from selftime.capture.facts.allocator import page_fault_count
-from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name
+from selftime.capture.recorder.fallback_recording import FallbackRecording
+from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name, recording_time
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
 from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
 from selftime.capture.recorder.recording_cycle import RecordingCycle
@@ -61,8 +62,7 @@ class Recorder:
         self._writer = TraceWriter(options.folder)
         self._replaceable_traces: list[Path] = []
         """Traces to delete when one with steps from a more reliable kind of event is written."""
-        self._fallback_cycle: RecordingCycle | None = None
-        """A complete recording from a less reliable kind of event, written if none follows."""
+        self._fallback = FallbackRecording()
         self._last_written: tuple[StepSource, int, int, str | None] | None = None
         self._is_busy = self._is_closed = self._is_unusual_step = False
         self._has_ended, self._has_called_on_done = options.is_light, False
@@ -109,11 +109,8 @@ class Recorder:
                 return
             start, is_unusual = self.recorder_work.start_ns, self._is_unusual_step
             end_ledger_step(ledger, source, start, is_unusual, is_recorded=self.recording)
-            ledger.enter("recording")
-            try:
+            with recording_time(ledger):
                 self._handle_boundary(source)
-            finally:
-                ledger.leave()
 
     def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
         """Adds a step to the account of the run's wall time, after the recording has ended."""
@@ -164,7 +161,7 @@ class Recorder:
             return
         if not cycle.is_over_limit or not self.program.may_interrupt():
             return
-        with self._own_work():
+        with self._own_work(), recording_time(self.ledger):
             cycle.interrupt()
             if cycle.done:
                 self._write_recording(cycle, at_once=False)
@@ -226,7 +223,7 @@ class Recorder:
         """Ends the recording and writes its trace; `reason` says why early, None if at the end."""
         if self._is_busy or os.getpid() != self._process:
             return
-        with self._own_work():
+        with self._own_work(), recording_time(self.ledger):
             self._writer.wait()
             if self._cycle is not None:
                 self._cycle.finish(reason)
@@ -254,13 +251,7 @@ class Recorder:
 
     def state_as_json(self) -> dict[str, Any]:
         """Returns the recorder's state as JSON values, for the HTTP trigger."""
-        return {
-            "process": os.getpid(),
-            "steps_from": None if self.source is None else self.source.label,
-            "recording": self._cycle is not None,
-            "writing": not self._writer.is_idle,
-            "traces": [str(path) for path in self.traces],
-        }
+        return self._writer.state_as_json(self.source, self.traces, is_on=self._cycle is not None)
 
     def _switch_to_source(self, source: StepSource) -> None:
         """Restarts recording with steps from a more reliable kind of event."""
@@ -269,13 +260,24 @@ class Recorder:
         self.messages.clear()  # on what the better recording replaces
         if cycle is not None and cycle.has_all_steps:
             # Kept, since the better source may not yield a recording.
-            cycle.finish(None)
-            self._keep_fallback_cycle(cycle)
+            self._fallback.finish_and_keep(cycle)
         elif cycle is not None:
             cycle.discard()
         self._cycle = None
         self._has_ended = self.options.is_light
         self._has_called_on_done = False
+
+    def begin_other_work(self, source: StepSource) -> bool:
+        """Begins to record steps of other work; returns False if steps are recorded already."""
+        cycle = self._cycle
+        has_steps = self.traces or self._has_ended or (cycle is not None and cycle.has_all_steps)
+        is_on_request = self.wants_recording is not None and cycle is None
+        if self._is_busy or self._is_closed or (has_steps and not is_on_request):
+            return False
+        with self._own_work():
+            self._fallback.finish_and_keep(cycle)
+            self._cycle, self.source = None, source
+        return True
 
     def _advance_cycle(self, elapsed_ns: int) -> None:
         """Advances the recording by a step that took `elapsed_ns`, or starts a recording."""
@@ -328,15 +330,18 @@ class Recorder:
         cycle.profile.ledger_name = ledger_name(self.ledger)
         self._has_ended = self.wants_recording is None
         if at_once:
-            self._on_trace_written(
-                cycle, self._writer.write_now(cycle.profile, cycle.attach_line_marks)
-            )
+            self._write_now(cycle)
         else:
             self._writer.write_in_background(
                 cycle.profile,
                 partial(self._prepare_in_background, cycle),
                 lambda result: self._on_trace_written(cycle, result),
             )
+
+    def _write_now(self, cycle: RecordingCycle) -> None:
+        if cycle.profile is not None:
+            written = self._writer.write_now(cycle.profile, cycle.attach_line_marks)
+            self._on_trace_written(cycle, written)
 
     def _prepare_in_background(self, cycle: RecordingCycle) -> None:
         if self.ledger is not None:
@@ -347,7 +352,7 @@ class Recorder:
         if isinstance(result, RecordingError):
             self._give_up_recording(str(result))
             return
-        self._keep_fallback_cycle(None)
+        self._fallback.keep(None)
         self.program.forget_own_results()
         for replaceable in self._replaceable_traces:
             replaceable.unlink(missing_ok=True)
@@ -364,22 +369,14 @@ class Recorder:
             self.reason = reason
             return
         self._has_ended = True
-        fallback, self._fallback_cycle = self._fallback_cycle, None
-        if fallback is not None and fallback.profile is not None:
+        fallback = self._fallback.take()
+        if fallback is not None:
             self.source, self.steps_seen = fallback.source, fallback.steps_seen
-            self._on_trace_written(
-                fallback, self._writer.write_now(fallback.profile, fallback.attach_line_marks)
-            )
+            self._write_now(fallback)
         elif self._last_written is not None:  # from a worse source of steps
             self.source, self.steps_seen, self.steps_recorded, self.partial = self._last_written
         else:
             self.reason = reason
-
-    def _keep_fallback_cycle(self, cycle: RecordingCycle | None) -> None:
-        """Keeps a recording in case no better one follows; deletes the recording kept before."""
-        if self._fallback_cycle is not None and self._fallback_cycle.profile is not None:
-            self._fallback_cycle.profile.forget()
-        self._fallback_cycle = cycle
 
     def _no_recording_reason(self, end_reason: str | None = None) -> str:
         """Returns why there is no recording; `end_reason` says why the program ended, if early."""

@@ -1,14 +1,16 @@
 """Writes recordings to trace files while the program continues."""
 
+import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from selftime.capture.facts import machine
 from selftime.capture.profiler.profile import Profile
+from selftime.capture.steps import StepSource
 from selftime.capture.trace_file import trace_files
 from selftime.errors import RecordingError
 
@@ -34,6 +36,18 @@ class TraceWriter:
     @property
     def is_idle(self) -> bool:
         return all(job.done() for job in self._jobs)
+
+    def state_as_json(
+        self, source: StepSource | None, traces: Sequence[Path], *, is_on: bool
+    ) -> dict[str, Any]:
+        """Returns as JSON values the state of the recorder; `is_on` while it records steps."""
+        return {
+            "process": os.getpid(),
+            "steps_from": None if source is None else source.label,
+            "recording": is_on,
+            "writing": not self.is_idle,
+            "traces": [str(path) for path in traces],
+        }
 
     def write_in_background(
         self,

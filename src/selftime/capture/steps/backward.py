@@ -75,6 +75,13 @@ class BackwardStepFinder:
             if state.ledger is not None and not state.ledger.has_begun:
                 with state.recorder_work:
                     state.begin_first_step()
+            on_training_event = state.pause_hooks.on_training_event
+            if on_training_event is not None:
+                with state.recorder_work:
+                    on_training_event()
+            if self.optimizers.rollouts.is_learning:
+                with state.recorder_work:
+                    self.optimizers.rollouts.begin_backward_pass()
             self._ends_at_next_event = False
             state.stepped_in_backward = False
             state.backward_passes += 1
@@ -111,6 +118,9 @@ class BackwardStepFinder:
         is_round_complete = self._rounds.completes_round(this_pass, more_expected=True)
         if not is_round_complete or self.optimizers.may_step_soon():
             return
-        self._ends_at_next_event, self._saw_other_event = self._saw_other_event, False
+        is_next_seen = not self.state.module_calls.is_released
+        is_next_seen = is_next_seen or self._rounds.expects_member_soon(self._batch_requests)
+        self._ends_at_next_event = self._saw_other_event and is_next_seen
+        self._saw_other_event = False
         if not self._ends_at_next_event:
             self.state.end_step(StepSource.BACKWARD)

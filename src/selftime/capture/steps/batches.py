@@ -111,6 +111,7 @@ class BatchStepFinder:
         state = self.state
         state.begin_first_step()
         state.torch_events += 1
+        state.batch_requests += 1
         state.on_progress()
         is_accepted = state.accepts_source(StepSource.BACKWARD)
         if is_accepted:

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
@@ -12,6 +13,9 @@ from selftime.capture.steps.torch_compile import never_torch_compile
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Ledger
+
+STEPS_BETWEEN_STACKS: Final = 64
+"""Number of steps after which the stack between two steps is looked at again."""
 
 
 class StepSource(IntEnum):
@@ -50,6 +54,11 @@ class StepSource(IntEnum):
         return _LABEL_BY_STEP_SOURCE[self]
 
     @property
+    def work(self) -> str:
+        """Returns the kind of work that a step does, such as `training`."""
+        return _WORK_BY_STEP_SOURCE[self]
+
+    @property
     def ends_steps(self) -> bool:
         """Returns whether the event marks the end of a step; False if it marks the begin."""
         return self >= StepSource.SOME_OPTIMIZERS
@@ -72,6 +81,74 @@ _LABEL_BY_STEP_SOURCE = {
     StepSource.OPTIMIZER: "optimizer steps",
     StepSource.TOLD: "the program",
 }
+
+_WORK_BY_STEP_SOURCE = {
+    StepSource.WINDOW: "step",
+    StepSource.LOOP: "iteration",
+    StepSource.DATALOADER: "batch",
+    StepSource.NESTED_MODULE: "inference",
+    StepSource.MODULE_OTHER_CALLER: "inference",
+    StepSource.MODULE: "inference",
+    StepSource.BACKWARD: "training",
+    StepSource.SOME_OPTIMIZERS: "training",
+    StepSource.OPTIMIZER: "training",
+    StepSource.TOLD: "step",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _SilentSource:
+    """The kind of event that ended steps before it stopped, and what belonged to its steps."""
+
+    source: StepSource
+    step_kinds: StepKindCounter
+    on_step_after_recording: Callable[[StepSource, bool], None] | None
+
+
+@dataclass(slots=True)
+class OtherWork:
+    """How steps of other work are handled, when the best kind of event has stopped."""
+
+    on_fallback: Callable[[StepSource], bool] | None = None
+    """Function called with the less reliable kind of event that ends steps from now on; returns
+    whether its steps are to be recorded."""
+    on_step: Callable[[StepSource, bool], None] | None = None
+    """Function called with (source, whether the step is unusual) at the end of each step that is
+    not to be recorded."""
+    silent: _SilentSource | None = None
+    """The kind of event that stopped, if its steps are recorded; None while it has not."""
+
+
+@dataclass(slots=True)
+class _StepHistory:
+    """What shows, once a more reliable kind of event ends steps, what earlier steps were."""
+
+    first_event_ns: dict[int, int] = field(default_factory=dict)
+    """Maps the id of each thread but the main one to when it first used torch, in ns."""
+    passes_at_step_end: int = 0
+    """Number of backward passes that had begun when the last step ended."""
+    trained_from_ns: int | None = None
+    """Start in ns of the first of the last steps that all had a backward pass, if they were found
+    from other events; None if the last one had none."""
+
+
+@dataclass(slots=True)
+class PauseHooks:
+    """Functions that observe pauses between steps."""
+
+    on_training_event: Callable[[], None] | None = None
+    """Function called when a backward pass or an optimizer step begins, in a pause; else None."""
+    on_step_end: Callable[[], None] | None = None
+    """Function called at the ends of some of the steps that are found from events more reliable
+    than module calls; None without."""
+    step_ends: int = 0
+    """Number of ends of such steps; while it is 0, `on_step_end` is called at the next."""
+
+    def end_step(self) -> None:
+        if self.on_step_end is not None:
+            if not self.step_ends % STEPS_BETWEEN_STACKS:
+                self.on_step_end()
+            self.step_ends += 1
 
 
 class StepDetectionState:
@@ -111,11 +188,16 @@ class StepDetectionState:
         """Marks the time that selftime's own code takes in the program's thread."""
         self.module_calls = ModuleCallWrapper()
         self.ledger = ledger
-        """The run's wall-time ledger, which counts waits for data and evaluations; None without
-        a ledger."""
+        """The run's wall-time ledger; None without one."""
         self.on_step_after_recording: Callable[[StepSource, bool], None] | None = None
         """Function called with (source, whether the step is unusual) at the end of each step
         instead of `on_boundary`; None until the recording has ended."""
+        self.other_work = OtherWork()
+        self.has_evaluated = False
+        """Whether the program has called `train()` of a module after `eval()`."""
+        self.batch_requests = 0
+        """Number of requests for a DataLoader's batch so far."""
+        self.pause_hooks = PauseHooks()
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
         self._on_boundary = on_boundary
@@ -125,6 +207,7 @@ class StepDetectionState:
         """The most reliable kind of event that has marked a step so far; None before the first."""
         self.thread: int | None = None
         """Id of the thread that makes the steps; None until a step was found."""
+        self._history = _StepHistory()
 
     @never_torch_compile
     def ignores_this_thread(self, source: StepSource) -> bool:
@@ -157,7 +240,12 @@ class StepDetectionState:
     @never_torch_compile
     def begin_first_step(self) -> None:
         """Tells the run's wall-time ledger that setup ends and the first step begins."""
-        if self.ledger is not None and not self.ledger.has_begun:
+        if self.ledger is None or self.best_source is not None:
+            return
+        thread = threading.get_ident()
+        if thread != self.ledger.thread:  # another one may make the steps, as it turns out
+            self._history.first_event_ns.setdefault(thread, self.recorder_work.start_ns)
+        elif not self.ledger.has_begun:
             self.ledger.begin_first_step(self.recorder_work.start_ns)
 
     @never_torch_compile
@@ -165,15 +253,17 @@ class StepDetectionState:
         """Ends a step and begins the next, unless a more reliable kind of event is known."""
         if self.is_off or not self.accepts_source(source):
             return
+        silent = self.other_work.silent
+        if silent is not None and source >= silent.source:
+            self._resume(silent)
         if source != self.best_source:
-            if source > StepSource.LOOP:
-                self.stop_loop_search()
-            self.best_source, self.thread = source, threading.get_ident()
-            self.on_step_after_recording = None  # the recorder begins anew
-            # Events before the first boundary belong to the setup.
-            self.step_kinds = StepKindCounter()
+            self._begin_source(source)
         else:
             is_unusual = self.step_kinds.end_step_and_check_unusual()
+            if source <= StepSource.MODULE:
+                self._note_backward_passes()
+            else:
+                self.pause_hooks.end_step()
             if self.on_step_after_recording is not None:
                 self.on_step_after_recording(source, is_unusual)
                 return
@@ -181,6 +271,59 @@ class StepDetectionState:
                 self._on_unusual_step()
         with self.module_calls.temporarily_unwrapped():
             self._on_boundary(source)
+
+    def _begin_source(self, source: StepSource) -> None:
+        """Finds steps from a more reliable kind of event from now on."""
+        if source > StepSource.LOOP:
+            self.stop_loop_search()
+        if self.ledger is not None:
+            if self.best_source is None:
+                first = self._history.first_event_ns.get(threading.get_ident())
+                if first is not None:
+                    self.ledger.begin_first_step_in_this_thread(first)
+            elif self.best_source <= StepSource.MODULE < source:
+                self.ledger.supersede_steps(
+                    source.work, self._history.trained_from_ns, is_evaluation=self.has_evaluated
+                )
+            else:
+                self.ledger.kinds.search_loop_again(source.work)
+        self._note_backward_passes()
+        self.best_source, self.thread = source, threading.get_ident()
+        self.other_work.silent = None
+        self.on_step_after_recording = None  # the recorder begins anew
+        # Events before the first boundary belong to the setup.
+        self.step_kinds = StepKindCounter()
+
+    def _note_backward_passes(self) -> None:
+        """Takes note whether a step that other events end had a backward pass."""
+        passes = self._history.passes_at_step_end
+        self._history.passes_at_step_end = self.backward_passes
+        if self.backward_passes == passes:
+            self._history.trained_from_ns = None
+        elif self._history.trained_from_ns is None and self.ledger is not None:
+            self._history.trained_from_ns = self.ledger.segment
+
+    def fall_back(self, source: StepSource) -> None:
+        """Finds steps from a less reliable kind of event, since those of the best one stopped.
+
+        They resume at the next event of the best one.
+        """
+        if self.best_source is None or source >= self.best_source:
+            return
+        work = self.other_work
+        if work.on_fallback is not None and work.on_fallback(source):
+            work.silent, self.on_step_after_recording = None, None
+        else:
+            work.silent = _SilentSource(
+                self.best_source, self.step_kinds, self.on_step_after_recording
+            )
+            self.on_step_after_recording = work.on_step
+        self.best_source, self.step_kinds = source, StepKindCounter()
+
+    def _resume(self, silent: _SilentSource) -> None:
+        self.other_work.silent = None
+        self.best_source, self.step_kinds = silent.source, silent.step_kinds
+        self.on_step_after_recording = silent.on_step_after_recording
 
 
 def _nothing() -> None:

@@ -40,7 +40,7 @@ class ModuleCallWrapper:
         self._original: Any = original
         self._wrapper: Any = __call__
         self.is_released = False
-        """Whether the wrapper has been removed permanently."""
+        """Whether the wrapper has been removed, not only between two steps."""
         self._profiler_has_looked_up = False
         """Whether the profiler has read the code of `nn.Module.__call__`, which it does once."""
         self.handle: Callable[[Any, Any, Any, Any], Any] = _call_original_module_call
@@ -53,9 +53,14 @@ class ModuleCallWrapper:
         _replace_module_call(self._original, self._wrapper)
 
     def remove_wrapper(self) -> None:
-        """Restores `nn.Module.__call__` permanently."""
+        """Restores `nn.Module.__call__`, permanently unless `restore_wrapper` follows."""
         self.pass_through = self.is_released = True
         _replace_module_call(self._wrapper, self._original)
+
+    def restore_wrapper(self) -> None:
+        """Replaces `nn.Module.__call__` again, after `remove_wrapper`; in any thread."""
+        self.pass_through = self.is_released = False
+        _replace_module_call(self._original, self._wrapper)
 
     def expect_no_profiler(self) -> None:
         """Keeps the wrapper installed between steps from now on, since no profiler will run."""

@@ -7,18 +7,22 @@ decoding within `forward`, the steps are the repeated nested calls.
 
 import sys
 import weakref
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from itertools import chain
 from threading import get_ident
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.optimizers import OptimizerStepFinder
-from selftime.capture.steps.repetition import RepetitionStepMarker, call_path_hash
+from selftime.capture.steps.repetition import RepetitionStepMarker, StepMark, call_path_hash
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_frame_in_compile
+
+if TYPE_CHECKING:
+    from selftime.capture.ledger.ledger import Instant
 
 MAX_REMEMBERED_MODULES: Final = 1000
 """Largest number of modules that are remembered, since a program may create a new one for each
@@ -30,6 +34,25 @@ calls than this, these count as steps instead.
 
 As many as a recording contains. A block that is applied a few times per batch repeats less often.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """An outermost call of a module."""
+
+    module: Any
+    key: tuple[int, int]
+    """The module's number and a hash of the path of calls, which repeat in a loop."""
+    arguments: Iterable[Any]
+
+    def input_size(self) -> int:
+        """Returns the number of elements of the first tensor among the arguments; 0 without one."""
+        return input_size(self.arguments)
+
+
+def input_size(arguments: Iterable[Any]) -> int:
+    """Returns the number of elements of the first tensor among arguments; 0 without one."""
+    return next((a.numel() for a in arguments if isinstance(a, torch.Tensor)), 0)
 
 
 class ModuleStepFinder:
@@ -49,6 +72,11 @@ class ModuleStepFinder:
         self._last_number = 0
         self._by_caller = RepetitionStepMarker()
         self._by_module = RepetitionStepMarker()
+        self.repeated_call: Hashable = None
+        """Key of the module call that ended steps last; None before the first."""
+        self.on_call_in_pause: Callable[[ModuleCall], bool] | None = None
+        """Function that gets the outermost module calls while the program is observed between two
+        steps, and returns whether steps may end at them as well; else None."""
 
     def attach(self) -> None:
         self.state.module_calls.handle = self._call_module
@@ -87,24 +115,48 @@ class ModuleStepFinder:
 
     @never_torch_compile
     def _on_call(self, module: Any, path: int, arguments: Iterable[Any]) -> None:
+        number = self._module_number(module)
+        if self.on_call_in_pause is not None:
+            arguments = list(arguments)
+            if not self.on_call_in_pause(ModuleCall(module, (number, path), arguments)):
+                return
         self.state.begin_first_step()
         self.state.torch_events += 1
-        number = self._module_number(module)
+        if self.optimizers.rollouts.is_learning and module.training:
+            arguments = list(arguments)
+            self.optimizers.rollouts.add_call(number, input_size(arguments))
         self.state.batches_without_better = 0
         self.backward.on_batch_request_or_module_call()
-        is_same_caller = self._by_caller.is_step_mark((number, path))
+        mark = self._by_caller.mark_of_step((number, path), self._instant)
         is_same_module = self._by_module.is_step_mark(number)
         if self.nested.suppresses_outer_calls() or (
             torch.is_grad_enabled() and self.optimizers.may_step_soon()
         ):
             return
-        if is_same_caller:
+        if mark is not None:
+            if self.state.accepts_source(StepSource.MODULE):
+                self.repeated_call = (number, path)
+            self._end_last_step_of_other_loop(mark)
             self.state.end_step(StepSource.MODULE)
         elif is_same_module:
             self.state.end_step(StepSource.MODULE_OTHER_CALLER)
         if self.state.accepts_source(StepSource.MODULE):
             mode = (module.training, torch.is_grad_enabled(), _first_tensor_shape(arguments))
             self.state.step_kinds.add_event((number, path, mode))
+
+    def _instant(self) -> "Instant | None":
+        ledger = self.state.ledger
+        return None if ledger is None else ledger.instant(self.state.recorder_work.start_ns)
+
+    def _end_last_step_of_other_loop(self, mark: StepMark) -> None:
+        """Ends the last step of a loop where the first of the next loop began."""
+        ledger, first = self.state.ledger, mark.first_of_new_item
+        if first is not None and ledger is not None and self.state.best_source is StepSource.MODULE:
+            ledger.end_segments_at([first], [None])
+
+    def continue_with(self, call: Hashable) -> None:
+        """Ends steps at a module call that is known to repeat, from its next occurrence on."""
+        self._by_caller.continue_with(call)
 
     def _module_number(self, module: Any) -> int:
         """Returns a module's number, which unlike `id` no later module gets again."""

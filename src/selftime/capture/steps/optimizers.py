@@ -12,6 +12,7 @@ import torch
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
+from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
 MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER: Final = 40
@@ -46,11 +47,14 @@ class OptimizerStepFinder:
         self._entries: list[_SeenOptimizer] = []
         self._entry_by_id: dict[int, _SeenOptimizer] = {}
         self._rounds = EventRounds()
+        self.rollouts = RolloutRounds()
         self._backward_optimizers = RoundMember(count_when_added=0)
         """Stands for all optimizers that step within a backward pass (such as one per layer):
         they count as one."""
         self._reported_source: StepSource | None = None
         self._wait_count = 0
+        self._passes_at_last_step = -1
+        """Number of backward passes that had begun at the last optimizer step; -1 before it."""
 
     def attach(self) -> None:
         """Wraps the `step` method of all existing optimizer classes."""
@@ -87,6 +91,10 @@ class OptimizerStepFinder:
         self._wait_count += 1
         return self._wait_count <= MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
 
+    def expect_no_step(self) -> None:
+        """Makes other events count as steps at once, since the optimizers step no more."""
+        self._wait_count = MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
+
     def _live_optimizers(self) -> Iterator[Any]:
         for entry in self._entries:
             optimizer = entry.optimizer_ref()
@@ -106,6 +114,10 @@ class OptimizerStepFinder:
 
     def _remember_new_optimizer(self, optimizer: Any) -> None:
         self._remember_optimizer(optimizer)
+        state = self.state
+        if state.ledger is not None and state.backward_passes == self._passes_at_last_step:
+            state.ledger.end_work_between_trainings(state.recorder_work.start_ns)
+            state.pause_hooks.step_ends = 0  # the next steps may be in another loop
         kind = next(base for base in type(optimizer).__mro__ if "step" in base.__dict__)
         self._wrap_step_of_class(kind)
 
@@ -132,6 +144,10 @@ class OptimizerStepFinder:
             if state.ledger is not None and not state.ledger.has_begun:
                 with state.recorder_work:
                     state.begin_first_step()
+            on_training_event = state.pause_hooks.on_training_event
+            if on_training_event is not None:
+                with state.recorder_work:
+                    on_training_event()
             pass_through = state.module_calls.pass_through
             state.module_calls.pass_through = state.in_optimizer = True
             try:
@@ -187,9 +203,9 @@ class OptimizerStepFinder:
 
     def _count_step_of_member(self, member: RoundMember) -> None:
         self._wait_count = 0
+        self._passes_at_last_step = self.state.backward_passes
         self.state.batches_without_better = 0
         self.state.torch_events += 1
-        self.state.module_calls.remove_wrapper()  # a better source than module calls
         for entry in self._entries:
             if entry.optimizer_ref() is None:
                 self._rounds.remove_member(entry.member)
@@ -202,8 +218,13 @@ class OptimizerStepFinder:
             self._reported_source = StepSource.SOME_OPTIMIZERS
         elif is_first or self._reported_source is None:
             self._reported_source = StepSource.OPTIMIZER
-        if is_round_complete:
-            self.state.end_step(self._reported_source)
+        ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
+        if not self.rollouts.is_learning:
+            self.state.module_calls.remove_wrapper()  # a better source than module calls
+        if ends_step:
+            is_final = not self.rollouts.is_learning
+            source = self._reported_source if is_final else StepSource.SOME_OPTIMIZERS
+            self.state.end_step(source)
 
     def _expects_unseen_optimizer(self, stepping: RoundMember) -> bool:
         """Returns whether an optimizer that has not stepped yet trains parameters of its own."""

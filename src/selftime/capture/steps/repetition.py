@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -58,18 +58,49 @@ class RepetitionStepMarker:
 
     def __init__(self) -> None:
         self._marker: Hashable = None
-        self._others_since: set[Hashable] = set()
+        self._others_since: dict[Hashable, Any] = {}
 
     def is_step_mark(self, item: Hashable) -> bool:
         """Counts an occurrence of an item; returns whether this occurrence marks a step."""
-        if item == self._marker or item in self._others_since:
-            self._marker = item
+        return self.mark_of_step(item, _no_instant) is not None
+
+    def mark_of_step(self, item: Hashable, instant: Callable[[], Any]) -> "StepMark | None":
+        """Counts an occurrence of an item; returns what is known if it marks a step, else None.
+
+        `instant` is called at an item's first occurrence since the last mark.
+        """
+        if item == self._marker:
             self._others_since.clear()
-            return True
+            return _SAME_ITEM
+        if item in self._others_since:
+            first = None if self._marker is None else self._others_since[item]
+            self.continue_with(item)
+            return StepMark(first)
         if len(self._others_since) >= MAX_REMEMBERED_ITEMS:
             self._others_since.clear()
-        self._others_since.add(item)
-        return False
+        self._others_since[item] = instant()
+        return None
+
+    def continue_with(self, item: Hashable) -> None:
+        """Makes `item` the one that marks steps, since it is known to repeat."""
+        self._marker = item
+        self._others_since.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """An occurrence of an item that marks a step."""
+
+    first_of_new_item: Any = None
+    """What `instant` returned at the item's first occurrence, where the item has taken the place
+    of another one; else None. A step that no other mark ended ended there."""
+
+
+_SAME_ITEM: Final = StepMark()
+
+
+def _no_instant() -> None:
+    pass
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +109,8 @@ class RoundMember:
 
     count_when_added: int
     """Number of events of all kinds that had occurred when this kind was added."""
+    first_occurrence: int | None = None
+    """Number, counted over events of all kinds, of this kind's first event; None before it."""
     last_occurrence: int | None = None
     """Number, counted over events of all kinds, of this kind's last event; None before the
     first."""
@@ -110,6 +143,8 @@ class EventRounds:
     """Number of events of all kinds so far."""
     current_round: int = 1
     _members: list[RoundMember] = field(default_factory=list)
+    _newest_start: int = 0
+    """Number of the first event of the kind that was the last to begin and has repeated since."""
 
     def completes_round(self, member: RoundMember, *, more_expected: bool = False) -> bool:
         """Counts an event; returns whether all kinds of event expected in a step have occurred.
@@ -136,6 +171,10 @@ class EventRounds:
     def count_occurrence(self, member: RoundMember) -> None:
         """Counts an event without checking whether it completes a step."""
         self.count += 1
+        if member.first_occurrence is None or member.last_occurrence is None:
+            member.first_occurrence = self.count
+        elif not member.has_repeated:
+            self._newest_start = max(self._newest_start, member.first_occurrence)
         member.gap = self.count - (
             member.count_when_added if member.last_occurrence is None else member.last_occurrence
         )
@@ -150,8 +189,16 @@ class EventRounds:
         return all(
             member.last_round == self.current_round
             for member in self._members
-            if self.expects_member_soon(member)
+            if self.expects_member_soon(member) and not self._has_ended(member)
         )
+
+    def _has_ended(self, member: RoundMember) -> bool:
+        """Returns whether another kind began after this kind's last event, and has repeated.
+
+        Two optimizers of one step alternate. Of two layers that are trained one after the other
+        the first one's optimizer does not step again once the second one's does.
+        """
+        return member.last_occurrence is not None and member.last_occurrence < self._newest_start
 
     def expects_member_soon(self, member: RoundMember) -> bool:
         """Returns whether this kind of event is frequent enough to be expected in each step."""

@@ -16,6 +16,7 @@ from selftime.capture.steps.detection_state import StepDetectionState, StepSourc
 from selftime.capture.steps.loops import LoopStepFinder
 from selftime.capture.steps.modules import ModuleStepFinder
 from selftime.capture.steps.optimizers import OptimizerStepFinder
+from selftime.capture.steps.pauses import PauseObserver
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.torch_compile import skip_wrapper_frames_in_compile
 from selftime.capture.steps.unrepeated_work import UnrepeatedWork
@@ -53,6 +54,7 @@ class StepDetector:
         )
         self._modules = ModuleStepFinder(self._state, self._optimizers, self._backward)
         self._loops = LoopStepFinder(self._state)
+        self._pauses = PauseObserver(self._state, self._modules)
         self._unrepeated_work = UnrepeatedWork(self._state, self._loops)
 
     @property
@@ -100,12 +102,27 @@ class StepDetector:
         """
         self._state.on_step_after_recording = on_step
 
+    def call_for_other_work(
+        self,
+        on_fallback: Callable[[StepSource], bool],
+        on_step_not_recorded: Callable[[StepSource, bool], None],
+    ) -> None:
+        """Finds steps of other work when the best kind of event has stopped, such as training.
+
+        `on_fallback` is called with the kind of event that ends them, and returns whether they are
+        to be recorded. If not, `on_step_not_recorded` is called at the end of each, with the kind
+        of event and whether the step is unusual.
+        """
+        work = self._state.other_work
+        work.on_fallback, work.on_step = on_fallback, on_step_not_recorded
+
     def observe_stack(self, innermost_frame: FrameType | None) -> bool:
         """Searches the main thread's stack for the loop that makes steps; runs in another thread.
 
         Returns whether it needs to see the next stack soon.
         """
         self._unrepeated_work.observe()
+        self._pauses.observe_stack(innermost_frame)
         return self._loops.observe_stack(innermost_frame)
 
     def call_after_long_work_without_steps(self, call: Callable[[], None]) -> None:
@@ -137,7 +154,8 @@ class StepDetector:
 
     def unwrap_modules(self) -> None:
         """Restores `nn.Module.__call__`, since module calls are no longer needed to find steps."""
-        self._state.module_calls.remove_wrapper()
+        if not self._optimizers.rollouts.is_learning:
+            self._state.module_calls.remove_wrapper()
 
     def _wrap_train(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -147,6 +165,8 @@ class StepDetector:
                 with state.recorder_work:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
+                    else:
+                        state.has_evaluated = True
                     if state.ledger is not None:
                         state.ledger.set_evaluating(not mode)
             return original(self_, mode)

@@ -299,7 +299,7 @@ def an_optimizer_for_each_image(at: At) -> None:
             optimizer.zero_grad()
 
 
-@steps(StepSource.OPTIMIZER, "update", "updated")
+@steps(StepSource.OPTIMIZER, "update", "updated", found=1)
 def rollouts_between_updates(at: At) -> None:
     policy = _net()
     optimizer = torch.optim.Adam(policy.parameters())
@@ -313,6 +313,50 @@ def rollouts_between_updates(at: At) -> None:
         at("update")
         optimizer.step()
         at("updated")
+
+
+@steps(StepSource.OPTIMIZER, "last update", "updated", found=2)
+def three_updates_after_each_rollout(at: At) -> None:
+    policy = _net()
+    optimizer = torch.optim.Adam(policy.parameters())
+    for _ in range(8):
+        for _ in range(20):
+            policy(torch.randn(4))
+            at("acted")
+        for number in range(3):
+            policy(torch.randn(20, 4)).pow(2).mean().backward()
+            at("update" if number < 2 else "last update")
+            optimizer.step()
+            at("updated")
+
+
+@steps(StepSource.OPTIMIZER, "update", "updated")
+def sampled_every_few_updates(at: At) -> None:
+    net = _net()
+    optimizer = torch.optim.Adam(net.parameters())
+    for number in range(60):
+        at("begin")
+        _loss(net).backward()
+        at("update")
+        optimizer.step()
+        at("updated")
+        if number % 20 == 0:
+            with torch.no_grad():
+                for _ in range(20):
+                    net(torch.randn(1, 4))
+
+
+@steps(StepSource.OPTIMIZER, "update", "updated", found=16)
+def layers_one_after_the_other(at: At) -> None:
+    layers = [_net() for _ in range(3)]
+    optimizers = [torch.optim.Adam(layer.parameters()) for layer in layers]
+    for layer, optimizer in zip(layers, optimizers, strict=True):
+        for _ in range(8):
+            at("begin")
+            _loss(layer).backward()
+            at("update")
+            optimizer.step()
+            at("updated")
 
 
 @steps(StepSource.OPTIMIZER, "update", "updated")

@@ -1,0 +1,300 @@
+"""What a program does between steps and after them, by a ledger that a stack is shown at will."""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn
+
+from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.recorder.ledger_steps import end_ledger_step
+from selftime.capture.steps import RecorderWork, StepDetector, StepSource, pauses
+from selftime.ingest.ledger import read_ledger
+from selftime.run import Run
+
+pytestmark = pytest.mark.torch
+
+LookNow = Callable[[], None]
+"""Looks at the program's stack as the thread that reads stacks does in a long pause."""
+
+Keep = Callable[[Callable[[LookNow], None]], Run]
+"""Runs a program in a thread of its own, and returns its ledger."""
+
+
+@pytest.fixture
+def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keep:
+    """Keeps the ledger of a program for which any pause is long enough."""
+    monkeypatch.setattr(pauses.PauseObserver, "_may_be_paused", lambda *_: True)
+    monkeypatch.setattr(pauses, "MIN_OTHER_WORK_NS", 0)
+    monkeypatch.setattr(pauses, "MIN_OTHER_WORK_STEPS", 0)
+
+    def run(program: Callable[[LookNow], None]) -> Run:
+        ledgers: list[Ledger] = []
+        thread = threading.Thread(target=_run_with_ledger, args=(tmp_path, program, ledgers))
+        thread.start()
+        thread.join()
+        path = ledgers[0].file.path
+        assert path is not None
+        return read_ledger(path.read_bytes(), str(path))
+
+    return run
+
+
+def _run_with_ledger(
+    folder: Path, program: Callable[[LookNow], None], ledgers: list[Ledger]
+) -> None:
+    ledger, work = Ledger(folder), RecorderWork()
+    ledger.is_written = True
+    ledger.kinds.is_user_file = lambda file: file == __file__
+    ledgers.append(ledger)
+
+    def on_step(source: StepSource, is_unusual: bool = False) -> None:
+        end_ledger_step(ledger, source, work.start_ns, is_unusual)
+
+    detector = StepDetector(on_step, lambda: None, recorder_work=work, ledger=ledger)
+    detector.call_for_other_work(lambda _: False, on_step)
+    detector.attach()
+    try:
+        program(lambda: _look(detector))
+    finally:
+        detector.detach()
+        ledger.finish("ended")
+
+
+def _look(detector: StepDetector) -> None:
+    detector.observe_stack(sys._getframe(2))
+
+
+def counts(run: Run) -> dict[str, int]:
+    kinds = run.segments.drop_nulls("kind")["kind"].cast(str).to_list()
+    return dict(Counter(kind.removesuffix(", unusual") for kind in kinds))
+
+
+class Training:
+    def __init__(self) -> None:
+        self.net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def train(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
+    def step(self, rows: int = 16) -> None:
+        self.net(torch.randn(rows, 8)).pow(2).mean().backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def infer(self, calls: int, rows: int = 16, look: LookNow | None = None) -> None:
+        for _ in range(calls):
+            self.net(torch.randn(rows, 8))
+            if look is not None:
+                look()
+
+
+def test_what_repeats_after_the_training_are_steps_of_their_own(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        look()
+        with torch.no_grad():
+            training.infer(20)
+
+    found = counts(keep(program))
+    assert found.pop("steps that were not counted one by one", 0) <= 1
+    assert found == {"training": 12, "inference": 19}  # the last one ends with the program
+
+
+def test_steps_after_the_training_begin_where_the_first_call_does(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        look()
+        for _ in range(3000):
+            torch.ones(64).sum()
+        training.infer(20)
+
+    run = keep(program)
+    found = counts(run)
+    between = found.pop("steps that were not counted one by one", 0)  # as it may have been
+    assert found == {"training": 12, "inference": 19}
+    assert run.segments["kind"].is_null().sum() + between == 3  # set-up, between, end
+
+
+def test_training_that_goes_on_after_other_work_is_counted(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        look()
+        with torch.no_grad():
+            training.infer(20)
+        training.train(12)
+
+    assert counts(keep(program))["training"] == 24
+
+
+def test_calls_without_gradients_within_the_loop_are_an_evaluation(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(6)
+            look()
+            with torch.no_grad():
+                training.infer(20)
+
+    run = keep(program)
+    assert counts(run) == {"training": 24}
+    assert (run.segments["evaluation"] > 0).sum() == 4
+
+
+def test_a_teacher_is_no_evaluation(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(12):
+            training.step()
+            look()
+            with torch.no_grad():
+                training.infer(2)
+
+    run = keep(program)
+    assert counts(run) == {"training": 12}
+    assert run.segments["evaluation"].sum() == 0
+
+
+def test_a_policy_that_acts_between_updates_makes_rollouts(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.step()
+            training.step()
+            look()
+            with torch.no_grad():
+                training.infer(20, rows=1, look=look)
+
+    run = keep(program)
+    assert counts(run) == {"training": 8, "rollout": 3}
+    assert run.segments[:-1]["evaluation"].sum() == 0  # no training follows the last one
+    file, line = run.loop_lines["rollout"]
+    assert Path(file).name == "test_pauses.py"
+    assert "range(calls)" in Path(file).read_text().splitlines()[line - 1]
+
+
+def test_a_policy_and_a_value_that_take_turns_make_a_rollout(keep: Keep) -> None:
+    value = nn.Linear(8, 1)
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(12)
+            look()
+            with torch.no_grad():
+                for _ in range(20):
+                    training.infer(1, rows=1)
+                    value(torch.randn(1, 8))
+
+    assert counts(keep(program)) == {"training": 48, "rollout": 3}
+
+
+def test_a_policy_that_acts_with_gradients_makes_rollouts_as_well(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            look()
+            training.infer(20, rows=1)
+            training.train(12)
+
+    assert counts(keep(program)) == {"training": 48, "rollout": 3}
+
+
+def test_the_first_rollout_is_no_inference(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            look()
+            with torch.no_grad():
+                training.infer(20, rows=1)
+            training.train(12)
+
+    run = keep(program)
+    assert counts(run) == {"training": 48, "rollout": 3}
+
+
+def test_module_calls_are_not_wrapped_once_training_goes_on(keep: Keep) -> None:
+    original = nn.Module.__call__
+    seen = []
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(6)
+            look()
+            seen.append(nn.Module.__call__ is original)
+            training.step()
+            seen.append(nn.Module.__call__ is original)
+
+    keep(program)
+    assert seen == [False, True] * 4
+
+
+def test_a_module_call_that_runs_when_calls_are_wrapped_is_no_new_one(keep: Keep) -> None:
+    class Looking(nn.Module):
+        def __init__(self, look: LookNow) -> None:
+            super().__init__()
+            self.now, self.inner = look, nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.now()
+            for _ in range(20):
+                x = self.inner(x)
+            return x
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        with torch.no_grad():
+            Looking(look)(torch.randn(2, 8))
+
+    assert counts(keep(program)) == {"training": 12}
+
+
+def test_calls_by_a_method_that_was_looked_up_before_are_seen(keep: Keep) -> None:
+    class Outer(nn.Module):
+        def __init__(self, look: LookNow) -> None:
+            super().__init__()
+            self.now, self.inner = look, nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.now()
+            y: torch.Tensor = self.inner(x)
+            return y
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        training.train(12)
+        call = Outer(look).__call__
+        with torch.no_grad():
+            for _ in range(20):
+                call(torch.randn(2, 8))
+
+    found = counts(keep(program))
+    assert found["training"] == 12
+    assert found["inference"] >= 17  # not the first, in which calls are wrapped, nor the last
+
+
+def test_time_between_two_trainings_is_no_step(keep: Keep) -> None:
+    def program(_look: LookNow) -> None:
+        Training().train(12)
+        for _ in range(20_000):
+            torch.ones(8).sum()
+        Training().train(12)
+
+    run = keep(program)
+    assert counts(run) == {"training": 24}
+    kinds = run.segments["kind"].is_null().to_list()
+    assert kinds == [True, *[False] * 12, True, *[False] * 12, True]
