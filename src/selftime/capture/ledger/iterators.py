@@ -9,23 +9,34 @@ MAX_ITERATORS: Final = 10_000
 """Largest number of DataLoader iterators that one ledger records."""
 
 
-def iterator_line(
-    start: int,
-    workers: int,
-    *,
-    starts_workers: bool,
-    frame: FrameType | None,
-    is_user_file: Callable[[str], bool],
-) -> dict[str, Any]:
-    """Returns the line on the creation of a DataLoader's iterator, from `start` (ns) until now.
+class IteratorLines:
+    """Adds a line to a ledger for each iterator of a DataLoader."""
 
-    `frame` is the innermost one; the first of the user's own has the line that made it.
-    """
-    while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame = frame.f_back
-    told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
-    told |= {"workers": workers, "starts_workers": starts_workers}
-    if frame is not None:
-        code = frame.f_code
-        told |= {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}
-    return {"iterator": told}
+    def __init__(self, add_line: Callable[[dict[str, Any]], None]) -> None:
+        self._add_line = add_line
+        self._count = 0
+
+    def add(
+        self,
+        start: int,
+        workers: int,
+        *,
+        starts_workers: bool,
+        frame: FrameType | None,
+        is_user_file: Callable[[str], bool],
+    ) -> None:
+        """Adds a line on the creation of a DataLoader's iterator, from `start` (ns) until now.
+
+        `frame` is the innermost one; the first of the user's own has the line that made it.
+        """
+        self._count += 1
+        if self._count > MAX_ITERATORS:
+            return
+        while frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
+        told |= {"workers": workers, "starts_workers": starts_workers}
+        if frame is not None:
+            code = frame.f_code
+            told |= {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}
+        self._add_line({"iterator": told})

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from time import perf_counter_ns, time_ns
-from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from selftime.capture.ledger.collection_clock import CollectionClock
 from selftime.capture.ledger.file import LedgerFile
-from selftime.capture.ledger.iterators import MAX_ITERATORS, iterator_line
+from selftime.capture.ledger.instants import Instant, counted_between
+from selftime.capture.ledger.iterators import IteratorLines
 from selftime.capture.ledger.kinds import StepKinds
 from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
@@ -33,10 +33,6 @@ from selftime.ledger_format import (
 MIN_STEPS_BETWEEN_TRAININGS: Final = 3
 """Time since the last step, in usual steps, after which work between two trainings is none of the
 next step."""
-
-Instant: TypeAlias = tuple[int, int, dict[str, int]]
-"""The start of a segment and a later instant in it, both in ns, and what had been counted in the
-segment by then: {activity: ns}."""
 
 OPEN_SEGMENT_MIN_NS: Final = 1_000_000_000
 """Age in ns from which the segment in progress is written as far as it is known."""
@@ -82,7 +78,7 @@ class Ledger:
         self._columns = SegmentColumns()
         self.kinds = StepKinds(self.add_line)
         self._readings = StackReadings()
-        self._iterators = 0  # of DataLoaders, that the program made
+        self.iterators = IteratorLines(self.add_line)
         self._lines: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -253,13 +249,10 @@ class Ledger:
         """
         if self._closed or any(instant[0] != self.segment for instant in instants):
             return
-        before: dict[str, int] = {}
-        total = self._counted
-        for (_, at, counted), kind in zip(instants, kinds, strict=True):
-            self._counted = _difference(counted, before)
-            before = counted
+        *counted, left = counted_between(instants, self._counted)
+        for (_, at, _), kind, self._counted in zip(instants, kinds, counted, strict=True):
             self._append_segment(at, self.kinds.number_of_segment(kind), is_recorded=False)
-        self._counted = _difference(total, before)
+        self._counted = left
 
     def end_phase(self, ended: int, kind: str, line: tuple[str, int] | None) -> None:
         """Ends a phase between steps at time `ended` (ns), with the line of its loop if known."""
@@ -267,13 +260,6 @@ class Ledger:
             number = self.kinds.number(kind)
             self.kinds.set_loop_line(kind, number, line)
             self._finish_segment(ended, number, is_recorded=False)
-
-    def supersede_steps(
-        self, kind: Hashable, trained_from: int | None, *, is_evaluation: bool
-    ) -> None:
-        """Says that steps so far were found from events that are worse than those of `kind`."""
-        if not self._closed:
-            self.kinds.supersede(kind, self.segment, trained_from, is_evaluation=is_evaluation)
 
     def begin_earlier(self, began: int) -> None:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""
@@ -353,22 +339,6 @@ class Ledger:
         self._closed = True
         self.file.close_in_child()
 
-    def add_iterator(
-        self, start: int, workers: int, *, starts_workers: bool, frame: FrameType | None
-    ) -> None:
-        """Records the creation of a DataLoader's iterator, from `start` (ns) until now."""
-        self._iterators += 1
-        if self._iterators <= MAX_ITERATORS:
-            self.add_line(
-                iterator_line(
-                    start,
-                    workers,
-                    starts_workers=starts_workers,
-                    frame=frame,
-                    is_user_file=self.kinds.is_user_file,
-                )
-            )
-
     def fail(self, error: Exception) -> None:
         """Ends the account after a failure of selftime's own code; the program goes on."""
         self._closed = True
@@ -420,12 +390,6 @@ class Ledger:
             "began": self.began,
             "own_start": self._own_start,
         }
-
-
-def _difference(counted: dict[str, int], before: dict[str, int]) -> dict[str, int]:
-    """Returns what was counted since an earlier instant, without what is 0."""
-    left = {part: time - before.get(part, 0) for part, time in counted.items()}
-    return {part: time for part, time in left.items() if time}
 
 
 def _nothing() -> None:

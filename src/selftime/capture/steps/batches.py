@@ -96,11 +96,12 @@ class BatchStepFinder:
             finally:
                 with state.recorder_work:
                     ledger.leave()
-                    ledger.add_iterator(
+                    ledger.iterators.add(
                         start,
                         workers,
                         starts_workers=starts_workers,
                         frame=sys._getframe().f_back,  # noqa: SLF001 - the only way to the line
+                        is_user_file=ledger.kinds.is_user_file,
                     )
 
         return start_iterator

@@ -282,8 +282,11 @@ class StepDetectionState:
                 if first is not None:
                     self.ledger.begin_first_step_in_this_thread(first)
             elif self.best_source <= StepSource.MODULE < source:
-                self.ledger.supersede_steps(
-                    source.work, self._history.trained_from_ns, is_evaluation=self.has_evaluated
+                self.ledger.kinds.supersede(
+                    source.work,
+                    self.ledger.segment,
+                    self._history.trained_from_ns,
+                    is_evaluation=self.has_evaluated,
                 )
             else:
                 self.ledger.kinds.search_loop_again(source.work)

@@ -22,7 +22,7 @@ from selftime.capture.steps.repetition import RepetitionStepMarker, StepMark, ca
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_frame_in_compile
 
 if TYPE_CHECKING:
-    from selftime.capture.ledger.ledger import Instant
+    from selftime.capture.ledger.instants import Instant
 
 MAX_REMEMBERED_MODULES: Final = 1000
 """Largest number of modules that are remembered, since a program may create a new one for each

@@ -34,7 +34,8 @@ from selftime.capture.steps.torch_compile import never_torch_compile
 from selftime.ledger_format import AFTER_LAST_STEP, ROLLOUT_KIND, UNCOUNTED_STEPS
 
 if TYPE_CHECKING:
-    from selftime.capture.ledger.ledger import Instant, Ledger
+    from selftime.capture.ledger.instants import Instant
+    from selftime.capture.ledger.ledger import Ledger
 
 MIN_CALLS_OF_EVALUATION: Final = 4
 """Number of calls of one module without gradients, between two steps, that are an evaluation: a
