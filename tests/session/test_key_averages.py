@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 torch = pytest.importorskip("torch")
 
-from selftime.capture.profiler.profiler_options import python_functions_option  # noqa: E402
+from selftime.capture.profiler.profiler_options import python_functions_option  # noqa: E402 - needs torch
 
 if TYPE_CHECKING:
     from tests.session.conftest import Recording

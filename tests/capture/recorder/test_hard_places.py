@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [path.name for path in tmp_path.iterdir()] == ["body.json"]
 
 
-@pytest.mark.parametrize(("step", "traces"), [(1, 0), (6, 0), (29, 1)])
+@pytest.mark.parametrize(("step", "traces"), [(1, 1), (6, 1), (29, 1)])
 def test_a_program_that_ends_at_once_leaves_nothing_half_done(
     record: "Runner", monkeypatch: pytest.MonkeyPatch, step: int, traces: int
 ) -> None:

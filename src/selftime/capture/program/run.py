@@ -59,13 +59,9 @@ def run_program(
     delete_folders_of_killed_processes()
     outer_channel, channel = _leave_outer_run(), command.channel or create_channel(options)
     root_pid, start_s = os.getpid(), time.monotonic()
-    run = RunLedger(
-        options.folder,
-        lambda: program.user_packages,
-        ["-m", target, *args] if module else [target, *args],
-        command.load_start_ns,
-        command.process_start_ns,
-    )
+    words = ["-m", target, *args] if module else [target, *args]
+    starts_ns = command.load_start_ns, command.process_start_ns
+    run = RunLedger(options.folder, lambda: program.user_packages, words, *starts_ns)
     process = RecordedProcess(
         options, channel, lambda: program.user_packages, is_root=True, ledger=run
     )
