@@ -66,6 +66,10 @@ class RunLedger:
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
 
+    def prepare(self) -> None:
+        """Does in this thread what the first stack sample would do."""
+        self._reader.prepare()
+
     def take_over(self, early: EarlyTimes) -> None:
         """Adds what is known of the process from before selftime was loaded."""
         ledger = self.ledger

@@ -55,6 +55,11 @@ class StackReader:
         self._users: dict[str, bool] = {}
         self._runners: dict[str, bool] = {}
 
+    def prepare(self) -> None:
+        """Finds the folders of the user in this thread, so that a first reading is quick."""
+        if self._sources is None:
+            self._sources = SourceFiles(self._own())
+
     def read(self, innermost: FrameType | None) -> Activity:
         """Returns the user's innermost line on a stack, and the activity that this line called.
 

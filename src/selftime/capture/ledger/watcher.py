@@ -29,8 +29,8 @@ WAKE_S: Final = 0.25
 FLUSH_NS: Final = 1_000_000_000
 """Time between two writes of the ledger to its file, in ns."""
 
-_MAX_JOIN_S: Final = 0.05
-"""Longest time in seconds to wait for the sampling thread to end."""
+_MAX_JOIN_S: Final = 0.5
+"""Longest time in seconds to wait for the sampling thread to end: a profiler would record it."""
 
 
 class StackWatcher:

@@ -227,6 +227,7 @@ class RecordedProcess:
             ledger.take_over(self._early_times)
         if not is_loader_worker_starting():
             with ledger.own_work():
+                ledger.prepare()
                 ledger.start()
         return ledger
 
