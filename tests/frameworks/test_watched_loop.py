@@ -25,9 +25,9 @@ pytestmark = pytest.mark.torch
 LONG = 100
 """Rounds after which a recording is whole, however long steps take to be steady."""
 OPTIONS: Any = {"steps": 2, "warmup": 2}
-NEEDED = 2 + 1 + 2 + 1 + 5
+NEEDED = 2 + 1 + 2 + 1 + 5 + 1 + 2
 """Rounds of a whole recording with these: two pass, one warms up, two are recorded, one is marked,
-five are timed without the recorder."""
+five are timed without the recorder, one warms up again, and two are recorded for their times."""
 
 Files = Callable[[], list[Path]]
 
