@@ -170,6 +170,8 @@ def test_a_run_without_steps_is_refused_with_its_sentence() -> None:
     about = some(Steps("training", 2, loop="for x in y:"))
     said = "selftime: nothing was recorded: no step was found: why; do that\n"
     assert refusal(about, said, [], has_trace=False) == "no step was found: why"
+    told = "selftime: no step was found: why; do that\n"  # where there is an account of the run
+    assert refusal(about, told, [], has_trace=False) == "no step was found: why"
     assert refusal(about, "", [kept(("training", 5))], has_trace=False) is None
     assert refusal(about, "", [], has_trace=True) is None
 

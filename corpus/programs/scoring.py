@@ -35,6 +35,7 @@ REST: Final = "rest"
 _IN_LOOP: Final = ("steps", "first_batch", "data_wait", "epoch_boundary", "evaluation")
 _COMMON: Final = {"start", "imports", "garbage_collection"}
 _NOTHING: Final = re.compile(r"nothing was recorded: (?P<why>[^;\n]*)")
+_NO_STEP: Final = re.compile(r"(?P<why>no step was (found|recorded)[^;\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ def refusal(program: Program, said: str, kept: Iterable[Kept], *, has_trace: boo
     if program.steps:
         if has_trace or any(counted_steps(one.run) for one in kept):
             return None
+        found = found or _NO_STEP.search(said)
         return found["why"] if found else "no trace, no ledger with steps, and no word about it"
     if found:
         return found["why"]
