@@ -10,6 +10,7 @@ from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
 from selftime.capture.steps.torch_compile import never_torch_compile
+from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Ledger
@@ -84,11 +85,11 @@ _LABEL_BY_STEP_SOURCE = {
 
 _WORK_BY_STEP_SOURCE = {
     StepSource.WINDOW: "step",
-    StepSource.LOOP: "iteration",
+    StepSource.LOOP: LOOP_STEP_KIND,
     StepSource.DATALOADER: "batch",
-    StepSource.NESTED_MODULE: "inference",
-    StepSource.MODULE_OTHER_CALLER: "inference",
-    StepSource.MODULE: "inference",
+    StepSource.NESTED_MODULE: MODULE_STEP_KIND,
+    StepSource.MODULE_OTHER_CALLER: MODULE_STEP_KIND,
+    StepSource.MODULE: MODULE_STEP_KIND,
     StepSource.BACKWARD: "training",
     StepSource.SOME_OPTIMIZERS: "training",
     StepSource.OPTIMIZER: "training",
