@@ -62,7 +62,7 @@ class StepSource(IntEnum):
     @property
     def ends_steps(self) -> bool:
         """Returns whether the event marks the end of a step; False if it marks the begin."""
-        return self >= StepSource.SOME_OPTIMIZERS
+        return self is StepSource.LOOP or self >= StepSource.SOME_OPTIMIZERS
 
     @property
     def is_best_detected(self) -> bool:
@@ -201,6 +201,8 @@ class StepDetectionState:
         self.pause_hooks = PauseHooks()
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
+        self.on_new_steps: Callable[[], None] = _nothing
+        """Function called before the first step of another loop, of the same source as before."""
         self._on_boundary = on_boundary
         self._on_unusual_step = on_unusual_step
         self._is_recording = is_recording
@@ -228,6 +230,10 @@ class StepDetectionState:
         """Returns whether this thread makes the steps (assumed at first: the main thread)."""
         return threading.get_ident() == (self.thread or threading.main_thread().ident)
 
+    def is_recording(self) -> bool:
+        """Returns whether steps are being recorded."""
+        return self._is_recording is not None and self._is_recording()
+
     @property
     def is_in_torch_event(self) -> bool:
         """Returns whether an optimizer step, a backward pass or a module call is running."""
@@ -248,6 +254,12 @@ class StepDetectionState:
             self._history.first_event_ns.setdefault(thread, self.recorder_work.start_ns)
         elif not self.ledger.has_begun:
             self.ledger.begin_first_step(self.recorder_work.start_ns)
+
+    @never_torch_compile
+    def begin_steps_anew(self) -> None:
+        """Drops the best source of steps: the next step that ends begins a recording anew."""
+        self.on_new_steps()
+        self.best_source = None
 
     @never_torch_compile
     def end_step(self, source: StepSource) -> None:
