@@ -245,7 +245,7 @@ class LoopSearch:
         if perf_counter_ns() - began > MAX_WAIT_FOR_TRAINING_NS:
             return False
         with state.recorder_work:
-            return calls_backward(frame, state.ledger.is_user_file)
+            return calls_backward(frame, state.ledger.kinds.is_user_file)
         return False
 
     def count_iteration(self, loop: CodeLoop) -> None:

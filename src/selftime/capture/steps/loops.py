@@ -296,17 +296,17 @@ class LoopStepFinder:
     def _rename_kinds(self, ledger: "Ledger", earlier: StepLoop, main: StepLoop) -> None:
         """Names the kinds of steps anew: iterations before the main loop are part of the setup."""
         owners = {kind: loop for loop in self._followed for kind in loop.kinds}
-        for kind in ledger.known_kinds:
+        for kind in ledger.kinds.known:
             owner = owners.get(kind, earlier)
             if owner is main:
                 name = _MAIN_KINDS[owner.kinds.index(kind)]
                 if name is not None:
-                    ledger.rename_kind(kind, name)
+                    ledger.kinds.rename(kind, name)
             elif owner.last_end_ns <= main.began_ns:
-                ledger.rename_kind(kind, None)
+                ledger.kinds.rename(kind, None)
             elif kind in _MAIN_KINDS:
                 name = str(owner.kinds[_MAIN_KINDS.index(kind)])
-                ledger.rename_kind(kind, name, *owner.file_and_line)
+                ledger.kinds.rename(kind, name, *owner.file_and_line)
 
     def _end_step_of_other_loop(self, loop: StepLoop, *, is_unusual: bool) -> None:
         ledger = self.state.ledger
