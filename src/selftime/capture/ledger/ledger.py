@@ -120,6 +120,7 @@ class Ledger:
     def leave(self) -> None:
         """Ends the activity that the last call of `enter` began."""
         self._account()
+        self.last_reading_ns = self._mark  # nothing was read since it began
         if self._parts:
             self._parts.pop()
         self.busy = bool(self._parts)

@@ -9,8 +9,11 @@ from typing import Final
 from selftime.capture.code_loops import CodeLoop, code_loops
 from selftime.ledger_format import LOOP_STEP_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 
-RECENT_ITERATIONS: Final = 8
+RECENT_ITERATIONS: Final = 64
 """Number of iterations whose median is taken as the usual duration of an iteration."""
+
+MIN_UNDISTURBED_ITERATIONS: Final = 8
+"""Number of undisturbed iterations that tell how long the disturbed ones would have taken."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,10 +85,11 @@ class StepLoop:
 
         Gaps between an end and the next start of the loop are left out.
         """
-        disturbed = self.disturbed_ns
-        if self.undisturbed_steps >= RECENT_ITERATIONS:
-            usual = self.disturbed_steps * self.undisturbed_ns // self.undisturbed_steps
-            disturbed = min(disturbed, usual)
+        if self.undisturbed_steps >= MIN_UNDISTURBED_ITERATIONS:
+            each = self.undisturbed_ns // self.undisturbed_steps
+        else:  # the thread that writes a recording holds up only some of them
+            each = self.usual_ns
+        disturbed = min(self.disturbed_ns, self.disturbed_steps * each)
         return self.unfollowed_ns + self.undisturbed_ns + disturbed
 
     def end_iteration(self, now_ns: int, *, is_after_gap: bool, is_disturbed: bool) -> None:
