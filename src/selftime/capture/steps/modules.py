@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from selftime.capture.code_loops import CodeLoop
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.call_rounds import CallRounds
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
@@ -138,24 +137,20 @@ class ModuleStepFinder:
         self.backward.on_batch_request_or_module_call()
         mark = self._by_caller.mark_of_step((number, path), self._instant)
         is_same_module = self._by_module.is_step_mark(number)
-        rounds, last_path = self._rounds, self._rounds.last_place
-        if rounds.needs_path(path):
-            rounds.add_path(path, call_path(frames_above=3))
-        has_rounds = rounds.call(path, self.state.recorder_work.start_ns)
+        last_path = self._rounds.last_place
+        if self._rounds.needs_path(path):
+            self._rounds.add_path(path, call_path(frames_above=3))
+        begins_rounds = self._rounds.call(path, self.state.recorder_work.start_ns)
         if self.nested.suppresses_outer_calls() or (
             torch.is_grad_enabled() and self.optimizers.may_step_soon()
         ):
             return
-        ends_round = rounds.ends_step(last_path, path)
-        if has_rounds and rounds.step_loop is not None:
-            self._begin_rounds(rounds.step_loop)
-        elif ends_round is not None:
-            if ends_round:
-                self._end_step(StepSource.MODULE, (number, path))
-        elif mark is not None:
-            self._end_last_step_of_other_loop(mark)
-            self._end_step(StepSource.MODULE, (number, path))
-        elif is_same_module:
+        ends_round = self._rounds.ends_step(last_path, path)
+        if begins_rounds:
+            self._begin_rounds()
+        elif ends_round or (ends_round is None and mark is not None):
+            self._end_step_at_call((number, path), None if ends_round else mark)
+        elif ends_round is None and is_same_module:
             self._end_step(StepSource.MODULE_OTHER_CALLER)
         if self.state.accepts_source(StepSource.MODULE):
             mode = (module.training, torch.is_grad_enabled(), _first_tensor_shape(arguments))
@@ -175,16 +170,25 @@ class ModuleStepFinder:
         """Ends steps at a module call that is known to repeat, from its next occurrence on."""
         self._by_caller.continue_with(call)
 
-    def _end_step(self, source: StepSource, call: Hashable = None) -> None:
+    def _end_step_at_call(self, call: Hashable, mark: StepMark | None) -> None:
+        if self.state.accepts_source(StepSource.MODULE):
+            self.repeated_call = call
+        if mark is not None:
+            self._end_last_step_of_other_loop(mark)
+        self._end_step(StepSource.MODULE)
+
+    def _end_step(self, source: StepSource) -> None:
         if self.state.accepts_source(source):
-            self.repeated_call = call or self.repeated_call
             self._rounds.add_step(self.state.recorder_work.start_ns)
             self.state.end_step(source)
 
-    def _begin_rounds(self, loop: CodeLoop) -> None:
+    def _begin_rounds(self) -> None:
         """Makes the iterations of a loop the steps, and not the calls that were steps until now."""
-        state, ledger = self.state, self.state.ledger
-        if not state.accepts_source(StepSource.MODULE):
+        state, ledger, loop = self.state, self.state.ledger, self._rounds.step_loop
+        if loop is None or not state.accepts_source(StepSource.MODULE):
+            return
+        if state.other_work.silent is not None:  # these are not recorded
+            state.end_step(StepSource.MODULE)
             return
         state.begin_steps_anew()
         if ledger is None:
