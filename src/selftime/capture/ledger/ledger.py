@@ -60,7 +60,7 @@ class Ledger:
         """Start of the current segment (setup or a step) in ns of `time.perf_counter_ns`."""
         self.steps = 0
         self.has_begun = False
-        """Whether the first step has begun."""
+        """Whether the first step has begun, of the run or after a loop of steps has ended."""
         self.busy = False
         """Whether an activity is being timed, so that a stack sample would add nothing."""
         self.collections = CollectionClock()
@@ -186,13 +186,9 @@ class Ledger:
             self.has_begun = True
             with self._lock:
                 readings = self._readings.take_before(at)
-            kind = BEFORE_FIRST_STEP if self._next_kind is None else self._next_kind
-            self._next_kind = None
+            uncounted, self._next_kind = self._next_kind, None
+            kind = BEFORE_FIRST_STEP if uncounted is None else uncounted
             self._finish_segment(at, kind, is_recorded=False, readings=readings)
-
-    def await_steps(self) -> None:
-        """Notes that a loop of steps has ended: what follows is no step until one begins again."""
-        self.has_begun = False
 
     def end_segment(
         self, ended: int, kind: Hashable, *, is_usual: bool, is_recorded: bool = False
@@ -271,10 +267,6 @@ class Ledger:
     def begin_earlier(self, began: int) -> None:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""
         self.began = self.segment = self._mark = began
-
-    def begin_own_thread(self) -> None:
-        """Counts collections in the calling thread, from now on, as work of the recorder."""
-        self.collections.own_threads.add(threading.get_ident())
 
     def begin_uncounted_steps(self, kind: Hashable = UNCOUNTED_STEPS_NAME) -> None:
         """Marks the current segment as several steps of a kind whose number is not known."""

@@ -116,6 +116,8 @@ class OtherWork:
     on_step: Callable[[StepSource, bool], None] | None = None
     """Function called with (source, whether the step is unusual) at the end of each step that is
     not to be recorded."""
+    on_new_steps: Callable[[], None] | None = None
+    """Function called before the first step of another loop, of the same source as before."""
     silent: _SilentSource | None = None
     """The kind of event that stopped, if its steps are recorded; None while it has not."""
 
@@ -201,8 +203,6 @@ class StepDetectionState:
         self.pause_hooks = PauseHooks()
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
-        self.on_new_steps: Callable[[], None] = _nothing
-        """Function called before the first step of another loop, of the same source as before."""
         self._on_boundary = on_boundary
         self._on_unusual_step = on_unusual_step
         self._is_recording = is_recording
@@ -258,7 +258,8 @@ class StepDetectionState:
     @never_torch_compile
     def begin_steps_anew(self) -> None:
         """Drops the best source of steps: the next step that ends begins a recording anew."""
-        self.on_new_steps()
+        if self.other_work.on_new_steps is not None:
+            self.other_work.on_new_steps()
         self.best_source = None
 
     @never_torch_compile

@@ -225,7 +225,7 @@ class LoopStepFinder:
         if self._ending is self.main:
             self.state.step_kinds.add_event(_OUTSIDE_LOOP_EVENT)
         if self.state.ledger is not None:
-            self.state.ledger.await_steps()
+            self.state.ledger.has_begun = False  # what follows is no step
         is_watched = self._is_gap_watched or self._gaps >= MAX_GAPS
         if self._ending is not None and not is_watched and self.state.is_recording():
             self._is_gap_watched = True
@@ -349,7 +349,7 @@ class LoopStepFinder:
             self.stop_tracing()
         if self.state.ledger is not None:
             self.state.ledger.begin_uncounted_steps(loop.kinds[2])
-            self.state.ledger.await_steps()
+            self.state.ledger.has_begun = False  # what follows is no step
 
 
 def _nothing() -> None:

@@ -134,7 +134,7 @@ class StepDetector:
 
     def call_before_new_steps(self, call: Callable[[], None]) -> None:
         """Has `call` called before a step that is of another loop than those before it."""
-        self._state.on_new_steps = call
+        self._state.other_work.on_new_steps = call
 
     def call_in_recorded_gap(self, call: Callable[[], object]) -> None:
         """Has `call` called in a recording when the program has left its loop of steps for long."""
