@@ -22,6 +22,13 @@ unknown."""
 UNCOUNTED_STEPS_NAME: Final = "steps that were not counted one by one"
 """Name, in tables and reports, of the segments whose kind is `UNCOUNTED_STEPS`."""
 
+LOOP_STEP_KIND: Final = "iteration"
+"""Name of the kind of steps that are iterations of the program's main loop; those of another loop
+have its line behind that."""
+
+MODULE_STEP_KIND: Final = "inference"
+"""Name of the kind of steps that are calls of modules."""
+
 UNUSUAL_KIND_SUFFIX: Final = ", unusual"
 """Suffix of the kind's name, such as `training, unusual`, of a step whose calls differ from
 those of most steps."""

@@ -1,6 +1,8 @@
 """The loops of a function, found in its bytecode."""
 
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -63,3 +65,27 @@ def test_each_way_back_to_the_start_is_a_jump_of_the_loop() -> None:
 
 def test_the_same_code_has_the_same_loops() -> None:
     assert code_loops(nested.__code__) is code_loops(nested.__code__)
+
+
+def test_a_long_loop_has_the_offset_that_is_traced_for_each_jump() -> None:
+    """An argument of more than a byte has a prefix, and only the prefix is traced."""
+    body = "\n".join(f"    seen.append(number + {n})" for n in range(200))
+    code = compile(f"for number in range(3):\n{body}", "program.py", "exec")
+    [loop] = code_loops(code)
+    assert loop.takes_next_at_start
+    traced: list[int] = []
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_lasti in loop.jumps:
+            traced.append(frame.f_lasti)
+        return trace
+
+    earlier = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        exec(code, {"seen": []})  # noqa: S102 - a program of the test
+    finally:
+        sys.settrace(earlier)
+    assert len(traced) >= 3
+    assert len(loop.jumps) == 2

@@ -47,6 +47,18 @@ def test_segments_keep_their_order_kinds_and_counts() -> None:
     assert run.facts == {"process": 7, "status": "0"}
 
 
+def test_the_last_name_of_a_kind_counts_and_a_kind_without_one_is_no_step() -> None:
+    """A loop that came before another one turned out to make the data of that one."""
+    run = read(
+        {"kind": 0, "name": "iteration"},
+        segments(start=[1_500, 2_000, 2_100], duration=[500, 100, 90], kind=[-1, 0, 1]),
+        {"kind": 1, "name": "iteration at a.py:7"},
+        {"kind": 0, "name": None},
+        {"kind": 1, "name": "iteration"},
+    )
+    assert run.segments["kind"].to_list() == [None, None, "iteration"]
+
+
 def test_the_start_of_the_process_since_the_epoch() -> None:
     """The instant is known of the ledger's first line alone, on both clocks."""
     assert read(head={**HEAD, "clock": 1_900, "time": 5_000_000}).began_at == 5_000_000 - 900

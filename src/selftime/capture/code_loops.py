@@ -2,11 +2,13 @@
 
 import dis
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Final
 
 MAX_CODES_WITH_KNOWN_LOOPS: Final = 2_000
 """Largest number of code objects whose loops are cached."""
+
+_INSTRUCTION_BYTES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,12 +21,21 @@ class CodeLoop:
     end: int
     """Offset in bytes of the last instruction that jumps back to the start."""
     jumps: frozenset[int]
-    """Offsets in bytes of all instructions that jump back to the start."""
+    """Offsets in bytes of all instructions that jump back to the start, and of the prefixes
+    (`EXTENDED_ARG`) of such an instruction: the interpreter traces only the first of these."""
     line: int
     """Line number of the loop's `for` or `while`."""
 
     def contains(self, offset: int) -> bool:
         return self.start <= offset <= self.end
+
+    @property
+    def takes_next_at_start(self) -> bool:
+        """Returns whether the start takes the next item, so that the loop may also end there."""
+        code, offset = self.code.co_code, self.start
+        while code[offset] == dis.EXTENDED_ARG:
+            offset += _INSTRUCTION_BYTES
+        return code[offset] == dis.opmap["FOR_ITER"]
 
 
 _known_loops: dict[int, tuple[CodeType, tuple[CodeLoop, ...]]] = {}
@@ -49,13 +60,18 @@ def _find_loops(code: CodeType) -> tuple[CodeLoop, ...]:
     jumps_by_start: dict[int, set[int]] = {}
     line_by_offset: dict[int, int] = {}
     line = code.co_firstlineno
+    prefixes: set[int] = set()
     for instruction in dis.get_instructions(code):
         line = instruction.starts_line or line
         offset = instruction.offset
         line_by_offset[offset] = line
+        if instruction.opcode == dis.EXTENDED_ARG:
+            prefixes.add(offset)
+            continue
         is_jump = instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
         if is_jump and instruction.argval <= offset:
-            jumps_by_start.setdefault(instruction.argval, set()).add(offset)
+            jumps_by_start.setdefault(instruction.argval, set()).update(prefixes, {offset})
+        prefixes.clear()
     loops = [
         CodeLoop(
             code,
@@ -76,3 +92,13 @@ def _values_between(value_by_offset: dict[int, int], start: int, end: int) -> li
 def loops_at(code: CodeType, offset: int) -> tuple[CodeLoop, ...]:
     """Returns the loops that contain the instruction at a bytecode offset, the outermost first."""
     return tuple(loop for loop in code_loops(code) if loop.contains(offset))
+
+
+def loops_on_stack(innermost_frame: FrameType | None) -> tuple[CodeLoop, ...]:
+    """Returns all loops that the frames of a stack are executing, the outermost first."""
+    loops: list[CodeLoop] = []
+    frame = innermost_frame
+    while frame is not None:
+        loops[:0] = loops_at(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return tuple(loops)

@@ -70,6 +70,11 @@ class MainThreadCalls:
         self._request_reference: weakref.ref[CallRequest] | None = None
         _SCHEDULED.append(self)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Returns whether a scheduled call has not been made yet."""
+        return self._function is not None
+
     def schedule(self, function: Callable[[], None]) -> None:
         """Schedules a call, from any thread; does nothing while another call is waiting."""
         with _PENDING.lock:

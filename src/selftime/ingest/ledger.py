@@ -79,8 +79,8 @@ def _decoded(lines: list[bytes]) -> Iterator[dict[str, Any]]:
 def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> Run:
     began = _number(head.get("process_began"), _number(head.get("began"), 0))
     kind_lines = [line for line in lines if "kind" in line]
-    kinds = {_number(line["kind"]): str(line.get("name")) for line in kind_lines}
-    kinds[UNCOUNTED_STEPS] = UNCOUNTED_STEPS_NAME
+    kinds = {_number(line["kind"]): _kind_name(line) for line in kind_lines}
+    kinds |= {UNCOUNTED_STEPS: UNCOUNTED_STEPS_NAME, BEFORE_FIRST_STEP: None, AFTER_LAST_STEP: None}
     loop_lines = _loop_lines(kind_lines)
     segments = _segments(lines, kinds, began, loop_lines)
     ends = [line for line in lines if "end" in line]
@@ -101,6 +101,12 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
     )
 
 
+def _kind_name(line: Mapping[str, Any]) -> str | None:
+    """Returns the name of a kind of steps; None if these were found to be part of the setup."""
+    name = line.get("name", "")
+    return None if name is None else str(name)
+
+
 def _began_at(head: Mapping[str, Any], began: int) -> int | None:
     """Returns the process's start in ns since the Unix epoch; None if the ledger lacks the time."""
     time, clock = (_number(head.get(name), 0) for name in ("time", "clock"))
@@ -118,22 +124,18 @@ def _loop_lines(kind_lines: list[dict[str, Any]]) -> dict[str, tuple[str, int]]:
 
 def _segments(
     lines: list[dict[str, Any]],
-    kinds: Mapping[int, str],
+    kinds: Mapping[int, str | None],
     began: int,
     loop_lines: Mapping[str, tuple[str, int]],
 ) -> pl.DataFrame:
+    """Returns the segments; the kind named None is what was found to be part of the setup."""
     parts = [_segment_columns(line["segments"]) for line in lines if _is_table(line)]
     if not parts:
         return schema.RUN_SEGMENTS.empty()
     table = with_superseded_steps(pl.concat(parts), lines, kinds, loop_lines)
     table = table.with_row_index("id").with_columns(pl.col("start") - began)
-    names = pl.col("kind").replace_strict(kinds, default=None, return_dtype=pl.String)
-    table = table.with_columns(
-        pl.when(pl.col("kind").is_in([BEFORE_FIRST_STEP, AFTER_LAST_STEP]))
-        .then(None)
-        .otherwise(names.fill_null("other steps"))
-        .alias("kind")
-    )
+    names = pl.col("kind").replace_strict(kinds, default="other steps", return_dtype=pl.String)
+    table = table.with_columns(names.alias("kind"))
     return table.select([c.name for c in schema.RUN_SEGMENTS.columns]).cast(
         dict(schema.RUN_SEGMENTS.dtypes)  # type: ignore[arg-type]  # dtypes by name
     )

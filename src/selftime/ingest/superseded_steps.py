@@ -23,7 +23,7 @@ from selftime.run import COUNTED
 def with_superseded_steps(
     segments: pl.DataFrame,
     lines: Iterable[Mapping[str, Any]],
-    kinds: Mapping[int, str],
+    kinds: Mapping[int, str | None],
     loop_lines: Mapping[str, tuple[str, int]],
 ) -> pl.DataFrame:
     """Returns the segments with the kinds that superseded steps are found to have.
@@ -31,7 +31,7 @@ def with_superseded_steps(
     Args:
         segments: Columns start (ns) and kind (number), among others, in order.
         lines: The decoded lines of the ledger.
-        kinds: The name of each kind, by its number.
+        kinds: The name of each kind, by its number; None of one that is no step.
         loop_lines: The file and line of each loop whose iterations are steps, by the kind's name.
     """
     for line in lines:
@@ -48,7 +48,7 @@ def _is_complete(told: Mapping[str, Any]) -> bool:
 def _with_kinds_corrected(
     segments: pl.DataFrame,
     told: Mapping[str, Any],
-    kinds: Mapping[int, str],
+    kinds: Mapping[int, str | None],
     loop_lines: Mapping[str, tuple[str, int]],
 ) -> pl.DataFrame:
     is_superseded = pl.col("start").is_between(told["start"], told["end"], closed="left")
@@ -84,7 +84,7 @@ def _is_own_work(
     superseded: pl.Series,
     others: pl.Series,
     by: int,
-    kinds: Mapping[int, str],
+    kinds: Mapping[int, str | None],
     loop_lines: Mapping[str, tuple[str, int]],
 ) -> bool:
     """Returns whether superseded steps are work of their own, such as of a loop before training."""

@@ -10,8 +10,10 @@ import pytest
 import selftime
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
+from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
 from selftime.ingest.ledger import read_ledger
+from selftime.ledger_format import UNCOUNTED_STEPS_NAME
 from selftime.run import Run
 
 if TYPE_CHECKING:
@@ -233,3 +235,46 @@ def test_compilations_are_told(record: "Runner") -> None:
     assert run.compilations["reason"][0] is None
     assert "size" in run.compilations["reason"][1]
     assert seconds(run)["compile"] > 0
+
+
+def test_steps_of_a_kind_are_renamed_and_later_ones_are_not(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.is_written = True
+    at = ledger.began
+    for kind in ("iteration", "iteration", "other"):
+        at += 1_000
+        ledger.end_segment(at, kind, is_usual=True)
+    ledger.kinds.rename("iteration", None)
+    ledger.kinds.rename("other", "iteration", "a.py", 7)
+    ledger.kinds.rename("never seen", "iteration")
+    ledger.end_segment(at + 1_000, "iteration", is_usual=True)
+    ledger.finish("ended")
+    [path] = tmp_path.glob("*.run.jsonl")
+    run = read_ledger(path.read_bytes(), str(path))
+    kinds = run.segments["kind"].cast(pl.String).to_list()
+    assert kinds == [None, None, "iteration", "iteration", None]
+    assert run.loop_lines["iteration"] == ("a.py", 7)
+
+
+def test_time_between_two_loops_is_no_step(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.is_written = True
+    began = ledger.began
+    ledger.begin_first_step(began + 100)
+    ledger.end_segment(began + 300, "one", is_usual=True)
+    ledger.has_begun = False
+    ledger.begin_first_step(began + 1_000)
+    ledger.begin_uncounted_steps("two, before it was found")
+    ledger.end_segment(began + 1_500, "two", is_usual=True)
+    ledger.end_segment(began + 1_600, "two", is_usual=True)
+    ledger.finish("ended")
+    [path] = tmp_path.glob("*.run.jsonl")
+    run = read_ledger(path.read_bytes(), str(path))
+    told = list(zip(run.segments["kind"].cast(pl.String), run.segments["duration"], strict=True))
+    assert told[:-1] == [
+        (None, 100),
+        ("one", 200),
+        (None, 700),
+        (UNCOUNTED_STEPS_NAME, 500),
+        ("two", 100),
+    ]

@@ -107,11 +107,11 @@ def test_passes_and_calls_go_on(record: "Runner", place: str) -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        "steps.loops:LoopStepFinder._finish_probe",
+        "steps.loop_search:LoopSearch._finish_probe",
         "steps.loops:LoopStepFinder._trace_of_frame",
         "steps.loop_trace:LoopCounterTrace._trace_line",
         "steps.loop_trace:StepLoopTrace._on_event",
-        "steps.loops:LoopStepFinder._begin_first_step",
+        "steps.loops:LoopStepFinder._begin_loop",
         "ledger.watcher:StackWatcher._read",
     ],
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from selftime.ingest.ledger import read_ledger
-from selftime.ledger_format import UNCOUNTED_STEPS_NAME
+from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.run import Run
 
 if TYPE_CHECKING:
@@ -59,6 +59,92 @@ EPOCHS = """
         weights = fit(weights)
         torch.linalg.svd(weights)
 """
+MAKES_DATA_FIRST = """
+    import time
+    import torch
+
+    def make(number):
+        time.sleep(0.01)
+        return torch.randn(8, 8) * number
+
+    rows, total = [make(number) for number in range(50)], 0.0
+    for row in rows * 4:
+        time.sleep(0.01)
+        total += row.exp().sum().item()
+"""
+TWO_LOOPS_IN_TURN = """
+    import time
+    import torch
+
+    def simulate(grid, steps):
+        for step in range(steps):
+            time.sleep(0.01)
+            grid = grid + 0.1 * (torch.roll(grid, 1, 0) - grid)
+        return grid
+
+    def measure(grid, points):
+        for point in range(points):
+            time.sleep(0.01)
+            grid.roll(point, 1).sum().item()
+
+    grid = torch.rand(8, 8)
+    for part in range(3):
+        grid = simulate(grid, 60)
+        measure(grid, 40)
+"""
+FEW_EPOCHS = """
+    import time
+    import torch
+
+    weights = torch.zeros(8, 8)
+    for epoch in range(5):
+        for batch in range(30):
+            time.sleep(0.005)
+            weights = weights - 0.01 * torch.tanh(weights + 1)
+"""
+ITEMS_OF_A_BATCH = """
+    import time
+    import torch
+
+    def batch(size):
+        rows = []
+        for item in range(size):
+            time.sleep(0.01)
+            rows.append(torch.randn(8).cumsum(0))
+        return torch.stack(rows)
+
+    net = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(6):
+        net(batch(80)).mean().backward()
+        optimizer.step()
+"""
+INTERRUPTED_FIRST = """
+    import signal
+    import time
+    import torch
+
+    rows = []
+    for row in range(1_000_000):
+        time.sleep(0.01)
+        rows.append(torch.randn(8).cumsum(0))
+        if row == 120:
+            signal.raise_signal(signal.SIGINT)
+    net = torch.nn.Linear(8, 1)
+    for row in rows:
+        net(row).mean().backward()
+"""
+EXACTLY = """
+    import time
+    import torch
+
+    grid = torch.rand(8, 8)
+    for part in range(4):
+        for step in range(40):
+            time.sleep(0.01)
+            grid = torch.roll(grid, 1, 0)
+        (torch.rand(600, 600) @ torch.rand(600, 600)).sum()
+"""
 
 
 def ledger(record: "Runner") -> Run:
@@ -83,6 +169,76 @@ def test_the_iterations_of_a_loop_are_the_steps(record: "Runner", program: str, 
     assert found[UNCOUNTED_STEPS_NAME] >= 1  # those before the loop was known
     iterations = run.segments.filter(run.segments["kind"].cast(str) == "iteration")
     assert sorted(iterations["duration"].to_list())[iterations.height // 2] > 10_000_000
+
+
+def without_unusual(found: Counter[str]) -> set[str]:
+    return {kind.removesuffix(UNUSUAL_KIND_SUFFIX) for kind in found}
+
+
+def test_a_later_loop_that_takes_longer_makes_the_steps(record: "Runner") -> None:
+    outcome = record(MAKES_DATA_FIRST)
+    assert outcome.result["steps_recorded"] == 5
+    assert {line for _, line, _, _ in outcome.lines.values()} <= {11, 12}
+    run = ledger(record)
+    assert without_unusual(kinds(run)) == {"iteration", UNCOUNTED_STEPS_NAME}
+    assert run.loop_lines["iteration"][1] == 10
+    assert 100 <= kinds(run)["iteration"] <= 199
+    names = run.segments["kind"].cast(str).to_list()
+    assert names[-1] is None
+    first = next(at for at, name in enumerate(names) if name is not None)
+    assert first > 10  # iterations of the loop before are part of what comes before the steps
+    assert None not in names[first:-1]
+
+
+def test_a_shorter_loop_in_turn_has_a_kind_of_its_own(record: "Runner") -> None:
+    outcome = record(TWO_LOOPS_IN_TURN)
+    assert outcome.result["steps_recorded"] == 5
+    run = ledger(record)
+    assert run.loop_lines["iteration"][1] == 6
+    assert run.loop_lines["iteration at program.py:12"][1] == 12
+    assert kinds(run)["iteration at program.py:12"] > 40
+
+
+def test_the_batches_of_few_epochs_are_the_steps(record: "Runner") -> None:
+    outcome = record(FEW_EPOCHS)
+    assert outcome.result["source"] == "loop iterations"
+    [(_, line)] = set(ledger(record).loop_lines.values())
+    assert line == 7
+
+
+def test_items_of_a_batch_are_no_steps_before_the_training(record: "Runner") -> None:
+    record(ITEMS_OF_A_BATCH)
+    assert without_unusual(kinds(ledger(record))) == {"training"}
+
+
+def test_data_that_is_made_is_no_step_where_the_training_never_begins(record: "Runner") -> None:
+    outcome = record(INTERRUPTED_FIRST)
+    assert outcome.status == 130
+    assert not kinds(ledger(record))
+
+
+def test_a_loop_that_runs_again_ends_no_more_steps_than_it_has_iterations(
+    record: "Runner",
+) -> None:
+    record(EXACTLY)
+    steps = ledger(record).segments.drop_nulls("kind")
+    assert steps.height <= 160
+    assert not [duration for duration in steps["duration"].to_list() if duration < 5_000_000]
+
+
+def test_a_long_loop_makes_steps_from_when_it_is_found(record: "Runner") -> None:
+    """The jump back over more than 256 instructions has a prefix."""
+    work = "\n".join("        grid = grid + 0.1 * grid.roll(1, 0)" for _ in range(30))
+    record(f"""
+    import time
+    import torch
+
+    grid = torch.rand(8, 8)
+    for step in range(120):
+        time.sleep(0.01)
+{work}
+    """)
+    assert kinds(ledger(record))["iteration"] > 50
 
 
 def test_a_recorded_iteration_begins_and_ends_between_two(record: "Runner") -> None:

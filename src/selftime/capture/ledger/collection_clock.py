@@ -43,6 +43,10 @@ class CollectionClock:
         if self._callback in gc.callbacks:
             gc.callbacks.remove(self._callback)
 
+    def begin_own_thread(self) -> None:
+        """Counts collections in the calling thread, from now on, as work of the recorder."""
+        self.own_threads.add(threading.get_ident())
+
     def take_ns(self, until: int) -> tuple[int, int]:
         """Returns the time in ns of the collections that ended since the last call.
 

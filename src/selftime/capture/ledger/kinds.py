@@ -25,6 +25,8 @@ class StepKinds:
         """File and line of the loop whose iterations are the steps; None if unknown."""
         self._add_line = add_line
         self._numbers: dict[Hashable, int] = {}
+        self._count = 0
+        """Number of kinds that were given a number."""
         self._ns_by_number: dict[int, int] = {}
         """Maps the number of each kind of step to the time in ns of all its steps."""
         self._loop_lines: dict[int, StepLoopLine] = {}
@@ -37,15 +39,40 @@ class StepKinds:
         """Start and end in ns of the steps that were superseded last, if they are known to be no
         steps of the same work; else None."""
 
-    def number(self, kind: Hashable) -> int:
-        """Returns the number of a kind of step, which a line of the ledger gives it."""
+    def number(self, kind: Hashable, name: str | None = None) -> int:
+        """Returns the number of a kind of step, which a line of the ledger gives it and its name.
+
+        The name is by default the kind as text.
+        """
         number = self._numbers.get(kind)
         if number is None:
-            if len(self._numbers) >= MAX_KINDS:
+            if self._count >= MAX_KINDS:
                 return MAX_KINDS
-            number = self._numbers[kind] = len(self._numbers)
-            self._add_line({"kind": number, "name": str(kind)})
+            number = self._numbers[kind] = self._count
+            self._count += 1
+            self._add_line({"kind": number, "name": name or str(kind)})
         return number
+
+    @property
+    def known(self) -> tuple[Hashable, ...]:
+        """Returns the kinds of the steps so far that were not renamed."""
+        return tuple(self._numbers)
+
+    def rename(
+        self, kind: Hashable, name: str | None, file: str | None = None, line: int | None = None
+    ) -> None:
+        """Renames the steps of a kind so far; later ones of that kind have its own name again.
+
+        Args:
+            kind: The kind.
+            name: Its new name; None if they were no steps, but part of what comes before steps.
+            file: The file of the loop whose iterations they are; None if unknown.
+            line: The line of that loop.
+        """
+        number = self._numbers.pop(kind, None)
+        if number is not None:
+            told = {"kind": number, "name": name}
+            self._add_line(told if file is None else told | {"file": file, "line": line})
 
     def number_of_segment(self, kind: Hashable) -> int:
         """Returns the number of a segment's kind: None stands for that of the last step."""

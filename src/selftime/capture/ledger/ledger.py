@@ -27,7 +27,7 @@ from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
     LEDGER_FORMAT,
-    UNCOUNTED_STEPS,
+    UNCOUNTED_STEPS_NAME,
 )
 
 MIN_STEPS_BETWEEN_TRAININGS: Final = 3
@@ -60,7 +60,7 @@ class Ledger:
         """Start of the current segment (setup or a step) in ns of `time.perf_counter_ns`."""
         self.steps = 0
         self.has_begun = False
-        """Whether the first step has begun."""
+        """Whether the first step has begun, of the run or after a loop of steps has ended."""
         self.busy = False
         """Whether an activity is being timed, so that a stack sample would add nothing."""
         self.collections = CollectionClock()
@@ -69,7 +69,7 @@ class Ledger:
         """Time in ns that selftime took to load before the program began."""
         self._counted: dict[str, int] = {}
         self._parts: list[str] = []
-        self._mark = self.began
+        self._mark = self.last_reading_ns = self.began
         self._saved_in_evaluation_ns = 0
         """Time in ns of the current segment's evaluation in which a checkpoint was being written,
         from stack samples."""
@@ -120,6 +120,7 @@ class Ledger:
     def leave(self) -> None:
         """Ends the activity that the last call of `enter` began."""
         self._account()
+        self.last_reading_ns = self._mark  # nothing was read since it began
         if self._parts:
             self._parts.pop()
         self.busy = bool(self._parts)
@@ -185,7 +186,9 @@ class Ledger:
             self.has_begun = True
             with self._lock:
                 readings = self._readings.take_before(at)
-            self._finish_segment(at, BEFORE_FIRST_STEP, is_recorded=False, readings=readings)
+            uncounted, self._next_kind = self._next_kind, None
+            kind = BEFORE_FIRST_STEP if uncounted is None else uncounted
+            self._finish_segment(at, kind, is_recorded=False, readings=readings)
 
     def end_segment(
         self, ended: int, kind: Hashable, *, is_usual: bool, is_recorded: bool = False
@@ -198,11 +201,11 @@ class Ledger:
             return
         self.has_begun = True
         duration = ended - self.segment
-        number = self.kinds.number(kind) if self._next_kind is None else self._next_kind
-        self._next_kind = None
+        uncounted, self._next_kind = self._next_kind, None
+        number = self.kinds.number(kind) if uncounted is None else uncounted
         self._finish_segment(ended, number, is_recorded=is_recorded)
         self._base = None
-        if is_usual and number >= 0:
+        if is_usual and uncounted is None:
             self.kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
         self.thread = threading.get_ident()
@@ -265,18 +268,15 @@ class Ledger:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""
         self.began = self.segment = self._mark = began
 
-    def begin_own_thread(self) -> None:
-        """Counts collections in the calling thread, from now on, as work of the recorder."""
-        self.collections.own_threads.add(threading.get_ident())
-
-    def begin_uncounted_steps(self) -> None:
-        """Marks the current segment as several steps whose number is not known."""
-        self._next_kind = UNCOUNTED_STEPS
+    def begin_uncounted_steps(self, kind: Hashable = UNCOUNTED_STEPS_NAME) -> None:
+        """Marks the current segment as several steps of a kind whose number is not known."""
+        self._next_kind = self.kinds.number(kind, UNCOUNTED_STEPS_NAME)
 
     # In the watching thread.
 
     def add_reading(self, segment: int, activity: Activity, duration: int) -> None:
         """Adds a stack sample that represents `duration` ns to the current segment."""
+        self.last_reading_ns = perf_counter_ns()
         with self._lock:
             if segment != self.segment:
                 return
@@ -314,7 +314,8 @@ class Ledger:
         if pending and activity != "recording":
             counted["garbage_collection"] = counted.get("garbage_collection", 0) + pending
         kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
-        line = {"open": self.segment, "until": now, "kind": self._next_kind or kind}
+        kind = kind if self._next_kind is None else self._next_kind
+        line = {"open": self.segment, "until": now, "kind": kind}
         return [line | {"counted": counted, "readings": self._readings.take_new(self.segment)}]
 
     # At the end.
@@ -326,8 +327,9 @@ class Ledger:
         now = perf_counter_ns()
         while self._parts:
             self.leave()
-        kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
-        self._finish_segment(now, self._next_kind or kind, is_recorded=False)
+        kind = AFTER_LAST_STEP if self.has_begun or self.steps else BEFORE_FIRST_STEP
+        kind = kind if self._next_kind is None else self._next_kind
+        self._finish_segment(now, kind, is_recorded=False)
         self._closed = True
         self.flush()
         if self.is_written:

@@ -182,6 +182,7 @@ class StackReadings:
     def take(self) -> list[list[int]]:
         """Returns [activity, time in ns, number of samples] of the segment that ends."""
         summed, self._summed = self._summed, {}
+        self._first.clear()
         return [[number, *known] for number, known in summed.items()]
 
     def take_new(self, segment: int) -> list[list[int]]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from selftime.capture.ledger.run_ledger import RunLedger
@@ -181,7 +182,7 @@ class RecordedProcess:
     def _start_watching_steps(self) -> None:
         from selftime.capture.recorder.recorder import Recorder  # noqa: PLC0415 - imports torch
         from selftime.capture.recorder.step_watch import send_steps_to  # noqa: PLC0415 - likewise
-        from selftime.capture.steps import StepDetector  # noqa: PLC0415 - likewise
+        from selftime.capture.steps import StepDetector, StepSource  # noqa: PLC0415 - likewise
 
         self.sigterm_handler = SigtermHandler(lambda: self.finish("ended by SIGTERM"))
         recorder = Recorder(self.options, self.user_packages)
@@ -198,6 +199,8 @@ class RecordedProcess:
             ledger=run.ledger,
         )
         steps.attach()
+        steps.call_before_new_steps(self._forget_source)
+        steps.call_in_recorded_gap(partial(recorder.begin_other_work, StepSource.LOOP))
         run.pass_stacks_to(steps.observe_stack)
         steps.call_for_other_work(recorder.begin_other_work, recorder.step_after_recording)
         self.recorder, self.steps = recorder, steps
@@ -209,6 +212,11 @@ class RecordedProcess:
             self._make_way_for_other_profilers(recorder)
         send_steps_to(recorder)
         self._start_trigger(recorder)
+
+    def _forget_source(self) -> None:
+        """Has the recording begin anew with the next step, which is of another loop."""
+        if self.recorder is not None:
+            self.recorder.source = None
 
     def _start_ledger(self) -> RunLedger:
         if self.ledger is None:

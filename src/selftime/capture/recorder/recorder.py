@@ -345,7 +345,7 @@ class Recorder:
 
     def _prepare_in_background(self, cycle: RecordingCycle) -> None:
         if self.ledger is not None:
-            self.ledger.begin_own_thread()
+            self.ledger.collections.begin_own_thread()
         cycle.attach_line_marks()
 
     def _on_trace_written(self, cycle: RecordingCycle, result: Path | RecordingError) -> None:

@@ -10,6 +10,7 @@ from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
 from selftime.capture.steps.torch_compile import never_torch_compile
+from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Ledger
@@ -61,7 +62,7 @@ class StepSource(IntEnum):
     @property
     def ends_steps(self) -> bool:
         """Returns whether the event marks the end of a step; False if it marks the begin."""
-        return self >= StepSource.SOME_OPTIMIZERS
+        return self is StepSource.LOOP or self >= StepSource.SOME_OPTIMIZERS
 
     @property
     def is_best_detected(self) -> bool:
@@ -84,11 +85,11 @@ _LABEL_BY_STEP_SOURCE = {
 
 _WORK_BY_STEP_SOURCE = {
     StepSource.WINDOW: "step",
-    StepSource.LOOP: "iteration",
+    StepSource.LOOP: LOOP_STEP_KIND,
     StepSource.DATALOADER: "batch",
-    StepSource.NESTED_MODULE: "inference",
-    StepSource.MODULE_OTHER_CALLER: "inference",
-    StepSource.MODULE: "inference",
+    StepSource.NESTED_MODULE: MODULE_STEP_KIND,
+    StepSource.MODULE_OTHER_CALLER: MODULE_STEP_KIND,
+    StepSource.MODULE: MODULE_STEP_KIND,
     StepSource.BACKWARD: "training",
     StepSource.SOME_OPTIMIZERS: "training",
     StepSource.OPTIMIZER: "training",
@@ -115,6 +116,8 @@ class OtherWork:
     on_step: Callable[[StepSource, bool], None] | None = None
     """Function called with (source, whether the step is unusual) at the end of each step that is
     not to be recorded."""
+    on_new_steps: Callable[[], None] | None = None
+    """Function called before the first step of another loop, of the same source as before."""
     silent: _SilentSource | None = None
     """The kind of event that stopped, if its steps are recorded; None while it has not."""
 
@@ -227,6 +230,10 @@ class StepDetectionState:
         """Returns whether this thread makes the steps (assumed at first: the main thread)."""
         return threading.get_ident() == (self.thread or threading.main_thread().ident)
 
+    def is_recording(self) -> bool:
+        """Returns whether steps are being recorded."""
+        return self._is_recording is not None and self._is_recording()
+
     @property
     def is_in_torch_event(self) -> bool:
         """Returns whether an optimizer step, a backward pass or a module call is running."""
@@ -247,6 +254,13 @@ class StepDetectionState:
             self._history.first_event_ns.setdefault(thread, self.recorder_work.start_ns)
         elif not self.ledger.has_begun:
             self.ledger.begin_first_step(self.recorder_work.start_ns)
+
+    @never_torch_compile
+    def begin_steps_anew(self) -> None:
+        """Drops the best source of steps: the next step that ends begins a recording anew."""
+        if self.other_work.on_new_steps is not None:
+            self.other_work.on_new_steps()
+        self.best_source = None
 
     @never_torch_compile
     def end_step(self, source: StepSource) -> None:

@@ -6,11 +6,12 @@ and not its return. So a trace function of the loop of the steps requests a call
 jumps, exactly between two iterations.
 """
 
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Sequence
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from selftime.capture.code_loops import CodeLoop, code_loops, loops_at
+from selftime.capture.code_loops import loops_at
+from selftime.capture.steps.step_loop import StepLoop
 from selftime.capture.steps.torch_compile import never_torch_compile
 
 if TYPE_CHECKING:
@@ -49,56 +50,75 @@ class LoopCounterTrace:
             return None
 
     def _trace_line(self, frame: FrameType, event: str) -> Any:
-        if event == "line" and self._finder.step_loop is None:
+        search = self._finder.search
+        if search.candidates and event == "line":
             last, self._offset = self._offset, frame.f_lasti
-            if self._offset <= last:
-                around = [
-                    loop for loop in loops_at(frame.f_code, last) if loop.start <= frame.f_lasti
-                ]
-                if around:
-                    self._finder.count_iteration(around[-1])
-        step_loop = self._finder.step_loop
-        if step_loop is None:
+            self._count(frame.f_code, last)
+        elif search.candidates and event == "return" and not _is_suspendable(frame.f_code):
+            for loop in reversed(loops_at(frame.f_code, self._offset)):
+                search.end_entry(loop)
+        if search.candidates:
             return self.trace_line
-        return trace_function_for_steps(self._finder, step_loop, frame)
+        frame.f_trace = self._finder.trace_function_for_steps(frame)
+        return frame.f_trace
+
+    def _count(self, code: CodeType, last: int) -> None:
+        """Counts an iteration, or the end of a loop, on the way from offset `last` to a line."""
+        search, offset = self._finder.search, self._offset
+        loops = loops_at(code, last)
+        for loop in reversed(loops):
+            if not loop.contains(offset):
+                search.end_entry(loop)
+        if offset <= last:
+            around = [loop for loop in loops if loop.contains(offset)]
+            if around:
+                search.count_iteration(around[-1])
 
 
 def trace_function_for_steps(
-    finder: "LoopStepFinder", step_loop: CodeLoop, frame: FrameType
+    finder: "LoopStepFinder", loops: Sequence[StepLoop], frame: FrameType
 ) -> Any:
-    """Returns a frame's trace function that ends steps; None if the frame runs another function."""
-    if step_loop.code is not frame.f_code:
-        return None
+    """Returns the trace function of a frame that ends a step at each iteration of its loops."""
     frame.f_trace_opcodes = finder.is_exact
-    return StepLoopTrace(finder, step_loop, frame).trace_instruction
+    return StepLoopTrace(finder, loops, frame).trace_instruction
 
 
 class StepLoopTrace:
-    """Ends a step at each iteration of the chosen loop in one frame, and when the loop ends.
+    """Ends a step at each iteration of the loops that make steps in one frame, and at their end.
 
     While the finder is exact, a step ends where the interpreter jumps back. Later, when no profiler
     will start at the end of a step, it ends before the first line that follows the jump: a fifth of
     the cost, since the interpreter calls only for each line and not for each instruction.
     """
 
-    def __init__(self, finder: "LoopStepFinder", loop: CodeLoop, frame: FrameType) -> None:
+    def __init__(
+        self, finder: "LoopStepFinder", loops: Sequence[StepLoop], frame: FrameType
+    ) -> None:
         self.on_line: Callable[[FrameType, str, object], object] | None = None
         """Function called before each line of the frame for another user of tracing, such as the
         line marker; None without one."""
         self._finder = finder
-        self._start, self._end, self._jumps = loop.start, loop.end, loop.jumps
-        self._inner_ranges = [
-            (inner.start, inner.end)
-            for inner in code_loops(loop.code)
-            if inner is not loop and loop.contains(inner.start) and loop.contains(inner.end)
-        ]
+        self._loops = list(loops)
+        self._loop_by_jump = {jump: loop for loop in loops for jump in loop.loop.jumps}
         self._offset = frame.f_lasti
         """Bytecode offset of the last executed line's first instruction."""
-        self._is_suspendable = bool(loop.code.co_flags & _SUSPENDABLE_CODE_FLAGS)
+        self._loop = self._loop_at(self._offset)
+        """The loop that the frame is in."""
+        self._loop_end = -1 if self._loop is None else self._loop.end
+        """Offset of the last instruction of the loop that the frame is in; else -1."""
+        self._has_begun_iteration = True
+        """Whether an iteration that has not ended has begun."""
+        self._is_suspendable = _is_suspendable(frame.f_code)
 
     @never_torch_compile
     def trace_instruction(self, frame: FrameType, event: str, _argument: object) -> Any:
-        """Trace function for `sys.settrace`: ends a step if the loop jumps back or is left."""
+        """Trace function for `sys.settrace`: ends a step if a loop jumps back or is left."""
+        if event == "line" and self.on_line is None:
+            offset = frame.f_lasti
+            if self._offset < offset <= self._loop_end:  # most lines
+                self._offset = offset
+                self._has_begun_iteration = True
+                return self.trace_instruction
         try:
             _request = self._on_event(frame, event)  # a step ends when it is deleted: on return
         except Exception as error:  # noqa: BLE001 - the program's own line goes on
@@ -113,48 +133,60 @@ class StepLoopTrace:
         if event == "opcode":
             if not self._finder.is_exact:
                 frame.f_trace_opcodes = False
-            elif frame.f_lasti in self._jumps:
-                request = self._finder.end_step_on_deletion()
+            elif (loop := self._loop_by_jump.get(frame.f_lasti)) is not None:
+                self._has_begun_iteration = False
+                request = self._finder.end_step_on_deletion(loop)
         elif event == "line":
-            last, offset = self._offset, frame.f_lasti
-            self._offset = offset
-            if self._start <= offset <= self._end:
-                if (
-                    offset <= last
-                    and not frame.f_trace_opcodes
-                    and self._is_iteration(last, offset)
-                ):
-                    self._finder.end_counted_step()
-            elif self._start <= last <= self._end:
-                request = self._finder.end_last_step_on_deletion()
+            request = self._on_line(frame)
             if self.on_line is not None:
                 self.on_line(frame, event, None)
-        elif (
-            event == "return"
-            and self._start <= self._offset <= self._end
-            and not self._is_suspendable
-        ):
-            request = self._finder.end_last_step_on_deletion()
+        elif event == "return" and self._loop is not None and not self._is_suspendable:
+            request = self._leave_loop(self._loop)
         return request
 
-    def _is_iteration(self, last: int, offset: int) -> bool:
-        """Returns whether a jump back, from offset `last` to `offset`, belongs to this loop."""
-        if last > self._end:
-            return False
-        return not any(start <= offset and last <= end for start, end in self._inner_ranges)
+    def _on_line(self, frame: FrameType) -> "CallRequest | None":
+        last, offset, loop, request = self._offset, frame.f_lasti, self._loop, None
+        self._offset = offset
+        if loop is not None and loop.start <= offset <= loop.end:
+            if offset <= last and not frame.f_trace_opcodes and loop.is_iteration(last, offset):
+                self._has_begun_iteration = False
+                self._finder.end_counted_step(loop)
+                if not loop.is_followed:
+                    self._forget_loop(loop)
+            if offset != loop.start or not loop.is_for:
+                self._has_begun_iteration = True
+        else:
+            if loop is not None:
+                request = self._leave_loop(loop)
+            self._loop = self._loop_at(offset)
+            self._loop_end = -1 if self._loop is None else self._loop.end
+            self._has_begun_iteration = True
+        if self._finder.is_exact and not frame.f_trace_opcodes:
+            frame.f_trace_opcodes = True
+        return request
+
+    def _loop_at(self, offset: int) -> StepLoop | None:
+        for loop in self._loops:
+            if loop.start <= offset <= loop.end:
+                return loop
+        return None
+
+    def _leave_loop(self, loop: StepLoop) -> "CallRequest | None":
+        """Notes that a loop has ended; returns the request to end its last step, if it goes on."""
+        self._loop, self._loop_end = None, -1
+        if self._has_begun_iteration or self._finder.is_step_end_due:
+            return self._finder.end_last_step_on_deletion(loop)
+        self._finder.leave_loop()
+        return None
+
+    def _forget_loop(self, loop: StepLoop) -> None:
+        self._loops.remove(loop)
+        self._loop_by_jump = {jump: it for it in self._loops for jump in it.loop.jumps}
+        self._loop, self._loop_end = None, -1
 
 
-class TraceEventCounter:
-    """Counts the lines and calls that one step executes, to estimate the cost of tracing it."""
-
-    def __init__(self) -> None:
-        self.events = 0
-
-    @never_torch_compile
-    def trace(self, _frame: FrameType, _event: str, _argument: object) -> Any:
-        """Trace function for `sys.settrace`: counts a call or a line."""
-        self.events += 1
-        return self.trace
+def _is_suspendable(code: CodeType) -> bool:
+    return bool(code.co_flags & _SUSPENDABLE_CODE_FLAGS)
 
 
 def step_loop_trace(trace_function: object) -> StepLoopTrace | None:

@@ -1,196 +1,143 @@
-"""Finds steps from iterations of a loop, in a program without optimizers, modules or batches.
+"""Finds steps from iterations of loops, in a program without optimizers, modules or batches.
 
 Such a program uses neither optimizers, modules, backward passes nor DataLoaders: a simulation,
-k-means, decoding by hand. Its loop is found in four stages:
+k-means, decoding by hand. `loop_search` finds its loop. From then on a trace function
+(`sys.settrace`) reports each iteration of that loop as a step.
 
-1. The Python stack of the main thread is read from time to time (`observe_stack`, in the thread
-   that watches the run): the loops that are on most of the stacks are candidates.
-2. A profiler without stacks runs until the next reading: it tells whether the program runs
-   operators of torch at all.
-3. A trace function (`sys.settrace`) counts the iterations of the candidates, until `loop_choice`
-   can tell which one makes the steps.
-4. From then on the trace function reports each iteration of that loop as a step.
+When the loop has ended the search goes on. The iterations of a loop that comes later are steps of
+a kind of their own, until the program has spent more time in it than in the first one: from then on
+it is the main loop, and the recording begins anew. What came before it is then no more than the
+setup.
 
-Stages 2 to 4 run in the main thread. The trace function is not set in a program that has one, such
-as under a debugger or coverage, and is removed when a better source of steps shows up.
+The trace function is not set in a program that has one, such as under a debugger or coverage, and
+is removed when a better source of steps shows up.
 """
 
+import _thread
 import os
 import sys
-from collections import deque
+import time
+from collections.abc import Callable
 from time import perf_counter_ns
-from types import CodeType, FrameType
-from typing import Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
-from torch._C._autograd import (
-    _disable_profiler_legacy,
-    _enable_profiler_legacy,
-    _profiler_enabled,
-)
-from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
-
-from selftime.capture.code_loops import CodeLoop, loops_at
 from selftime.capture.main_thread_calls import CallRequest, MainThreadCalls
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
-from selftime.capture.steps.loop_choice import IteratedLoop, choose_step_loop
+from selftime.capture.steps.loop_choice import IteratedLoop
+from selftime.capture.steps.loop_search import LoopSearch
 from selftime.capture.steps.loop_trace import (
     LoopCounterTrace,
-    TraceEventCounter,
     trace_function_for_steps,
 )
+from selftime.capture.steps.step_loop import StepLoop
 from selftime.capture.steps.torch_compile import never_torch_compile
+from selftime.ledger_format import LOOP_STEP_KIND, UNUSUAL_KIND_SUFFIX
 
-STACKS_BEFORE_CHOICE: Final = 8
-"""Number of stack samples (about 0.1 s) in which loops are searched that may make the steps."""
-
-MIN_SHARE_OF_STACKS: Final = 0.8
-"""Smallest fraction (0 to 1) of the stack samples that must show a loop."""
-
-MAX_STACKS_BETWEEN_PROBES: Final = 200
-"""Largest number of stack samples between two checks whether the program runs torch operators."""
-
-PROBE_MARKS: Final = 2
-"""Number of events in a profiler's result if no operator ran: its start and its stop."""
+if TYPE_CHECKING:
+    from selftime.capture.ledger.ledger import Ledger
 
 MIN_STEPS_TO_COUNT: Final = 50
-"""Number of steps after which the trace function is removed if it costs too much."""
+"""Number of steps after which a loop is no longer followed if that costs too much."""
 
-TRACED_EVENT_COST_NS: Final = 170
-"""Measured cost of the trace function in ns for each executed line and call."""
+TRACED_CALL_COST_NS: Final = 600
+"""Measured cost of the trace function in ns for each call of a Python function within a step."""
 
 MAX_TRACE_COST_NS: Final = 20_000
 MAX_TRACE_COST_SHARE: Final = 0.005
 """Largest allowed cost of the trace function per step after the recording, as a fraction of the
 step, unless `MAX_TRACE_COST_NS` allows more."""
 
+MAX_RECORDED_GAP_NS: Final = 100_000_000
+MAX_RECORDED_GAP_STEPS: Final = 3
+"""Longest time, in ns and in usual steps, that a recording goes on after the loop was left."""
+
+MAX_GAPS: Final = 3
+"""How often a recording is ended since the loop was left: after that, a recording goes on until it
+has all steps, for each of them may be in another round of a loop around it."""
+
+MAX_FOLLOWED_LOOPS: Final = 8
+"""Largest number of loops whose iterations are steps."""
+
 _OUTSIDE_LOOP_EVENT: Final = "code outside of the loop"
+_MAIN_KINDS: Final = (LOOP_STEP_KIND, LOOP_STEP_KIND + UNUSUAL_KIND_SUFFIX, None)
+"""The kinds of the main loop's steps, in the order of `StepLoop.kinds`; None for those that are
+not counted one by one."""
 
 
 class LoopStepFinder:
-    """Finds the loop whose iterations are the steps, and reports the end of each iteration."""
+    """Finds the loops whose iterations are steps, and reports the end of each iteration."""
 
     def __init__(self, state: StepDetectionState) -> None:
         self.state = state
-        self.step_loop: CodeLoop | None = None
-        """The loop whose iterations are the steps; None while it is unknown."""
+        self.search = LoopSearch(state, self.fail, self._start_tracing, self._follow)
+        self.search.may_trace = self._may_trace
+        self.main: StepLoop | None = None
+        """The loop that makes the steps of the program; None while it is unknown."""
         self.is_exact = True
         """Whether steps end exactly between two iterations, which is needed only while a
         profiler may start there."""
-        self.steps = 0
-        self._durations_ns: deque[int] = deque(maxlen=STACKS_BEFORE_CHOICE)
-        self._last_end_ns = 0
-        self._event_counter: TraceEventCounter | None = None
-        """Counts the lines and calls of the current step; None except in the one step that is
-        counted."""
-        self._is_cost_known = False
+        self._followed: list[StepLoop] = []
+        """All loops whose iterations are or were steps."""
+        self._loops: dict[int, list[StepLoop]] = {}
+        """Maps `id(code)` to the loops of this code whose iterations are reported."""
+        self._counted_codes: set[int] = set()
+        """The `id` of each code whose loops are being counted."""
+        self._running: StepLoop | None = None
+        """The loop that a frame is in; what it calls makes no steps then."""
+        self._ending: StepLoop | None = None
+        """The loop of the last iteration that has ended."""
+        self._last_loop: StepLoop | None = None
+        """The loop of the last step that was reported."""
+        self._is_outside = True
+        """Whether the last loop of steps has ended, so that another one may be searched."""
+        self._call_counter: int | None = None
+        """Number of calls of Python functions in the current step; None except in the one step
+        whose calls are counted."""
         state.stop_loop_search = self.stop_tracing
         self._process = os.getpid()
-        self._calls = MainThreadCalls(self.fail)
         self._step_ends = MainThreadCalls(self.fail)
-        self._stacks: deque[tuple[CodeLoop, ...]] = deque(maxlen=STACKS_BEFORE_CHOICE)
-        """The loops that run in each of the last stack samples, the outermost first."""
-        self._first_seen_ns: dict[int, int] = {}
-        """Maps `id(loop)` to the time in ns since which each stack sample has shown the loop."""
-        self._torch_events_seen = 0
-        self._stacks_until_probe = STACKS_BEFORE_CHOICE
-        self._stacks_between_probes = STACKS_BEFORE_CHOICE
-        self._is_probing = False
-        self.has_seen_operators = False
-        """Whether a probe saw the program run an operator of torch."""
-        self._candidates: list[IteratedLoop] = []
-        self._counting_start_ns = 0
-        self._is_frame_in_loop = False
-        """Whether a frame is in the loop that makes steps; recursive calls of its function then
-        make no steps."""
+        self._gap_ends = MainThreadCalls(self.fail)
+        self._gaps = 0
+        """How often a recording was ended since the loop was left."""
+        self._is_gap_watched = False
+        """Whether a thread waits for the loop to go on, since it has been left in a recording."""
+        self.on_gap: Callable[[], object] = _nothing
+        """Function called in a recording when the program has left the loop of steps for long."""
 
-    # In the thread that reads stacks.
-
-    def observe_stack(self, innermost_frame: FrameType | None) -> bool:
-        """Stores which loops run on the main thread's stack, and checks for steps if it is time.
-
-        Returns whether it needs to see the next stack soon.
-        """
-        state = self.state
-        if state.is_off or state.best_source is not None or self._candidates:
-            return False
-        if self._is_probing:
-            self._calls.schedule(self._finish_probe)
-            return True
-        if self._shows_torch_events():
-            self._torch_events_seen = state.torch_events
-            self._stacks.clear()
-            return False
-        loops = _loops_on_stack(innermost_frame)
-        self._stacks.append(loops)
-        seen, now = self._first_seen_ns, perf_counter_ns()
-        self._first_seen_ns = {id(loop): seen.get(id(loop), now) for loop in loops}
-        self._stacks_until_probe -= 1
-        if self._stacks_until_probe <= 0 and len(self._stacks) == STACKS_BEFORE_CHOICE:
-            if self._frequent_loops():
-                self._calls.schedule(self._start_probe)
-            self._stacks_until_probe = self._stacks_between_probes
-        return self._stacks_between_probes == STACKS_BEFORE_CHOICE and bool(loops)
-
-    def _frequent_loops(self) -> list[CodeLoop]:
-        """Returns the loops that most of the last stack samples show, the outermost first."""
-        stacks = list(self._stacks)
-        last = stacks[-1] if stacks else ()
-        needed = MIN_SHARE_OF_STACKS * len(stacks)
-        return [loop for loop in last if sum(loop in stack for stack in stacks) >= needed]
+    @property
+    def has_seen_operators(self) -> bool:
+        """Returns whether the program is known to have run an operator of torch."""
+        return self.search.has_seen_operators
 
     @property
     def is_choosing(self) -> bool:
         """Returns whether iterations of loops are being counted, to choose one of the loops."""
-        return bool(self._candidates) and self.step_loop is None
+        return bool(self.search.candidates)
+
+    # In the thread that reads stacks.
+
+    def observe_stack(self, innermost_frame: FrameType | None) -> bool:
+        """Searches a stack of the main thread for loops; returns whether to see the next soon."""
+        if self.state.is_off or not self._may_search():
+            return False
+        return self.search.observe_stack(innermost_frame)
+
+    def _may_search(self) -> bool:
+        if self.state.best_source not in (None, StepSource.LOOP):
+            return False
+        return self._is_outside and len(self._followed) < MAX_FOLLOWED_LOOPS
 
     # In the main thread.
 
-    @never_torch_compile
-    def _start_probe(self) -> None:
-        if self._may_not_trace() or self._shows_torch_events() or _profiler_enabled():
-            return
-        flags = (False, False, False, False, False)
-        config = ProfilerConfig(ProfilerState.CPU, *flags, _ExperimentalConfig())
-        with self.state.recorder_work:
-            _enable_profiler_legacy(config)
-        self._is_probing = True
+    def _may_trace(self) -> bool:
+        if self.state.is_off or not self._may_search():
+            return False
+        return sys.gettrace() in (None, self._trace_call)
 
-    @never_torch_compile
-    def _finish_probe(self) -> None:
-        has_operators = self._stop_probe() > PROBE_MARKS
-        self.has_seen_operators = self.has_seen_operators or has_operators
-        if has_operators and not self._shows_torch_events():
-            self._start_counting()
-        else:
-            longer = 2 * self._stacks_between_probes
-            self._stacks_between_probes = min(longer, MAX_STACKS_BETWEEN_PROBES)
-
-    def _stop_probe(self) -> int:
-        """Stops the profiler that checks for operators; returns its number of events, else 0."""
-        if not self._is_probing:
-            return 0
-        self._is_probing = False
-        with self.state.recorder_work:
-            return sum(len(of_thread) for of_thread in _disable_profiler_legacy())
-        return 0
-
-    def _shows_torch_events(self) -> bool:
-        """Returns whether an optimizer, module, backward pass or DataLoader was just used."""
-        state = self.state
-        return state.is_in_torch_event or state.torch_events != self._torch_events_seen
-
-    def _may_not_trace(self) -> bool:
-        state = self.state
-        return state.is_off or state.best_source is not None or sys.gettrace() is not None
-
-    def _start_counting(self) -> None:
-        loops = self._frequent_loops()
-        if not loops or self._may_not_trace():
-            return
-        self._candidates = [IteratedLoop(loop) for loop in loops]
-        self._counting_start_ns = perf_counter_ns()
-        codes = {id(loop.code) for loop in loops}
-        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - the only way to the frames
+    def _start_tracing(self, codes: set[int], innermost_frame: FrameType) -> None:
+        self._counted_codes = codes
+        frame: FrameType | None = innermost_frame
         while frame is not None:
             if id(frame.f_code) in codes:
                 frame.f_trace = LoopCounterTrace(self, frame).trace_line
@@ -200,6 +147,8 @@ class LoopStepFinder:
     @never_torch_compile
     def _trace_call(self, frame: FrameType, event: str, argument: object) -> Any:
         """Trace function for `sys.settrace`: returns a trace function for frames to examine."""
+        if self._running is not None and self._call_counter is None:
+            return None  # most calls
         del event, argument
         try:
             return self._trace_of_frame(frame)
@@ -208,22 +157,25 @@ class LoopStepFinder:
         return None
 
     def _trace_of_frame(self, frame: FrameType) -> Any:
-        code: CodeType = frame.f_code
-        if self.step_loop is not None:
-            if self._is_frame_in_loop:
-                counter = self._event_counter
-                return None if counter is None else counter.trace(frame, "call", None)
-            return trace_function_for_steps(self, self.step_loop, frame)
-        if any(counted.loop.code is code for counted in self._candidates):
+        if self._running is not None:
+            self._call_counter = (self._call_counter or 0) + 1
+            return None
+        code = id(frame.f_code)
+        if self.search.candidates and code in self._counted_codes:
             return LoopCounterTrace(self, frame).trace_line
-        return None
+        return self.trace_function_for_steps(frame) if code in self._loops else None
+
+    def trace_function_for_steps(self, frame: FrameType) -> Any:
+        """Returns a frame's trace function that ends steps; None if its loops make no steps."""
+        loops = self._loops.get(id(frame.f_code))
+        return trace_function_for_steps(self, loops, frame) if loops else None
 
     def stop_tracing(self) -> None:
         """Removes the trace function; from then on, loop iterations end no more steps."""
-        self._stop_probe()
+        self.search.stop_probe()
         if sys.gettrace() == self._trace_call:
             sys.settrace(None)
-        if self.state.ledger is not None:
+        if self.state.ledger is not None and self.state.best_source is StepSource.LOOP:
             self.state.ledger.step_loop_line = None
 
     def fail(self, error: Exception) -> None:
@@ -231,86 +183,174 @@ class LoopStepFinder:
         self.stop_tracing()
         self.state.recorder_work.fail(error)
 
-    def count_iteration(self, loop: CodeLoop) -> None:
-        """Counts a loop's iteration; chooses the loop that makes steps if enough are counted."""
-        now = perf_counter_ns()
-        for counted in self._candidates:
-            if counted.loop is loop:
-                counted.count_iteration(now)
-        chosen = choose_step_loop(self._candidates, self._counting_start_ns, now)
-        self.step_loop = None if chosen is None else chosen.loop
+    def _follow(self, chosen: IteratedLoop, is_running: bool) -> None:
+        """Makes the iterations of a loop steps from now on."""
+        self._is_outside = not is_running
+        loop = StepLoop(chosen.loop, chosen.began_ns)
+        self._followed.append(loop)
+        self._loops.setdefault(id(chosen.loop.code), []).append(loop)
+        if self.main is None:
+            self._replace_main(loop)
+        elif not self.main.is_followed:
+            self.main.unfollowed_ns += max(0, loop.began_ns - self.main.last_end_ns)
 
-    def end_step_on_deletion(self) -> CallRequest:
-        """Returns an object whose deletion ends a step, after an iteration of the loop."""
-        self._is_frame_in_loop = True
-        return self._step_ends.schedule_on_deletion(self._end_step)
+    def end_step_on_deletion(self, loop: StepLoop) -> CallRequest:
+        """Returns an object whose deletion ends a step, after an iteration of a loop."""
+        self._running = self._ending = loop
+        return self._step_ends.schedule_on_deletion(self._end_exact_step)
 
-    def end_last_step_on_deletion(self) -> CallRequest:
-        """Returns an object whose deletion ends the last step, after the loop has ended."""
-        self._is_frame_in_loop = False
+    def end_last_step_on_deletion(self, loop: StepLoop) -> CallRequest:
+        """Returns an object whose deletion ends the last step, after a loop has ended."""
+        self._running, self._ending = None, loop
         return self._step_ends.schedule_on_deletion(self._end_last_step)
+
+    def end_counted_step(self, loop: StepLoop) -> None:
+        """Ends a step from within the trace function, after the next iteration has begun."""
+        self._running = self._ending = loop
+        self._end_step()
+
+    @never_torch_compile
+    def _end_exact_step(self) -> None:
+        self._end_step(is_exact=True)
 
     @never_torch_compile
     def _end_last_step(self) -> None:
-        self._end_step()
-        self.state.step_kinds.add_event(_OUTSIDE_LOOP_EVENT)
+        self._end_step(is_exact=True)
+        self.leave_loop()
 
     @never_torch_compile
-    def _end_step(self) -> None:
-        state = self.state
+    def leave_loop(self) -> None:
+        """Notes that the loop has ended, after its last step."""
+        self._running, self._is_outside = None, True
+        if self._ending is self.main:
+            self.state.step_kinds.add_event(_OUTSIDE_LOOP_EVENT)
+        if self.state.ledger is not None:
+            self.state.ledger.has_begun = False  # what follows is no step
+        is_watched = self._is_gap_watched or self._gaps >= MAX_GAPS
+        if self._ending is not None and not is_watched and self.state.is_recording():
+            self._is_gap_watched = True
+            longest_ns = max(MAX_RECORDED_GAP_NS, MAX_RECORDED_GAP_STEPS * self._ending.usual_ns)
+            _thread.start_new_thread(self._wait_in_gap, (self._ending.steps, longest_ns / 1e9))
+
+    def _wait_in_gap(self, steps: int, longest_s: float) -> None:
+        """Has a recording end if the program has left the loop for long; in a thread of its own."""
+        time.sleep(longest_s)
+        self._is_gap_watched = False
+        if self._is_outside and self._ending is not None and self._ending.steps == steps:
+            self._gap_ends.schedule(self._end_recording_in_gap)
+
+    @never_torch_compile
+    def _end_recording_in_gap(self) -> None:
+        if self._is_outside and self.state.is_recording():
+            self._gaps += 1
+            self.on_gap()
+
+    @property
+    def is_step_end_due(self) -> bool:
+        """Returns whether a step that has ended is reported only at the next call."""
+        return self._step_ends.is_waiting
+
+    @never_torch_compile
+    def _end_step(self, *, is_exact: bool = False) -> None:
+        state, loop = self.state, self._ending
         source = state.best_source
         is_replaced = source is not None and source > StepSource.LOOP
-        if state.is_off or is_replaced or os.getpid() != self._process:
+        if state.is_off or is_replaced or loop is None or os.getpid() != self._process:
             self.stop_tracing()
             return
         with state.recorder_work:
-            self._begin_first_step()
-            state.end_step(StepSource.LOOP)
-            self.steps += 1
-            now = perf_counter_ns()
-            self._durations_ns.append(now - self._last_end_ns)
-            self._last_end_ns = now
+            is_after_gap, self._is_outside = self._is_outside, False
+            loop.end_iteration(
+                state.recorder_work.start_ns,
+                is_after_gap=is_after_gap,
+                is_disturbed=self.is_exact,
+            )
+            if loop is not self.main and self._is_longer(loop):
+                self.is_exact = True  # the recording begins anew between two iterations
+                if is_exact:
+                    self._replace_main(loop)
+            if loop is not self._last_loop:
+                self._begin_loop(loop)
+            if loop is self.main:
+                state.end_step(StepSource.LOOP)
+            else:
+                self._end_step_of_other_loop(loop, is_unusual=is_after_gap and loop.steps > 1)
             if not self.is_exact:
-                self._stop_tracing_if_costly()
+                self._stop_following_if_costly(loop)
+            loop.resumed_ns = perf_counter_ns()
 
-    def _begin_first_step(self) -> None:
-        """Tells the ledger that uncounted steps began when the loop was first seen."""
-        ledger, loop = self.state.ledger, self.step_loop
-        if self.steps or ledger is None or loop is None:
+    def _is_longer(self, loop: StepLoop) -> bool:
+        """Returns whether a loop takes the place of the main one, which each does once at most."""
+        return self.main is None or (not loop.was_main and loop.time_ns > self.main.time_ns)
+
+    def _replace_main(self, loop: StepLoop) -> None:
+        """Makes a loop the main one: its iterations are the program's steps from now on."""
+        earlier, self.main = self.main, loop
+        loop.was_main = True
+        if earlier is None:
             return
-        ledger.step_loop_line = loop.code.co_filename, loop.line
-        ledger.begin_first_step(self._first_seen_ns.get(id(loop), self._counting_start_ns))
-        ledger.begin_uncounted_steps()
+        if self.state.ledger is not None:
+            self._rename_kinds(self.state.ledger, earlier, loop)
+        self.state.begin_steps_anew()
+
+    def _rename_kinds(self, ledger: "Ledger", earlier: StepLoop, main: StepLoop) -> None:
+        """Names the kinds of steps anew: iterations before the main loop are part of the setup."""
+        owners = {kind: loop for loop in self._followed for kind in loop.kinds}
+        for kind in ledger.kinds.known:
+            owner = owners.get(kind, earlier)
+            if owner is main:
+                name = _MAIN_KINDS[owner.kinds.index(kind)]
+                if name is not None:
+                    ledger.kinds.rename(kind, name)
+            elif owner.last_end_ns <= main.began_ns:
+                ledger.kinds.rename(kind, None)
+            elif kind in _MAIN_KINDS:
+                name = str(owner.kinds[_MAIN_KINDS.index(kind)])
+                ledger.kinds.rename(kind, name, *owner.file_and_line)
+
+    def _end_step_of_other_loop(self, loop: StepLoop, *, is_unusual: bool) -> None:
+        ledger = self.state.ledger
+        if ledger is not None:
+            kind = loop.kinds[is_unusual]
+            started = self.state.recorder_work.start_ns
+            ledger.end_segment(started, kind, is_usual=not is_unusual)
+
+    def _begin_loop(self, loop: StepLoop) -> None:
+        """Tells the ledger which loop goes on; uncounted steps began when it was first seen."""
+        self._last_loop, ledger = loop, self.state.ledger
+        if ledger is None:
+            return
+        ledger.step_loop_line = loop.file_and_line
+        if loop.steps == 1:
+            if loop.began_ns > ledger.segment:
+                ledger.begin_first_step(loop.began_ns)
+            ledger.begin_uncounted_steps(loop.kinds[2])
 
     def expect_no_profiler(self) -> None:
         """Makes the tracing of steps cheaper from now on, since no profiler will start."""
         self.is_exact = False
 
-    def end_counted_step(self) -> None:
-        """Ends a step from within the trace function, after the next iteration has begun."""
-        self._is_frame_in_loop = True
-        self._end_step()
+    def _stop_following_if_costly(self, loop: StepLoop) -> None:
+        """Counts the calls of one step, and stops tracing if tracing them costs too much."""
+        if self._call_counter is not None:
+            cost, self._call_counter = self._call_counter * TRACED_CALL_COST_NS, None
+            if cost > max(MAX_TRACE_COST_NS, MAX_TRACE_COST_SHARE * loop.usual_ns):
+                self._stop_following(loop)
+        elif loop.steps >= MIN_STEPS_TO_COUNT and not loop.is_cost_known:
+            loop.is_cost_known = True
+            self._call_counter = 0
 
-    def _stop_tracing_if_costly(self) -> None:
-        """Counts the lines and calls of one step, and stops tracing if tracing costs too much."""
-        if self._event_counter is not None:
-            cost = self._event_counter.events * TRACED_EVENT_COST_NS
-            self._event_counter = None
-            usual = sorted(self._durations_ns)[len(self._durations_ns) // 2]
-            if cost > max(MAX_TRACE_COST_NS, MAX_TRACE_COST_SHARE * usual):
-                self.stop_tracing()
-                if self.state.ledger is not None:
-                    self.state.ledger.begin_uncounted_steps()
-        elif self.steps >= MIN_STEPS_TO_COUNT and not self._is_cost_known:
-            self._is_cost_known = True
-            self._event_counter = TraceEventCounter()
+    def _stop_following(self, loop: StepLoop) -> None:
+        """Counts no further iteration of a loop one by one; another loop may be searched."""
+        loop.is_followed = False
+        self._loops[id(loop.loop.code)].remove(loop)
+        self._running, self._is_outside = None, True
+        if not any(self._loops.values()):
+            self.stop_tracing()
+        if self.state.ledger is not None:
+            self.state.ledger.begin_uncounted_steps(loop.kinds[2])
+            self.state.ledger.has_begun = False  # what follows is no step
 
 
-def _loops_on_stack(innermost_frame: FrameType | None) -> tuple[CodeLoop, ...]:
-    """Returns all loops that the frames of a stack are executing, the outermost first."""
-    loops: list[CodeLoop] = []
-    frame = innermost_frame
-    while frame is not None:
-        loops[:0] = loops_at(frame.f_code, frame.f_lasti)
-        frame = frame.f_back
-    return tuple(loops)
+def _nothing() -> None:
+    pass

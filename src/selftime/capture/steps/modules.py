@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from selftime.capture.steps.backward import BackwardStepFinder
+from selftime.capture.steps.call_rounds import CallRounds
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.optimizers import OptimizerStepFinder
-from selftime.capture.steps.repetition import RepetitionStepMarker, StepMark, call_path_hash
+from selftime.capture.steps.repetition import (
+    RepetitionStepMarker,
+    StepMark,
+    call_path,
+    call_path_hash,
+)
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_frame_in_compile
+from selftime.ledger_format import MODULE_STEP_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.instants import Instant
@@ -72,6 +79,7 @@ class ModuleStepFinder:
         self._last_number = 0
         self._by_caller = RepetitionStepMarker()
         self._by_module = RepetitionStepMarker()
+        self._rounds = CallRounds()
         self.repeated_call: Hashable = None
         """Key of the module call that ended steps last; None before the first."""
         self.on_call_in_pause: Callable[[ModuleCall], bool] | None = None
@@ -129,17 +137,21 @@ class ModuleStepFinder:
         self.backward.on_batch_request_or_module_call()
         mark = self._by_caller.mark_of_step((number, path), self._instant)
         is_same_module = self._by_module.is_step_mark(number)
+        last_path = self._rounds.last_place
+        if self._rounds.needs_path(path):
+            self._rounds.add_path(path, call_path(frames_above=3))
+        begins_rounds = self._rounds.call(path, self.state.recorder_work.start_ns)
         if self.nested.suppresses_outer_calls() or (
             torch.is_grad_enabled() and self.optimizers.may_step_soon()
         ):
             return
-        if mark is not None:
-            if self.state.accepts_source(StepSource.MODULE):
-                self.repeated_call = (number, path)
-            self._end_last_step_of_other_loop(mark)
-            self.state.end_step(StepSource.MODULE)
-        elif is_same_module:
-            self.state.end_step(StepSource.MODULE_OTHER_CALLER)
+        ends_round = self._rounds.ends_step(last_path, path)
+        if begins_rounds:
+            self._begin_rounds()
+        elif ends_round or (ends_round is None and mark is not None):
+            self._end_step_at_call((number, path), None if ends_round else mark)
+        elif ends_round is None and is_same_module:
+            self._end_step(StepSource.MODULE_OTHER_CALLER)
         if self.state.accepts_source(StepSource.MODULE):
             mode = (module.training, torch.is_grad_enabled(), _first_tensor_shape(arguments))
             self.state.step_kinds.add_event((number, path, mode))
@@ -157,6 +169,37 @@ class ModuleStepFinder:
     def continue_with(self, call: Hashable) -> None:
         """Ends steps at a module call that is known to repeat, from its next occurrence on."""
         self._by_caller.continue_with(call)
+
+    def _end_step_at_call(self, call: Hashable, mark: StepMark | None) -> None:
+        if self.state.accepts_source(StepSource.MODULE):
+            self.repeated_call = call
+        if mark is not None:
+            self._end_last_step_of_other_loop(mark)
+        self._end_step(StepSource.MODULE)
+
+    def _end_step(self, source: StepSource) -> None:
+        if self.state.accepts_source(source):
+            self._rounds.add_step(self.state.recorder_work.start_ns)
+            self.state.end_step(source)
+
+    def _begin_rounds(self) -> None:
+        """Makes the iterations of a loop the steps, and not the calls that were steps until now."""
+        state, ledger, loop = self.state, self.state.ledger, self._rounds.step_loop
+        if loop is None or not state.accepts_source(StepSource.MODULE):
+            return
+        if state.other_work.silent is not None:  # these are not recorded
+            state.end_step(StepSource.MODULE)
+            return
+        state.begin_steps_anew()
+        if ledger is None:
+            state.end_step(StepSource.MODULE)
+            return
+        for kind in (MODULE_STEP_KIND, MODULE_STEP_KIND + UNUSUAL_KIND_SUFFIX):
+            ledger.kinds.rename(kind, UNCOUNTED_STEPS_NAME)
+        file = loop.code.co_filename
+        ledger.step_loop_line = (file, loop.line) if ledger.kinds.is_user_file(file) else None
+        state.end_step(StepSource.MODULE)
+        ledger.step_loop_line = None  # it is the line of these steps alone
 
     def _module_number(self, module: Any) -> int:
         """Returns a module's number, which unlike `id` no later module gets again."""

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import torch
@@ -42,6 +43,23 @@ def call_path_hash(frames_above: int = 1) -> int:
         if frame.f_back is None:
             break
         frame = frame.f_back
+    return path
+
+
+def call_path(frames_above: int = 1) -> list[tuple[CodeType, int]]:
+    """Returns code and bytecode offset of each frame on the Python call stack, outermost first.
+
+    The stack begins `frames_above` frames above the caller, and ends with the program's own module.
+    """
+    frame: FrameType | None = sys._getframe(frames_above + 1)  # noqa: SLF001 - as above
+    path: list[tuple[CodeType, int]] = []
+    while frame is not None and len(path) < MAX_COMPARED_FRAMES:
+        code = frame.f_code
+        path.append((code, frame.f_lasti))
+        if code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    path.reverse()
     return path
 
 

@@ -132,6 +132,14 @@ class StepDetector:
         """
         self._unrepeated_work.on_long_work = call
 
+    def call_before_new_steps(self, call: Callable[[], None]) -> None:
+        """Has `call` called before a step that is of another loop than those before it."""
+        self._state.other_work.on_new_steps = call
+
+    def call_in_recorded_gap(self, call: Callable[[], object]) -> None:
+        """Has `call` called in a recording when the program has left its loop of steps for long."""
+        self._loops.on_gap = call
+
     def has_torch_worked(self) -> bool:
         """Returns whether the program is known to have run operators of torch."""
         return self._unrepeated_work.has_torch_worked
