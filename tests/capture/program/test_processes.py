@@ -423,19 +423,19 @@ def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
         from train import train
 
         def fork(step):
-            if step in (0, 29):
+            if step in (0, 59):
                 child = os.fork()
                 if child == 0:
                     train()
                     sys.exit(step)
                 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
-        train(each=fork)
+        train(steps=60, each=fork)
         """
     )
     ended = run(*words)
 
-    assert (ended.status, ended.stdout) == (0, "0\n29\n"), ended.stderr
+    assert (ended.status, ended.stdout) == (0, "0\n59\n"), ended.stderr
     assert ended.steps == [5, 5]
 
 

@@ -67,7 +67,9 @@ def _rows_by_thread(events: EventColumns, step: int) -> dict[int, Ints]:
     at, after = np.searchsorted(events.start_ns, [start, end])
     rows = np.arange(at, after)[events.is_on_host[at:after]]
     threads = events.thread[rows]
-    return {int(thread): rows[threads == thread] for thread in np.unique(threads)}
+    # `np.unique` would import a module here, in the writer's thread: a process that is forked
+    # meanwhile waits for the lock of that import for ever.
+    return {thread: rows[threads == thread] for thread in set(threads.tolist())}
 
 
 def _match_rows(

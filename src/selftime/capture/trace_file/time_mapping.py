@@ -10,6 +10,7 @@ costs about the same at its begin and at its end, and together they cost the dif
 step recorded so and an unrecorded one.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
@@ -225,5 +226,5 @@ def _without_recorder(
 
 def _is_in_one_thread(events: EventColumns) -> bool:
     """Returns whether nearly all events are in one thread, which their recording then delays."""
-    _, counts = np.unique(events.thread, return_counts=True)
-    return bool(counts.size) and int(counts.max()) >= MIN_SHARE_OF_ONE_THREAD * int(counts.sum())
+    counts = Counter(events.thread.tolist()).values()
+    return bool(counts) and max(counts) >= MIN_SHARE_OF_ONE_THREAD * sum(counts)
