@@ -35,7 +35,7 @@ def command(*words: str | Path) -> Any:
 
 
 def test_nothing_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableTrace, match=r"the folder `.*` holds no trace: no name in it"):
+    with pytest.raises(UnreadableTrace, match=r"the folder `.*` holds no trace: it is empty"):
         survey(tmp_path)
     with pytest.raises(UnreadableTrace, match="there is no such file or folder"):
         survey(tmp_path / "none.json")

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.torch
 
 SINGLE_STEP = """
     import pathlib
+    import time
     import torch
 
     x = torch.ones(50, 50, requires_grad=True)
@@ -26,6 +27,7 @@ SINGLE_STEP = """
         loss = (x @ x).sum()
         while not is_recorded():
             loss = (x @ x).sum()
+            time.sleep(0.01)  # events are few: they are written in no time
         loss.backward()
         return loss
 
