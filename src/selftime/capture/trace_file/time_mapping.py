@@ -13,11 +13,13 @@ step recorded so and an unrecorded one.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from selftime.array_types import Ints
+from selftime.capture.facts.step_overhead import lower_quartile_ns
 from selftime.capture.trace_file.event_columns import HOST, EventColumns
 from selftime.capture.trace_file.event_matching import match_steps
 
@@ -203,12 +205,15 @@ def _without_recorder(
     profiler works before it reads the time of a begin, and after it reads that of an end: so what
     it costs lies between events and not in those that have no others within.
     """
-    excess = float(np.quantile(bounds[:, 3] - bounds[:, 2], 0.25)) - unrecorded_step_ns
+    # `np.quantile` and `np.median` would import a module in the thread that writes the trace: a
+    # process that is forked meanwhile waits for the lock of that import for ever.
+    usual_ns = lower_quartile_ns((bounds[:, 3] - bounds[:, 2]).tolist()) or 0.0
+    excess = usual_ns - unrecorded_step_ns
     edges = np.sort(np.concatenate([timed.start_ns, timed.end_ns]))
     step_starts = bounds[:, 2]
     before_step = np.searchsorted(edges, step_starts)
     counts = np.searchsorted(edges, bounds[:, 3]) - before_step
-    usual = float(np.median(counts)) if counts.size else 0.0
+    usual = float(median(counts.tolist())) if counts.size else 0.0
     if excess <= 0 or usual <= 0 or not _is_in_one_thread(timed):
         return start, end, bounds
     cost = min(excess / usual, MAX_COST_NS)
