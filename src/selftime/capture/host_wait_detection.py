@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.preflight import Found, Site, preflight
+from selftime.capture.preflight import PreflightWaits, PreflightWaitSite, preflight
 
 _UserLocation: TypeAlias = tuple[str | None, int | None, str | None]
 """(file, line, function) in the user's code; all None if no user's frame is on the stack."""
@@ -69,7 +69,7 @@ class _CudaTensorUseDetector(TorchFunctionMode):
 class _SimulatedWaitDetector:
     """Detects waits of the host for a simulated CUDA device, on machines without a GPU."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: PreflightWaits) -> None:
         self._found = found
         self._previous_counts: Counter[Any] = Counter()
         self._previous_unchecked = 0
@@ -143,11 +143,11 @@ class _GpuWaitDetector:
         return None, None, None
 
 
-def _identifying_fields_of_site(site: Site) -> Any:
+def _identifying_fields_of_site(site: PreflightWaitSite) -> Any:
     return site.file, site.line, site.op, site.kind, site.phase, site.inside, site.fix
 
 
-def _wait_count_by_site(sites: list[Site]) -> Counter[Any]:
+def _wait_count_by_site(sites: list[PreflightWaitSite]) -> Counter[Any]:
     times: Counter[Any] = Counter()
     for site in sites:
         times[_identifying_fields_of_site(site)] += site.times
@@ -159,7 +159,7 @@ def _message_with_title(messages: list[str], what: str) -> str:
     return "\n".join([f"{what} for the device at {places}:", *messages])
 
 
-def _wait_site_message(site: Site, times: int) -> str:
+def _wait_site_message(site: PreflightWaitSite, times: int) -> str:
     through = f" through {site.inside}" if site.inside else ""
     backward = ", in the backward pass" if site.phase == "backward" else ""
     what = f"`{site.op}`{through}{backward}"
