@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 def wait_for(log: EarlyLog, function: str) -> None:
-    while not any(place[2] == function and known[1] for place, known in list(log.places.items())):
+    while not any(place[2] == function and all(known) for place, known in list(log.places.items())):
         time.sleep(0.005)
 
 

@@ -22,10 +22,9 @@ MIN_NS_PER_EVENT: Final = 1_000
 MIN_BYTES_PER_EVENT: Final = 500
 """Least memory that an event takes while it is recorded, in bytes: measured 620 to 1,740."""
 
-MAX_BYTES_PER_EVENT: Final = 4_000
-"""Most memory that an event takes while it is recorded, in bytes, with what the program's own
-memory grows meanwhile: measured up to 2,600. A recording whose events are known from an earlier one
-ends only if it has surely more of them than planned."""
+MAX_BYTES_PER_EVENT: Final = 1_800
+"""Most memory that an event takes while it is recorded, in bytes. A recording whose events are
+known from an earlier one ends only if it has surely more of them than planned."""
 
 RECORDER_BYTES: Final = 16 << 20
 """Memory that a recording may take however few events it has, in bytes."""
