@@ -22,10 +22,6 @@ MIN_NS_PER_EVENT: Final = 1_000
 MIN_BYTES_PER_EVENT: Final = 500
 """Least memory that an event takes while it is recorded, in bytes: measured 620 to 1,740."""
 
-MAX_BYTES_PER_EVENT: Final = 1_800
-"""Most memory that an event takes while it is recorded, in bytes. A recording whose events are
-known from an earlier one ends only if it has surely more of them than planned."""
-
 RECORDER_BYTES: Final = 16 << 20
 """Memory that a recording may take however few events it has, in bytes."""
 
@@ -124,8 +120,7 @@ def excess_over_limit(
         planned_ns = max(limit.expected_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
         took = f"it ran for {time_text(ran_ns)}, and at most {time_text(planned_ns)} was planned"
         return took if ran_ns > planned_ns else None
-    per_event = MAX_BYTES_PER_EVENT if limit.expected_ns else MIN_BYTES_PER_EVENT
-    planned = RECORDER_BYTES + limit.max_events * per_event
+    planned = RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT
     if resident - peak > planned:
         took = f"{bytes_text(resident - peak)} more memory than the program had used before"
         return f"it took {took}, and at most {bytes_text(planned)} was planned"
