@@ -22,6 +22,9 @@ MIN_NS_PER_EVENT: Final = 1_000
 MIN_BYTES_PER_EVENT: Final = 500
 """Least memory that an event takes while it is recorded, in bytes: measured 620 to 1,740."""
 
+LATE_FACTOR: Final = 3
+"""How many times as long as expected a recording may last before it is late."""
+
 RECORDER_BYTES: Final = 16 << 20
 """Memory that a recording may take however few events it has, in bytes."""
 
@@ -114,10 +117,11 @@ def excess_over_limit(
         resident: Memory of the process now, in bytes; None if unknown, where time alone decides.
     """
     least_ns = limit.max_events * MIN_NS_PER_EVENT
-    if ran_ns < least_ns:
-        return None
+    if ran_ns < max(least_ns, limit.expected_ns):
+        return None  # so many events take longer, and as many as planned may take as much memory
+    late_ns = LATE_FACTOR * limit.expected_ns
     if resident is None:
-        planned_ns = max(limit.expected_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
+        planned_ns = max(late_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
         took = f"it ran for {time_text(ran_ns)}, and at most {time_text(planned_ns)} was planned"
         return took if ran_ns > planned_ns else None
     planned = RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT
@@ -125,7 +129,7 @@ def excess_over_limit(
         took = f"{bytes_text(resident - peak)} more memory than the program had used before"
         return f"it took {took}, and at most {bytes_text(planned)} was planned"
     # Below the peak, events are hidden in memory that the program may use as well.
-    is_late = ran_ns > max(limit.expected_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
+    is_late = ran_ns > max(late_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
     if is_late and resident - start > limit.events_in_memory * MIN_BYTES_PER_EVENT:
         took = f"it ran for {time_text(ran_ns)} and took {bytes_text(resident - start)} of memory"
         return f"{took}, which is more than planned"

@@ -93,9 +93,7 @@ class RecordingBudget:
 
     def event_limit(self, step_ns: float) -> EventLimit:
         """Returns what ends the recording; `step_ns` is how long a recorded step takes, in ns."""
-        limit = EventLimit(
-            self.max_events, self._max_events_in_memory, int(3 * self.steps * step_ns)
-        )
+        limit = EventLimit(self.max_events, self._max_events_in_memory, int(self.steps * step_ns))
         if not self.is_window:
             return limit
         share = self.max_events / max(1, self._events)
