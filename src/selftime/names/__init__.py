@@ -117,6 +117,7 @@ from selftime.names.operator_patterns import (
     selects_part_of_dimension,
 )
 from selftime.names.pause_causes import (
+    GARBAGE_COLLECTION_SLICE,
     SELFTIME_WORK_SLICE,
     is_checkpoint_frame,
     is_collective_call,
@@ -195,6 +196,7 @@ __all__ = [
     "DTYPE_SIZES_IN_BYTES",
     "FLOATING_POINT_DTYPES",
     "FRAME_CATEGORIES",
+    "GARBAGE_COLLECTION_SLICE",
     "KERNEL_CLASSES",
     "OPERATOR_CATEGORIES",
     "OUT_OF_MEMORY_EVENT",

@@ -11,7 +11,12 @@ from selftime.names.host_slices import is_collective_annotation
 SELFTIME_WORK_SLICE: Final = "selftime: own work"
 """Name of the slices that show the work of `selftime run` and `watch` in the program's own thread.
 """
-_GARBAGE_COLLECTION_SLICES: Final = frozenset({"Python GC", "<built-in function collect>"})
+GARBAGE_COLLECTION_SLICE: Final = "Python GC"
+"""Name of the slice of a garbage collection, by the option `record_python_gc_info`."""
+
+_GARBAGE_COLLECTION_SLICES: Final = frozenset(
+    {GARBAGE_COLLECTION_SLICE, "<built-in function collect>"}
+)
 """Names of slices of garbage collection: the recorder's own (`record_python_gc_info`), and the
 frame of `gc.collect()`.
 """

@@ -96,6 +96,28 @@ def test_a_garbage_collection_is_where_the_other_recording_has_it() -> None:
     assert found.map(MAIN, instants(155, 165)).tolist() == [1027, 1027]
 
 
+def test_a_collection_that_comes_again_stays_within_the_call_that_asks_for_it() -> None:
+    before = Collections(instants(155), instants(165))
+    after = Collections(instants(1025), instants(1029))
+    found = time_mapping(
+        DETAILED, TIMED, [(1, 4), (2, 5)], collections={MAIN.thread: (before, after)}
+    )
+    call = found.map(MAIN, instants(154, 155, 165, 166)).tolist()
+    assert call == [1025, 1025, 1029, 1029]
+
+
+def test_what_recording_costs_is_taken_off_collections_too() -> None:
+    timed = host_events(("aten::mm", 10, 20), ("aten::add", 60, 70), steps={1: (0, 100)})
+    collected = Collections(instants(30), instants(50))
+    found = time_mapping(
+        timed, timed, [(1, 1)], unrecorded_step_ns=92, collections={MAIN.thread: (collected,) * 2}
+    )
+    # Two ns each for the begin and the end of `mm` come before it.
+    [timed_now] = [other for _, other in found.collections.values()]
+    assert (timed_now.start_ns.tolist(), timed_now.end_ns.tolist()) == ([26], [46])
+    assert found.map(MAIN, instants(20, 30, 50, 60)).tolist() == [18, 26, 46, 54]
+
+
 def test_device_work_is_found_by_its_launch() -> None:
     def recording(at: int, works: list[int], first: int) -> EventColumns:
         rows = [

@@ -14,9 +14,6 @@ _CATEGORIES_NOT_COMPARED: Final = frozenset({"python_function", "cpu_instant_eve
 """Categories of events that a recording without Python frames does not have, or that the profiler
 makes by itself."""
 
-GARBAGE_COLLECTION_NAME: Final = "Python GC"
-"""Name of the event of a garbage collection, by the option `record_python_gc_info`."""
-
 HOST: Final = -1
 """The device number of events on the host."""
 
@@ -63,7 +60,7 @@ def event_columns(events: Iterable[_KinetoEvent]) -> EventColumns:
         except UnicodeDecodeError:  # the profiler may reference freed text
             continue
         if category == "python_function":
-            if name == GARBAGE_COLLECTION_NAME:
+            if name == names.GARBAGE_COLLECTION_SLICE:
                 of_thread = collections.setdefault(event.device_resource_id(), [])
                 of_thread.append((event.start_ns(), event.end_ns()))
             continue

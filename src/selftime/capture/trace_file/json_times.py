@@ -20,8 +20,8 @@ profiler drops line feeds."""
 _PARTS_OF_EVENT: Final = _EVENT_TIMES.groups + 1
 """Number of texts that each event adds to a text split there: the groups and what follows."""
 _PROCESS_AND_THREAD: Final = re.compile(rb'"pid": (\d+),\n    "tid": (\d+),')
-_EVENT_END: Final = b"\n  }"
-"""Text at the end of each event, after which the text may be split."""
+_EVENT_END: Final = b"\n  },"
+"""Text at the end of each event but the last, after which the text may be split."""
 _GARBAGE_COLLECTION: Final = re.compile(
     rb'\n  \{\n    "ph": "X",\n    "cat": "python_function",\n    "name": "Python GC",.*?\n  \},',
     re.DOTALL,
@@ -39,8 +39,8 @@ def replace_times(chunks: Iterable[bytes], mapping: TimeMapping) -> Iterator[byt
     text = b""
     for chunk in chunks:
         text += chunk
-        split_at = text.rfind(_EVENT_END)
-        if split_at > 0:
+        split_at = text.rfind(_EVENT_END) + len(_EVENT_END)
+        if split_at >= len(_EVENT_END):
             yield writer.replace(text[:split_at])
             text = text[split_at:]
     yield writer.replace(text)

@@ -68,7 +68,8 @@ class Collections:
         return np.asarray(working + summed[np.searchsorted(at, working, side="right")], np.int64)
 
 
-NO_COLLECTIONS: Final = Collections(np.empty(0, np.int64), np.empty(0, np.int64))
+_NO_TIMES: Final = np.empty(0, np.int64)
+NO_COLLECTIONS: Final = Collections(_NO_TIMES, _NO_TIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,28 +159,35 @@ def time_mapping(
     """
     pairs = list(step_pairs)
     matched = match_steps(detailed, timed, pairs)
-    start, end = timed.start_ns[matched.second], timed.end_ns[matched.second]
     bounds = np.array(
         [[*detailed.step_spans_ns[one], *timed.step_spans_ns[other]] for one, other in pairs],
         np.int64,
     )
-    if unrecorded_step_ns is not None and timed.is_on_host.all():
-        start, end, bounds = _without_recorder(timed, start, end, bounds, unrecorded_step_ns)
-    device, thread = detailed.device[matched.first], detailed.thread[matched.first]
+    cost = _recorder_cost(timed, bounds[:, 2:], unrecorded_step_ns)
+    start = cost.remove(timed.start_ns[matched.second], "right")
+    end = cost.remove(timed.end_ns[matched.second], "left")
+    old_edges, new_edges = bounds[:, :2].ravel(), cost.remove(bounds[:, 2:].ravel(), "left")
+    found = {
+        thread: (mine, cost.remove_from_collections(other))
+        for thread, (mine, other) in (collections or {}).items()
+    }
     anchors = {}
+    device, thread = detailed.device[matched.first], detailed.thread[matched.first]
     for track in sorted(set(zip(device.tolist(), thread.tolist(), strict=True))):
         mine = (device == track[0]) & (thread == track[1])
         rows = matched.first[mine]
-        edges = [bounds[:, :2].ravel()] if track[0] == HOST else []
-        new_edges = [bounds[:, 2:].ravel()] if track[0] == HOST else []
-        anchors[Track(*track)] = _ordered(
-            np.concatenate([detailed.start_ns[rows], detailed.end_ns[rows], *edges]),
-            np.concatenate([start[mine], end[mine], *new_edges]),
+        edges = (old_edges, new_edges) if track[0] == HOST else (_NO_TIMES, _NO_TIMES)
+        times = _ordered(
+            np.concatenate([detailed.start_ns[rows], detailed.end_ns[rows], edges[0]]),
+            np.concatenate([start[mine], end[mine], edges[1]]),
         )
-    steps = _ordered(bounds[:, :2].ravel(), bounds[:, 2:].ravel())
+        if track[0] == HOST and track[1] in found:
+            times = _with_collections(times, *found[track[1]])
+        anchors[Track(*track)] = times
+    steps = _ordered(old_edges, new_edges)
     share = _share_in_steps(detailed, bounds, matched.first)
     durations = [end - start for start, end in (timed.step_spans_ns[other] for _, other in pairs)]
-    return TimeMapping(anchors, steps, collections or {}, durations, share)
+    return TimeMapping(anchors, steps, found, durations, share)
 
 
 def _ordered(detailed_ns: Ints, timed_ns: Ints) -> _Anchors:
@@ -196,37 +204,75 @@ def _share_in_steps(detailed: EventColumns, bounds: Ints, matched: Ints) -> floa
     return min(1.0, matched.size / in_steps) if in_steps else 1.0
 
 
-def _without_recorder(
-    timed: EventColumns, start: Ints, end: Ints, bounds: Ints, unrecorded_step_ns: float
-) -> tuple[Ints, Ints, Ints]:
-    """Returns starts, ends and step bounds without what recording the times costs.
+def _with_collections(anchors: _Anchors, detailed: Collections, timed: Collections) -> _Anchors:
+    """Returns anchors with the collections of which both recordings have as many in a section.
 
-    Each step loses the same time for each begin and end of an event in it; its begin stays. The
-    profiler works before it reads the time of a begin, and after it reads that of an end: so what
-    it costs lies between events and not in those that have no others within.
+    So a collection that the program asks for stays within the call that asks for it.
+    """
+    sections = np.searchsorted(anchors.detailed_ns, detailed.start_ns, side="right").tolist()
+    others = np.searchsorted(anchors.timed_ns, timed.start_ns, side="right").tolist()
+    counts, other_counts = Counter(sections), Counter(others)
+    same = {section for section, count in counts.items() if other_counts[section] == count}
+    mine = np.array([section in same for section in sections], np.bool_)
+    theirs = np.array([section in same for section in others], np.bool_)
+    return _ordered(
+        np.concatenate([anchors.detailed_ns, detailed.start_ns[mine], detailed.end_ns[mine]]),
+        np.concatenate([anchors.timed_ns, timed.start_ns[theirs], timed.end_ns[theirs]]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _RecorderCost:
+    """What recording times costs: the same time for each begin and end of an event in a step.
+
+    The profiler works before it reads the time of a begin, and after it reads that of an end: so
+    what it costs lies between events and not in those that have no others within.
+    """
+
+    cost_ns: float
+    edges_ns: Ints
+    """The begins and ends of all events, in order."""
+    step_starts_ns: Ints
+
+    def remove(self, instants_ns: Ints, side: Literal["left", "right"]) -> Ints:
+        """Returns instants without the cost since their step began, which stays where it is.
+
+        `side` is `right` for begins, whose own cost comes before them, and `left` for ends.
+        """
+        if not self.cost_ns:
+            return instants_ns
+        step = np.searchsorted(self.step_starts_ns, instants_ns, side="right") - 1
+        began = self.step_starts_ns[np.maximum(step, 0)]
+        before = np.searchsorted(self.edges_ns, began)
+        count = np.searchsorted(self.edges_ns, instants_ns, side=side) - before
+        moved = instants_ns - np.rint(self.cost_ns * np.maximum(count, 0)).astype(np.int64)
+        return np.where(step < 0, instants_ns, np.maximum(moved, began))
+
+    def remove_from_collections(self, collections: Collections) -> Collections:
+        """Returns collections without the cost since their step began."""
+        start = self.remove(collections.start_ns, "right")
+        return Collections(start, self.remove(collections.end_ns, "left"))
+
+
+def _recorder_cost(
+    timed: EventColumns, steps_ns: Ints, unrecorded_step_ns: float | None
+) -> _RecorderCost:
+    """Returns what recording times costs where the host alone works in one thread, else 0.
+
+    Args:
+        timed: The events of the recording of times alone.
+        steps_ns: The begin and the end of each of its steps.
+        unrecorded_step_ns: How long a step takes that is not recorded; None if unknown.
     """
     # `np.quantile` and `np.median` would import a module in the thread that writes the trace: a
     # process that is forked meanwhile waits for the lock of that import for ever.
-    usual_ns = lower_quartile_ns((bounds[:, 3] - bounds[:, 2]).tolist()) or 0.0
-    excess = usual_ns - unrecorded_step_ns
+    usual_ns = lower_quartile_ns((steps_ns[:, 1] - steps_ns[:, 0]).tolist()) or 0.0
+    excess = 0.0 if unrecorded_step_ns is None else usual_ns - unrecorded_step_ns
     edges = np.sort(np.concatenate([timed.start_ns, timed.end_ns]))
-    step_starts = bounds[:, 2]
-    before_step = np.searchsorted(edges, step_starts)
-    counts = np.searchsorted(edges, bounds[:, 3]) - before_step
-    usual = float(median(counts.tolist())) if counts.size else 0.0
-    if excess <= 0 or usual <= 0 or not _is_in_one_thread(timed):
-        return start, end, bounds
-    cost = min(excess / usual, MAX_COST_NS)
-
-    def earlier(instants: Ints, side: Literal["left", "right"]) -> Ints:
-        step = np.maximum(np.searchsorted(step_starts, instants, side="right") - 1, 0)
-        count = np.searchsorted(edges, instants, side=side) - before_step[step]
-        moved = instants - np.rint(cost * np.maximum(count, 0)).astype(np.int64)
-        return np.asarray(np.maximum(moved, step_starts[step]), np.int64)
-
-    ends = bounds[:, 3] - np.rint(cost * counts).astype(np.int64)
-    new_bounds = np.column_stack([bounds[:, :3], ends])
-    return earlier(start, "right"), earlier(end, "left"), new_bounds
+    usual = median(np.diff(np.searchsorted(edges, steps_ns), axis=1).ravel().tolist())
+    is_alone = timed.is_on_host.all() and _is_in_one_thread(timed)
+    cost = min(excess / usual, MAX_COST_NS) if is_alone and excess > 0 and usual else 0.0
+    return _RecorderCost(cost, edges, steps_ns[:, 0])
 
 
 def _is_in_one_thread(events: EventColumns) -> bool:

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from torch._C._autograd import _KinetoEvent
 
 from selftime import names
+from selftime.capture.trace_file.event_columns import without_own_work
 
 _JSON_EVENT_START: Final = b"\n  {\n"
 """Text before each event in the profiler's JSON."""
@@ -111,7 +112,7 @@ class TraceCorrections:
             elif event.activity_type() in names.ANNOTATION_CATEGORIES:
                 step_spans.append((key, span))
         for key, span in step_spans:
-            trimmed = _trim_work_of_selftime(span, own_ranges.get(key.thread, []))
+            trimmed = _TimeSpan(*without_own_work(span, own_ranges.get(key.thread, [])))
             if trimmed != span:
                 corrections.add_correction(key, _EventCorrection(span=trimmed))
         return corrections
@@ -214,17 +215,6 @@ def _checked_event_name(text: str) -> _CheckedEventName | None:
     return _CheckedEventName(
         name_in_json.encode(), None if is_right else json.dumps(text).encode(), is_own_work, is_step
     )
-
-
-def _trim_work_of_selftime(span: _TimeSpan, own_ranges: Iterable[_TimeSpan]) -> _TimeSpan:
-    """Returns a time span without selftime's own work (`own_ranges`) at its start and end."""
-    start, end = span
-    for own in own_ranges:
-        if own.start_ns <= span.start_ns <= own.end_ns:
-            start = own.end_ns
-        if own.start_ns <= span.end_ns <= own.end_ns:
-            end = own.start_ns
-    return _TimeSpan(start, max(start, end))
 
 
 def _find_json_number(text: bytes, key: bytes) -> tuple[int, int]:
