@@ -22,7 +22,7 @@ from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import Run
-from selftime.units import seconds_text, share_text, time_text
+from selftime.units import milliseconds_text, seconds_text, share_text
 
 FORMAT: Final = "selftime.run/1"
 
@@ -182,7 +182,8 @@ def _trend_sentence(run: Run) -> str | None:
     steps = kind if kind.endswith("step") else f"{kind} step"
     return (
         f"The {steps}s became {share_text(abs(trend.change))} {word} over the run: "
-        f"{time_text(trend.first_ns)} at first, {time_text(trend.last_ns)} at last."
+        f"{milliseconds_text(trend.first_ns / 1e6)} at first, "
+        f"{milliseconds_text(trend.last_ns / 1e6)} at last."
     )
 
 

@@ -77,7 +77,8 @@ class CallRounds:
     def __init__(self) -> None:
         self.step_loop: CodeLoop | None = None
         """The loop whose iterations are the steps; None as long as each step is a call."""
-        self._last_place = 0
+        self.last_place = 0
+        """The place of the last call; 0 before the first."""
         self._paths: dict[int, CallPath] = {}
         """The call stack of each place."""
         self._iterated: dict[tuple[int, int], CodeLoop | None] = {}
@@ -103,8 +104,8 @@ class CallRounds:
 
     def call(self, place: int, now_ns: int) -> bool:
         """Counts a call; returns whether iterations of a loop are the steps from this call on."""
-        key = self._last_place, place
-        self._last_place = place
+        key = self.last_place, place
+        self.last_place = place
         if key not in self._iterated:
             self._iterated[key] = self._iterated_loop(self._paths.get(key[0], []), place)
         loop = self._iterated[key]
@@ -132,10 +133,6 @@ class CallRounds:
         """Notes that a call looks like the begin of a step."""
         for iteration in self._iterations.values():
             iteration.add_step(now_ns)
-
-    @property
-    def last_place(self) -> int:
-        return self._last_place
 
     def _iterated_loop(self, last_path: CallPath, place: int) -> CodeLoop | None:
         """Returns the loop whose next iteration a call begins; None if that is not known."""

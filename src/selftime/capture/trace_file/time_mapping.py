@@ -27,8 +27,8 @@ MIN_SHARE_OF_ONE_THREAD: Final = 0.95
 """Smallest share of the events in one thread from which it alone is taken to do the host's work."""
 
 
-MAX_COST_NS: Final = 3_000
-"""Most time in ns that recording the begin or the end of an event may cost; measured: 600 to 1,300.
+MAX_COST_NS: Final = 2_000
+"""Most time in ns that recording the begin or the end of an event may cost; measured: 320 to 710.
 If a step is longer by more than this explains, something else made it so."""
 
 
