@@ -15,7 +15,7 @@ from tests.together import group, kept, named
 
 EXAMPLES = 10
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
-FEWER = 5
+FEWER = 3
 """Likewise with `--sample`."""
 THOROUGH = 500
 """Likewise with `--hypothesis-profile=thorough`, as `make fuzz` has it."""

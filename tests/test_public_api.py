@@ -87,6 +87,7 @@ def test_every_name_has_a_docstring() -> None:
     assert {name for name, value in texts.items() if not (value.__doc__ or "").strip()} == set()
 
 
+@pytest.mark.sweep
 @pytest.mark.torch
 def test_star_import_gives_the_names() -> None:
     pytest.importorskip("torch")

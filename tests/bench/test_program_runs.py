@@ -90,6 +90,7 @@ def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert time.monotonic() - began < 50
 
 
+@pytest.mark.sweep
 def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
     code = f"""
         import pathlib, subprocess, sys

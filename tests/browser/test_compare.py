@@ -148,6 +148,7 @@ def settled(page: Page) -> None:
     page.wait_for_function("() => !document.querySelector('main [aria-busy=true]')")
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_the_two_are_exchanged(two: Page) -> None:
     times = two.locator(".compare-times").first

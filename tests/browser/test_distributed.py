@@ -66,6 +66,7 @@ def params(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(query).items()}
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (800, "dark")])
 def test_the_panel_has_the_numbers_of_the_command_line(
     job: Callable[..., Page], folder: Path, screenshot: Screenshot, width: int, scheme: str
@@ -177,6 +178,7 @@ def test_ranks_stand_below_one_another_by_one_clock(
         assert f"the same one on {', '.join(others)}" in text
 
 
+@pytest.mark.sweep
 def test_ranks_are_chosen_and_a_slice_of_another_rank_is_told(
     job: Callable[..., Page], folder: Path, settle: Settle
 ) -> None:

@@ -20,7 +20,7 @@ FRAME = """([html, sandbox]) => {
 
 
 @pytest.mark.parametrize("sandbox", ["allow-scripts", None])
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_links_stay_within_the_frame(
     sandbox: str | None, recorded: Mapping[str, Path], opened: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ def wrong(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_every_panel_shows_every_kind_of_recording(
     kind: str,
     address: Address,
@@ -66,7 +66,7 @@ def test_every_panel_shows_every_kind_of_recording(
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", REAL)
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_every_panel_shows_real_traces(
     trace: str,
     address: Address,

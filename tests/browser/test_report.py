@@ -120,6 +120,7 @@ def test_a_script_that_is_put_into_a_report_does_not_run(
     page.close()
 
 
+@pytest.mark.sweep
 def test_a_report_shows_the_numbers_of_the_command_line(
     written: Written, recorded: Mapping[str, Path], opened: Open, show: Show
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_report_shows_the_numbers_of_the_command_line(
         assert " ".join(total) in text
 
 
+@pytest.mark.sweep
 def test_a_folder_is_one_report_with_all_its_traces(
     recorded: Mapping[str, Path], tmp_path: Path, opened: Open, show: Show
 ) -> None:
@@ -175,6 +177,7 @@ def framed(
     return open_
 
 
+@pytest.mark.sweep
 def test_a_trace_shows_itself_in_a_frame(framed: Callable[..., tuple[Page, Frame]]) -> None:
     page, frame = framed("cuda")
     frame.wait_for_selector("main[data-panel=answer]")
@@ -184,6 +187,7 @@ def test_a_trace_shows_itself_in_a_frame(framed: Callable[..., tuple[Page, Frame
     assert page.frames[-1].evaluate("origin") == "null"
 
 
+@pytest.mark.sweep
 def test_a_frame_opens_at_a_panel_with_its_options(
     framed: Callable[..., tuple[Page, Frame]], screenshot: Screenshot
 ) -> None:
@@ -192,6 +196,7 @@ def test_a_frame_opens_at_a_panel_with_its_options(
     screenshot(page, "notebook")
 
 
+@pytest.mark.sweep
 def test_a_hostile_trace_does_nothing_in_a_notebook(
     framed: Callable[..., tuple[Page, Frame]],
 ) -> None:

@@ -102,6 +102,7 @@ def test_the_pages_are_searched(address: str, opened: Callable[..., Page]) -> No
     expect(found).to_have_attribute("href", f"{address}/rules/slow_input.html?h=slow_input")
 
 
+@pytest.mark.sweep
 def test_a_narrow_page_does_not_scroll_sideways(address: str, opened: Callable[..., Page]) -> None:
     page = opened(f"{address}/differences.html", width=400)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

@@ -62,6 +62,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(
     "command",
     [*SAYING, *EXPORTS, *QUIET, "report trace.json", "check trace.json --write-baseline"],
@@ -92,6 +93,7 @@ def test_the_shell_may_take_the_output_as_a_program_input(here: Path) -> None:
     assert packed.startswith(b"name,")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("to", ["> got", ">> got", "| cat > got"])
 def test_stdout_by_its_name_is_written_in_turn(to: str, here: Path) -> None:
     """The machine's own `/dev/stdout` is such a link; a test must not be able to replace it."""
@@ -104,6 +106,7 @@ def test_stdout_by_its_name_is_written_in_turn(to: str, here: Path) -> None:
     assert (here / "stdout").is_symlink()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("command", [*SAYING, EXPORTS[0]])
 def test_what_is_said_does_not_mix_with_a_trace_on_stdout(command: str, here: Path) -> None:
     done = shell(f"selftime {command} -o /dev/fd/1 | cat", here)
@@ -111,6 +114,7 @@ def test_what_is_said_does_not_mix_with_a_trace_on_stdout(command: str, here: Pa
     assert done.stderr.startswith(b"/dev/fd/1: ")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_the_size_of_what_went_to_a_pipe_is_told(ending: str, here: Path) -> None:
     (here / f"pipe{ending}").symlink_to("/dev/fd/9")

@@ -35,6 +35,7 @@ def test_it_is_written_where_one_is_told(trace: Path, tmp_path: Path) -> None:
     assert (tmp_path / "one.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.sweep
 def test_it_is_written_here_if_one_does_not_say(
     trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,6 +45,7 @@ def test_it_is_written_here_if_one_does_not_say(
     assert [path.name for path in Path.cwd().iterdir()] == ["report.html"]
 
 
+@pytest.mark.sweep
 def test_twice_is_the_same_to_the_byte(trace: Path, tmp_path: Path) -> None:
     for name in ("one.html", "two.html"):
         say(trace, "-o", tmp_path / name)
@@ -56,6 +58,7 @@ def test_stdout_takes_it_too(trace: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.sweep
 def test_an_older_report_is_replaced(trace: Path, tmp_path: Path) -> None:
     (tmp_path / "one.html").write_text("old")
     assert say(trace, "-o", tmp_path / "one.html").exit_code == 0

@@ -71,7 +71,7 @@ def run_of(folder: Path) -> Run:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_a_signal_ends_the_command_and_is_told(
     start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -118,6 +118,7 @@ def test_a_signal_within_a_recording_leaves_its_trace(start: Start, tmp_path: Pa
     assert "trace saved to selftime-runs/" in stderr
 
 
+@pytest.mark.sweep
 @pytest.mark.torch
 def test_a_signal_that_the_program_handles_is_its_own(start: Start, tmp_path: Path) -> None:
     handler = "signal.signal(signal.SIGTERM, lambda *_: (print('handled'), sys.exit(7)))"

@@ -106,6 +106,7 @@ def test_slow_steps_are_told_with_their_number() -> None:
     assert row["after"] == 480 * MS
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [300, 3_000])
 def test_chance_is_seldom_taken_for_a_difference_though_neighbours_are_alike(number: int) -> None:
     median = lambda values: float(np.median(values))  # noqa: E731 - the figure of a section

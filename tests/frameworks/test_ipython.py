@@ -74,6 +74,7 @@ def test_a_cell_that_makes_steps_is_recorded_by_steps(
     assert steps(selftime.load(file)) == 3
 
 
+@pytest.mark.sweep
 def test_a_cell_without_steps_is_recorded_as_a_whole(shell: Shell) -> None:
     assert shell.run("%%selftime\ntotal = net(torch.randn(4, 8)).sum()\n42") == 42
 
@@ -100,6 +101,7 @@ def test_a_notebook_shows_the_page(shell: Shell) -> None:
     assert "<iframe" in output.data["text/html"]
 
 
+@pytest.mark.sweep
 def test_an_error_in_the_cell_is_shown_as_usual(shell: Shell) -> None:
     shell.run("%%selftime\nx = 1\nraise ValueError('no such thing')")
 

@@ -171,6 +171,7 @@ def calls(path: str, name: str) -> int:
     return int((trace.slices["name"].cast(str) == name).sum())
 
 
+@pytest.mark.sweep
 def test_a_trainer_of_huggingface(run: "Run", steps: Steps) -> None:
     pytest.importorskip("transformers")
     ended = run(HUGGINGFACE)

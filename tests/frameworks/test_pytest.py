@@ -131,6 +131,7 @@ def test_waits_are_told_with_their_lines(pytester: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*no_sync.py:*")
 
 
+@pytest.mark.sweep
 def test_budgets_are_judged_with_lines(pytester: pytest.Pytester) -> None:
     result = run(pytester, BUDGETS, "-rs")
 

@@ -115,6 +115,7 @@ def test_the_lines_of_a_training_loop(command_from_the_start: Command, tmp_path:
     assert lines(found["outside"], "train.py", TRAINING) == {"net = nn.Linear(4, 2).to(device)"}
 
 
+@pytest.mark.sweep
 def test_selftime_may_be_imported_before_torch(
     command_from_the_start: Command, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_selftime_may_be_imported_before_torch(
     assert "shown = loss.item()" in lines(sites, "train.py", program)
 
 
+@pytest.mark.sweep
 def test_a_program_may_run_to_its_end(command: Command, tmp_path: Path) -> None:
     done = command("--to-the-end", write(tmp_path, TRAINING), folder=tmp_path)
 
@@ -190,6 +192,7 @@ def test_a_module_runs_too(command: Command, tmp_path: Path) -> None:
     assert {site["file"] for site in found["sites"]} == {"package/__main__.py"}
 
 
+@pytest.mark.sweep
 def test_a_program_without_steps_counts_as_one(command: Command, tmp_path: Path) -> None:
     program = "import torch\nfor _ in range(4):\n    torch.ones((), device='cuda').item()\n"
     found = answer(command("--format", "json", write(tmp_path, program), folder=tmp_path))
@@ -202,6 +205,7 @@ def test_a_program_without_steps_counts_as_one(command: Command, tmp_path: Path)
     assert [(site["times"], site["in_steps"]) for site in found["sites"]] == [(4, 0)]
 
 
+@pytest.mark.sweep
 def test_an_answer_goes_to_a_file(command: Command, tmp_path: Path) -> None:
     name = write(tmp_path, "import os, torch\nprint('mine')\nos.chdir('/')\n")
     done = command("--format", "json", "-o", "found.json", name, folder=tmp_path)
@@ -209,6 +213,7 @@ def test_an_answer_goes_to_a_file(command: Command, tmp_path: Path) -> None:
     jsonschema.validate(json.loads((tmp_path / "found.json").read_text()), SCHEMA)
 
 
+@pytest.mark.sweep
 def test_steps_that_come_late_are_waited_for(command: Command, tmp_path: Path) -> None:
     program = """
         import torch
@@ -242,6 +247,7 @@ def test_the_words_of_the_command_are_checked(command: Command, tmp_path: Path) 
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.sweep
 def test_there_is_nothing_to_verify_without_a_device(command: Command, tmp_path: Path) -> None:
     import torch  # noqa: PLC0415 - the module may be skipped without it
 

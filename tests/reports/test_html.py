@@ -188,6 +188,7 @@ def test_equal_traces_are_equal_bytes() -> None:
     assert carried(report())["compared"] is None  # nothing to compare it with
 
 
+@pytest.mark.sweep
 def test_every_table_is_what_the_command_line_prints(
     tmp_path: Path, load: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +232,7 @@ def test_the_markdown_to_copy_names_the_trace_by_its_file(load: Any) -> None:
     assert folder not in json.dumps(told["said"])
 
 
+@pytest.mark.sweep
 def test_very_many_findings_and_rows_stay_below_the_limit(load: Any) -> None:
     trace = load(named("aten::mm_with_a_long_name_", 3000))
     where = Where("project/train.py", 7, "main")
@@ -305,7 +307,7 @@ def table(page: str, view: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("room", [5_000, 50_000, 500_000])
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_it_stays_below_its_limit(room: int, load: Any) -> None:
     trace = load(named(f"{HOSTILE}{'x' * 3000}", 500))
     page = as_html({"a": trace}, limit=least() + room)
@@ -365,6 +367,7 @@ def test_several_traces_share_the_room(load: Any) -> None:
         assert {t["view"] for t in held["tables"]} >= {"overview", "steps", "operators"}
 
 
+@pytest.mark.sweep
 def test_more_traces_than_fit_are_refused() -> None:
     traces = {f"{n}.json": Trace() for n in range(3)}
     with pytest.raises(UsageError, match=r"has no room for 3 traces; .* `--trace NAME`"):

@@ -82,6 +82,7 @@ def test_its_numbers_are_those_of_the_command(page: str, sides: tuple[str, str])
             assert rows == expected
 
 
+@pytest.mark.sweep
 def test_names_do_nothing(page: str) -> None:
     kinds = [attrs.get("type") for attrs, _ in elements(page).of("script")]
     assert kinds == ["application/json", "text/plain", "module"]

@@ -56,6 +56,7 @@ def test_a_cluster_gives_the_same_bytes(name: str, files: str, engine: Ray, job:
     assert as_csv(there) == as_csv(here)
 
 
+@pytest.mark.sweep
 def test_paths_begin_at_the_folder_of_who_asks(
     engine: Ray, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:
     assert "in fail" in str(caught.value.__cause__)
 
 
+@pytest.mark.sweep
 def test_a_machine_that_lacks_what_is_to_be_run_is_told(
     engine: Ray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_what_is_in_this_process_cannot_be_read_elsewhere() -> None:
         list(Ray().map(tasks.same, ["memory://a"]))
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("engine")
 def test_the_command_gives_what_python_gives(cluster: Any, job: Path) -> None:
     words = ["--engine", "ray", "--address", cluster.address, "--format", "csv"]

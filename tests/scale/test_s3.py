@@ -64,6 +64,7 @@ def test_other_processes_read_it_too(bucket: str, job: Path) -> None:
     assert_frame_equal(view(f"{bucket}/run", "ranks", engine=Local(2)), view(job, "ranks"))
 
 
+@pytest.mark.sweep
 def test_the_page_shows_it(bucket: str) -> None:
     client = Client(PageApp(TracesAtPaths([f"{bucket}/run/"])))
     ids = [one["id"] for one in client.get("/api/traces").get_json()["traces"]]

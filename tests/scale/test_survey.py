@@ -56,7 +56,7 @@ def test_progress_is_told_by_files(job: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["stragglers", "ranks", "operators", "kernels", "health"])
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_other_processes_give_the_same_bytes(name: str, job: Path) -> None:
     here, apart = view(job, name, engine=Local(1)), view(job, name, engine=Local(2))
     assert_frame_equal(here, apart)
@@ -109,6 +109,7 @@ def deadly(trace: Trace, *, marks: str) -> str:
     return Path(tasks.die(trace.source, marks=marks, times=99)).name
 
 
+@pytest.mark.sweep
 def test_runs_are_not_compared_as_ranks(job: Path, tmp_path: Path) -> None:
     """Case 43b: ranks of two runs in one folder."""
     shutil.copytree(job, tmp_path / "first")
@@ -175,6 +176,7 @@ def test_a_pattern_chooses_ranks(job: Path) -> None:
         load(str(job / "*.nothing"))
 
 
+@pytest.mark.sweep
 def test_a_folder_in_memory(job: Path) -> None:
     system = fsspec.filesystem("memory")
     for path in job.iterdir():
@@ -196,6 +198,7 @@ def test_a_folder_in_memory(job: Path) -> None:
         system.rm("/job", recursive=True)
 
 
+@pytest.mark.sweep
 def test_the_command_gives_what_python_gives(job: Path) -> None:
     for engine in ([], ["--engine", "local", "--workers", "2"]):
         done = command("stragglers", job, "--format", "csv", *engine)

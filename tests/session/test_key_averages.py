@@ -324,7 +324,7 @@ FAULTS = {
 
 
 @every_grouping
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(4)
 def test_equals_the_definition(
     recording: "Recording", *, shape: bool, overload: bool, frames: int
 ) -> None:

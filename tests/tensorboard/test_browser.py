@@ -130,6 +130,7 @@ def test_a_later_trace_appears_beside_the_one_that_is_read(page: Page, logs: "Lo
         expect(frame.get_by_label("Run")).to_have_value("old")
 
 
+@pytest.mark.sweep
 def test_nothing_to_show_shows_no_tab(page: Page, logs: "Logs") -> None:
     with running(logs.root) as address:
         page.goto(address)

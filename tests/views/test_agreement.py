@@ -76,7 +76,7 @@ MS = 1_000_000
 
 
 @pytest.mark.traces
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", REAL)
 def test_views_agree_on_a_real_trace(real: ReadReal, name: str) -> None:
     assert not differences(Asked(real(name)), OF_TRACE)

@@ -251,6 +251,7 @@ def test_own_times_add_up_to_totals(
         assert sums.to_list() == joined["total_time"].to_list()
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_device_time_is_that_of_the_operators_in_every_trace(
     real: "ReadReal", real_names: list[str]

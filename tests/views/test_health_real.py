@@ -143,6 +143,7 @@ def test_lost_device_work_is_worse_the_more_is_lost(
     assert found["value"] == pytest.approx(percent / 100, abs=0.01)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("share", "verdict"), [(0.02, "degraded"), (0.3, "unusable")])
 def test_a_lost_end_is_told(real: "ReadReal", changed: Changed, share: float, verdict: str) -> None:
     name = "v100-2024-resnet-nanoseconds"
@@ -168,6 +169,7 @@ def min_time(changed: Changed, name: str) -> float:
     return min(first) - float(starts.min()) / 1000  # type: ignore[arg-type]  # integers
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("stream", "operator"), [(15, "nccl:all_to_all"), (14, "fbgemm::permute_sparse_features")]
 )
@@ -194,6 +196,7 @@ def test_one_replay_recorded_of_many_is_unusable(real: "ReadReal", changed: Chan
     assert row(lost, "replays")["text"].startswith("of 12 graph replays 11 lack kernels")
 
 
+@pytest.mark.sweep
 def test_work_lost_within_replays_is_told(real: "ReadReal", changed: Changed) -> None:
     name = "a100-2022-diff-test"
     trace = real(name)

@@ -349,6 +349,7 @@ def test_peak_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
     golden(memory_peak, memory_peak(real("h100-2025-vit")))
 
 
+@pytest.mark.sweep
 def test_real_peaks_are_those_of_the_curve(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)

@@ -267,6 +267,7 @@ def _check_sums(table: pl.DataFrame, device: object, host: object) -> None:
     assert table.select(pl.sum_horizontal(passes)).to_series().equals(table["total_cpu_time"])
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_own_times_add_up_in_every_trace(real: "ReadReal", real_names: list[str]) -> None:
     with_modules = 0

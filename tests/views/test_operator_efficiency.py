@@ -329,6 +329,7 @@ def holds(table: pl.DataFrame) -> None:
         assert (deviation <= (most - least) / 2 + 1e-3).all()
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_invariants_in_every_trace(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:

@@ -520,6 +520,7 @@ def test_no_slice_is_left_out_of_any_trace(real: "ReadReal", real_names: list[st
         assert listed["count"].sum() == trace.slices.height, name
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_flows_of_any_trace_join_slices_at_their_times(
     real: "ReadReal", real_names: list[str]

@@ -63,7 +63,7 @@ def check(page: Any, table: pl.DataFrame, view: View[Any]) -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_a_page_is_the_view(kind: str, real: Callable[[str], Path]) -> None:
     path = real(kind)
     client = Client(PageApp(TracesAtPaths([str(path)])))
@@ -77,6 +77,7 @@ def test_a_page_is_the_view(kind: str, real: Callable[[str], Path]) -> None:
         check(json.loads(answer.data), view(trace), view)
 
 
+@pytest.mark.sweep(12)
 @every_view
 def test_a_view_of_little_is_a_page(view: View[Any], client: Client, trace: str) -> None:
     answer = client.get(f"/api/view/{view.name}?.trace={trace}")
@@ -125,7 +126,7 @@ SHARED_ROWS: dict[str, dict[str, Any]] = {"idle": {"threshold": 0}, "flame": {"m
 
 @pytest.mark.traces
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_a_sum_is_the_same_however_rows_are_grouped(kind: str, real: Callable[[str], Path]) -> None:
     trace = load(real(kind))
     assert isinstance(trace, Trace)

@@ -316,6 +316,7 @@ def saves_at_most_what_it_removes(trace: Trace) -> tuple[int, int]:
     return len(found), sum(one.waits for one in found)
 
 
+@pytest.mark.sweep
 @pytest.mark.traces
 def test_no_finding_saves_more_than_the_time_that_it_removes(
     real_names: list[str], real: Callable[[str], Trace]
@@ -326,7 +327,7 @@ def test_no_finding_saves_more_than_the_time_that_it_removes(
     assert of_waits >= 5
 
 
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("rule", list(RULES))
 def test_no_finding_of_a_rules_page_saves_more_than_it_removes(rule: str) -> None:
     for drawing in RULES[rule].drawings("Fires on"):

@@ -147,6 +147,7 @@ def test_without_a_limit_there_is_no_quota(tmp_path: Path, text: str | None) -> 
     assert cgroup_cpu_quota(tmp_path) is None
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("asked", [True, False, None])
 def test_whether_collections_are_recorded_is_told(*, asked: bool | None) -> None:
     """By our own configuration, and by one that the user passes."""

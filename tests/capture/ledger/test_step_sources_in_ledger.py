@@ -109,6 +109,7 @@ def test_an_evaluation_before_the_training_is_no_inference(record: "Runner") -> 
     assert run.segments["evaluation"].sum() > 0
 
 
+@pytest.mark.sweep
 def test_what_follows_too_short_a_training_is_recorded(record: "Runner") -> None:
     outcome = record(
         """
@@ -205,6 +206,7 @@ def test_a_checkpoint_after_an_evaluation_is_no_evaluation(record: "Runner") -> 
     assert found.get("evaluation", 0) < 200_000_000
 
 
+@pytest.mark.sweep
 def test_the_process_that_trains_answers(record: "Runner") -> None:
     outcome = record.start(
         "script",

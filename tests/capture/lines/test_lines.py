@@ -273,6 +273,7 @@ def broken(rows: Any) -> Any:
     return torch.cos(rows)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch, of what lies between two parts
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_code_has_the_line_on_which_its_part_of_the_function_begins(backend: str) -> None:

@@ -35,6 +35,7 @@ def printed(program: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(("with_stack", "imported"), [(False, []), (True, COMPILER)])
 def test_only_a_recording_of_frames_imports_the_compiler(
@@ -43,6 +44,7 @@ def test_only_a_recording_of_frames_imports_the_compiler(
     assert printed(PROGRAM.format(with_stack=with_stack)) == [str(imported), "True True"]
 
 
+@pytest.mark.sweep
 @pytest.mark.torch
 def test_a_first_optimizer_in_a_recording_imports_no_compiler() -> None:
     """That import is millions of events; it took more than 20 GB."""

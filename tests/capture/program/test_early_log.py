@@ -89,7 +89,7 @@ def test_a_forked_process_begins_anew() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("how", ["command", "spawn", "fork"])
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_the_ledger_of_a_child_begins_with_its_process(
     record_from_the_start: "Runner", how: str
 ) -> None:

@@ -44,7 +44,7 @@ def training(opening: str) -> str:
     return f"{opening}\n{textwrap.dedent(TRAINING)}"
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "opening",
     [
@@ -63,6 +63,7 @@ def test_selftime_may_be_imported_before_torch(record: "Runner", opening: str) -
     assert outcome.result["steps_recorded"] == 5
 
 
+@pytest.mark.sweep
 def test_so_may_it_by_what_a_module_imports(record: "Runner") -> None:
     record.write("from selftime import profile\n", "helper.py")
     record.write(training("import helper"), "training.py")
@@ -73,6 +74,7 @@ def test_so_may_it_by_what_a_module_imports(record: "Runner") -> None:
     assert outcome.result["steps_recorded"] == 5
 
 
+@pytest.mark.sweep
 def test_so_may_it_in_a_process_that_the_program_starts(record: "Runner") -> None:
     record.write(training("from selftime import profile"), "training.py")
 
@@ -85,6 +87,7 @@ def test_so_may_it_in_a_process_that_the_program_starts(record: "Runner") -> Non
     assert [one["steps_recorded"] for one in outcome.result["processes"]] == [5]
 
 
+@pytest.mark.sweep
 def test_an_import_of_ours_that_fails_leaves_torch_watched(record: "Runner") -> None:
     record.write("import torch\nraise ValueError\n", "lightning.py")
     opening = """

@@ -124,6 +124,7 @@ def run_program(record: "Runner", run: Run) -> Run:
     return run_program
 
 
+@pytest.mark.sweep
 def test_each_rank_of_a_launcher_leaves_a_trace_named_by_its_rank(run: Run) -> None:
     words = ("--standalone", "--nproc-per-node", "2", "ddp.py")
     ended = run("torch.distributed.run", *words, kind="module")
@@ -283,6 +284,7 @@ def test_an_environment_without_selftime_is_left_alone_and_named(
     assert f"`{python}` cannot import selftime" in ended.result["reason"]
 
 
+@pytest.mark.sweep
 def test_a_shell_script_is_run_and_its_python_recorded(record: "Runner", run: Run) -> None:
     script = record.write(
         f"#!/bin/sh\necho begun\nexec '{sys.executable}' train.py \"$@\"\n", "go.sh"
@@ -412,7 +414,7 @@ def test_children_end_in_their_own_way(run_program: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["program.py"], ["sh", "-c", "exec python program.py"]])
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
     record: "Runner", run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,6 +441,7 @@ def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
     assert ended.steps == [5, 5]
 
 
+@pytest.mark.sweep
 def test_a_child_that_imports_torch_by_itself_and_is_not_waited_for(run_program: Run) -> None:
     ended = run_program(
         """

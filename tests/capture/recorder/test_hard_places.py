@@ -107,6 +107,7 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [path.name for path in tmp_path.iterdir()] == ["body.json"]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("step", "awaits_trace"), [(1, False), (6, False), (29, True)])
 def test_a_program_that_ends_at_once_leaves_nothing_half_done(
     record: "Runner", monkeypatch: pytest.MonkeyPatch, step: int, awaits_trace: bool

@@ -62,6 +62,7 @@ NUMERICS = """
 """
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(
     "place",
     [
@@ -104,6 +105,7 @@ def test_passes_and_calls_go_on(record: "Runner", place: str) -> None:
     assert "MemoryError: injected" in outcome.result["reason"]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "place",
     [
@@ -122,6 +124,7 @@ def test_a_loop_goes_on(record: "Runner", place: str) -> None:
     assert outcome.result["traces"] == []
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "place",
     [

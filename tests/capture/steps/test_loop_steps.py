@@ -156,6 +156,7 @@ def kinds(run: Run) -> Counter[str]:
     return Counter(run.segments.drop_nulls("kind")["kind"].cast(str).to_list())
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("program", "line"), [(SIMULATION, 6), (ITERATION, 10), (EPOCHS, 11)])
 def test_the_iterations_of_a_loop_are_the_steps(record: "Runner", program: str, line: int) -> None:
     outcome = record(program)
@@ -175,6 +176,7 @@ def without_unusual(found: Counter[str]) -> set[str]:
     return {kind.removesuffix(UNUSUAL_KIND_SUFFIX) for kind in found}
 
 
+@pytest.mark.sweep
 def test_a_later_loop_that_takes_longer_makes_the_steps(record: "Runner") -> None:
     outcome = record(MAKES_DATA_FIRST)
     assert outcome.result["steps_recorded"] == 5
@@ -190,6 +192,7 @@ def test_a_later_loop_that_takes_longer_makes_the_steps(record: "Runner") -> Non
     assert None not in names[first:-1]
 
 
+@pytest.mark.sweep
 def test_a_shorter_loop_in_turn_has_a_kind_of_its_own(record: "Runner") -> None:
     outcome = record(TWO_LOOPS_IN_TURN)
     assert outcome.result["steps_recorded"] == 5
@@ -206,11 +209,13 @@ def test_the_batches_of_few_epochs_are_the_steps(record: "Runner") -> None:
     assert line == 7
 
 
+@pytest.mark.sweep
 def test_items_of_a_batch_are_no_steps_before_the_training(record: "Runner") -> None:
     record(ITEMS_OF_A_BATCH)
     assert without_unusual(kinds(ledger(record))) == {"training"}
 
 
+@pytest.mark.sweep
 def test_data_that_is_made_is_no_step_where_the_training_never_begins(record: "Runner") -> None:
     outcome = record(INTERRUPTED_FIRST)
     assert outcome.status == 130

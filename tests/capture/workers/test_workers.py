@@ -156,6 +156,7 @@ def test_every_batch_is_told_in_order_and_when_it_was_taken(
     assert 0 < told["clock"]["error_ns"] < 1_000_000_000  # as long as the process may have to wait
 
 
+@pytest.mark.sweep
 def test_a_stream_and_a_data_set_of_whole_batches_are_told(
     preloaded: Preloaded, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_stream_and_a_data_set_of_whole_batches_are_told(
     assert all(p["longest"] >= 10_000_000 for p in stream)
 
 
+@pytest.mark.sweep
 def test_slow_collation_is_told_apart(preloaded: Preloaded, tmp_path: Path) -> None:
     more = ", collate_fn=join"
     _, told = run(
@@ -260,6 +262,7 @@ def test_advice_names_the_line_in_the_worker(record: "Runner", start: str) -> No
     assert "wait for storage" in finding.fix.text
 
 
+@pytest.mark.sweep
 def test_without_the_flag_the_advice_says_it(record: "Runner") -> None:
     outcome = record(TRAINING.format(start="fork"), warmup=3)
     assert outcome.facts["workers"] is None

@@ -77,6 +77,7 @@ def test_the_workflow_of_github(project: Path) -> None:
     assert "| over | `operators` |" in (project / "check.md").read_text("utf-8")
 
 
+@pytest.mark.sweep
 def test_the_job_of_gitlab(project: Path) -> None:
     *_, check = given("GitLab")["speed"]["script"]
     assert run(check, project) in (0, 1)  # whichever recording is there

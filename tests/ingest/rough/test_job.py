@@ -26,6 +26,7 @@ def read(folder: Path, traces: dict[int, bytes]) -> Job:
     return job
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path) -> None:
     """They are set wrong by up to 10 s and drift; ranks see the end of a collective 20 us apart."""

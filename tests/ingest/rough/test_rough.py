@@ -91,7 +91,7 @@ class Folder:
 
 
 @pytest.mark.parametrize("found", CASES, ids=[found.id for found in CASES])
-@pytest.mark.sweep(40)
+@pytest.mark.sweep(20)
 def test_rough(found: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, data = Folder(tmp_path), found.data()
     if found.outcome == "refuse":

@@ -160,7 +160,7 @@ def test_drawn_traces_stay_what_they_are(
 
 
 @pytest.mark.parametrize("name", REAL)
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_a_real_trace_gives_the_same_tables_and_views(
     name: str, real_traces: Path, tmp_path: Path
 ) -> None:

@@ -182,6 +182,7 @@ def test_the_ranks_of_a_job_lie_side_by_side(in_perfetto: "Ask", tmp_path: Path)
     assert told.left_out == {"alignments of clocks: no collective is shared": 2}
 
 
+@pytest.mark.sweep
 def test_the_clocks_of_ranks_are_brought_together(tmp_path: Path, in_perfetto: "Ask") -> None:
     simulated = simulate_job(ranks=2, steps=8)
     apart = {rank: ahead for rank, (ahead, _) in simulated.clocks.items()}

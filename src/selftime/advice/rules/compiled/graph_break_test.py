@@ -97,6 +97,7 @@ prof.export_chrome_trace(sys.argv[2])
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "breaks"), [("read", True), ("whole", False)])
 def test_recorded_programs_with_and_without_a_graph_break(

@@ -171,6 +171,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.torch
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings(
