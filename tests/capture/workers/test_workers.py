@@ -270,3 +270,15 @@ def test_without_the_flag_the_advice_says_it(record: "Runner") -> None:
     (finding,) = [f for f in advise(trace_of(record)).findings if f.rule == "slow_input"]
     assert "selftime run --workers" in finding.fix.text
     assert finding.where.line != 10
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.sweep(1)
+def test_a_worker_that_works_long_with_torch_is_not_recorded(record: "Runner", start: str) -> None:
+    """Its work has no steps, as that of a program of which a part is recorded then."""
+    program = "from selftime.capture.steps import unrepeated_work\n"
+    program += "unrepeated_work.MIN_WORK_NS = 50_000_000\n"
+    outcome = record(program + TRAINING.format(start=start), workers=True, warmup=3)
+
+    assert outcome.status == 0
+    assert len(list(record.folder.glob("runs/*.json.gz"))) == 1

@@ -109,6 +109,12 @@ def run_at_process_end(act: Callable[[], None]) -> None:
         atexit.register(act)
 
 
+def is_loader_worker() -> bool:
+    """Returns whether this process is a worker of a DataLoader."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
 def is_loader_worker_starting() -> bool:
     """Returns whether this process has just been forked to be a worker of a DataLoader.
 

@@ -19,6 +19,7 @@ from selftime.capture.program.process_end import (
     ImmediateExit,
     SigtermHandler,
     exit_reason,
+    is_loader_worker,
     is_loader_worker_starting,
     run_at_process_end,
     skip_destructors_at_exit,
@@ -53,12 +54,10 @@ class RecordedProcess:
     ) -> None:
         self.options = options
         self.channel = channel
-        """The channel for reports to `selftime run`; None outside of it, in which case child
-        processes are not recorded."""
+        """The channel for reports to `selftime run`; None if child processes are not recorded."""
         self.user_packages = user_packages
         self.ledger = ledger
-        """The wall-time ledger of this process. That of the program's first process is given; the
-        others hold theirs in memory until their first step, since most of them make none."""
+        """The wall-time ledger of this process; held in memory until the first step, if not given."""
         self._early_times = early_times
         """What is known of the process from before selftime was loaded."""
         self.recorder: Recorder | None = None
@@ -69,15 +68,13 @@ class RecordedProcess:
         self.messages: list[str] = []
         """Messages for the user that the program's first process prints."""
         self._root_pid = os.getpid() if is_root else None
-        """Id of the program's first process, which calls `finish` itself; None if this object
-        was made in another one."""
-        self._exit_hook_pid: int | None = None
-        """Id of the process in which the exit handler was registered; None before."""
+        """Id of the program's first process; None if this object was made in another one."""
+        self._exit_hook_pid: int | None = None  # of the process whose exit handler is registered
         self._immediate_exit = ImmediateExit(self.finish)
         self._rank: int | None = None
         self._other_profilers: OtherProfilers | None = None
         self._has_recorded = False
-        """Whether a recording was started in this process, or in its parent before the fork."""
+        """Whether a recording was started in this process, or in its parent."""
 
     def watch(self) -> None:
         if self._is_root and self.ledger is not None:
@@ -208,7 +205,7 @@ class RecordedProcess:
         recorder.program.on_failure = steps.detach
         recorder.program.may_interrupt = steps.may_interrupt
         if not self.options.is_light:
-            steps.call_after_long_work_without_steps(recorder.record_part_without_steps)
+            steps.call_after_long_work_without_steps(self._record_part_without_steps)
             self._make_way_for_other_profilers(recorder)
         send_steps_to(recorder)
         self._start_trigger(recorder)
@@ -291,6 +288,9 @@ class RecordedProcess:
             recorder.abandon_in_forked_child()
             return
         steps.detach()
+        if is_loader_worker_starting():
+            self.recorder = self.steps = None
+            return
         self._collect_user_messages()
         self._start_watching_steps()
 
@@ -300,14 +300,20 @@ class RecordedProcess:
         self.options = replace(self.options, notify=self.messages.append)
 
     def _on_step_boundary(self, source: "StepSource") -> None:
-        from torch.utils.data import get_worker_info  # noqa: PLC0415 - torch is imported by now
-
-        if self.recorder is None or self.steps is None:
-            return
-        if get_worker_info() is None:
+        if self.recorder is not None and self._may_make_steps():
             self.recorder.on_step_boundary(source)
-        else:  # a DataLoader worker makes no steps
+
+    def _record_part_without_steps(self) -> None:
+        if self.recorder is not None and self._may_make_steps():
+            self.recorder.record_part_without_steps()
+
+    def _may_make_steps(self) -> bool:
+        """Returns False in a worker of a DataLoader, which is then watched no longer."""
+        if self._is_root or not is_loader_worker():
+            return True
+        if self.steps is not None:
             self.steps.detach()
+        return False
 
     def _make_way_for_other_profilers(self, recorder: "Recorder") -> None:
         from selftime.capture.recorder.other_profilers import OtherProfilers  # noqa: PLC0415 - imports torch
