@@ -57,7 +57,7 @@ class RecordedProcess:
         """The channel for reports to `selftime run`; None if child processes are not recorded."""
         self.user_packages = user_packages
         self.ledger = ledger
-        """The wall-time ledger of this process; held in memory until the first step, if not given."""
+        """The wall-time ledger of this process; if not given, in memory until the first step."""
         self._early_times = early_times
         """What is known of the process from before selftime was loaded."""
         self.recorder: Recorder | None = None
