@@ -47,6 +47,11 @@ class Entry:
         """Steps of one timed run, for programs in which only every n-th step has the cost."""
         return self.told.get("steps")
 
+    @property
+    def records_times(self) -> bool:
+        """Whether times come from a second recording, as those of `selftime run` do."""
+        return bool(self.told.get("records_times", True))
+
     def labels(self, *, gpu: bool) -> tuple[str, ...]:
         """What must be found on this kind of machine."""
         return self._named("labels", gpu=gpu)

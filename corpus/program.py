@@ -188,7 +188,7 @@ def record(step: Step, order: Order, rank: int) -> dict[str, Any]:
             prof.step()
     step()  # between two recordings
     times = TimesRecording(order.active, has_frames=order.with_stack)
-    if times.start():
+    if entry(order.entry).records_times and times.start():
         for _ in range(1 + order.active):
             step()
             times.end_step()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.torch
 
 KEYS: Final = {
     *("labels", "labels_gpu", "forbid", "forbid_gpu", "allow", "allow_gpu"),
-    *("device", "equivalence", "steps", "knobs", "gpu", "dry"),
+    *("device", "equivalence", "steps", "records_times", "knobs", "gpu", "dry"),
 }
 DEVICES: Final = {"cpu", "gpu", "cpu/gpu", "2proc"}
 EQUIVALENCES: Final = {"allclose", "statistical", "none"}
