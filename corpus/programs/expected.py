@@ -20,7 +20,7 @@ KINDS: Final = {"training", "inference", "token", "batch", "step"}
 
 PARTS: Final = {
     *("imports", "data", "first_batch", "compile", "steps", "data_wait", "evaluation"),
-    *("checkpoint", "epoch_boundary", "logging", "end", "other"),
+    *("checkpoint", "epoch_boundary", "logging", "processes", "end", "other"),
 }
 """Parts of the run that a phase may be."""
 

@@ -29,6 +29,7 @@ PART_NAMES: Final = (
     "epoch_boundary",
     "garbage_collection",
     "logging",
+    "processes",
     "recording",
     "end",
     "other",

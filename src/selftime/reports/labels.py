@@ -43,6 +43,7 @@ RUN_PART_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
             "garbage collections of Python", "in garbage collections of Python"
         ),
         "logging": Label("logging"),
+        "processes": Label("waiting for other processes"),
         "recording": Label("selftime's own recording"),
         "end": Label("after the last step"),
         "other": Label("other work", "in other work"),

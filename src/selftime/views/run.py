@@ -14,7 +14,8 @@ from selftime.views.view_declaration import view
         pl.String,
         "name",
         "The part: start, imports, data, first_batch, compile, steps, data_wait, evaluation, "
-        "checkpoint, epoch_boundary, garbage_collection, logging, recording, end or other.",
+        "checkpoint, epoch_boundary, garbage_collection, logging, processes, recording, end or "
+        "other.",
     ),
     Column(
         "what",

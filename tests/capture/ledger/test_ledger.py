@@ -71,6 +71,19 @@ def test_setting_up_is_told_with_its_line(record: "Runner") -> None:
     assert Path(largest["file"]).name == "program.py"
 
 
+def test_the_wait_for_another_process_is_no_building_of_the_model(record: "Runner") -> None:
+    waiting = "import subprocess, sys\n    subprocess.run([sys.executable, '-c', '{}'])\n"
+    waiting = waiting.format("import time; time.sleep(1)")
+    program = TRAINING.format(each="pass", after="pass").replace(
+        "    began", f"    {waiting}    began"
+    )
+    run = run_of(record, program)
+    assert seconds(run)["processes"] >= 0.8
+    assert seconds(run)["data"] < 0.8
+    [place] = run_parts(run).filter(pl.col("part") == "processes").select("file", "line").rows()
+    assert (Path(place[0]).name, place[1]) == ("program.py", 8)
+
+
 def test_a_light_run_has_a_ledger_and_no_trace(record: "Runner") -> None:
     run = run_of(record, TRAINING.format(each="pass", after="pass"), is_light=True)
     assert steps_of_run(run).height == 30

@@ -35,7 +35,7 @@ export interface Part {
 const COLOURS: Readonly<Record<string, string>> = {
   start: "idle", imports: "python", data: "memory", first_batch: "warn", compile: "collective",
   steps: "kernel", data_wait: "loading", evaluation: "operator", checkpoint: "runtime",
-  epoch_boundary: "copy", garbage_collection: "mark", logging: "faster", recording: "other",
+  epoch_boundary: "copy", garbage_collection: "mark", logging: "faster", processes: "warn", recording: "other",
   end: "line-strong", other: "muted",
 };
 

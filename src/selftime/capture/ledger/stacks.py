@@ -20,6 +20,17 @@ _FOLDERS: Final = (
     ("compile", ("torch/_dynamo/convert_frame.py", "torch/_inductor/", "torch/_functorch/_aot")),
     ("checkpoint", ("torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/")),
     ("data_wait", ("torch/utils/data/dataloader.py",)),
+    (
+        "processes",
+        (
+            *(
+                "multiprocessing/process.py",
+                "multiprocessing/popen_",
+                "multiprocessing/connection.py",
+            ),
+            *("multiprocessing/pool.py", "subprocess.py", "torch/multiprocessing/spawn.py"),
+        ),
+    ),
     ("logging", ("tqdm/", "logging/__init__.py", "tensorboard/summary/", "wandb/", "rich/")),
 )
 """Pairs (activity, parts of file paths): a frame of a file whose path contains such a part shows
