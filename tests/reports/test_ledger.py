@@ -69,10 +69,13 @@ def test_a_run_without_steps_and_one_that_was_killed() -> None:
 
 
 def test_how_much_was_recorded() -> None:
-    assert recorded_steps_share_sentence(RunTime(10.0, "training", 1200, 2.5)) == (
-        "The recorded steps represent 1,200 training steps: 2.5 s, 25.0 % of the run."
-    )
-    assert recorded_steps_share_sentence(RunTime(10.0)).startswith("No step was recorded")
+    assert recorded_steps_share_sentence(
+        RunTime(10.0, "training", 1200, 2.5), has_recording=True
+    ) == ("The recorded steps represent 1,200 training steps: 2.5 s, 25.0 % of the run.")
+    nothing = recorded_steps_share_sentence(RunTime(10.0), has_recording=False)
+    part = recorded_steps_share_sentence(RunTime(10.0), has_recording=True)
+    assert nothing.startswith("No step was recorded")
+    assert part.startswith("A part of the run was recorded")
 
 
 def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:

@@ -246,9 +246,11 @@ def end_of_run(run: Run) -> str | None:
     return plain(str(status)) if is_early else None
 
 
-def recorded_steps_share_sentence(run: RunTime) -> str:
+def recorded_steps_share_sentence(run: RunTime, *, has_recording: bool) -> str:
     """Returns how much of the run the recorded steps represent."""
     if run.covered_s is None or run.steps is None:
+        if has_recording:
+            return "A part of the run was recorded that is none of its steps."
         return "No step was recorded; all findings are about the whole run."
     steps = count_text(run.steps, f"{plain(run.kind or '')} step".strip())
     share = share_text(run.covered_s / run.wall_s) if run.wall_s else "all"

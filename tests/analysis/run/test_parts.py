@@ -10,6 +10,7 @@ from selftime import schema
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.run import COUNTED, Run
+from selftime.testing import sketch
 
 MS = 1_000_000
 
@@ -115,3 +116,17 @@ def test_a_slow_step_has_a_cause_and_a_line() -> None:
 
 def test_steps_of_another_kind_are_not_slow() -> None:
     assert steps_of_run(run(("a", 1, {}), ("b", 500, {})))["excess"].sum() == 0
+
+
+def test_a_step_that_makes_an_iterator_is_told_with_the_line_that_makes_it() -> None:
+    """No stack is read meanwhile: what was read in the step is of another line."""
+    run = sketch(
+        """
+        run | 10 training 100 ms
+        run | iterator 500 ms with 2 new workers at train.py:9 main
+        run | training 700 ms: epoch_boundary 550 ms, program 90 ms at train.py:30 main
+        run | 5 training 100 ms
+        """
+    ).run
+    [slow] = steps_of_run(run).filter(pl.col("excess") > 0).rows(named=True)
+    assert (slow["cause"], slow["line"], slow["function"]) == ("epoch_boundary", 9, "main")

@@ -4,6 +4,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.ledger_format import (
     MIN_SLOW_STEP_EXCESS_NS,
     MIN_SLOW_STEP_TIME_FACTOR,
@@ -21,7 +22,8 @@ def steps_of_run(run: Run) -> pl.DataFrame:
     excess: How much longer than that it took without selftime's own work, in ns; 0 unless it is
         slow.
     cause: What most of the excess is, a part of the run; null unless it is slow.
-    file, line, function: The user's line that was seen most often; null where nothing was read.
+    file, line, function: The user's line that was seen most often; null where nothing was read. Of
+        a step that is slow as it made an iterator of a DataLoader, the line that made it.
     """
     kind = pl.col("kind").cast(pl.String)
     is_step = kind.is_not_null() & (kind != UNCOUNTED_STEPS_NAME)
@@ -37,9 +39,27 @@ def steps_of_run(run: Run) -> pl.DataFrame:
     steps = steps.with_columns(pl.when(slow).then(beyond).otherwise(0).alias("excess"))
     seen = _longest_seen_activities(run)
     steps = steps.join(seen, left_on="id", right_on="segment", how="left", maintain_order="left")
-    return steps.with_columns(
+    steps = steps.with_columns(
         pl.when(pl.col("excess") > 0).then(_slow_step_cause_expression()).alias("cause")
     )
+    return _with_lines_of_iterators(run, steps)
+
+
+def _with_lines_of_iterators(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
+    """Puts the line that made an iterator in place of what was seen, where that was the cause.
+
+    No stack is read while an iterator is made, so that line is another one.
+    """
+    place = ["file", "line", "function"]
+    made = iterators_with_segments(run).sort("duration", descending=True)
+    made = made.unique("segment", keep="first", maintain_order=True)
+    own = made.select("segment", *(pl.col(name).alias(f"made_{name}") for name in place))
+    joined = steps.join(own, left_on="id", right_on="segment", how="left", maintain_order="left")
+    is_cause = (pl.col("cause") == "epoch_boundary").fill_null(value=False)
+    chosen = [
+        pl.when(is_cause).then(pl.col(f"made_{name}")).otherwise(name).alias(name) for name in place
+    ]
+    return joined.with_columns(chosen).drop(f"made_{name}" for name in place)
 
 
 def _longest_seen_activities(run: Run) -> pl.DataFrame:

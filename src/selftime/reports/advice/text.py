@@ -49,7 +49,8 @@ def _run_text_blocks(advice: Advice, root: str | None) -> Iterator[RenderableTyp
     """Yields the account of the whole run: a sentence, a line for each part, what was recorded."""
     if advice.run is None or advice.trace is None:
         return
-    yield run_table(advice.trace.run, root, recorded_steps_share_sentence(advice.run))
+    share = recorded_steps_share_sentence(advice.run, has_recording=advice.step.count > 0)
+    yield run_table(advice.trace.run, root, share)
 
 
 def _advice_text_blocks(

@@ -13,11 +13,12 @@ one, as a test, a job of a few minutes or a command, may spend a good part of it
 of which it uses one function.
 
 ## What to do
-Import where it is needed, within the function that does: `python -X importtime train.py` lists what
-takes long. Import the module and not the package that holds everything.
+Remove the import, or import within the function that needs it: `python -X importtime train.py`
+lists what takes long.
 
-What the program can do without is not known: the finding tells the whole time as the most. It is
-reported from a tenth of the run.
+Nothing is found of a package whose names are used by code of that file that runs: it is needed, and
+a later import takes as long. Where the file cannot be read, that is not known, and the finding has
+low confidence. It tells the whole time as the most, and is reported from a tenth of the run.
 
 ## Fires on
 Two of five seconds.
@@ -43,6 +44,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.detectors.run_lines import reading_error, where_from_reading
+from selftime.advice.lines.imported_names import is_import_used
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.parts import run_parts
@@ -72,16 +74,23 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if not packages.height:
         yield Checked("no import but that of PyTorch was seen", is_absent=True)
     for row in packages.iter_rows(named=True):
-        yield _finding(row)
+        yield _outcome(row)
 
 
-def _finding(row: dict[str, Any]) -> Finding:
+def _outcome(row: dict[str, Any]) -> Outcome:
     package = str(row["what"]).replace("`", "'")
+    title = f"Importing `{package}` takes {seconds_text(row['duration'])}"
+    is_used = is_import_used(row["file"], row["line"])
+    if is_used:
+        return Checked(f"{title}, and the program uses it")
+    text = "Import it where it is needed, or remove the import."
+    if is_used is False:
+        text = f"No code of this file that runs uses it. {text}"
     return Finding(
-        title=f"Importing `{package}` takes {seconds_text(row['duration'])}",
+        title=title,
         where=where_from_reading(row),
         claim=RunClaim(row["duration"], noise_ns=reading_error(1)),
-        confidence="medium",
+        confidence="low" if is_used is None else "medium",
         evidence=(Evidence("import, with what it imports itself", row["duration"] / 1e6, "ms"),),
-        fix=Fix("Import it where it is needed, or a smaller part of it.", FIX_CODE),
+        fix=Fix(text, FIX_CODE),
     )

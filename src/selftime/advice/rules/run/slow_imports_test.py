@@ -1,5 +1,7 @@
 """Tests the rule `slow_imports` on sketched runs."""
 
+from pathlib import Path
+
 import pytest
 
 from selftime.advice.rule_definition import Checked, Finding, Rule
@@ -17,6 +19,32 @@ def test_a_package_and_what_it_imports(judge: Judge[Finding]) -> None:
     assert finding.where.line == 2
     assert finding.saving.run_s is None
     assert finding.saving.run_upper_s == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("source", "confidence"),
+    [
+        ("import pandas\ndef unused(): pandas.read()\n", "medium"),
+        ("import pandas as pd\nclass Unused:\n  def read(self): pd.read()\n", "medium"),
+        ("import pandas\ndef main(): print(1)\nmain()\n", "medium"),
+        ("import pandas\ndef main(): read()\ndef read(): pandas.read()\nmain()\n", None),
+        ("from pandas import (\n  DataFrame,\n)\nclass Own(DataFrame): pass\n", None),
+        ("import pandas.io\nclass A:\n  def read(self): pandas.io\nA()\n", None),
+        ("import pandas\ndef read(one=pandas.NA): pass\n", None),
+        ("def main():\n  import pandas\nmain()\n", None),
+        ("from pandas import *\n", "low"),
+        ("not python", "low"),
+    ],
+)
+def test_a_package_that_is_used_is_needed(
+    rule: Rule, tmp_path: Path, source: str, confidence: str | None
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(source)
+    line = 1 + source[: source.index("pandas")].count("\n") if "pandas" in source else 1
+    run = RUN.replace("train.py:2", f"{file}:{line}")
+    [outcome] = [one for one in rule(sketch(run)) if not isinstance(one, Checked)] or [None]
+    assert (outcome and outcome.confidence) == confidence
 
 
 def test_a_small_package_is_checked(rule: Rule) -> None:
