@@ -185,10 +185,26 @@ def test_a_ledger_of_another_process_of_the_run_hides_no_trace(tmp_path: Path) -
     assert "recordings" not in whole.stderr
 
 
-def record_with_ledger(folder: Path) -> None:
-    """A trace from 10 s on, and the ledger of its run from 5 s to 25 s."""
-    record(folder / "old.json", "aten::old", begun=10)
-    trace = json.loads((folder / "old.json").read_text())
-    trace["selftime"] = {"ledger": "old.run.jsonl"}
-    (folder / "old.json").write_text(json.dumps(trace))
-    write_ledger(folder / "old.run.jsonl", [Step(1000.0)] * 20, time=BEGUN + 5 * SECOND)
+@pytest.mark.parametrize("command", [["view", "operators"], ["advise"], ["ledger"]], ids=" ".join)
+def test_of_the_processes_of_a_run_the_one_that_trains_longest_is_read(
+    command: list[str], tmp_path: Path
+) -> None:
+    """As `selftime run` answers: a parent that tests what its children train ends last."""
+    record_with_ledger(tmp_path)
+    record_with_ledger(tmp_path, "test", begun=12, kind="inference")
+    record_with_ledger(tmp_path, "before", begun=-100)
+    whole, alone = ask(command, tmp_path), ask(command, tmp_path / "old.json")
+    assert whole.stdout.replace(str(tmp_path), "") == alone.stdout.replace(str(tmp_path), "")
+    assert "of the newest run the process with most time in steps, `old.json`" in whole.stderr
+
+
+def record_with_ledger(
+    folder: Path, name: str = "old", *, begun: int = 5, kind: str = "training"
+) -> None:
+    """A trace from 5 s after `begun` on, and the ledger of its run of 20 s."""
+    record(folder / f"{name}.json", f"aten::{name}", begun=begun + 5)
+    trace = json.loads((folder / f"{name}.json").read_text())
+    trace["selftime"] = {"ledger": f"{name}.run.jsonl"}
+    (folder / f"{name}.json").write_text(json.dumps(trace))
+    ledger = folder / f"{name}.run.jsonl"
+    write_ledger(ledger, [Step(1000.0, kind)] * 20, time=BEGUN + begun * SECOND)

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from selftime.cli.answering_process import answering_recording
 from selftime.cli.error_reporting import print_notice
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ledger_format import LEDGER_SUFFIX
@@ -87,10 +88,13 @@ def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
     ordered = sorted(traces, key=lambda name: (begins[name] or 0, name))
     last = members[ordered[-1]]
     if last.rank is None:
-        taken = [ordered[-1]]
+        without_rank = {name: one for name, one in traces.items() if members[name].rank is None}
+        taken = [answering_recording(without_rank, ordered[-1])]
         is_ledger = traces[taken[0]].source.endswith(LEDGER_SUFFIX)
         what = ", the ledger of a run without a trace," if is_ledger else ","
-        said = f"the newest, `{taken[0]}`{what}"
+        is_last = taken[0] == ordered[-1]
+        kind = "the newest" if is_last else "of the newest run the process with most time in steps"
+        said = f"{kind}, `{taken[0]}`{what}"
     else:
         of_job = [name for name in ordered if members[name].run == last.run]
         by_rank = {members[name].rank: name for name in of_job if members[name].rank is not None}
