@@ -32,6 +32,7 @@ from selftime.capture.main_thread_calls import MainThreadCalls
 from selftime.capture.steps.detection_state import StepDetectionState
 from selftime.capture.steps.loop_choice import IteratedLoop, choose_step_loop
 from selftime.capture.steps.loop_lengths import known_iterations
+from selftime.capture.steps.loop_place import loops_that_may_step
 from selftime.capture.steps.torch_compile import never_torch_compile
 from selftime.capture.steps.training_code import calls_backward
 
@@ -130,7 +131,7 @@ class LoopSearch:
             self._torch_events_seen = self._state.torch_events
             self._stacks.clear()
             return False
-        on_stack = loops_on_stack(innermost_frame)
+        on_stack = loops_that_may_step(innermost_frame)
         loops = tuple(loop for loop in on_stack if id(loop) not in self._excluded)
         self._stacks.append(loops)
         self._note_beginnings(loops)
