@@ -57,6 +57,9 @@ STEPS = """
 """
 
 
+MEDIANS = '"unprofiled_median_ns": 1, "profiled_median_ns":'
+
+
 @pytest.mark.parametrize(
     ("more", "slowed", "inflated"),
     [
@@ -64,6 +67,8 @@ STEPS = """
         ("python 1 | ffffffffffff", 1.0, 1.7),
         ('facts = {"overhead": {"ratio": 2.5}}', 2.5, 1.0),
         ('facts = {"overhead": {"ratio": 0.9}}', 1.0, 1.0),
+        (f'facts = {{"overhead": {{"ratio": 1.1, {MEDIANS} 3}}}}', 3.0, 1.0),
+        (f'facts = {{"overhead": {{"ratio": 1.1, {MEDIANS} 1}}}}', 1.1, 1.0),
         ('facts = {"overhead": {"ratio": Infinity}}', 1.0, 1.3),
         ('facts = {"overhead": {"ratio": null}}', 1.0, 1.3),
     ],

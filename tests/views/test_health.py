@@ -122,12 +122,17 @@ def test_device_work_before_its_launch_shows_that_clocks_disagree() -> None:
     )
 
 
+MEDIANS = {"ratio": 1.0, "unprofiled_median_ns": 10}
+
+
 @pytest.mark.parametrize(
     ("facts", "check", "verdict"),
     [
         ({"partial": "ended by KeyboardInterrupt"}, "recording", "degraded"),
         ({"overhead": {"ratio": 1.2}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.6}}, "overhead", "degraded"),
+        ({"overhead": MEDIANS | {"profiled_median_ns": 16}}, "overhead", "degraded"),
+        ({"overhead": MEDIANS | {"profiled_median_ns": 14}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.9}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.5}}, "overhead", "degraded"),
     ],

@@ -6,7 +6,6 @@ without the cost of recording: a recording that slows the steps makes costs look
 """
 
 from dataclasses import dataclass, replace
-from math import isfinite
 from statistics import fmean, median
 from typing import Final
 
@@ -14,6 +13,7 @@ import polars as pl
 
 from selftime.advice.advice_result import TypicalStep
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
 
@@ -99,9 +99,11 @@ def step_statistics(trace: Trace) -> StepStatistics | None:
     if not typical:
         return None
     noise = median(abs(time - typical) for time in times)
-    slowed = _measured_recording_slowdown(trace)
-    inflated = 1.0 if slowed is not None else assumed_recording_slowdown(trace)
-    return StepStatistics(typical, noise, fmean(times), max(1.0, slowed or 1.0), inflated)
+    slowed = recording_slowdown(trace)
+    if slowed is None:
+        inflated = assumed_recording_slowdown(trace)
+        return StepStatistics(typical, noise, fmean(times), assumed_slowdown=inflated)
+    return StepStatistics(typical, noise, fmean(times), max(1.0, slowed.of_typical_step))
 
 
 def assumed_recording_slowdown(trace: Trace) -> float:
@@ -111,12 +113,6 @@ def assumed_recording_slowdown(trace: Trace) -> float:
         if trace.frame_args.height
         else ASSUMED_RECORDING_SLOWDOWN
     )
-
-
-def _measured_recording_slowdown(trace: Trace) -> float | None:
-    overhead = trace.facts.get("overhead")
-    ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
-    return float(ratio) if isinstance(ratio, int | float) and isfinite(ratio) else None
 
 
 def typical_step(trace: Trace) -> TypicalStep:

@@ -13,6 +13,7 @@ from selftime.analysis.device.utilisation import (
 )
 from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
+from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.slice_filters import covered_time, slices_on
 from selftime.analysis.steps.bound_by import BOUND_BY_MEANINGS, BOUND_BY_PHRASES, step_bounds
 from selftime.analysis.steps.breakdown import (
@@ -206,8 +207,8 @@ def _figures_of_recording(trace: Trace) -> Iterator[OverviewFigure]:
     )
     text = "Recorded data that slow the host down."
     yield OverviewFigure("trace", "recorded with", None, "text", text, kept)
-    overhead = trace.facts.get("overhead")
-    slowed = overhead.get("ratio") if isinstance(overhead, dict) else None
-    if isinstance(slowed, int | float):
+    slowdown = recording_slowdown(trace)
+    if slowdown is not None:
         text = "Time of a recorded step divided by that of the unrecorded steps around it."
-        yield OverviewFigure("trace", "recording overhead", float(slowed), "times", text)
+        ratio = slowdown.of_typical_step
+        yield OverviewFigure("trace", "recording overhead", ratio, "times", text)

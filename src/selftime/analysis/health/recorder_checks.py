@@ -12,13 +12,12 @@ from selftime.analysis.health.recording_under_check import (
     RecordingUnderCheck,
     counted_noun_text,
 )
+from selftime.analysis.recording_slowdown import MAX_ACCEPTABLE_SLOWDOWN, recording_slowdown
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import MIN_STEADY_STEPS
 from selftime.intervals import intersect, length
 from selftime.units import share_text
 
-_MAX_ACCEPTABLE_RECORDING_SLOWDOWN: Final = 1.5
-"""Largest factor by which recording may slow the steps of a good trace."""
 _MIN_SHARE_WITH_OTHER_TIMES: Final = 0.8
 """Smallest share of a good trace's events that have the times of steps without details."""
 _MAX_RECORDER_SHARE_OF_STEP_TIME: Final = 0.02
@@ -95,24 +94,29 @@ def check_recorder_time(recording: RecordingUnderCheck) -> Iterator[HealthCheckR
 
 def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
     """Reports the factor by which the recording slowed the steps, where it was measured."""
-    overhead = recording.trace.facts.get("overhead")
-    ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
-    if isinstance(ratio, int | float):
-        verdict: HealthVerdict = (
-            "degraded" if ratio > _MAX_ACCEPTABLE_RECORDING_SLOWDOWN else "good"
+    slowdown = recording_slowdown(recording.trace)
+    if slowdown is None:
+        return
+    is_slow = slowdown.of_typical_step > MAX_ACCEPTABLE_SLOWDOWN
+    verdict: HealthVerdict = "degraded" if is_slow else "good"
+    ratio = slowdown.of_shorter_steps
+    text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
+    share = _number_about_steps(recording, "matched_share")
+    if slowdown.has_other_cause:
+        text = (
+            f"recorded steps took {slowdown.of_typical_step:.2f} times as long as unrecorded ones "
+            f"around them, and the shorter of them {ratio:.2f} times: something else than the "
+            "recording slowed them, such as other programs; savings are divided by the first number"
         )
-        text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
-        share = _number_about_steps(recording, "matched_share")
-        if share is not None:
-            text += (
-                "; their times are of steps recorded without stacks and shapes, in which "
-                f"{share_text(share)} of the events came again{_removed_cost_text(recording)}"
-            )
-            if share < _MIN_SHARE_WITH_OTHER_TIMES:
-                verdict = "degraded"
-        yield HealthCheckResult(
-            "overhead", verdict, text, float(ratio), "host times, launch-bound or not"
+    if share is not None:
+        text += (
+            "; their times are of steps recorded without stacks and shapes, in which "
+            f"{share_text(share)} of the events came again{_removed_cost_text(recording)}"
         )
+        if share < _MIN_SHARE_WITH_OTHER_TIMES:
+            verdict = "degraded"
+    affected = "host times, launch-bound or not"
+    yield HealthCheckResult("overhead", verdict, text, slowdown.of_typical_step, affected)
 
 
 def _number_about_steps(recording: RecordingUnderCheck, key: str) -> float | None:

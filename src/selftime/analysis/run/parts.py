@@ -11,6 +11,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime.analysis.run.evaluations import evaluation_number
 from selftime.ledger_format import UNCOUNTED_STEPS_NAME
 from selftime.run import COUNTED, Run
 
@@ -32,7 +33,7 @@ def run_parts(run: Run) -> pl.DataFrame:
     The durations add up to `run.wall_ns`.
 
     `what` is the kind of step, the package that was imported, the function that was compiled. The
-    count is of steps, of compilations, else of segments with that part.
+    count is of steps, compilations and evaluations, else of segments with that part.
     """
     segments = _segments_with_uncounted_time(run)
     read = _stack_reading_parts(run, segments)
@@ -80,8 +81,13 @@ def _counted_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
     """Returns time (ns) and count of all measured activities, such as waits for data."""
     first = (pl.col("step") <= 0) & pl.col("part").is_in(["steps", "data"])
     long = (
-        segments.select("step", "part", *COUNTED)
-        .unpivot(COUNTED, index=["step", "part"], variable_name="counted", value_name="duration")
+        segments.select("step", "part", evaluation_number().alias("number"), *COUNTED)
+        .unpivot(
+            COUNTED,
+            index=["step", "part", "number"],
+            variable_name="counted",
+            value_name="duration",
+        )
         .filter(pl.col("duration") != 0)
     )
     is_loading = pl.col("counted").is_in(["data_wait", "epoch_boundary"])
@@ -91,8 +97,14 @@ def _counted_parts(run: Run, segments: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.col("counted"))
         .alias("part")
     )
+    is_evaluation = pl.col("part") == "evaluation"
     summed = named.group_by("part").agg(
-        pl.len().cast(pl.Int64).alias("count"), pl.col("duration").sum()
+        pl.when(is_evaluation.first())
+        .then(pl.col("number").n_unique())
+        .otherwise(pl.len())
+        .cast(pl.Int64)
+        .alias("count"),
+        pl.col("duration").sum(),
     )
     compiled = run.compilations.height
     return summed.with_columns(

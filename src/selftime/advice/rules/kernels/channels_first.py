@@ -96,6 +96,7 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
+from selftime.units import share_text
 
 MIN_INPUT_CHANNELS: Final = 8
 """Smallest number of input channels for which the memory layout matters: fewer fill no vector
@@ -208,13 +209,16 @@ def _outcome_on_cpu(
     spent_ms_per_step = sum(times.values()) / recorded_step_count(trace) / 1e6
     depthwise = times.get("depthwise", 0.0) * (1 - CHANNELS_LAST_TO_NCHW_TIME_RATIOS["depthwise"])
     is_sure = 2 * depthwise > gain
-    if (
-        gain < MIN_SAVED_SHARE_OF_STEP * statistics.step_ms * 1e6 * recorded_step_count(trace)
-        or not is_sure
-    ):
+    least = MIN_SAVED_SHARE_OF_STEP * statistics.step_ms * 1e6 * recorded_step_count(trace)
+    if most < least:
         return Checked(
             "convolutions with channels first would gain little in `channels_last`",
             max(most, 0.0) / recorded_step_count(trace) / 1e6,
+        )
+    if gain < least or not is_sure:
+        return Unknown(
+            "a trial of `channels_last`: what it gives convolutions with channels first depends on "
+            f"the CPU; they take {share_text(spent_ms_per_step / statistics.step_ms)} of the step"
         )
     every = with_backward_operators(trace, faster)
     cut = change_shortening_operators(trace, every, 1 - gain / whole)

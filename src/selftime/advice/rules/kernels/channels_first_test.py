@@ -2,7 +2,7 @@
 
 import pytest
 
-from selftime.advice.rule_definition import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 DRAWING = """
@@ -48,6 +48,17 @@ def test_dense_filters_gain_a_little_and_not_surely(judge: Judge[Finding]) -> No
     assert not judge(drawing("ccccccccca"))
     [finding] = judge(drawing("dddddcccaa"))
     assert finding.saving.estimate_ms == pytest.approx(5 * 0.6 + 3 * 0.17, rel=0.01)
+
+
+def test_a_gain_that_depends_on_the_cpu_is_unknown(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing("ccccccccca")))
+    assert isinstance(outcome, Unknown)
+    assert "90.0 % of the step" in outcome.needs
+
+
+def test_a_few_convolutions_gain_little(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing("caaaaaaaaa")))
+    assert isinstance(outcome, Checked)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ import polars as pl
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.slow_steps import checkpoint_time_by_step
+from selftime.analysis.run.evaluations import evaluations_of_run
 from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
@@ -67,7 +67,7 @@ MIN_EVALUATIONS: Final = 2
 @rule(covers=("M7",), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
     run = trace.run
-    times = _evaluation_times(run)
+    times = evaluations_of_run(run)
     whole, count = int(times.sum()), times.len()
     if not count:
         yield Checked("no evaluation was seen between steps", is_absent=True)
@@ -96,21 +96,6 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
         ),
     )
-
-
-def _evaluation_times(run: Run) -> pl.Series:
-    """Returns the time (ns) of each evaluation without the checkpoints seen within it."""
-    saved = checkpoint_time_by_step(run).group_by("segment").agg(pl.col("duration").sum())
-    joined = run.segments.join(
-        saved.select(pl.col("segment").alias("id"), pl.col("duration").alias("saved")),
-        on="id",
-        how="left",
-        maintain_order="left",
-    )
-    beside = pl.col("duration") - pl.col("evaluation")
-    within = (pl.col("saved").fill_null(0) - beside).clip(lower_bound=0)
-    times = joined.select((pl.col("evaluation") - within).alias("time"))["time"]
-    return times.filter(times > 0)
 
 
 def _where_evaluated(run: Run) -> Where:

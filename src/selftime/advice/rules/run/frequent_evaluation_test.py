@@ -36,3 +36,17 @@ def test_it_tells_how_often_it_was_where_that_is_little(rule: Rule) -> None:
     [outcome] = rule(sketch("run | before 9 s" + 2 * EPOCH))
     assert isinstance(outcome, Checked)
     assert "evaluates 2 times" in outcome.reason
+
+
+def test_an_evaluation_of_many_calls_of_the_model_is_one(judge: Judge[Finding]) -> None:
+    calls = f"""
+        run | 40 inference 10 ms: evaluation 9 ms, {SEEN.replace("500", "9")}
+    """
+    [finding] = judge("run | before 100 ms" + calls + 3 * EPOCH + calls)
+    assert finding.evidence[0].value == 5
+
+
+def test_steps_of_training_with_an_evaluation_each_have_one_each(judge: Judge[Finding]) -> None:
+    step = f"run | training 600 ms: evaluation 500 ms, {SEEN}\n"
+    [finding] = judge("run | before 100 ms\n" + 4 * step)
+    assert finding.evidence[0].value == 4

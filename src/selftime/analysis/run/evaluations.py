@@ -1,0 +1,53 @@
+"""Finds the evaluations of a run: one may reach over several segments of its ledger."""
+
+from typing import Final
+
+import polars as pl
+
+from selftime.analysis.run.slow_steps import checkpoint_time_by_step
+from selftime.ledger_format import (
+    MODULE_STEP_KIND,
+    UNCOUNTED_STEPS_NAME,
+    UNUSUAL_KIND_SUFFIX,
+)
+from selftime.run import Run
+
+_KINDS_WITHIN_EVALUATIONS: Final = (MODULE_STEP_KIND, "batch", UNCOUNTED_STEPS_NAME)
+"""Kinds of steps of which an evaluation may consist: calls of modules and batches of data. A step
+of training, or an iteration of the program's main loop, contains an evaluation of its own."""
+
+
+def evaluations_of_run(run: Run) -> pl.Series:
+    """Returns the time (ns) of each evaluation, without the checkpoints seen within it.
+
+    Segments that follow each other, each with some evaluation, are one where they are no steps of
+    training: the model's calls within an evaluation.
+    """
+    times = run.segments.select(
+        evaluation_number().alias("evaluation"), _time_without_checkpoints(run).alias("time")
+    )
+    whole = times.drop_nulls().group_by("evaluation", maintain_order=True).agg(pl.col("time").sum())
+    return whole.filter(pl.col("time") > 0)["time"]
+
+
+def evaluation_number() -> pl.Expr:
+    """Returns for each segment of a run which evaluation it holds, from 1; null for none."""
+    is_evaluation = pl.col("evaluation") > 0
+    kind = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
+    may_continue = kind.is_in(_KINDS_WITHIN_EVALUATIONS).fill_null(value=False)
+    continues = is_evaluation.shift(fill_value=False) & may_continue & may_continue.shift()
+    begins = is_evaluation & ~continues.fill_null(value=False)
+    return pl.when(is_evaluation).then(begins.cast(pl.Int64).cum_sum())
+
+
+def _time_without_checkpoints(run: Run) -> pl.Series:
+    saved = checkpoint_time_by_step(run).group_by("segment").agg(pl.col("duration").sum())
+    joined = run.segments.join(
+        saved.select(pl.col("segment").alias("id"), pl.col("duration").alias("saved")),
+        on="id",
+        how="left",
+        maintain_order="left",
+    )
+    beside = pl.col("duration") - pl.col("evaluation")
+    within = (pl.col("saved").fill_null(0) - beside).clip(lower_bound=0)
+    return joined.select((pl.col("evaluation") - within).alias("time"))["time"]
