@@ -8,10 +8,12 @@ from tests.ledgers import Step, run_of
 
 from selftime.advice import RULES, advise
 from selftime.advice.advice_result import RunTime
+from selftime.reports.advice import wording
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
+from selftime.reports.html.summary import advice_summary_html
 from selftime.reports.ledger import as_json, recorded_steps_share_sentence, run_sentence
 from selftime.reports.ledger import as_text as run_as_text
 from selftime.reports.schemas import schema
@@ -74,8 +76,19 @@ def test_how_much_was_recorded() -> None:
     ) == ("The recorded steps represent 1,200 training steps: 2.5 s, 25.0 % of the run.")
     nothing = recorded_steps_share_sentence(RunTime(10.0), has_recording=False)
     part = recorded_steps_share_sentence(RunTime(10.0), has_recording=True)
+    elsewhere = RunTime(10.0, "training", 1200, 2.5)
+    absent = recorded_steps_share_sentence(elsewhere, has_recording=False)
     assert nothing.startswith("No step was recorded")
     assert part.startswith("A part of the run was recorded")
+    assert absent.startswith("Its recorded steps are not here")
+
+
+def test_without_a_recording_nothing_is_said_of_steps() -> None:
+    alone = advise(drawn("run | before 1 s"))
+    assert wording.NO_FINDINGS_OF_RUN_SENTENCE in " ".join(as_text(alone).split())
+    summary = advice_summary_html(alone)
+    assert wording.NO_FINDINGS_OF_RUN_SENTENCE in summary
+    assert "Health" not in summary
 
 
 def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:

@@ -247,11 +247,13 @@ def end_of_run(run: Run) -> str | None:
 
 
 def recorded_steps_share_sentence(run: RunTime, *, has_recording: bool) -> str:
-    """Returns how much of the run the recorded steps represent."""
+    """Returns how much of the run the recorded steps represent, if there is a recording."""
+    has_steps = run.covered_s is not None and run.steps is not None
+    if not has_recording:
+        nothing = "Its recorded steps are not here" if has_steps else "No step was recorded"
+        return f"{nothing}; all findings are about the whole run."
     if run.covered_s is None or run.steps is None:
-        if has_recording:
-            return "A part of the run was recorded that is none of its steps."
-        return "No step was recorded; all findings are about the whole run."
+        return "A part of the run was recorded that is none of its steps."
     steps = count_text(run.steps, f"{plain(run.kind or '')} step".strip())
     share = share_text(run.covered_s / run.wall_s) if run.wall_s else "all"
     covered = seconds_text(run.covered_s * 1e9)

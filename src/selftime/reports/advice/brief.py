@@ -193,7 +193,8 @@ def _run_lines(advice: Advice) -> Iterator[str]:
     if advice.run is None or advice.trace is None:
         return
     yield f"**Run** {_escape_and_shorten_sentence(run_sentence(advice.trace.run))}"
-    share = recorded_steps_share_sentence(advice.run, has_recording=advice.step.count > 0)
+    has_recording = advice.trace.slices.height > 0
+    share = recorded_steps_share_sentence(advice.run, has_recording=has_recording)
     yield f"- {_escape_and_shorten_sentence(share)}"
     yield ""
 

@@ -49,7 +49,8 @@ def _run_text_blocks(advice: Advice, root: str | None) -> Iterator[RenderableTyp
     """Yields the account of the whole run: a sentence, a line for each part, what was recorded."""
     if advice.run is None or advice.trace is None:
         return
-    share = recorded_steps_share_sentence(advice.run, has_recording=advice.step.count > 0)
+    has_recording = advice.trace.slices.height > 0
+    share = recorded_steps_share_sentence(advice.run, has_recording=has_recording)
     yield run_table(advice.trace.run, root, share)
 
 
@@ -57,7 +58,7 @@ def _advice_text_blocks(
     advice: Advice, root: str | None, trace: Trace | None
 ) -> Iterator[RenderableType]:
     """Yields blocks of text: trace quality, step time, findings, ruled-out causes, missing data."""
-    has_steps = advice.trace is None or advice.trace.slices.height > 0 or advice.run is None
+    has_steps = wording.has_recording(advice)
     if has_steps:
         yield _trace_health_and_step_time_table(advice, root)
     if advice.health.verdict != "unusable" or advice.findings or not has_steps:
@@ -98,7 +99,7 @@ def _finding_text_blocks(
 
 def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
     """Returns the missing data; for a run without a recorded step, only what its ledger lacks."""
-    if advice.run is None or advice.trace is None or advice.trace.slices.height:
+    if wording.has_recording(advice):
         return advice.unknown
     of_recording = "; ".join(note.text for note in advice.health.notes)
     return tuple(unknown for unknown in advice.unknown if unknown.needs != of_recording)

@@ -31,6 +31,10 @@ MISSING_DATA_TITLE: Final = "Cannot tell"
 """Title of the section of rules that could not be checked, as the recording lacks data."""
 NO_FINDINGS_SENTENCE: Final = "Nothing was found that is worth a change."
 """Sentence for advice without findings."""
+NO_FINDINGS_OF_RUN_SENTENCE: Final = (
+    "Nothing was found in the account of the run that is worth a change; no step was recorded."
+)
+"""Sentence for advice without findings on a run of which there is no recording."""
 
 HEALTH_VERDICT_SENTENCES: Final[dict[HealthVerdict, str]] = {
     "good": "good: the trace is fit for advice",
@@ -194,11 +198,16 @@ def checked_cause_text(checked: Checked, root: str | None = None) -> str:
 def no_findings_text(advice: Advice) -> str:
     """Returns the sentence for advice without findings, of all rules or of one chosen rule."""
     if advice.selected_rule_or_finding is None:
-        return NO_FINDINGS_SENTENCE
+        return NO_FINDINGS_SENTENCE if has_recording(advice) else NO_FINDINGS_OF_RUN_SENTENCE
     nothing = f"The rule `{advice.selected_rule_or_finding}` found nothing here"
     if advice.checked or not advice.unknown:
         return f"{nothing} that is worth a change."
     return f"{nothing}: the recording lacks what it needs."
+
+
+def has_recording(advice: Advice) -> bool:
+    """Returns whether advice is about a recording, and not about the ledger of a run alone."""
+    return advice.run is None or advice.trace is None or advice.trace.slices.height > 0
 
 
 def causes_not_worth_changing(advice: Advice, *, is_complete: bool = False) -> tuple[Checked, ...]:

@@ -31,9 +31,25 @@ def one_line_advice_summary(advice: Advice) -> str:
 
 def _advice_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
     """Yields blocks of HTML: trace quality, step time, and a table of findings."""
-    health_sentence = wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict]
     if advice.run is not None and advice.trace is not None:
         yield f"<p>Run {_escape_for_html(run_sentence(advice.trace.run, root))}</p>"
+    if wording.has_recording(advice):
+        yield from _recording_html_blocks(advice, root)
+    if not advice.findings:
+        if advice.health.verdict != "unusable" or not wording.has_recording(advice):
+            yield f"<p>{_escape_for_html(wording.no_findings_text(advice))}</p>"
+        return
+    rows = "\n".join(_finding_table_row(finding, root) for finding in advice.findings)
+    head = "<tr><th>What</th><th>Where</th><th>Saving</th><th>What to do</th></tr>"
+    yield f"<table>\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    joint_sentence = wording.joint_saving_text(advice)
+    if joint_sentence is not None:
+        yield f"<p>{_escape_for_html(joint_sentence)}</p>"
+
+
+def _recording_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
+    """Yields the quality of the trace, and the step time where that can be trusted."""
+    health_sentence = wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict]
     yield f"<p>Health {_escape_for_html(health_sentence)}</p>"
     if advice.health.notes:
         notes = "".join(f"<li>{_escape_for_html(note.text)}</li>" for note in advice.health.notes)
@@ -43,15 +59,6 @@ def _advice_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
     yield f"<p>Step {_escape_for_html(wording.typical_step_text(advice.step))}</p>"
     if (spent := account_sentence(advice, root)) is not None:
         yield f"<p>{_escape_for_html(spent)}</p>"
-    if not advice.findings:
-        yield f"<p>{_escape_for_html(wording.NO_FINDINGS_SENTENCE)}</p>"
-        return
-    rows = "\n".join(_finding_table_row(finding, root) for finding in advice.findings)
-    head = "<tr><th>What</th><th>Where</th><th>Saving</th><th>What to do</th></tr>"
-    yield f"<table>\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-    joint_sentence = wording.joint_saving_text(advice)
-    if joint_sentence is not None:
-        yield f"<p>{_escape_for_html(joint_sentence)}</p>"
 
 
 def _finding_table_row(finding: Finding, root: str | None) -> str:

@@ -41,7 +41,7 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         "step": wording.typical_step_text(advice.step),
         "account": account_sentence(advice, root),
-        "nothing_to_do": None if advice.findings else wording.NO_FINDINGS_SENTENCE,
+        "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
         "findings": [
             _texts_of_finding_on_page(advice, entry, root, current_folder, queries)
             for entry in advice.findings
