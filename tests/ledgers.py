@@ -37,8 +37,9 @@ def ledger_text(
     command: str = "train.py",
     file: str = "train.py",
     time: int = EPOCH,
+    more: Iterable[dict[str, Any]] = (),
 ) -> str:
-    """The lines of a ledger: an import, the steps, 10 ms after the last one."""
+    """The lines of a ledger: an import, the steps, 10 ms after the last one, and `more`."""
     source = f"/project/{file}"
     place = {"file": source, "line": 1, "function": "<module>"}
     lines: list[dict[str, Any]] = [
@@ -54,6 +55,7 @@ def ledger_text(
         },
         {"activity": 0, "part": "imports", "what": "torch", **place},
         {"segment": BEGAN, "readings": [[0, STARTUP, 50]]},
+        *more,
     ]
     now = BEGAN + STARTUP
     rows: list[tuple[int, int, int, dict[str, float]]] = [(BEGAN, STARTUP, -1, {})]

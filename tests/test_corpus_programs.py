@@ -23,8 +23,7 @@ from programs.expected import KINDS, PARTS, SCRIPTS, Program, Steps, program, pr
 from programs.run import Score, as_json, row, score, summary
 from programs.scoring import Kept, Part, counted_steps, parts, refusal, steps_fault
 
-from selftime import schema
-from selftime.run import COUNTED, Run
+from selftime.run import COUNTED, PHASES, RUN_SEGMENTS, Run
 
 MS = 1_000_000
 ANSWERED_FLOOR, RIGHT_STEPS_FLOOR, RIGHT_PARTS_FLOOR = 62, 44, 48
@@ -44,14 +43,16 @@ def kept(*segments: tuple[str | None, int], recording: Sequence[int] = ()) -> Ke
     recorded = [*recording, *[0] * (len(segments) - len(recording))]
     for number, ((kind, duration), own) in enumerate(zip(segments, recorded, strict=True)):
         counted = [own * MS if name == "recording" else 0 for name in counted_columns()]
-        rows.append((number, start * MS, duration * MS, kind, *counted, False))
+        rows.append(
+            (number, start * MS, duration * MS, kind, *counted, False, *[None] * len(PHASES))
+        )
         start += duration
-    table = pl.DataFrame(rows, schema=dict(schema.RUN_SEGMENTS.dtypes), orient="row")
+    table = pl.DataFrame(rows, schema=dict(RUN_SEGMENTS.dtypes), orient="row")
     return Kept(1, Run(segments=table, startup_ns=10 * MS), 0, {})
 
 
 def counted_columns() -> list[str]:
-    return [c.name for c in schema.RUN_SEGMENTS.columns if c.name in COUNTED]
+    return [c.name for c in RUN_SEGMENTS.columns if c.name in COUNTED]
 
 
 @EACH

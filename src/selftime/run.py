@@ -24,6 +24,60 @@ COUNTED: Final = (
 """Columns of the table `run_segments` that hold time in ns by activity; the activities do not
 overlap."""
 
+PHASES: Final = ("forward", "backward", "optimizer", "device")
+"""Columns of the table `run_segments` that hold time in ns by phase of a step, where it is known.
+They overlap with `COUNTED`: garbage is collected in a backward pass, too."""
+
+RUN_SEGMENTS: Final = Table(
+    "run_segments",
+    "The time segments of a run in order: before the first step, each step, after the last.",
+    (
+        Column("id", pl.UInt32, "id", "The segment's number; segments with a kind are steps."),
+        Column("start", pl.Int64, "instant", "Start of the segment, since the process's start."),
+        Column("duration", pl.Int64, "ns", "The duration of the segment."),
+        Column("kind", schema.NameType, "name", "Kind of step; null outside steps."),
+        Column("data_wait", pl.Int64, "ns", "Time in the segment waiting for a DataLoader batch."),
+        Column("epoch_boundary", pl.Int64, "ns", "Time spent starting a DataLoader's iterator."),
+        Column("evaluation", pl.Int64, "ns", "Time in evaluations, such as after `model.eval()`."),
+        Column("compile", pl.Int64, "ns", "Time in the segment that `torch.compile` took."),
+        Column("garbage_collection", pl.Int64, "ns", "Time in Python's garbage collections."),
+        Column("recording", pl.Int64, "ns", "Time that selftime itself took."),
+        Column("recorded", pl.Boolean, "flag", "Whether a profiler recorded the segment."),
+        Column("forward", pl.Int64, "ns", "Time before backward passes, without waits.", True),
+        Column("backward", pl.Int64, "ns", "Time in backward passes.", True),
+        Column("optimizer", pl.Int64, "ns", "Time in optimizer steps.", True),
+        Column("device", pl.Int64, "ns", "Time from the device's end of the step before.", True),
+    ),
+)
+
+RUN_READINGS: Final = Table(
+    "run_readings",
+    "What the program was doing in slow segments, from samples of its Python stack.",
+    (
+        Column("segment", pl.UInt32, "id", "The id of the segment in `run_segments`."),
+        Column("part", schema.NameType, "name", "The activity; `program` is the user's own code."),
+        Column("what", pl.String, "text", "The imported package, or checkpoint function.", True),
+        Column("file", pl.String, "text", "The user's source file in the stack samples.", True),
+        Column("line", pl.Int32, "id", "The user's source line in the stack samples.", True),
+        Column("function", pl.String, "name", "The user's function in the samples.", True),
+        Column("duration", pl.Int64, "ns", "Time estimated from the gaps between stack samples."),
+        Column("count", pl.UInt32, "count", "The number of stack samples with the activity."),
+    ),
+)
+
+RUN_COMPILATIONS: Final = Table(
+    "run_compilations",
+    "Compilations by `torch.compile`, in order.",
+    (
+        Column("start", pl.Int64, "instant", "Start of compilation since process start.", True),
+        Column("duration", pl.Int64, "ns", "The duration of the compilation.", True),
+        Column("function", pl.String, "name", "The function that was compiled.", True),
+        Column("file", pl.String, "text", "Source file of the compiled function.", True),
+        Column("line", pl.Int32, "id", "First source line of the compiled function.", True),
+        Column("reason", pl.String, "text", "Why it was recompiled; null the first time.", True),
+    ),
+)
+
 RUN_ITERATORS: Final = Table(
     "run_iterators",
     "Iterators of DataLoaders that the program made, in order: one for each pass over the data.",
@@ -76,9 +130,9 @@ RUN_ITERATORS: Final = Table(
 class Run:
     """The wall-time ledger of one run of a program, as tables that `schema` documents."""
 
-    segments: pl.DataFrame = field(default_factory=schema.RUN_SEGMENTS.empty)
-    readings: pl.DataFrame = field(default_factory=schema.RUN_READINGS.empty)
-    compilations: pl.DataFrame = field(default_factory=schema.RUN_COMPILATIONS.empty)
+    segments: pl.DataFrame = field(default_factory=RUN_SEGMENTS.empty)
+    readings: pl.DataFrame = field(default_factory=RUN_READINGS.empty)
+    compilations: pl.DataFrame = field(default_factory=RUN_COMPILATIONS.empty)
     iterators: pl.DataFrame = field(default_factory=RUN_ITERATORS.empty)
     loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     """Maps each kind of step, such as `training`, to the file and line of the loop whose

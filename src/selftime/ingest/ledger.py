@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from selftime import schema
 from selftime.errors import UnreadableTrace
 from selftime.ingest.open_segment import lines_of_open_segment
 from selftime.ingest.superseded_steps import with_superseded_steps
@@ -25,7 +24,15 @@ from selftime.ledger_format import (
     UNCOUNTED_STEPS,
     UNCOUNTED_STEPS_NAME,
 )
-from selftime.run import COUNTED, RUN_ITERATORS, Run
+from selftime.run import (
+    COUNTED,
+    PHASES,
+    RUN_COMPILATIONS,
+    RUN_ITERATORS,
+    RUN_READINGS,
+    RUN_SEGMENTS,
+    Run,
+)
 
 
 def ledger_beside(trace: str, facts: Mapping[str, Any]) -> Run:
@@ -131,21 +138,40 @@ def _segments(
     """Returns the segments; the kind named None is what was found to be part of the setup."""
     parts = [_segment_columns(line["segments"]) for line in lines if _is_table(line)]
     if not parts:
-        return schema.RUN_SEGMENTS.empty()
+        return RUN_SEGMENTS.empty()
     table = with_superseded_steps(pl.concat(parts), lines, kinds, loop_lines)
+    table = _with_device_times(table, lines)
     table = table.with_row_index("id").with_columns(pl.col("start") - began)
     names = pl.col("kind").replace_strict(kinds, default="other steps", return_dtype=pl.String)
     table = table.with_columns(names.alias("kind"))
-    return table.select([c.name for c in schema.RUN_SEGMENTS.columns]).cast(
-        dict(schema.RUN_SEGMENTS.dtypes)  # type: ignore[arg-type]  # dtypes by name
+    return table.select([c.name for c in RUN_SEGMENTS.columns]).cast(
+        dict(RUN_SEGMENTS.dtypes)  # type: ignore[arg-type]  # dtypes by name
     )
 
 
-def _is_table(line: Mapping[str, Any]) -> bool:
-    told = line.get("segments")
+def _with_device_times(segments: pl.DataFrame, lines: list[dict[str, Any]]) -> pl.DataFrame:
+    """Returns the segments with the time that the device needed for each, null where unknown."""
+    tables = [line["device"] for line in lines if _is_table(line, "device", ("start", "duration"))]
+    known = pl.DataFrame(
+        {
+            "start": [start for told in tables for start in told["start"]],
+            "device": [time for told in tables for time in told["duration"]],
+        },
+        schema={"start": pl.Int64, "device": pl.Int64},
+    ).unique("start", keep="first", maintain_order=True)
+    others = segments.drop("device")
+    return others.join(known, on="start", how="left", maintain_order="left")
+
+
+def _is_table(
+    line: Mapping[str, Any],
+    key: str = "segments",
+    names: tuple[str, ...] = ("start", "duration", "kind"),
+) -> bool:
+    told = line.get(key)
     if not isinstance(told, dict):
         return False
-    columns = [told.get(name) for name in ("start", "duration", "kind")]
+    columns = [told.get(name) for name in names]
     return all(_is_numbers(column) for column in columns) and len({len(c) for c in columns}) == 1  # type: ignore[arg-type]  # lists
 
 
@@ -161,6 +187,10 @@ def _segment_columns(told: Mapping[str, Any]) -> pl.DataFrame:
         column = told.get(name)
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = column if fits else [0] * size
+    for name in PHASES:  # none takes 0 ns: where it is 0, it was not seen
+        column = told.get(name)
+        fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
+        columns[name] = [ns or None for ns in column] if fits else [None] * size  # type: ignore[union-attr]  # a list
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
 
 
@@ -176,7 +206,7 @@ def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -
         for told in line.get("readings") or ()
         if _is_numbers(told) and len(told) == 3 and told[0] in activities
     ]
-    return pl.DataFrame(rows, schema=dict(schema.RUN_READINGS.dtypes), orient="row")
+    return pl.DataFrame(rows, schema=dict(RUN_READINGS.dtypes), orient="row")
 
 
 def _reading(segment: int, activity: Mapping[str, Any], told: list[int]) -> tuple[Any, ...]:
@@ -198,7 +228,7 @@ def _compilations(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:
         for line in lines
         if isinstance(told := line.get("compilation"), dict)
     ]
-    return pl.DataFrame(rows, schema=dict(schema.RUN_COMPILATIONS.dtypes), orient="row")
+    return pl.DataFrame(rows, schema=dict(RUN_COMPILATIONS.dtypes), orient="row")
 
 
 def _iterators(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
-from selftime.run import Run
+from selftime.run import PHASES, Run
 from selftime.units import milliseconds_text, seconds_text, share_text
 
 FORMAT: Final = "selftime.run/1"
@@ -159,6 +159,7 @@ def _json_object_of_step_kind(row: dict[str, Any]) -> dict[str, Any]:
         "median_ms": row["median"] / 1e6,
         "p95_ms": row["p95"] / 1e6,
         "data_wait_ms": row["data_wait"] / 1e6,
+        **{f"{phase}_ms": None if row[phase] is None else row[phase] / 1e6 for phase in PHASES},
         "covered_s": row["covered"] / 1e9,
         "slow": row["slow"],
         "slow_excess_s": row["excess"] / 1e9,

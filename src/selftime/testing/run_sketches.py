@@ -10,8 +10,9 @@
     run | iterator 500 ms with 4 new workers at train.py:9 main
     run | loop training at train.py:9
 
-After a segment's colon stand its counted times (`data_wait`, `evaluation` ...) and what the stack
-was seen busy with (any other part), each with its time and, where it has one, its line.
+After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
+(`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
+part), each with its time and, where it has one, its line.
 """
 
 import re
@@ -23,7 +24,15 @@ import polars as pl
 
 from selftime import schema
 from selftime.errors import UsageError
-from selftime.run import COUNTED, RUN_ITERATORS, Run
+from selftime.run import (
+    COUNTED,
+    PHASES,
+    RUN_COMPILATIONS,
+    RUN_ITERATORS,
+    RUN_READINGS,
+    RUN_SEGMENTS,
+    Run,
+)
 
 _NS_PER_UNIT: Final = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _TIME: Final = r"(?P<time>\d+) (?P<unit>us|ms|s)"
@@ -58,9 +67,9 @@ def run_of_lines(lines: list[str]) -> Run:
     if not lines:
         return Run()
     return Run(
-        segments=_table(schema.RUN_SEGMENTS, drawing.segments),
-        readings=_table(schema.RUN_READINGS, drawing.readings),
-        compilations=_table(schema.RUN_COMPILATIONS, drawing.compilations),
+        segments=_table(RUN_SEGMENTS, drawing.segments),
+        readings=_table(RUN_READINGS, drawing.readings),
+        compilations=_table(RUN_COMPILATIONS, drawing.compilations),
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
         startup_ns=drawing.startup_ns,
@@ -97,8 +106,9 @@ def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:
     for _ in range(int(found["count"] or 1)):
         number = len(drawing.segments)
         head = (number, drawing.now_ns, duration, kind if is_step else None)
-        times = (counted.get(c.name, 0) for c in schema.RUN_SEGMENTS.columns if c.name in COUNTED)
-        drawing.segments.append((*head, *times, found["recorded"] is not None))
+        times = (counted.get(c.name, 0) for c in RUN_SEGMENTS.columns if c.name in COUNTED)
+        phases = (counted.get(name) for name in PHASES)
+        drawing.segments.append((*head, *times, found["recorded"] is not None, *phases))
         drawing.readings.extend((number, *reading) for reading in readings)
         drawing.now_ns += duration
 
@@ -111,7 +121,7 @@ def _details(text: str | None) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
         found = _DETAIL.fullmatch(told)
         if found is None:
             raise UsageError(f"a sketch of a run cannot hold {told!r} in a segment")
-        if found["part"] in COUNTED:
+        if found["part"] in (*COUNTED, *PHASES):
             counted[found["part"]] = _nanoseconds(found)
         else:
             where = _place(found)

@@ -16,6 +16,22 @@ from selftime.views.view_declaration import view
     Column(
         "data_wait", pl.Float64, "ns", "How long a step of the kind waits for a batch, on average."
     ),
+    Column(
+        "forward",
+        pl.Float64,
+        "ns",
+        "The median time of a step before its backward passes, without waits; null if none.",
+        True,
+    ),
+    Column("backward", pl.Float64, "ns", "The median time in backward passes.", True),
+    Column("optimizer", pl.Float64, "ns", "The median time in optimizer steps.", True),
+    Column(
+        "device",
+        pl.Float64,
+        "ns",
+        "The median time on the device from the end of one step's work to that of the next.",
+        True,
+    ),
     Column("total", pl.Int64, "ns", "The summed duration of all steps of the kind."),
     Column(
         "slow", pl.Int64, "count", "The number of steps of the kind much longer than their median."

@@ -33,6 +33,26 @@ from selftime.views.view_declaration import view
     ),
     Column("recording", pl.Int64, "ns", "The part of the step spent in selftime's own work."),
     Column(
+        "forward",
+        pl.Int64,
+        "ns",
+        "The part of the step before its backward passes, without waits; null if there are none.",
+        True,
+    ),
+    Column(
+        "backward", pl.Int64, "ns", "The part of the step in backward passes; null if none.", True
+    ),
+    Column(
+        "optimizer", pl.Int64, "ns", "The part of the step in optimizer steps; null if none.", True
+    ),
+    Column(
+        "device",
+        pl.Int64,
+        "ns",
+        "Time on the device from the end of the last step's work to that of this step's.",
+        True,
+    ),
+    Column(
         "recorded",
         pl.Boolean,
         "flag",

@@ -6,10 +6,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime import schema
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
-from selftime.run import COUNTED, Run
+from selftime.run import COUNTED, PHASES, RUN_READINGS, RUN_SEGMENTS, Run
 from selftime.testing import sketch
 
 MS = 1_000_000
@@ -23,21 +22,23 @@ def run(
     rows, start = [], 10
     for number, (kind, duration, counted) in enumerate(segments):
         columns = [counted.get(name, 0) * MS for name in schema_counted()]
-        rows.append((number, start * MS, duration * MS, kind, *columns, False))
+        rows.append(
+            (number, start * MS, duration * MS, kind, *columns, False, *[None] * len(PHASES))
+        )
         start += duration
     read = [
         (segment, part, what, None if line is None else "a.py", line, None, ms * MS, 1)
         for segment, part, what, line, ms in readings
     ]
     return Run(
-        segments=pl.DataFrame(rows, schema=dict(schema.RUN_SEGMENTS.dtypes), orient="row"),
-        readings=pl.DataFrame(read, schema=dict(schema.RUN_READINGS.dtypes), orient="row"),
+        segments=pl.DataFrame(rows, schema=dict(RUN_SEGMENTS.dtypes), orient="row"),
+        readings=pl.DataFrame(read, schema=dict(RUN_READINGS.dtypes), orient="row"),
         startup_ns=10 * MS,
     )
 
 
 def schema_counted() -> list[str]:
-    return [c.name for c in schema.RUN_SEGMENTS.columns if c.name in COUNTED]
+    return [c.name for c in RUN_SEGMENTS.columns if c.name in COUNTED]
 
 
 def parts(of: Run) -> dict[tuple[str, str | None], int]:

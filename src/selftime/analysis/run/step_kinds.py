@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from selftime.analysis.run.slow_steps import steps_of_run
-from selftime.run import Run
+from selftime.run import PHASES, Run
 
 
 def timed_steps(run: Run) -> pl.DataFrame:
@@ -31,6 +31,8 @@ def step_kinds(run: Run) -> pl.DataFrame:
     count: The number of steps.
     median, p95: The median and the 95th percentile of how long `timed_steps` took.
     data_wait: The mean time that these waited for data.
+    forward, backward, optimizer, device: The medians of these phases of `timed_steps`; null where
+        no step shows one.
     total: The durations of all steps together.
     slow: The number of slow steps.
     excess: How much longer the slow steps took than the median, together.
@@ -61,6 +63,7 @@ def step_kinds(run: Run) -> pl.DataFrame:
             pl.col("own").median().alias("median"),
             pl.col("own").quantile(0.95).alias("p95"),
             pl.col("data_wait").mean(),
+            pl.col(PHASES).median(),
         )
     )
     kinds = kinds.join(timed, on="kind", how="left", maintain_order="left")

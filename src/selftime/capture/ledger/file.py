@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from time import perf_counter_ns, time_ns
 from typing import Any, Final
 
 from selftime.capture.trace_file.trace_files import (
@@ -17,7 +18,7 @@ from selftime.capture.trace_file.trace_files import (
     unused_trace_path,
 )
 from selftime.errors import RecordingError
-from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.ledger_format import LEDGER_FORMAT, LEDGER_SUFFIX
 
 _END_LINE_BYTES: Final = 4096
 """Number of bytes at the end of a ledger in which the line with the process's end is searched."""
@@ -103,6 +104,30 @@ class LedgerInMemory(LedgerFile):
         """Returns the ledger so far; one that goes on ends at `until`, in ns."""
         end = [] if until is None else [_line_as_bytes({"end": until, "status": "goes on"})]
         return b"".join([*self._lines, *end])
+
+
+def header_of_ledger(
+    command: tuple[str, ...], process_began: int | None, began: int, own_start: int
+) -> dict[str, Any]:
+    """Returns the first line of a ledger, which says what is known from the beginning.
+
+    Args:
+        command: What was run.
+        process_began: When the process began, in ns of `time.perf_counter_ns`; None if unknown.
+        began: When the program's first instruction began, likewise.
+        own_start: How long selftime took to load before, in ns.
+    """
+    return {
+        "format": LEDGER_FORMAT,
+        "process": os.getpid(),
+        "parent": os.getppid(),
+        "command": list(command),
+        "clock": perf_counter_ns(),
+        "time": time_ns(),  # the same instant since the Unix epoch, as traces have it
+        "process_began": process_began,
+        "began": began,
+        "own_start": own_start,
+    }
 
 
 def ended_status(path: Path) -> str | None:

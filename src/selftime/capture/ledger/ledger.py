@@ -7,26 +7,25 @@ work. What else a segment is made of is told by the stacks that `watcher.py` rea
 All instants are in ns of `time.perf_counter_ns`.
 """
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from time import perf_counter_ns, time_ns
+from time import perf_counter_ns
 from typing import Any, Final
 
 from selftime.capture.ledger.collection_clock import CollectionClock
-from selftime.capture.ledger.file import LedgerFile
+from selftime.capture.ledger.file import LedgerFile, header_of_ledger
 from selftime.capture.ledger.instants import Instant, counted_between
 from selftime.capture.ledger.iterators import IteratorLines
 from selftime.capture.ledger.kinds import StepKinds
+from selftime.capture.ledger.phases import StepPhases
 from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
 from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
-    LEDGER_FORMAT,
     UNCOUNTED_STEPS_NAME,
 )
 
@@ -58,6 +57,8 @@ class Ledger:
         """Id of the thread that runs the program's steps."""
         self.segment = self.began
         """Start of the current segment (setup or a step) in ns of `time.perf_counter_ns`."""
+        self.last_segment = self.began
+        """Start of the segment that ended last, likewise."""
         self.steps = 0
         self.has_begun = False
         """Whether the first step has begun, of the run or after a loop of steps has ended."""
@@ -77,6 +78,7 @@ class Ledger:
         """Activity (`evaluation` or None) to count time as while no other activity runs."""
         self._columns = SegmentColumns()
         self.kinds = StepKinds(self.add_line)
+        self.phases = StepPhases(self.began, self.instant)
         self._readings = StackReadings()
         self.iterators = IteratorLines(self.add_line)
         self._lines: list[dict[str, Any]] = []
@@ -296,7 +298,8 @@ class Ledger:
             lines, self._lines = self._lines, []
             lines += self._lines_of_open_segment()
         if not self.file.has_begun and self.file.failure is None:
-            self.file.append(self._header())
+            told = (self._command, self.process_began, self.began, self._own_start)
+            self.file.append(header_of_ledger(*told))
         for line in lines:
             self.file.append(line)
         if len(columns):
@@ -361,8 +364,10 @@ class Ledger:
     def _append_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
+        phases = self.phases.take(ended)
         if kind >= 0:
             self.kinds.add_step(kind, self.segment, ended - self.segment)
+            self._counted |= phases
         with self._lock:
             if is_recorded:
                 self._counted["recorded"] = 1
@@ -371,7 +376,7 @@ class Ledger:
             readings = self._readings.take() if readings is None else readings
             if readings:
                 self._lines.append({"segment": self.segment, "readings": readings})
-            self.segment = ended
+            self.last_segment, self.segment = self.segment, ended
         if self._counted:
             self._counted = {}
 
@@ -379,19 +384,6 @@ class Ledger:
         saved, self._saved_in_evaluation_ns = self._saved_in_evaluation_ns, 0
         if saved and "evaluation" in self._counted:
             self._counted["evaluation"] = max(0, self._counted["evaluation"] - saved)
-
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": LEDGER_FORMAT,
-            "process": os.getpid(),
-            "parent": os.getppid(),
-            "command": list(self._command),
-            "clock": perf_counter_ns(),
-            "time": time_ns(),  # the same instant since the Unix epoch, as traces have it
-            "process_began": self.process_began,
-            "began": self.began,
-            "own_start": self._own_start,
-        }
 
 
 def _nothing() -> None:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Final
 
 from selftime.capture.ledger.compilations import CALLBACKS, CompilationClock
+from selftime.capture.ledger.device_times import DeviceStepTimes
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
 from selftime.capture.ledger.watcher import StackWatcher
@@ -46,6 +47,7 @@ class RunLedger:
         self.ledger.kinds.is_user_file = self._reader.is_user_file
         self._watcher = StackWatcher(self.ledger, self._reader)
         self._compilations = CompilationClock(self.ledger)
+        self._device_times = DeviceStepTimes(self.ledger)
         self.is_started = False
         self._process = os.getpid()
 
@@ -61,7 +63,7 @@ class RunLedger:
         self.is_started = True
         self.ledger.collections.attach()
         after_import(CALLBACKS, self._compilations.poll)
-        self.ledger.on_segment_end = self._compilations.poll
+        self.ledger.on_segment_end = self._on_segment_end
         self.ledger.pause_readings = self._watcher.pause
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
@@ -115,6 +117,7 @@ class RunLedger:
         if os.getpid() != self._process:
             return
         self._stop()
+        self._device_times.finish()
         self.ledger.finish(reason or _WHOLE)
 
     def abandon(self) -> None:
@@ -124,10 +127,13 @@ class RunLedger:
         self._compilations.detach()
         self.ledger.abandon()
 
+    def _on_segment_end(self) -> None:
+        self._compilations.poll()
+        self._device_times.end_step()
+
     def _start_writing(self) -> None:
         with self.own_work():
             self.start()
-            self.ledger.on_segment_end = self._compilations.poll
             self.write()
 
     def _stop(self) -> None:

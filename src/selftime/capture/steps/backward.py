@@ -14,6 +14,7 @@ from torch._guards import TracingContext
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.optimizers import OptimizerStepFinder
+from selftime.capture.steps.phase_times import timed_backward_pass
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_path_hash
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
@@ -60,12 +61,15 @@ class BackwardStepFinder:
             self.state.end_step(StepSource.BACKWARD)
 
     def _wrap_run_backward(self, original: Any) -> Any:
-        state = self.state
+        state, timed = self.state, timed_backward_pass(self.state, original)
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
-            if state.in_backward or state.in_optimizer or state.in_module:
+            if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
+            run = original if state.recorder_work.is_recorded else timed
+            if state.in_optimizer:
+                return run(*args, **kwargs)
             if state.is_off or (
                 state.thread != get_ident() and state.ignores_this_thread(StepSource.BACKWARD)
             ):
@@ -88,7 +92,7 @@ class BackwardStepFinder:
             pass_through = state.module_calls.pass_through
             state.module_calls.pass_through = state.in_backward = True
             try:
-                result = original(*args, **kwargs)
+                result = run(*args, **kwargs)
             finally:
                 state.in_backward = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released

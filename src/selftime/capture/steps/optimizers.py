@@ -11,6 +11,7 @@ import torch
 
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.phase_times import timed_optimizer_step
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
 from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
@@ -128,7 +129,7 @@ class OptimizerStepFinder:
             )
 
     def _wrap_optimizer_step(self, original: Any) -> Any:
-        state = self.state
+        state, timed = self.state, timed_optimizer_step(self.state, original)
 
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -151,7 +152,8 @@ class OptimizerStepFinder:
             pass_through = state.module_calls.pass_through
             state.module_calls.pass_through = state.in_optimizer = True
             try:
-                result = original(*args, **kwargs)
+                run = original if state.recorder_work.is_recorded else timed
+                result = run(*args, **kwargs)
             finally:
                 state.in_optimizer = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released

@@ -35,7 +35,8 @@ class RecorderWork(threading.local):
         """Time in ns of selftime's own work since the current step began."""
         self._ends_step = False
         self._nesting = 0
-        self._is_recorded = False
+        self.is_recorded = False
+        """Whether a profiler records the program, and so whatever of selftime is not marked."""
         self._profiler_range: Any = None
         """Handle of the open profiler range around selftime's work; None if no range is open."""
 
@@ -44,7 +45,7 @@ class RecorderWork(threading.local):
         self._nesting += 1
         if self._nesting == 1:
             self.start_ns = perf_counter_ns()
-            if self._is_recorded:
+            if self.is_recorded:
                 self._profiler_range = _record_function_with_args_enter(names.SELFTIME_WORK_SLICE)
 
     @never_torch_compile
@@ -83,13 +84,13 @@ class RecorderWork(threading.local):
 
     def on_recording_start(self) -> None:
         """Begins to record selftime's own work as ranges in the profiler's trace."""
-        self._is_recorded = True
+        self.is_recorded = True
         if self._nesting:
             self._profiler_range = _record_function_with_args_enter(names.SELFTIME_WORK_SLICE)
 
     def on_recording_stop(self) -> None:
         """Closes the open profiler range of selftime's work before the profiler stops."""
-        self._is_recorded = False
+        self.is_recorded = False
         self._exit_profiler_range()
 
     def _exit_profiler_range(self) -> None:

@@ -1,0 +1,250 @@
+"""Tests the times of the phases of a step: forward, backward, optimizer, device."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.ledgers import Step, run_of
+
+from selftime.analysis.run.step_kinds import step_kinds
+from selftime.capture.ledger import phases as phases_module
+from selftime.capture.ledger.device_times import MAX_STEPS_AHEAD, STEPS_A_LINE, DeviceStepTimes
+from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.ledger.phases import StepPhases
+from selftime.ingest.ledger import read_ledger
+
+if TYPE_CHECKING:
+    from tests.capture.conftest import Runner
+
+
+class Clock:
+    """A clock that a test sets, and what the ledger has counted until then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        self.counted: dict[str, int] = {}
+        monkeypatch.setattr(phases_module, "perf_counter_ns", lambda: self.now)
+        self.phases = StepPhases(0, lambda at: (0, at, dict(self.counted)))
+
+    def backward(self, begin: int, end: int, *, in_optimizer: bool = False) -> None:
+        self.now = begin
+        self.phases.begin_backward(in_optimizer=in_optimizer)
+        self.now = end
+        self.phases.end_backward()
+
+    def optimizer(self, begin: int, end: int, within: Callable[[], None] = lambda: None) -> None:
+        self.now = begin
+        self.phases.begin_optimizer()
+        within()
+        self.now = end
+        self.phases.end_optimizer()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_waits_are_no_part_of_the_forward_pass(clock: Clock) -> None:
+    clock.counted = {"data_wait": 3, "garbage_collection": 2}
+    clock.backward(10, 15)
+    clock.optimizer(16, 18)
+    assert clock.phases.take(20) == {"forward": 7, "backward": 5, "optimizer": 2}
+    clock.counted = {}
+    clock.backward(24, 25)
+    assert clock.phases.take(26) == {"forward": 4, "backward": 1}
+
+
+def test_several_passes_and_optimizers_of_a_step_add_up(clock: Clock) -> None:
+    clock.backward(10, 15)
+    clock.optimizer(15, 18)
+    clock.counted = {"data_wait": 1}
+    clock.backward(22, 24)
+    clock.optimizer(25, 26)
+    assert clock.phases.take(26) == {"forward": 13, "backward": 7, "optimizer": 4}
+
+
+def test_a_closure_is_no_part_of_the_optimizer(clock: Clock) -> None:
+    clock.optimizer(2, 20, lambda: clock.backward(10, 15, in_optimizer=True))
+    assert clock.phases.take(20) == {"forward": 10, "backward": 5, "optimizer": 5}
+
+
+def test_what_lies_between_several_closures_is_not_divided(clock: Clock) -> None:
+    def twice() -> None:
+        clock.backward(4, 6, in_optimizer=True)
+        clock.backward(8, 9, in_optimizer=True)
+
+    clock.optimizer(2, 20, twice)
+    assert clock.phases.take(20) == {"backward": 3}
+    clock.backward(25, 26)
+    assert clock.phases.take(26) == {"forward": 5, "backward": 1}
+
+
+def test_a_step_without_them_has_none(clock: Clock) -> None:
+    assert clock.phases.take(7) == {}
+
+
+def test_kinds_have_the_medians_of_what_is_known() -> None:
+    told = [{"forward": 2.0, "backward": 4.0}, {"forward": 3.0, "backward": 6.0}, {"backward": 5.0}]
+    run = run_of([Step(10, counted=one) for one in told])
+    [kind] = step_kinds(run).rows(named=True)
+    assert (kind["forward"], kind["backward"]) == (2_500_000, 5_000_000)
+    assert kind["optimizer"] is kind["device"] is None
+
+
+class Device:
+    """A device that reaches events when a test says so, in place of `torch.cuda`."""
+
+    def __init__(self) -> None:
+        self.is_on = True
+        self.is_capturing = False
+        self.has_failed = False
+        self.index = 0
+        self.events: list[Any] = []
+        self.reached = 0
+
+    def is_initialized(self) -> bool:
+        return self.is_on
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.is_capturing
+
+    def current_device(self) -> int:
+        return self.index
+
+    def Event(self, *, enable_timing: bool) -> Any:  # noqa: N802 - torch's name
+        assert enable_timing
+        number = len(self.events)
+        event = SimpleNamespace(
+            number=number,
+            record=lambda: None,
+            query=lambda: self._query(number),
+            elapsed_time=lambda other: 2.5 * (other.number - number),
+        )
+        self.events.append(event)
+        return event
+
+    def _query(self, number: int) -> bool:
+        if self.has_failed:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return number < self.reached
+
+
+class Stepped:
+    """A ledger whose steps end when a test says so, on a device."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.device = Device()
+        monkeypatch.setitem(sys.modules, "torch.cuda", self.device)
+        self.ledger = Ledger(folder)
+        self.lines: list[dict[str, Any]] = []
+        monkeypatch.setattr(self.ledger, "add_line", self.lines.append)
+        self.times = DeviceStepTimes(self.ledger)
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.ledger.last_segment, self.ledger.segment = (
+                self.ledger.segment,
+                self.ledger.segment + 1,
+            )
+            self.times.end_step()
+
+    def told(self) -> list[int]:
+        self.times.finish()
+        return [time for line in self.lines for time in line["device"]["duration"]]
+
+
+@pytest.fixture
+def stepped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stepped:
+    return Stepped(monkeypatch, tmp_path)
+
+
+def test_steps_are_timed_that_the_device_has_reached(stepped: Stepped) -> None:
+    stepped.steps(5)
+    stepped.device.reached = 4
+    assert stepped.told() == [2_500_000] * 3
+    [line] = stepped.lines
+    began = stepped.ledger.segment - 5
+    assert line["device"]["start"] == [began + number for number in (1, 2, 3)]
+
+
+def test_many_steps_are_told_in_few_lines(stepped: Stepped) -> None:
+    stepped.device.reached = 10_000
+    stepped.steps(2 * STEPS_A_LINE + 10)
+    assert len(stepped.lines) == 2
+    assert len(stepped.told()) == 2 * STEPS_A_LINE + 9
+
+
+def test_a_device_far_behind_takes_no_more_memory(stepped: Stepped) -> None:
+    stepped.steps(MAX_STEPS_AHEAD + 50)
+    stepped.device.reached = MAX_STEPS_AHEAD + 50
+    assert len(stepped.told()) == MAX_STEPS_AHEAD
+
+
+def test_what_lies_between_two_loops_is_not_the_next_step(stepped: Stepped) -> None:
+    stepped.device.reached = 100
+    stepped.steps(2)
+    stepped.ledger.segment += 10  # a segment that is no step ended
+    stepped.steps(2)
+    assert len(stepped.told()) == 2
+
+
+@pytest.mark.parametrize("how", ["is_on", "is_capturing", "index", "has_failed"])
+def test_times_that_cannot_be_known_are_left_out(stepped: Stepped, how: str) -> None:
+    stepped.device.reached = 100
+    stepped.steps(2)
+    setattr(stepped.device, how, not getattr(stepped.device, how))
+    stepped.steps(1)
+    assert len(stepped.told()) == (0 if how == "has_failed" else 1)
+
+
+def test_the_times_of_a_device_are_read_beside_the_steps() -> None:
+    start = 1_500_000_000
+    line = {"device": {"start": [start, start + 10_000_000], "duration": [7, 8]}}
+    run = run_of([Step(10), Step(10), Step(10)], more=[line])
+    assert run.segments["device"].to_list() == [None, 7, 8, None, None]
+
+
+@pytest.mark.parametrize("told", [None, {}, {"start": [1], "duration": []}, {"start": ["a"]}])
+def test_device_times_that_make_no_sense_are_left_out(told: object) -> None:
+    run = run_of([Step(10)], more=[{"device": told}])
+    assert run.segments["device"].null_count() == run.segments.height
+
+
+TRAINING = """
+    import torch
+    from torch import nn
+
+    net = nn.Linear(64, 64)
+    optimizer = torch.optim.{made}
+    def closure():
+        optimizer.zero_grad()
+        loss = net(torch.randn(32, 64)).square().mean()
+        loss.backward()
+        return loss
+    for _ in range(40):
+        {each}
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("made", "each", "seen"),
+    [
+        ("Adam(net.parameters())", "closure(); optimizer.step()", [True, True, True]),
+        ("Adam(net.parameters())", "optimizer.step(closure)", [True, True, True]),
+        ("LBFGS(net.parameters(), max_iter=3)", "optimizer.step(closure)", [False, True, False]),
+    ],
+)
+def test_a_program_that_trains_shows_its_phases(
+    record: "Runner", made: str, each: str, seen: list[bool]
+) -> None:
+    record(TRAINING.format(made=made, each=each))
+    [path] = record.folder.rglob("*.run.jsonl")
+    [kind] = step_kinds(read_ledger(path.read_bytes(), str(path))).rows(named=True)
+    phases = [kind[name] for name in ("forward", "backward", "optimizer")]
+    assert [phase is not None for phase in phases] == seen
+    assert sum(phase or 0 for phase in phases) <= kind["p95"]
