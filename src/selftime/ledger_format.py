@@ -48,5 +48,9 @@ MIN_PRELUDE_STEPS: Final = 10
 """Steps of a kind that another kind superseded are steps of their own only if there are at least
 so many of them."""
 
+OUTSIDE_PHASES: Final = ("data_wait", "epoch_boundary", "evaluation", "recording")
+"""Activities that are counted in steps and belong to none of their phases, such as a forward pass.
+Garbage collections and compilations are within phases."""
+
 LONGEST_READING_PAUSE_NS: Final = 50_000_000
 """Longest time between two stack samples of a segment, in ns."""

@@ -1,7 +1,6 @@
 """Tests the times of the phases of a step: forward, backward, optimizer, device."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,81 +9,60 @@ import pytest
 from tests.ledgers import Step, run_of
 
 from selftime.analysis.run.step_kinds import step_kinds
-from selftime.capture.ledger import phases as phases_module
+from selftime.capture.ledger import device_times
 from selftime.capture.ledger.device_times import MAX_STEPS_AHEAD, STEPS_A_LINE, DeviceStepTimes
 from selftime.capture.ledger.ledger import Ledger
-from selftime.capture.ledger.phases import StepPhases
+from selftime.capture.steps.step_phases import StepPhases
 from selftime.ingest.ledger import read_ledger
 
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner
 
 
-class Clock:
-    """A clock that a test sets, and what the ledger has counted until then."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0
-        self.counted: dict[str, int] = {}
-        monkeypatch.setattr(phases_module, "perf_counter_ns", lambda: self.now)
-        self.phases = StepPhases(0, lambda at: (0, at, dict(self.counted)))
-
-    def backward(self, begin: int, end: int, *, in_optimizer: bool = False) -> None:
-        self.now = begin
-        self.phases.begin_backward(in_optimizer=in_optimizer)
-        self.now = end
-        self.phases.end_backward()
-
-    def optimizer(self, begin: int, end: int, within: Callable[[], None] = lambda: None) -> None:
-        self.now = begin
-        self.phases.begin_optimizer()
-        within()
-        self.now = end
-        self.phases.end_optimizer()
+def test_waits_are_no_part_of_the_forward_pass() -> None:
+    phases, counted = StepPhases(), {"data_wait": 3, "garbage_collection": 2}
+    phases.add_backward(10, 15, in_optimizer=False)
+    phases.add_optimizer(16, 18)
+    phases.take(20, counted)
+    assert counted == {**counted, "forward": 7, "backward": 5, "optimizer": 2}
+    phases.add_backward(24, 25, in_optimizer=False)
+    assert taken(phases, 26) == {"forward": 4, "backward": 1}
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def taken(phases: StepPhases, ended: int) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    phases.take(ended, counted)
+    return counted
 
 
-def test_waits_are_no_part_of_the_forward_pass(clock: Clock) -> None:
-    clock.counted = {"data_wait": 3, "garbage_collection": 2}
-    clock.backward(10, 15)
-    clock.optimizer(16, 18)
-    assert clock.phases.take(20) == {"forward": 7, "backward": 5, "optimizer": 2}
-    clock.counted = {}
-    clock.backward(24, 25)
-    assert clock.phases.take(26) == {"forward": 4, "backward": 1}
+def test_several_passes_and_optimizers_of_a_step_add_up() -> None:
+    phases = StepPhases()
+    phases.add_backward(10, 15, in_optimizer=False)
+    phases.add_optimizer(15, 18)
+    phases.add_backward(22, 24, in_optimizer=False)
+    phases.add_optimizer(25, 26)
+    assert taken(phases, 26) == {"forward": 14, "backward": 7, "optimizer": 4}
 
 
-def test_several_passes_and_optimizers_of_a_step_add_up(clock: Clock) -> None:
-    clock.backward(10, 15)
-    clock.optimizer(15, 18)
-    clock.counted = {"data_wait": 1}
-    clock.backward(22, 24)
-    clock.optimizer(25, 26)
-    assert clock.phases.take(26) == {"forward": 13, "backward": 7, "optimizer": 4}
+def test_a_closure_is_no_part_of_the_optimizer() -> None:
+    phases = StepPhases()
+    phases.add_backward(10, 15, in_optimizer=True)
+    phases.add_optimizer(2, 20)
+    assert taken(phases, 20) == {"forward": 10, "backward": 5, "optimizer": 5}
 
 
-def test_a_closure_is_no_part_of_the_optimizer(clock: Clock) -> None:
-    clock.optimizer(2, 20, lambda: clock.backward(10, 15, in_optimizer=True))
-    assert clock.phases.take(20) == {"forward": 10, "backward": 5, "optimizer": 5}
+def test_what_lies_between_several_closures_is_not_divided() -> None:
+    phases = StepPhases()
+    phases.add_backward(4, 6, in_optimizer=True)
+    phases.add_backward(8, 9, in_optimizer=True)
+    phases.add_optimizer(2, 20)
+    assert taken(phases, 20) == {"backward": 3}
+    phases.add_backward(25, 26, in_optimizer=False)
+    assert taken(phases, 26) == {"forward": 5, "backward": 1}
 
 
-def test_what_lies_between_several_closures_is_not_divided(clock: Clock) -> None:
-    def twice() -> None:
-        clock.backward(4, 6, in_optimizer=True)
-        clock.backward(8, 9, in_optimizer=True)
-
-    clock.optimizer(2, 20, twice)
-    assert clock.phases.take(20) == {"backward": 3}
-    clock.backward(25, 26)
-    assert clock.phases.take(26) == {"forward": 5, "backward": 1}
-
-
-def test_a_step_without_them_has_none(clock: Clock) -> None:
-    assert clock.phases.take(7) == {}
+def test_a_step_without_them_has_none() -> None:
+    assert taken(StepPhases(), 7) == {}
 
 
 def test_kinds_have_the_medians_of_what_is_known() -> None:
@@ -139,6 +117,7 @@ class Stepped:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.device = Device()
         monkeypatch.setitem(sys.modules, "torch.cuda", self.device)
+        monkeypatch.setattr(device_times, "torch_has_cuda", lambda: True)
         self.ledger = Ledger(folder)
         self.lines: list[dict[str, Any]] = []
         monkeypatch.setattr(self.ledger, "add_line", self.lines.append)

@@ -47,6 +47,11 @@ class CollectionClock:
         """Counts collections in the calling thread, from now on, as work of the recorder."""
         self.own_threads.add(threading.get_ident())
 
+    @property
+    def has_any(self) -> bool:
+        """Returns whether `take_ns` may return more than 0."""
+        return bool(self._stops) or self._summed_ns != [0, 0]
+
     def take_ns(self, until: int) -> tuple[int, int]:
         """Returns the time in ns of the collections that ended since the last call.
 
@@ -56,8 +61,6 @@ class CollectionClock:
         Returns:
             The time in threads of the program, and the time in selftime's own threads.
         """
-        if not self._stops and self._summed_ns == [0, 0]:
-            return 0, 0
         with self._lock:
             self._sum(until)
             (of_program, own), self._summed_ns = self._summed_ns, [0, 0]

@@ -18,6 +18,11 @@ STEPS_A_LINE: Final = 64
 """Number of steps whose times are added to the ledger at once."""
 
 
+def torch_has_cuda() -> bool:
+    """Returns whether the program's torch was built for CUDA or ROCm."""
+    return bool(sys.modules["torch"].backends.cuda.is_built())
+
+
 class DeviceStepTimes:
     """Adds to the ledger of a run how long the device needed for each step, once it is known."""
 
@@ -34,8 +39,11 @@ class DeviceStepTimes:
 
     def end_step(self) -> None:
         """Puts an event behind the work of a step that ended, in the program's thread."""
+        if self._is_off:
+            return
         cuda: Any = sys.modules.get("torch.cuda")
-        if cuda is None or self._is_off or not cuda.is_initialized():
+        if cuda is None or not cuda.is_initialized():
+            self._is_off = cuda is not None and not torch_has_cuda()
             return
         try:
             if not cuda.is_current_stream_capturing():

@@ -19,7 +19,6 @@ from selftime.capture.ledger.file import LedgerFile, header_of_ledger
 from selftime.capture.ledger.instants import Instant, counted_between
 from selftime.capture.ledger.iterators import IteratorLines
 from selftime.capture.ledger.kinds import StepKinds
-from selftime.capture.ledger.phases import StepPhases
 from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
 from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
@@ -72,13 +71,13 @@ class Ledger:
         self._parts: list[str] = []
         self._mark = self.last_reading_ns = self.began
         self._saved_in_evaluation_ns = 0
-        """Time in ns of the current segment's evaluation in which a checkpoint was being written,
-        from stack samples."""
+        """Time in ns of the segment's evaluation in which stack samples saw a checkpoint."""
         self._base: str | None = None
         """Activity (`evaluation` or None) to count time as while no other activity runs."""
         self._columns = SegmentColumns()
         self.kinds = StepKinds(self.add_line)
-        self.phases = StepPhases(self.began, self.instant)
+        self.take_phases: Callable[[int, dict[str, int]], None] = _no_phases
+        """Function that adds a segment's phases, until its end in ns, to what was counted in it."""
         self._readings = StackReadings()
         self.iterators = IteratorLines(self.add_line)
         self._lines: list[dict[str, Any]] = []
@@ -134,12 +133,13 @@ class Ledger:
         """
         now = perf_counter_ns() if at is None else at
         elapsed, self._mark = now - self._mark, now
-        collected, own_collected = self.collections.take_ns(now)
-        if (collected or own_collected) and "recording" not in self._parts:
-            self.count("garbage_collection", collected)
-            self.count("recording", own_collected)
-            elapsed = max(elapsed - collected - own_collected, 0)
-        part = self._current_activity()
+        if self.collections.has_any:
+            collected, own_collected = self.collections.take_ns(now)
+            if (collected or own_collected) and "recording" not in self._parts:
+                self.count("garbage_collection", collected)
+                self.count("recording", own_collected)
+                elapsed = max(elapsed - collected - own_collected, 0)
+        part = self._current_activity() if self._parts or self._base is not None else None
         if part is not None:
             self._counted[part] = self._counted.get(part, 0) + elapsed
 
@@ -364,14 +364,14 @@ class Ledger:
     def _append_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
-        phases = self.phases.take(ended)
         if kind >= 0:
             self.kinds.add_step(kind, self.segment, ended - self.segment)
-            self._counted |= phases
+        self.take_phases(ended, self._counted if kind >= 0 else {})
         with self._lock:
             if is_recorded:
                 self._counted["recorded"] = 1
-            self._take_saving_off_evaluation()
+            if self._saved_in_evaluation_ns:
+                self._take_saving_off_evaluation()
             self._columns.append(self.segment, ended - self.segment, kind, self._counted)
             readings = self._readings.take() if readings is None else readings
             if readings:
@@ -387,4 +387,8 @@ class Ledger:
 
 
 def _nothing() -> None:
+    pass
+
+
+def _no_phases(_ended: int, _counted: dict[str, int]) -> None:
     pass

@@ -21,6 +21,9 @@ from selftime.capture.program.early_log import EarlyTimes
 
 _WHOLE: Final = "ended"
 
+MIN_NS_OF_COMPILATION: Final = 1_000_000
+"""Least duration in ns of a segment in which something may have been compiled."""
+
 
 class RunLedger:
     """A process's wall-time ledger, with its stack sampler, GC timer and compilation timer."""
@@ -128,7 +131,8 @@ class RunLedger:
         self.ledger.abandon()
 
     def _on_segment_end(self) -> None:
-        self._compilations.poll()
+        if self.ledger.segment - self.ledger.last_segment >= MIN_NS_OF_COMPILATION:
+            self._compilations.poll()
         self._device_times.end_step()
 
     def _start_writing(self) -> None:

@@ -192,8 +192,10 @@ class StackReadings:
 
     def take(self) -> list[list[int]]:
         """Returns [activity, time in ns, number of samples] of the segment that ends."""
-        summed, self._summed = self._summed, {}
         self._first.clear()
+        if not self._summed:
+            return []
+        summed, self._summed = self._summed, {}
         return [[number, *known] for number, known in summed.items()]
 
     def take_new(self, segment: int) -> list[list[int]]:

@@ -6,6 +6,7 @@ If there is no event between two passes, the step ends with the pass.
 
 import functools
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 import torch
@@ -14,9 +15,12 @@ from torch._guards import TracingContext
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.optimizers import OptimizerStepFinder
-from selftime.capture.steps.phase_times import timed_backward_pass
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_path_hash
-from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
+from selftime.capture.steps.torch_compile import (
+    never_torch_compile,
+    skip_frame_in_compile,
+    skip_wrapper_frames_in_compile,
+)
 
 
 class BackwardStepFinder:
@@ -61,15 +65,14 @@ class BackwardStepFinder:
             self.state.end_step(StepSource.BACKWARD)
 
     def _wrap_run_backward(self, original: Any) -> Any:
-        state, timed = self.state, timed_backward_pass(self.state, original)
+        state, run_in_optimizer = self.state, self._wrap_run_in_optimizer(original)
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
             if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
-            run = original if state.recorder_work.is_recorded else timed
             if state.in_optimizer:
-                return run(*args, **kwargs)
+                return run_in_optimizer(*args, **kwargs)
             if state.is_off or (
                 state.thread != get_ident() and state.ignores_this_thread(StepSource.BACKWARD)
             ):
@@ -80,22 +83,22 @@ class BackwardStepFinder:
                 with state.recorder_work:
                     state.begin_first_step()
             on_training_event = state.pause_hooks.on_training_event
-            if on_training_event is not None:
+            if on_training_event is not None or self.optimizers.rollouts.is_learning:
                 with state.recorder_work:
-                    on_training_event()
-            if self.optimizers.rollouts.is_learning:
-                with state.recorder_work:
-                    self.optimizers.rollouts.begin_backward_pass()
+                    self._note_beginning_of_pass()
             self._ends_at_next_event = False
             state.stepped_in_backward = False
             state.backward_passes += 1
             pass_through = state.module_calls.pass_through
             state.module_calls.pass_through = state.in_backward = True
+            began = perf_counter_ns()
             try:
-                result = run(*args, **kwargs)
+                result = original(*args, **kwargs)
             finally:
                 state.in_backward = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
+            if not state.recorder_work.is_recorded:
+                state.phases.add_backward(began, perf_counter_ns(), in_optimizer=False)
             best_source = state.best_source
             if (
                 state.stepped_in_backward
@@ -107,6 +110,27 @@ class BackwardStepFinder:
             return result
 
         return run_backward
+
+    @never_torch_compile
+    def _note_beginning_of_pass(self) -> None:
+        on_training_event = self.state.pause_hooks.on_training_event
+        if on_training_event is not None:
+            on_training_event()
+        self.optimizers.rollouts.begin_backward_pass()
+
+    def _wrap_run_in_optimizer(self, original: Any) -> Any:
+        """Returns the function for a backward pass of a closure, which an optimizer calls."""
+        state = self.state
+
+        def run_in_optimizer(*args: Any, **kwargs: Any) -> Any:
+            if state.recorder_work.is_recorded or not state.is_step_thread:
+                return original(*args, **kwargs)
+            began = perf_counter_ns()
+            result = original(*args, **kwargs)
+            state.phases.add_backward(began, perf_counter_ns(), in_optimizer=True)
+            return result
+
+        return skip_frame_in_compile(run_in_optimizer)
 
     @never_torch_compile
     def _count_backward_pass(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
+from selftime.capture.steps.step_phases import StepPhases
 from selftime.capture.steps.torch_compile import never_torch_compile
 from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND
 
@@ -175,8 +176,7 @@ class StepDetectionState:
         self.in_optimizer = False
         self.in_backward = False
         self.in_module = False
-        """Whether the thread that makes steps is within a module call; likewise `in_optimizer`
-        and `in_backward`."""
+        """Whether the thread that makes steps is in a module call; likewise the two above."""
         self.backward_passes = 0
         """Number of backward passes so far."""
         self.stepped_in_backward = False
@@ -192,6 +192,7 @@ class StepDetectionState:
         self.module_calls = ModuleCallWrapper()
         self.ledger = ledger
         """The run's wall-time ledger; None without one."""
+        self.phases = StepPhases(ledger)
         self.on_step_after_recording: Callable[[StepSource, bool], None] | None = None
         """Function called with (source, whether the step is unusual) at the end of each step
         instead of `on_boundary`; None until the recording has ended."""

@@ -5,13 +5,13 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, Final
 
 import torch
 
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
-from selftime.capture.steps.phase_times import timed_optimizer_step
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
 from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
@@ -129,7 +129,7 @@ class OptimizerStepFinder:
             )
 
     def _wrap_optimizer_step(self, original: Any) -> Any:
-        state, timed = self.state, timed_optimizer_step(self.state, original)
+        state = self.state
 
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -151,13 +151,15 @@ class OptimizerStepFinder:
                     on_training_event()
             pass_through = state.module_calls.pass_through
             state.module_calls.pass_through = state.in_optimizer = True
+            began = perf_counter_ns()
             try:
-                run = original if state.recorder_work.is_recorded else timed
-                result = run(*args, **kwargs)
+                result = original(*args, **kwargs)
             finally:
                 state.in_optimizer = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
             with state.recorder_work:
+                if not state.recorder_work.is_recorded:
+                    state.phases.add_optimizer(began, state.recorder_work.start_ns)
                 self._on_optimizer_step_return(args[0])
             return result
 
@@ -208,9 +210,8 @@ class OptimizerStepFinder:
         self._passes_at_last_step = self.state.backward_passes
         self.state.batches_without_better = 0
         self.state.torch_events += 1
-        for entry in self._entries:
-            if entry.optimizer_ref() is None:
-                self._rounds.remove_member(entry.member)
+        if len(self._entries) > 1 or member is self._backward_optimizers:
+            self._remove_dead_optimizers()
         is_first = member.last_occurrence is None
         expects_unseen = (
             is_first or self._reported_source is None
@@ -221,12 +222,17 @@ class OptimizerStepFinder:
         elif is_first or self._reported_source is None:
             self._reported_source = StepSource.OPTIMIZER
         ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
-        if not self.rollouts.is_learning:
+        if not self.rollouts.is_learning and not self.state.module_calls.is_released:
             self.state.module_calls.remove_wrapper()  # a better source than module calls
         if ends_step:
             is_final = not self.rollouts.is_learning
             source = self._reported_source if is_final else StepSource.SOME_OPTIMIZERS
             self.state.end_step(source)
+
+    def _remove_dead_optimizers(self) -> None:
+        for entry in self._entries:
+            if entry.optimizer_ref() is None:
+                self._rounds.remove_member(entry.member)
 
     def _expects_unseen_optimizer(self, stepping: RoundMember) -> bool:
         """Returns whether an optimizer that has not stepped yet trains parameters of its own."""

@@ -171,6 +171,11 @@ class EventRounds:
         repeats.
         """
         is_first = member.last_occurrence is None
+        if member.has_repeated and len(self._members) == 1 and self._members[0] is member:
+            self.count_occurrence(member)  # as below, in less time: it is every step of most loops
+            member.last_round = self.current_round
+            self.current_round += 1
+            return True
         if not is_first and member.last_round == self.current_round and self._is_round_complete():
             self.current_round += 1  # the expected members did not occur
         self.count_occurrence(member)
