@@ -144,6 +144,16 @@ def test_one_cause_is_told_once() -> None:
     assert one_finding_per_cause(Trace(), [step, replace(more, covers=("M8",))])[0] is step
 
 
+def test_a_cause_of_which_the_run_knows_a_larger_bound_is_told_of_the_run() -> None:
+    step = priced_for(run_of(RUN), 2.0)
+    step = replace(step, saving=replace(step.saving, run_upper_s=0.3))
+    for ms, rule in ((500, "garbage_collection"), (700, "collections_of_run")):
+        whole = finding("collections_of_run", "D6", claim=RunClaim(ms * 10**6))
+        assert whole.saving.run_upper_s == ms / 1e3
+        found = one_finding_per_cause(Trace(), [step, whole])
+        assert [one.rule for one in found if isinstance(one, Finding)] == [rule]
+
+
 def test_findings_of_steps_and_of_the_run_are_one_list() -> None:
     advice = advise(sketch(STEPS + RUN + 3 * EPOCHS))
     assert [found.rule for found in advice.findings][:2] == [

@@ -57,7 +57,10 @@ STEPS = """
 """
 
 
-MEDIANS = '"unprofiled_median_ns": 1, "profiled_median_ns":'
+TIMES = (
+    'facts = {{"overhead": {{"ratio": 1.1}}, '
+    '"steps": {{"unprofiled_ns": [1, 1, 1], "profiled_ns": {}}}}}'
+)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +70,8 @@ MEDIANS = '"unprofiled_median_ns": 1, "profiled_median_ns":'
         ("python 1 | ffffffffffff", 1.0, 1.7),
         ('facts = {"overhead": {"ratio": 2.5}}', 2.5, 1.0),
         ('facts = {"overhead": {"ratio": 0.9}}', 1.0, 1.0),
-        (f'facts = {{"overhead": {{"ratio": 1.1, {MEDIANS} 3}}}}', 3.0, 1.0),
-        (f'facts = {{"overhead": {{"ratio": 1.1, {MEDIANS} 1}}}}', 1.1, 1.0),
+        (TIMES.format("[3, 3, 3]"), 3.0, 1.0),
+        (TIMES.format("[1, 1, 1]"), 1.1, 1.0),
         ('facts = {"overhead": {"ratio": Infinity}}', 1.0, 1.3),
         ('facts = {"overhead": {"ratio": null}}', 1.0, 1.3),
     ],

@@ -122,7 +122,9 @@ def test_device_work_before_its_launch_shows_that_clocks_disagree() -> None:
     )
 
 
-MEDIANS = {"ratio": 1.0, "unprofiled_median_ns": 10}
+def steps_of(recorded: list[int], others: list[int]) -> dict[str, Any]:
+    """Facts with durations of recorded steps and others, the shorter of which are as long."""
+    return {"overhead": {"ratio": 1.0}, "steps": {"profiled_ns": recorded, "unprofiled_ns": others}}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +133,9 @@ MEDIANS = {"ratio": 1.0, "unprofiled_median_ns": 10}
         ({"partial": "ended by KeyboardInterrupt"}, "recording", "degraded"),
         ({"overhead": {"ratio": 1.2}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.6}}, "overhead", "degraded"),
-        ({"overhead": MEDIANS | {"profiled_median_ns": 16}}, "overhead", "degraded"),
-        ({"overhead": MEDIANS | {"profiled_median_ns": 14}}, "overhead", "good"),
+        (steps_of([10, 16, 17], [10, 10, 10]), "overhead", "good"),
+        (steps_of([10, 16, 27], [10, 10, 10]), "overhead", "degraded"),
+        (steps_of([1, 30, 1, 30, 30], [1, 30, 1, 30, 1]), "overhead", "good"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.9}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.5}}, "overhead", "degraded"),
     ],

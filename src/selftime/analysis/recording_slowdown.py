@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isfinite
+from statistics import fmean, median
 from typing import Any, Final
 
 from selftime.trace import Trace
@@ -19,9 +20,13 @@ class RecordingSlowdown:
 
     of_shorter_steps: float
     """Lower quartile of the recorded steps' times, divided by that of the unrecorded ones."""
-    of_medians: float | None = None
-    """Median of the recorded steps' times, divided by that of the unrecorded ones; None if it was
-    not measured."""
+    of_most_steps: float | None = None
+    """Median of the recorded steps' times, divided by that of the unrecorded ones, or this ratio of
+    their means if it is less; None if it was not measured.
+
+    Where short and long steps alternate, as in a loop that waits for slow workers, a few steps have
+    another median than a few others, and nearly the same mean.
+    """
 
     @property
     def has_other_cause(self) -> bool:
@@ -29,15 +34,15 @@ class RecordingSlowdown:
 
         Such as other programs that took the cores while they were recorded.
         """
-        return self.of_medians is not None and self.of_medians > max(
+        return self.of_most_steps is not None and self.of_most_steps > max(
             MAX_ACCEPTABLE_SLOWDOWN, self.of_shorter_steps
         )
 
     @property
     def of_typical_step(self) -> float:
         """Returns the ratio by which a typical recorded step is longer than an unrecorded one."""
-        if self.has_other_cause and self.of_medians is not None:
-            return self.of_medians
+        if self.has_other_cause and self.of_most_steps is not None:
+            return self.of_most_steps
         return self.of_shorter_steps
 
 
@@ -47,13 +52,25 @@ def recording_slowdown(trace: Trace) -> RecordingSlowdown | None:
     if not isinstance(overhead, dict):
         return None
     ratio = _number(overhead, "ratio")
-    recorded, unrecorded = (
-        _number(overhead, "profiled_median_ns"),
-        _number(overhead, "unprofiled_median_ns"),
-    )
-    if ratio is None:
+    return None if ratio is None else RecordingSlowdown(ratio, _ratio_of_most_steps(trace))
+
+
+def unrecorded_step_times(trace: Trace) -> list[int]:
+    """Returns the durations in ns of the unrecorded steps around the recorded ones, if known."""
+    return _step_times(trace, "unprofiled_ns")
+
+
+def _step_times(trace: Trace, key: str) -> list[int]:
+    facts = trace.facts.get("steps")
+    told = facts.get(key) if isinstance(facts, dict) else None
+    return [ns for ns in told if type(ns) is int and ns > 0] if isinstance(told, list) else []
+
+
+def _ratio_of_most_steps(trace: Trace) -> float | None:
+    recorded, unrecorded = _step_times(trace, "profiled_ns"), unrecorded_step_times(trace)
+    if not recorded or not unrecorded:
         return None
-    return RecordingSlowdown(ratio, recorded / unrecorded if recorded and unrecorded else None)
+    return min(median(recorded) / median(unrecorded), fmean(recorded) / fmean(unrecorded))
 
 
 def _number(facts: dict[str, Any], key: str) -> float | None:

@@ -28,6 +28,10 @@ MIN_SIGNIFICANT_SAVING_SHARE_OF_RUN: Final = 0.02
 MIN_SIGNIFICANT_UPPER_BOUND_SHARE_OF_RUN: Final = 0.1
 """Smallest share of a run that is reported if the saving of its fix cannot be estimated."""
 
+MIN_SHARE_OF_BOUND: Final = 0.5
+"""Smallest bound of findings about steps, as a share of that of one about the whole run, for the
+former to be told in place of the latter."""
+
 
 def program_ns(run: Run) -> int:
     """Returns the run's wall time without selftime's own work, in ns."""
@@ -104,21 +108,30 @@ def one_finding_per_cause(trace: Trace, findings: list[Finding]) -> list[Finding
 
     Two are of one cause if they cover the same entry of the catalogue of bottlenecks. The one
     about steps stays if it saves the run as much as the other one does at the least, for it says
-    more of where the time goes.
+    more of where the time goes. Of one about the run that has a bound alone, it stays if it may
+    save a good part of that.
     """
     of_run = [finding for finding in findings if isinstance(finding.claim, RunClaim)]
     of_steps = [finding for finding in findings if not isinstance(finding.claim, RunClaim)]
     outcomes: list[Finding | Checked] = []
     for whole in of_run:
         same = [one for one in of_steps if set(one.covers) & set(whole.covers)]
-        known = sum(one.saving.run_s or 0.0 for one in same)
-        if same and known >= (whole.saving.run_low_s or 0.0):
+        if same and _say_as_much(same, whole):
             outcomes.append(_checked_as_same_cause(trace, whole, same))
             continue
         of_steps = [one for one in of_steps if one not in same]
         outcomes += [_checked_as_same_cause(trace, one, [whole]) for one in same]
         outcomes.append(whole)
     return [*of_steps, *outcomes]
+
+
+def _say_as_much(same: list[Finding], whole: Finding) -> bool:
+    """Returns whether findings about steps save as much of the run as one about the run."""
+    if whole.saving.run_s is not None:
+        return sum(one.saving.run_s or 0.0 for one in same) >= (whole.saving.run_low_s or 0.0)
+    bounds = [one.saving.run_upper_s for one in same]
+    known = sum(bound for bound in bounds if bound is not None)
+    return None in bounds or known >= MIN_SHARE_OF_BOUND * (whole.saving.run_upper_s or 0.0)
 
 
 def _checked_as_same_cause(trace: Trace, finding: Finding, others: list[Finding]) -> Checked:

@@ -43,7 +43,7 @@ Short waits.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -69,13 +69,16 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if not spent:
         yield Checked("no step waited for a batch", is_absent=True)
         return
-    workers = _workers_of_most_iterators(run)
+    made = _iterators_of_step_loop(run, waits)
+    counted = made.group_by("workers", maintain_order=True).len()
+    workers = counted.sort("len", descending=True, maintain_order=True)["workers"].first()
     rest = waits.select(pl.min_horizontal("data_wait", pl.col("duration") - pl.col("data_wait")))
     hidden = int(rest.to_series().sum())
-    made = run.iterators.rows(named=True)
     yield Finding(
         title=f"The run waits for data {share_text(spent / run.wall_ns)} of its time",
-        where=where_from_reading(made[0]) if made else where_of_step_loop(run),
+        where=where_from_reading(made.row(0, named=True))
+        if made.height
+        else where_of_step_loop(run),
         claim=RunClaim(spent, saved_ns=hidden, low_ns=int(MIN_SAVED_SHARE * hidden))
         if workers == 0
         else RunClaim(spent),
@@ -83,9 +86,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         evidence=(
             Evidence("waits for data", spent / 1e6, "ms"),
             Evidence("steps that waited", float(waits.height), "count"),
-            Evidence(
-                "workers of the DataLoader", None if workers is None else float(workers), "count"
-            ),
+            Evidence("workers of the DataLoader", _as_float(workers), "count"),
         ),
         fix=Fix("Load in workers.", _code_of_loader_with_workers(trace))
         if workers == 0
@@ -104,8 +105,21 @@ def _code_of_loader_with_workers(trace: Trace) -> str:
     return f"DataLoader(..., num_workers={workers}, persistent_workers=True)"
 
 
-def _workers_of_most_iterators(run: Run) -> int | None:
-    """Returns the number of workers that most DataLoader iterators had; None if unknown."""
-    counted = run.iterators.group_by("workers", maintain_order=True).len()
-    ordered = counted.sort("len", descending=True, maintain_order=True)
-    return int(ordered["workers"][0]) if ordered.height else None
+def _iterators_of_step_loop(run: Run, waits: pl.DataFrame) -> pl.DataFrame:
+    """Returns the iterators of DataLoaders that the steps with waits most likely waited for.
+
+    Those made where the loop of these steps begins; else, where the first was made: a loader for
+    evaluation has iterators of its own, mostly more of them.
+    """
+    waited = waits.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("data_wait").sum())
+    kind = waited.sort("data_wait", "kind", descending=True)["kind"][0]
+    file, line = run.loop_lines.get(kind, ("", 0))
+    at_loop = run.iterators.filter((pl.col("file") == file) & (pl.col("line") == line))
+    if at_loop.height:
+        return at_loop
+    first = [pl.col(name).eq_missing(pl.col(name).first()) for name in ("file", "line")]
+    return run.iterators.filter(*first)
+
+
+def _as_float(count: Any) -> float | None:
+    return None if count is None else float(count)

@@ -45,3 +45,19 @@ def test_no_more_workers_are_advised_than_cores_are_free(
     assert isinstance(finding, Finding)
     assert finding.fix is not None
     assert f"num_workers={workers}," in (finding.fix.code or "")
+
+
+@pytest.mark.parametrize("loop", ["", "run | loop training at train.py:9"])
+def test_a_loader_for_evaluation_is_another(judge: Judge[Finding], loop: str) -> None:
+    drawn = f"""
+        {"run | iterator 1 ms with 0 workers at train.py:5 check" if loop else ""}
+        run | before 1 s
+        run | iterator 1 ms with 2 new workers at train.py:9 main
+        run | 101 training 100 ms: data_wait 30 ms
+        run | iterator 1 ms with 0 workers at train.py:20 validate
+        run | iterator 1 ms with 0 workers at train.py:20 validate
+        {loop}
+    """
+    [finding] = judge(drawn)
+    assert finding.where.line == 9
+    assert finding.evidence[2].value == 2

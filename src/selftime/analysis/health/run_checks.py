@@ -1,0 +1,43 @@
+"""Checks whether the recorded steps are like the other steps of the run that they stand for."""
+
+from collections.abc import Iterator
+from math import log
+from statistics import fmean, median
+from typing import Final
+
+from selftime.analysis.health.recording_under_check import (
+    HealthCheckResult,
+    RecordingUnderCheck,
+)
+from selftime.analysis.recording_slowdown import unrecorded_step_times
+from selftime.analysis.run.recorded_step_coverage import recorded_step_coverage
+from selftime.units import count_text, milliseconds_text
+
+MAX_STEP_TIME_FACTOR: Final = 1.5
+"""Largest factor by which the steps of a run may be longer or shorter than those around the
+recorded ones, for these to stand for the others."""
+
+
+def check_recorded_steps_are_usual(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports that the steps of the run are mostly longer or shorter than those recorded.
+
+    Where short and long steps alternate the medians of a few steps differ by chance. So the means
+    have to differ, too.
+    """
+    coverage = recorded_step_coverage(recording.trace.run)
+    around = unrecorded_step_times(recording.trace)
+    if coverage is None or not around or not coverage.duration_ns:
+        return
+    usual = coverage.usual_ns.to_list()
+    ratios = (median(usual) / median(around), fmean(usual) / fmean(around))
+    ratio = min(ratios, key=lambda one: abs(log(one)) if one else float("inf"))
+    if not ratio or 1 / MAX_STEP_TIME_FACTOR <= ratio <= MAX_STEP_TIME_FACTOR:
+        return
+    typical = median if ratio == ratios[0] else fmean
+    kind = " and ".join(coverage.kinds)
+    text = (
+        f"the {count_text(coverage.steps)} {kind} steps of the run took "
+        f"{milliseconds_text(typical(usual) / 1e6)} each, and those around the recorded ones "
+        f"{milliseconds_text(typical(around) / 1e6)}: the recorded steps do not stand for all"
+    )
+    yield HealthCheckResult("steps of the run", "degraded", text, ratio, "savings of the run")
