@@ -146,7 +146,7 @@ def test_one_cause_is_told_once() -> None:
 
 def test_a_cause_of_which_the_run_knows_a_larger_bound_is_told_of_the_run() -> None:
     step = priced_for(run_of(RUN), 2.0)
-    step = replace(step, saving=replace(step.saving, run_upper_s=0.3))
+    step = replace(step, saving=replace(step.saving, run_high_s=0.2, run_upper_s=0.3))
     for ms, rule in ((500, "garbage_collection"), (700, "collections_of_run")):
         whole = finding("collections_of_run", "D6", claim=RunClaim(ms * 10**6))
         assert whole.saving.run_upper_s == ms / 1e3
