@@ -178,7 +178,7 @@ def test_recursion_counts_once_in_totals() -> None:
 BACKWARD = """
     m = train.py(3): main
     a = aten::mul; line = net.py:7 forward stack; sequence = 4; forward_thread = 0
-    v = MulBackward0; forward_thread = 1; forward = a; line = train.py:3 main definition
+    v = CheckpointBackward; forward_thread = 1; forward = a; line = train.py:3 main definition
     u = aten::mul
     c = fn.py(30): backward
     e = aten::exp; line = fn.py:30 backward definition

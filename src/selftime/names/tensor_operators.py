@@ -30,6 +30,7 @@ _BACKWARD_CALL_FRAME: Final = re.compile(
     r"(?:.*/)?torch/_tensor\.py\(\d+\): backward$"
     r"|(?:.*/)?torch/autograd/__init__\.py\(\d+\): (?:backward|grad)$"
 )
+_CHECKPOINT_NODE: Final = re.compile(r"Checkpoint\w*Backward\w*$")
 _ACTIVATION_CHECKPOINT_FRAME: Final = re.compile(
     r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:checkpoint|checkpoint_sequential)$"
 )
@@ -191,6 +192,15 @@ def is_checkpoint_call(frame_name: str) -> bool:
     True
     """
     return _ACTIVATION_CHECKPOINT_FRAME.match(_name_with_forward_slashes(frame_name)) is not None
+
+
+def is_checkpoint_node(operator: str) -> bool:
+    """Returns whether a node of the backward graph is one of activation checkpointing.
+
+    >>> is_checkpoint_node("autograd::engine::evaluate_function: CheckpointFunctionBackward")
+    True
+    """
+    return _CHECKPOINT_NODE.search(operator) is not None
 
 
 def is_checkpoint_overhead(frame_name: str) -> bool:

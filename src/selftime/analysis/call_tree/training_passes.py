@@ -8,7 +8,9 @@ moved under the Python frame that called `backward`, where that is known: see
 
 Work that is recomputed in the backward pass (activation checkpointing) is recognised by something
 that only forward work has: inside a backward operator, an operator that autograd numbers, or the
-frame of a module. Second derivatives look the same.
+frame of a module. Autograd numbers the operators of a backward pass too if that is to be derived
+again (`create_graph=True`). So they count only where something shows checkpointing: a node or a
+frame of it, or, where no frames are recorded, most nodes of the pass without any such operator.
 """
 
 from dataclasses import dataclass
@@ -26,10 +28,16 @@ from selftime.analysis.call_tree.parent_array_forests import (
     subtree_totals_by_level,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.source_line_owners import line_owner_of_every_slice
 from selftime.array_types import Flags, Ints
 from selftime.intervals import union
+from selftime.names.tensor_operators import (
+    is_checkpoint_call,
+    is_checkpoint_node,
+    is_checkpoint_overhead,
+)
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -119,7 +127,35 @@ def _forward_only_slice_ids(trace: Trace) -> pl.Series:
     """Returns ids of slices that only forward work has: nn.Module calls and numbered operators."""
     numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
     modules = trace.frame_args.select("id", "module_id").drop_nulls()["id"]
+    if not _shows_checkpointing(trace):
+        return modules
     return pl.concat([trace.op_args.select(pl.col("id").filter(numbered))["id"], modules])
+
+
+@cached_per_trace
+def _shows_checkpointing(trace: Trace) -> bool:
+    """Returns whether numbered operators in the backward pass can be recomputed forward work."""
+    if filter_by_name(trace.slices, is_checkpoint_node).height:
+        return True
+    if trace.frame_args.height:
+        return any(
+            filter_by_name(slices_on(trace, "python"), means).height
+            for means in (is_checkpoint_call, is_checkpoint_overhead)
+        )
+    return not _derives_backward_pass_again(trace)
+
+
+def _derives_backward_pass_again(trace: Trace) -> bool:
+    """Returns whether most backward nodes that run operators run some that autograd numbers."""
+    parent, count = parent_of_every_slice(trace), trace.slices.height
+    is_node = np.zeros(count, bool)
+    is_node[filter_by_name(trace.slices, names.is_backward_node)["id"].to_numpy()] = True
+    told = trace.op_args.select("id", (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0))
+    operators = told["id"].to_numpy()
+    node = nearest_ancestor(parent, is_node, operators)
+    inside = (node != NO_SLICE) & ~is_node[operators]
+    numbered = inside & told["sequence"].fill_null(value=False).to_numpy()
+    return 2 * np.unique(node[numbered]).size > np.unique(node[inside]).size
 
 
 def _is_entry_of_slices(entries: CallTree, slice_ids: pl.Series) -> Flags:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.rule_definition import Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
+from selftime.testing import sketch
 from selftime.trace import Trace
 
 PROGRAM = """
@@ -22,6 +23,28 @@ def careful():
 def plain():
     model(rows).sum().backward()
 """
+
+
+DERIVED_TWICE = """
+    column = 1 ms
+    mark 1 | ssssssssssssssssssssttttttttttttttttttttt
+    cpu 1  | mmmmmm bbbbb ccccc  mmmmmm bbbbb ccccc
+    cpu 1  |        nnn   nnn           nnn   nnn
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = aten::linear; sequence = 3; forward_thread = 0; line = net.py:6 forward
+    n = aten::mm; sequence = 4; forward_thread = 0; line = net.py:6 forward
+    b = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 1
+    c = autograd::engine::evaluate_function: TanhBackward0; sequence = 2; forward_thread = 1
+"""
+
+
+@pytest.mark.parametrize("frames", ["", "python 1 | ffffff\nf = net.py(5): forward"])
+def test_a_backward_pass_that_is_derived_again_recomputes_nothing(rule: Rule, frames: str) -> None:
+    [outcome] = rule(sketch(DERIVED_TWICE + frames))
+    assert isinstance(outcome, Checked)
+    checkpointed = DERIVED_TWICE.replace("AddmmBackward0", "CheckpointFunctionBackward")
+    assert isinstance(rule(sketch(checkpointed + frames))[0], Finding)
 
 
 @pytest.mark.torch
