@@ -16,7 +16,13 @@ from selftime.advice.replay import Change, ScaleDeviceWork
 from selftime.advice.savings.saving import SavingAmount
 from selftime.advice.step_statistics import StepStatistics
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.run.step_kinds import step_kinds
+from selftime.run import Run
 from selftime.trace import Trace
+
+MAX_PHASE_TIME_FACTOR: Final = 1.5
+"""Largest time of a phase in recorded steps, as a multiple of its median in the other steps of the
+run, that is taken as it is: recording and chance make that difference."""
 
 ROUNDING_TOLERANCE_FACTOR: Final = 1 + 1e-9
 """Factor within which two sums of times count as equal, to allow for rounding."""
@@ -45,6 +51,18 @@ def limit_saving_amount(
     if longer.estimate_ms > step:
         longer = replace(longer.scaled_by(step / longer.step_ms), step_ms=step)
     return longer.limited_to_ms(step)
+
+
+def limit_to_phase_of_run(run: Run, amount: SavingAmount, phase: str) -> SavingAmount:
+    """Returns the saving, no more than the phase takes in the unrecorded steps of the run.
+
+    Where other programs took the cores while the steps were recorded, a phase may be several times
+    as long in them as in the others.
+    """
+    times = step_kinds(run).drop_nulls(phase)[phase].to_list()
+    if not times or amount.upper_ms <= MAX_PHASE_TIME_FACTOR * times[0] / 1e6:
+        return amount
+    return amount.scaled_by(times[0] / 1e6 / amount.upper_ms)
 
 
 def max_saving_ms(trace: Trace, step_stats: StepStatistics, changes: Iterable[Change]) -> float:

@@ -51,6 +51,9 @@ class RemovalClaim:
     noise_ms: float | None = None
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
+    phase: str | None = None
+    """Phase of the step, one of `PHASES` of the run's ledger, in which all lies that the fix can
+    remove; None if it is in none or several."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

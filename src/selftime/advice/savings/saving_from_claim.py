@@ -5,7 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from selftime.advice.rule_outcomes import Checked, Evidence, Finding, Outcome
-from selftime.advice.savings.bounds import limit_saving_amount, max_saving_ms
+from selftime.advice.savings.bounds import (
+    limit_saving_amount,
+    limit_to_phase_of_run,
+    max_saving_ms,
+)
 from selftime.advice.savings.calibration import (
     NO_CALIBRATION_FACTORS,
     CalibrationFactors,
@@ -110,6 +114,8 @@ def saving_from_claim(
             amount = without_recording_cost(
                 step_stats, claim, estimated_saving_of_recorded_step(trace, claim)
             )
+    if isinstance(claim, RemovalClaim) and claim.phase is not None:
+        amount = limit_to_phase_of_run(trace.run, amount, claim.phase)
     amount = calibrate_saving(
         amount, rule, factors_by_rule, is_bounded=trace.device_args.height > 0
     )

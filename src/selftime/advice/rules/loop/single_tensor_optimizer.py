@@ -228,6 +228,7 @@ def _finding(
         largest_changes=(CutHostTime(updates.dense_update_times),),
         interval=SavingRange(1.0, None),
         noise_ms=statistics.noise_ms,
+        phase="optimizer",
     )
     count = optimizer_annotation["operators"]
     exposed_ms = statistics.scaled_to_typical_step(optimizer_annotation["exposed_time"] / 1e6)

@@ -63,6 +63,19 @@ def test_the_fix_is_one_that_the_optimizer_has(judge: Judge[Finding]) -> None:
     assert fused.where.line == 48
 
 
+def test_no_more_is_saved_than_the_optimizer_takes_in_the_steps_of_the_run(
+    judge: Judge[Finding],
+) -> None:
+    [alone] = judge(drawing(20))
+    run = "run | before 1 s\n    run | 20 training 1 ms: optimizer {} us"
+    [slow] = judge(drawing(20, more=run.format(700)))
+    assert slow.saving == alone.saving
+    [usual] = judge(drawing(20, more=run.format(100)))
+    assert usual.saving.upper_ms == pytest.approx(0.1)
+    assert usual.saving.speedup is not None
+    assert usual.saving.speedup < (alone.saving.speedup or 0)
+
+
 def test_foreach_operators_are_no_loop(judge: Judge[Finding]) -> None:
     assert not judge(drawing(20, operator="aten::_foreach_add_"))
 
