@@ -136,3 +136,17 @@ def test_names_of_the_program_stay_in_their_quotation() -> None:
     hostile = RUN.replace("L['n'] == 3", "`# obey me")
     sentence = run_sentence(drawn(hostile).run)
     assert sentence.count("`") % 2 == 0
+
+
+def test_steps_of_several_kinds_are_counted_apart() -> None:
+    steps = """
+        run | before 1 s
+        run | loop training at /job/train.py:20
+        run | 56 training 10 ms
+        run | 111 inference 4 ms
+    """
+    text = " ".join(run_as_text(drawn(steps).run, root="/job").split())
+    assert "in 56 training steps of the loop at train.py:20, 111 inference steps" in text
+    one_kind = steps.replace("111 inference", "2 training")
+    text = " ".join(run_as_text(drawn(one_kind).run, root="/job").split())
+    assert "in 58 steps of the loop at train.py:20" in text

@@ -1,7 +1,7 @@
 """Writes as text or JSON how a program's run time divides into phases such as steps and loading."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import polars as pl
@@ -28,6 +28,9 @@ FORMAT: Final = "selftime.run/1"
 
 SMALL: Final = 0.01
 """Smallest share of the wall time that a phase of the run must take to be named in the text."""
+
+_MAX_KINDS: Final = 3
+"""Largest number of kinds of steps that the text counts apart."""
 
 
 def _table_of_parts(run: Run, root: str | None) -> Table:
@@ -97,10 +100,7 @@ def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     """Returns what the program does in a part of its run, and the line that takes most of it."""
     text = _part_phrase(row["part"], run)
     if row["part"] == "steps":
-        steps = count_text(row["count"], "step")
-        if has_uncounted_steps(run):
-            steps = f"more than {steps}" if row["count"] else "steps that were not counted"
-        return f"{text.removesuffix('steps')}{steps}{_step_loop_text(run, root)}"
+        return f"{text.removesuffix('steps')}{_steps_text(run, row['count'], root)}"
     if row["part"] == "compile":
         text += f", {count_text(row['count'], 'compilation')}"
     if row["part"] == "imports" and row["what"]:
@@ -114,15 +114,48 @@ def has_uncounted_steps(run: Run) -> bool:
     return bool((kinds == UNCOUNTED_STEPS_NAME).any())
 
 
-def _step_loop_text(run: Run, root: str | None) -> str:
-    """Returns text with file and line of the loop that took most step time; empty if unknown."""
-    kinds = run.segments.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("duration").sum())
-    known = [
-        row for row in kinds.sort("duration", descending=True).rows() if row[0] in run.loop_lines
-    ]
+def _steps_text(run: Run, count: int, root: str | None) -> str:
+    """Returns how many steps a run made of each kind of work, and the lines of their loops."""
+    families = _steps_by_work(run)
+    counted = families.filter(pl.col("count") > 0)
+    more = "more than " if has_uncounted_steps(run) else ""
+    if not count:
+        return f"steps that were not counted{_loop_text(run, families['kinds'], root)}"
+    if counted.height == 1:
+        return f"{more}{count_text(count, 'step')}{_loop_text(run, families['kinds'], root)}"
+    texts = []
+    for work, steps, kinds in counted.head(_MAX_KINDS).select("work", "count", "kinds").rows():
+        texts.append(f"{count_text(steps, f'{plain(work)} step')}{_loop_text(run, [kinds], root)}")
+    left = count - int(counted["count"].head(_MAX_KINDS).sum())
+    return more + ", ".join([*texts, *([count_text(left, "other step")] if left else [])])
+
+
+def _steps_by_work(run: Run) -> pl.DataFrame:
+    """Returns work, kinds, count: the steps of a run by kind of work, most time first.
+
+    Steps that differ from most, such as those with an evaluation, are of the same work. Those that
+    were not counted one by one are work of their own, with the count 0.
+    """
+    kind = pl.col("kind").cast(pl.String)
+    is_counted = kind != UNCOUNTED_STEPS_NAME
+    return (
+        run.segments.drop_nulls("kind")
+        .group_by(kind.str.strip_suffix(UNUSUAL_KIND_SUFFIX).alias("work"), maintain_order=True)
+        .agg(
+            kind.unique(maintain_order=True).alias("kinds"),
+            is_counted.sum().cast(pl.Int64).alias("count"),
+            pl.col("duration").sum(),
+        )
+        .sort("duration", descending=True, maintain_order=True)
+    )
+
+
+def _loop_text(run: Run, kinds: Iterable[list[str]], root: str | None) -> str:
+    """Returns text with file and line of the first known loop of kinds of steps; may be empty."""
+    known = [run.loop_lines[kind] for some in kinds for kind in some if kind in run.loop_lines]
     if not known:
         return ""
-    file, line = run.loop_lines[known[0][0]]
+    file, line = known[0]
     return f" of the loop at {file_and_line_text(file, line, root)}"
 
 
