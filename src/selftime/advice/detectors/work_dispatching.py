@@ -57,6 +57,10 @@ MIN_LONG_DEVICE_GAP_NS: Final = 1_000_000
 """Duration in ns above which idle time of the device has another cause than the issue of one
 operator."""
 
+MIN_LONG_HOST_GAP_NS: Final = 300_000
+"""Duration in ns above which time of the host without an operator has another cause than the issue
+of one, which takes some 10 us of Python, and several times that while stacks are recorded."""
+
 MIN_OPERATORS_PER_TOKEN: Final = 200
 """Smallest number of operators per step that decodes a token: a transformer of ten layers."""
 
@@ -102,7 +106,8 @@ def dispatch_analysis_of(trace: Trace) -> DispatchAnalysis:
         blocked = host_waits(trace)
         time = subtract(time, union(blocked["start"].to_numpy(), blocked["end"].to_numpy()))
     else:
-        work, interrupted = _large_and_interrupted_operator_times(trace, ops)
+        large, interrupted = _large_and_interrupted_operator_times(trace, ops)
+        work = union_of_interval_sets(large, _long_times_without_operators(time, every))
         is_bound = length(work) < MAX_STEP_SHARE_IN_LARGE_OPERATORS * (
             length(step_time) - length(interrupted)
         )
@@ -148,6 +153,16 @@ def _large_and_interrupted_operator_times(
     long = told.with_columns(usual=usual).filter(pl.col("duration") > LARGE_OPERATOR_NS)
     as_a_rule = pl.col("usual") > LARGE_OPERATOR_NS
     return covered_time(long.filter(as_a_rule)), covered_time(long.filter(~as_a_rule))
+
+
+def _long_times_without_operators(times: Intervals, operators: pl.DataFrame) -> Intervals:
+    """Returns the parts of `times` in which the host does for long something else than operators.
+
+    Such as a solver that is no part of torch, or Python that computes.
+    """
+    free = subtract(times, covered_time(operators))
+    is_long = free.ends - free.starts > MIN_LONG_HOST_GAP_NS
+    return union(free.starts[is_long], free.ends[is_long])
 
 
 def _is_idle_mostly_from_issuing(gaps: pl.DataFrame) -> bool:

@@ -138,8 +138,10 @@ def saved_together_ms(trace: Trace, findings: Iterable[Finding]) -> float | None
         return None
     changes = _changes_of_findings(told)
     saved = step_stats.unrecorded_time_ms(replayed_saving_ms(trace, step_stats, changes))
-    largest = max(finding.saving.estimate_ms or 0.0 for finding in told)
-    return max(min(saved, max_saving_ms(trace, step_stats, changes)), largest)
+    estimates = [finding.saving.estimate_ms or 0.0 for finding in told]
+    if not trace.device_args.height:  # nothing is hidden behind work of a device, so that is a sum
+        saved = min(saved, sum(estimates))
+    return max(min(saved, max_saving_ms(trace, step_stats, changes)), *estimates)
 
 
 def _changes_of_findings(findings: Iterable[Finding]) -> list[Change]:

@@ -34,7 +34,8 @@ def evaluation_number() -> pl.Expr:
     """Returns for each segment of a run which evaluation it holds, from 1; null for none."""
     is_evaluation = pl.col("evaluation") > 0
     kind = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
-    may_continue = kind.is_in(_KINDS_WITHIN_EVALUATIONS).fill_null(value=False)
+    # What has no kind is no step: calls of the model before the first step of training.
+    may_continue = kind.is_in(_KINDS_WITHIN_EVALUATIONS).fill_null(value=True)
     continues = is_evaluation.shift(fill_value=False) & may_continue & may_continue.shift()
     begins = is_evaluation & ~continues.fill_null(value=False)
     return pl.when(is_evaluation).then(begins.cast(pl.Int64).cum_sum())

@@ -47,6 +47,15 @@ def test_it_names_a_line_only_where_one_is_known(judge: Judge[Finding]) -> None:
     assert "the named line issues most" in somewhere.fix.text
 
 
+def test_what_the_host_does_for_long_without_an_operator_is_no_dispatch(
+    judge: Judge[Finding],
+) -> None:
+    [alone] = judge(drawing(100))
+    [beside] = judge(drawing(100, last_operators=32 * " "))
+    assert beside.saving.estimate_ms == pytest.approx(alone.saving.estimate_ms, rel=0.02)
+    assert not judge(drawing(100, last_operators=200 * " "))
+
+
 def test_garbage_collection_is_not_part_of_the_saving(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(80, frames=" " * 80 + "g" * 80, last_operators=" " * 80))
     assert finding.saving.upper_ms == pytest.approx(0.8)

@@ -52,6 +52,8 @@ from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.evaluations import evaluations_of_run
+from selftime.analysis.run.step_kinds import step_kinds
+from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND
 from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
@@ -63,6 +65,9 @@ data after each pass over the rest takes."""
 MIN_EVALUATIONS: Final = 2
 """Smallest number of evaluations for the rule to fire: one cannot come less often."""
 
+_OTHER_WORK: Final = (MODULE_STEP_KIND, ROLLOUT_KIND)
+"""Kinds of steps in which a model is called without being trained."""
+
 
 @rule(covers=("M7",), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -71,6 +76,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
     whole, count = int(times.sum()), times.len()
     if not count:
         yield Checked("no evaluation was seen between steps", is_absent=True)
+        return
+    steps = step_kinds(run).filter(pl.col("kind").is_in(_OTHER_WORK).not_())
+    if steps.height and count > int(steps["count"].sum()):
+        yield Checked(
+            f"the model is in evaluation mode {count:,} times, more often than the program makes "
+            "steps: it acts, or makes data to train on"
+        )
         return
     share = whole / run.wall_ns
     if share < MIN_SHARE_OF_RUN or count < MIN_EVALUATIONS:

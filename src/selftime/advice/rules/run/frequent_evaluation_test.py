@@ -50,3 +50,17 @@ def test_steps_of_training_with_an_evaluation_each_have_one_each(judge: Judge[Fi
     step = f"run | training 600 ms: evaluation 500 ms, {SEEN}\n"
     [finding] = judge("run | before 100 ms\n" + 4 * step)
     assert finding.evidence[0].value == 4
+
+
+def test_calls_before_the_first_step_of_training_are_one_evaluation(judge: Judge[Finding]) -> None:
+    calls = f"run | 40 before 10 ms: evaluation 9 ms, {SEEN.replace('500', '9')}\n"
+    [finding] = judge("run | before 100 ms\n" + calls + 3 * EPOCH)
+    assert finding.evidence[0].value == 4
+
+
+def test_a_model_that_acts_in_evaluation_mode_is_not_evaluated(rule: Rule) -> None:
+    moves = f"run | training 12 ms: evaluation 10 ms, {SEEN.replace('500', '10')}\n"
+    rounds = 20 * (moves + 30 * "run | inference 10 ms: evaluation 9 ms\nrun | before 1 ms\n")
+    [outcome] = rule(sketch("run | before 100 ms\n" + rounds))
+    assert isinstance(outcome, Checked)
+    assert "more often than the program makes steps" in outcome.reason

@@ -16,9 +16,10 @@ of which it uses one function.
 Remove the import, or import within the function that needs it: `python -X importtime train.py`
 lists what takes long.
 
-Nothing is found of a package whose names are used by code of that file that runs: it is needed, and
-a later import takes as long. Where the file cannot be read, that is not known, and the finding has
-low confidence. It tells the whole time as the most, and is reported from a tenth of the run.
+Nothing is found of a package whose names stand anywhere else in that file, and of what a library or
+the `__init__.py` of a package imports: they may be needed, and a later import takes as long. Other
+packages may import it as well, so the confidence is low. The finding tells the whole time as the
+most, and is reported from a tenth of the run.
 
 ## Fires on
 Two of five seconds.
@@ -43,6 +44,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime import names
 from selftime.advice.detectors.run_lines import reading_error, where_from_reading
 from selftime.advice.lines.imported_names import is_import_used
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
@@ -81,16 +83,14 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     package = str(row["what"]).replace("`", "'")
     title = f"Importing `{package}` takes {seconds_text(row['duration'])}"
     is_used = is_import_used(row["file"], row["line"])
-    if is_used:
-        return Checked(f"{title}, and the program uses it")
-    text = "Import it where it is needed, or remove the import."
-    if is_used is False:
-        text = f"No code of this file that runs uses it. {text}"
+    if row["file"] is None or is_used or not names.is_users_file(row["file"]):
+        return Checked(f"{title}, and something may use it")
+    text = "Remove the import, or import it where it is needed."
     return Finding(
         title=title,
         where=where_from_reading(row),
         claim=RunClaim(row["duration"], noise_ns=reading_error(1)),
-        confidence="low" if is_used is None else "medium",
+        confidence="low",  # another package may import it as well
         evidence=(Evidence("import, with what it imports itself", row["duration"] / 1e6, "ms"),),
-        fix=Fix(text, FIX_CODE),
+        fix=Fix(text if is_used is None else f"Nothing in this file uses it. {text}", FIX_CODE),
     )

@@ -22,29 +22,35 @@ def test_a_package_and_what_it_imports(judge: Judge[Finding]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "confidence"),
+    ("source", "is_found"),
     [
-        ("import pandas\ndef unused(): pandas.read()\n", "medium"),
-        ("import pandas as pd\nclass Unused:\n  def read(self): pd.read()\n", "medium"),
-        ("import pandas\ndef main(): print(1)\nmain()\n", "medium"),
-        ("import pandas\ndef main(): read()\ndef read(): pandas.read()\nmain()\n", None),
-        ("from pandas import (\n  DataFrame,\n)\nclass Own(DataFrame): pass\n", None),
-        ("import pandas.io\nclass A:\n  def read(self): pandas.io\nA()\n", None),
-        ("import pandas\ndef read(one=pandas.NA): pass\n", None),
-        ("def main():\n  import pandas\nmain()\n", None),
-        ("from pandas import *\n", "low"),
-        ("not python", "low"),
+        ("import pandas\ndef main(): print(1)\nmain()\n", True),
+        ("import pandas as pd\nprint('pandas')\n", True),
+        ("import pandas\ndef unused(): pandas.read()\n", False),
+        ("from pandas import (\n  DataFrame,\n)\nclass Own(DataFrame): pass\n", False),
+        ("import pandas\ndef read(one=pandas.NA): pass\n", False),
+        ("from pandas import NA\n__all__ = ['NA']\n", False),
+        ("def main():\n  import pandas\nmain()\n", False),
+        ("try:\n  import pandas\nexcept ImportError: pass\n", False),
+        ("from pandas import *\n", False),
+        ("not python: pandas", True),
     ],
 )
 def test_a_package_that_is_used_is_needed(
-    rule: Rule, tmp_path: Path, source: str, confidence: str | None
+    rule: Rule, tmp_path: Path, source: str, *, is_found: bool
 ) -> None:
     file = tmp_path / "train.py"
     file.write_text(source)
-    line = 1 + source[: source.index("pandas")].count("\n") if "pandas" in source else 1
-    run = RUN.replace("train.py:2", f"{file}:{line}")
-    found = [one.confidence for one in rule(sketch(run)) if isinstance(one, Finding)]
-    assert found == ([] if confidence is None else [confidence])
+    line = 1 + source[: source.index("pandas")].count("\n")
+    outcomes = rule(sketch(RUN.replace("train.py:2", f"{file}:{line}")))
+    found = [one.confidence for one in outcomes if isinstance(one, Finding)]
+    assert found == (["low"] if is_found else [])
+
+
+@pytest.mark.parametrize("place", ["", " at /lib/site-packages/own/__init__.py:2"])
+def test_what_a_library_imports_may_be_needed(rule: Rule, place: str) -> None:
+    outcomes = rule(sketch(RUN.replace(" at train.py:2", place)))
+    assert all(isinstance(one, Checked) for one in outcomes)
 
 
 def test_a_small_package_is_checked(rule: Rule) -> None:
