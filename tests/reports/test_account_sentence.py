@@ -104,3 +104,23 @@ def test_the_answer_has_it_below_the_step() -> None:
 
 def test_without_steps_there_is_none() -> None:
     assert account_sentence(advise(Trace())) is None
+
+
+def test_the_largest_of_many_lines_is_named_with_its_share() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | aaabbccdeeaaabbccdeeaaabbccdee
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm; line = net.py:1 forward
+        b = aten::add; line = net.py:2 forward
+        c = aten::mul; line = net.py:3 forward
+        d = aten::exp; line = net.py:4 forward
+        e = aten::sub; line = net.py:5 forward
+    """
+    told = account_sentence(advise(sketch(drawing)))
+    assert told == "100 % (0.10 ms) computing, 30 % of it at `net.py:1`"
+    same = drawing.replace("aten::add", "aten::mm").replace("aten::mul", "aten::mm")
+    told = account_sentence(advise(sketch(same)))
+    assert told == "100 % (0.10 ms) computing, most in `aten::mm`"

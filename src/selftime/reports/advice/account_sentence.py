@@ -17,8 +17,10 @@ _MIN_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step of a class that the sentence names."""
 _MAX_CLASSES: Final = 4
 """Largest number of classes that the sentence names."""
-_MIN_SHARE_OF_CLASS: Final = 0.5
+_MIN_SHARE_OF_CLASS: Final = 0.1
 """Smallest share of a class's time of the line or operator that the sentence names with it."""
+_SHARE_OF_MOST: Final = 0.5
+"""Share of a class's time from which a line or operator is told to take most of it."""
 _MAX_DIFFERENCE_WITHOUT_BASIS: Final = 0.02
 """Largest difference, as a share of the step's time, between the time that is divided and the times
 in the line on the step, for the sentence not to say what it divides."""
@@ -36,8 +38,8 @@ class _ClassTime:
     file: str | None
     line: int | None
     what: str | None
-    is_nearly_all: bool
-    """Whether nearly all of the class's time belongs to that line or name."""
+    place_share: float
+    """Share of the class's time that belongs to that line or name."""
 
 
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
@@ -75,8 +77,13 @@ def _basis_text(step: TypicalStep, divided_ms: float) -> str:
 
 
 def _place_text(one: _ClassTime, root: str | None) -> str:
-    """Returns the line, else the name, that most of a class's time belongs to; may be empty."""
-    most = "" if one.is_nearly_all else ", most"
+    """Returns the line, else the name, with most of a class's time; may be empty."""
+    if one.place_share >= _SHARE_OF_NEARLY_ALL:
+        most = ""
+    elif one.place_share >= _SHARE_OF_MOST:
+        most = ", most"
+    else:
+        most = f", {whole_percent_text(one.place_share)} of it"
     if one.file is not None:
         return f"{most} at `{file_and_line_text(one.file, one.line, root)}`"
     return "" if one.what is None else f"{most} in `{plain(one.what)}`"
@@ -102,6 +109,8 @@ def _class_time(
     named = by_name.filter(is_own & pl.col("what").is_not_null() & (pl.col("time") >= least))
     line = lines.row(0, named=True) if lines.height else None
     name = named.row(0, named=True) if named.height else None
+    if line and name and line["time"] < _SHARE_OF_MOST * of_class["time"] <= name["time"]:
+        line = None  # the name says more
     place = line or name
     return _ClassTime(
         of_class["class"],
@@ -110,5 +119,5 @@ def _class_time(
         line["file"] if line else None,
         line["line"] if line else None,
         str(name["what"]) if name else None,
-        place is not None and place["time"] >= _SHARE_OF_NEARLY_ALL * of_class["time"],
+        0.0 if place is None else place["time"] / of_class["time"],
     )
