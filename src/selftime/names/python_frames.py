@@ -63,7 +63,7 @@ _LIBRARY_FOLDERS: Final = frozenset(
     rich seaborn tensorboard tensorboardX tqdm wandb
     cupy dask einops joblib numba numpy opt_einsum pandas polars scipy sklearn
     boto3 botocore click httpx huggingface_hub psutil pydantic requests s3fs urllib3 yaml
-    filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
+    filelock fsspec jinja2 markupsafe mpmath networkx sympy typer typing_extensions
     """.split()  # noqa: SIM905 - read best as words
 )
 """Names of the top-level packages of known libraries, for paths relative to an installation folder.

@@ -17,16 +17,17 @@ STEP = """
     [
         ("20 training 10 ms", [10, 10, 10], None),
         ("20 training 60 ms", [10, 10, 10], "degraded"),
-        ("20 training 6 ms", [10, 10, 10], "degraded"),
-        ("20 training 14 ms", [10, 10, 10], None),
+        ("20 training 4 ms", [10, 10, 10], "degraded"),
+        ("20 training 18 ms", [10, 10, 10], None),
+        ("20 training 60 us", [0.02, 0.02, 0.02], None),
         ("9 training 1 ms\nrun | 11 training 30 ms", [1, 30, 1, 30, 1], None),
         ("20 training 60 ms", [], None),
     ],
 )
 def test_steps_that_do_not_stand_for_the_others_of_the_run(
-    steps: str, around: list[int], verdict: str | None
+    steps: str, around: list[float], verdict: str | None
 ) -> None:
-    times = [ms * 1_000_000 for ms in around]
+    times = [int(ms * 1_000_000) for ms in around]
     facts = {"overhead": {"ratio": 1.0}, "steps": {"unprofiled_ns": times}}
     run = f"run | before 1 s\nrun | training 10 ms recorded\nrun | {steps}\n"
     trace = sketch(STEP + run, metadata={"selftime": facts})
