@@ -31,15 +31,15 @@ SINGLE_STEP = """
         loss.backward()
         return loss
 
-    net = torch.nn.Linear(50, 50)
-    net(x)
+    {before}
     optimizer.step(closure)
     print("done")
 """
 
 
-def test_a_single_step_of_seconds_is_recorded_in_part(record: "Runner") -> None:
-    outcome = record(SINGLE_STEP)
+@pytest.mark.parametrize("before", ["torch.nn.Linear(50, 50)(x)", ""])
+def test_a_single_step_of_seconds_is_recorded_in_part(record: "Runner", before: str) -> None:
+    outcome = record(SINGLE_STEP.replace("{before}", before))
 
     assert (outcome.status, outcome.stdout) == (0, "done\n"), outcome.stderr
     assert outcome.result["steps_recorded"] == 0

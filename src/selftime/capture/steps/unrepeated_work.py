@@ -34,7 +34,8 @@ class UnrepeatedWork:
     @property
     def has_torch_worked(self) -> bool:
         """Returns whether the program is known to have run operators of torch."""
-        return bool(self._state.torch_events) or self._loops.has_seen_operators
+        is_working = self._state.is_in_torch_event  # as in the one step of an optimizer's closure
+        return bool(self._state.torch_events) or is_working or self._loops.has_seen_operators
 
     def observe(self) -> None:
         """Takes note that the program's own code is running; called in another thread."""
