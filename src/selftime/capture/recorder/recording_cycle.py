@@ -271,6 +271,7 @@ class RecordingCycle:
     def _plan_recording(self) -> None:
         """Decides how many steps to record, from the events of the first recording."""
         sample, timed_ns = self._sample, self._times.unprofiled
+        self._guard.program_memory.end_growth()
         if sample is None:
             return
         budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
@@ -395,4 +396,5 @@ class RecordingCycle:
                     profile.stop()
             except RecordingError:
                 return False
+            self._guard.program_memory.begin_growth()
         return True
