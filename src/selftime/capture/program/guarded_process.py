@@ -49,7 +49,8 @@ class GuardedProcess:
         self._forwarded = signal.valid_signals() - _NOT_FORWARDED
         self._group_signals: GroupSignals | None = None
         self.is_group_signalled = False
-        """Whether a signal came to the whole process group, and so to what the program started."""
+        """Whether the last signal came to the whole process group, and so to what the program
+        started."""
 
     def fork(self) -> bool:
         """Starts the process; returns True in it, and False in the one that waits."""
@@ -104,9 +105,10 @@ class GuardedProcess:
             if told.si_signo == signal.SIGCHLD:
                 continue
             is_terminals = told.si_code > 0
-            if is_terminals or self._group_signals.has_come_to_group(told.si_signo):
-                self.is_group_signalled = True
-            else:
+            self.is_group_signalled = is_terminals or self._group_signals.has_come_to_group(
+                told.si_signo
+            )
+            if not self.is_group_signalled:
                 with suppress(ProcessLookupError):
                     os.kill(self.process, told.si_signo)
 
