@@ -167,6 +167,59 @@ def test_a_program_with_a_clock_runs_as_before_on_the_same_lines(tmp_path: Path)
     assert seen.end is not None
 
 
+INTERRUPTED_COLLECTION = """
+import ctypes, gc, signal
+from functools import partial
+
+gc.disable()
+import program_marks
+
+trips = property(ctypes.pythonapi.PyErr_SetInterruptEx)
+phases = type("Phases", (), {"_as_parameter_": int(signal.SIGINT), "start": trips, "stop": 0})
+interrupt = partial(getattr, phases())
+gc.callbacks.insert(0, interrupt)  # Ctrl-C as a collection begins
+program_marks.enter("data")
+try:
+    gc.collect()
+    print("lost")
+except KeyboardInterrupt:
+    print("raised")
+gc.callbacks.remove(interrupt)
+gc.collect()
+program_marks.leave()
+program_marks.end()
+"""
+
+
+def test_the_clock_leaves_an_interrupt_to_the_program(tmp_path: Path) -> None:
+    """And tells of collections how long each took, within the phase that it came in."""
+    (tmp_path / "clock").mkdir()
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "program.py").write_text(INTERRUPTED_COLLECTION)
+    compiled_copy(program("imports_only"), tmp_path / "program")
+    environment = dict(os.environ) | {
+        "PROGRAM_CLOCK": str(tmp_path / "clock"),
+        "PYTHONPATH": str(tmp_path / "program" / LIBRARY),
+    }
+    ran = subprocess.run(  # noqa: S603 - a program of this file
+        [sys.executable, str(tmp_path / "program" / "program.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "raised\n", "")
+    (path,) = (tmp_path / "clock").iterdir()
+    whats = [(what, name) for _, what, name in json.loads(path.read_text())]
+    collection = [("enter", "garbage_collection"), ("leave", "garbage_collection")]
+    in_phase = [("enter", "data"), *collection, *collection, ("leave", "data")]
+    assert [event for event in whats if event[1] != "imports"] == [
+        ("start", ""),
+        *in_phase,
+        ("end", ""),
+    ]
+
+
 def test_a_run_without_steps_is_refused_with_its_sentence() -> None:
     about = some(Steps("training", 2, loop="for x in y:"))
     said = "selftime: nothing was recorded: no step was found: why; do that\n"

@@ -7,8 +7,13 @@ no phase goes on. Garbage collections, imports and compilations by `torch.compil
 the clock sees by itself, in the thread that imported it first. A collection within selftime's own
 work, or as the interpreter ends, is no part of the program: of selftime the clock knows no more
 than its folder.
+
+A function written in Python must not stand in `gc.callbacks`: what a signal handler raises while it
+runs, such as `KeyboardInterrupt` at Ctrl-C, is printed and lost. So functions written in C alone
+note when a collection begins and ends, and the files of the stack; the next event reads that.
 """
 
+import atexit
 import builtins
 import functools
 import gc
@@ -16,11 +21,13 @@ import importlib
 import json
 import os
 import sys
-import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, chain, repeat, takewhile
+from operator import attrgetter, is_not
 from pathlib import Path
+from threading import get_ident
 from time import perf_counter_ns
-from types import FrameType
 from typing import Any, Final
 
 __all__ = ["batches", "end", "enter", "iteration", "leave"]
@@ -45,23 +52,28 @@ _compilers: list[tuple[str, str | None, str]] = [
 """Functions of torch that compile: the module, the class if there is one, the name."""
 _events: list[tuple[int, str, str]] = []
 _open: list[str] = []
+_collections: deque[tuple[str, int, int, list[str]]] = deque()
+"""Of each beginning and end of a collection that is no event yet: which, when, in which thread, and
+the files of that thread's stack, the innermost first."""
 _iterators = 0
 
 
 class _State:
-    thread = threading.get_ident()
+    thread = get_ident()
     imports = 0
     """How many imports go on within each other."""
 
 
 def enter(part: str) -> None:
-    if threading.get_ident() == _State.thread:
+    if get_ident() == _State.thread:
+        _read_collections()
         _open.append(part)
         _events.append((perf_counter_ns(), "enter", part))
 
 
 def leave() -> None:
-    if threading.get_ident() == _State.thread and _open:
+    if get_ident() == _State.thread and _open:
+        _read_collections()
         _events.append((perf_counter_ns(), "leave", _open.pop()))
         if not _open:
             _write()
@@ -90,6 +102,7 @@ def batches(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def end() -> None:
+    _read_collections()
     _events.append((perf_counter_ns(), "end", ""))
     _write()
 
@@ -99,25 +112,48 @@ def _write() -> None:
     path.write_text(json.dumps(_events), encoding="utf-8")
 
 
-def _collected(phase: str, _info: dict[str, int]) -> None:
-    if phase == "start":
-        is_program_running = sys._getframe().f_back is not None  # noqa: SLF001 - as below
-        if is_program_running and not _is_recorder_at_work():
-            enter("garbage_collection")
-    elif _open and _open[-1] == "garbage_collection" and threading.get_ident() == _State.thread:
-        _events.append((perf_counter_ns(), "leave", _open.pop()))
+def _notes_collections() -> Callable[[str, dict[str, int]], object]:
+    """Returns a callable for `gc.callbacks`, made of functions in C, that fills `_collections`.
+
+    Python calls it with the name of a phase, "start" or "stop". It looks up the property of that
+    name, whose getter takes the next element of an iterator.
+    """
+
+    def getter(phase: str) -> property:
+        threads, more_threads = iter(get_ident, None), iter(get_ident, None)
+        frames = map(dict.get, iter(sys._current_frames, None), threads)  # noqa: SLF001 - the only way to the frames
+        chains = map(chain, map(repeat, frames, repeat(1)), repeat(repeat("f_back")))
+        outward = map(accumulate, chains, repeat(getattr))
+        stacks = map(takewhile, repeat(functools.partial(is_not, None)), outward)
+        files = map(list, map(map, repeat(attrgetter("f_code.co_filename")), stacks))
+        notes = zip(repeat(phase), iter(perf_counter_ns, None), more_threads, files)
+        return property(functools.partial(next, map(_collections.append, notes)))
+
+    phases = type("Phases", (), {phase: getter(phase) for phase in ("start", "stop")})
+    return functools.partial(getattr, phases())
 
 
-def _is_recorder_at_work() -> bool:
+def _read_collections() -> None:
+    """Makes events of the collections noted since the last event, in the thread of the events."""
+    while _collections:
+        phase, at, thread, files = _collections.popleft()
+        if thread != _State.thread:
+            continue
+        if phase == "start" and files and not _is_recorder_at_work(files):
+            _open.append("garbage_collection")
+            _events.append((at, "enter", "garbage_collection"))
+        elif phase == "stop" and _open and _open[-1] == "garbage_collection":
+            _events.append((at, "leave", _open.pop()))
+
+
+def _is_recorder_at_work(files: list[str]) -> bool:
     """Returns whether the program has called the recorder, which started the program itself.
 
     Where a frame of the recorder wraps a function of torch, the program is at work, unless that
     function is the profiler's. What the recorder imports for itself is its own work.
     """
     is_torch = is_import = is_at_work = False
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the frames
-    while frame is not None:
-        file = frame.f_code.co_filename
+    for file in files:
         if _OWN in file:
             is_at_work = is_at_work or file.endswith("recorded_process.py")  # it wraps nothing
             if not file.endswith("after_import.py"):  # through it torch is loaded
@@ -126,14 +162,14 @@ def _is_recorder_at_work() -> bool:
             return is_at_work
         is_torch = is_torch or (_TORCH in file and not any(part in file for part in _PROFILER))
         is_import = file.startswith("<frozen importlib")
-        frame = frame.f_back
     return is_at_work
 
 
 def _timed(imports: Callable[..., Any]) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if threading.get_ident() != _State.thread:
+        if get_ident() != _State.thread:
             return imports(*args, **kwargs)
+        _read_collections()
         _State.imports += 1
         began, known = perf_counter_ns(), len(_events)
         outermost = _State.imports == 1
@@ -145,6 +181,7 @@ def _timed(imports: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _State.imports -= 1
             if outermost:
+                _read_collections()
                 _open.pop()
                 now = perf_counter_ns()
                 if now - began < SHORT_NS and len(_events) == known + 1:
@@ -183,13 +220,16 @@ def _compiling(compiles: Callable[..., Any]) -> Callable[..., Any]:
 def _forked() -> None:
     _events.clear()
     _open.clear()
+    _collections.clear()
     _State.imports = 0
-    _State.thread = threading.get_ident()
+    _State.thread = get_ident()
     _events.append((perf_counter_ns(), "start", ""))
 
 
 _events.append((perf_counter_ns(), "start", ""))
 os.register_at_fork(after_in_child=_forked)
-gc.callbacks.append(_collected)
+_on_collection = _notes_collections()
+gc.callbacks.append(_on_collection)
+atexit.register(gc.callbacks.remove, _on_collection)  # later ones are the interpreter's
 builtins.__import__ = _timed(builtins.__import__)
 importlib.import_module = _timed(importlib.import_module)

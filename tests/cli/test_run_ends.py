@@ -159,6 +159,85 @@ def test_the_program_does_not_outlive_the_command(start: Start, tmp_path: Path) 
         time.sleep(0.02)
 
 
+PARENT = """
+import os, time
+import torch.multiprocessing as mp
+from pathlib import Path
+
+def train(number):
+    import torch
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(40):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        if step == 3:
+            Path(f"ready{number}").touch()
+            while not Path("go").exists():
+                time.sleep(0.02)
+
+if __name__ == "__main__":
+    children = [mp.get_context("fork").Process(target=train, args=(n,)) for n in range(3)]
+    for child in children:
+        child.start()
+    Path("pids").write_text(" ".join(str(child.pid) for child in children))
+    for child in children:
+        child.join()
+"""
+
+
+@pytest.mark.torch
+def test_a_process_that_outlives_the_program_is_told_as_alive(start: Start, tmp_path: Path) -> None:
+    process = start(PARENT)
+    while len(list(tmp_path.glob("ready?"))) < 3:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    try:
+        stderr = process.communicate(timeout=120)[1]
+        children = (tmp_path / "pids").read_text().split()
+        assert all(Path("/proc", child).exists() for child in children)
+    finally:
+        (tmp_path / "go").touch()
+
+    assert process.wait() == -signal.SIGTERM
+    sentences = [
+        "selftime: the program was ended by SIGTERM",
+        *(
+            f"selftime: process {child} still runs; its trace is written when it ends"
+            for child in children
+        ),
+    ]
+    assert sorted(stderr.splitlines()) == sorted(sentences)
+    while len(list(tmp_path.glob("selftime-runs/*.gz"))) < 3:
+        assert any(Path("/proc", child).exists() for child in children)
+        time.sleep(0.02)
+
+
+@pytest.mark.torch
+def test_processes_that_end_by_the_same_signal_are_waited_for(tmp_path: Path) -> None:
+    """They end their recording, which takes them longer than the program that only waits."""
+    (tmp_path / "train.py").write_text(PARENT)
+    with subprocess.Popen(
+        [sys.executable, "-m", "selftime", "run", "--warmup", "2", "train.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        while len(list(tmp_path.glob("ready?"))) < 3:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGTERM)
+        stderr = process.communicate(timeout=120)[1]
+
+    assert process.returncode == -signal.SIGTERM
+    assert "ended before a trace was written" not in stderr
+    for child in (tmp_path / "pids").read_text().split():
+        is_recorded = f"_{child}_" in stderr
+        assert is_recorded or f"process {child} still runs" in stderr
+
+
 def run(folder: Path, program: str, *words: str) -> "subprocess.CompletedProcess[str]":
     (folder / "program.py").write_text(program)
     return subprocess.run(  # noqa: S603 - our own command

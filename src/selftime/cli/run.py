@@ -236,11 +236,16 @@ def _report_ended_program(
     from selftime.capture.program.ended_program import result_of_ended_program
 
     assert program.command.channel is not None  # noqa: S101 - a guarded program has one
-    result, how = result_of_ended_program(program.command.channel, guard.process, status)
+    result, how = result_of_ended_program(
+        program.command.channel, guard.process, status, others_end=guard.is_group_signalled
+    )
     if not caller.is_first_rank:
         return
     if how is not None and not quiet:
         caller.print_sentence(f"the program was {how}")
+    if result.goes_on:
+        _report_run_that_goes_on(result, caller, quiet=quiet)
+        return
     _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
 
 
@@ -321,6 +326,19 @@ def _report_run_result(
         told = "this answer is for" if len(result.traces) > 1 else "trace saved to"
         caller.print_sentence(f"{told} {trace}")
     caller.print_sentence(f"list its operators: selftime view operators {trace}")
+
+
+def _report_run_that_goes_on(
+    result: "RunResult", caller: _StateBeforeProgram, *, quiet: bool
+) -> None:
+    """Says what there is of a program whose other processes still run, and need the cores."""
+    if quiet:
+        return
+    for sentence in result.sentences(caller.path_relative_to_start_folder):
+        caller.print_sentence(sentence)
+    if result.answer is not None:
+        trace = caller.path_relative_to_start_folder(result.answer)
+        caller.print_sentence(f"for the answer so far: selftime advise {trace}")
 
 
 def _no_recording_sentence(result: "RunResult") -> str:

@@ -7,6 +7,7 @@ import pytest
 from selftime.capture.recorder.recording_plan import (
     MAX_STEPS_UNTIL_STEADY,
     RecordingBudget,
+    StepEvents,
     are_steps_steady,
 )
 from selftime.capture.recorder.run_options import RunOptions
@@ -46,13 +47,13 @@ def test_a_program_that_never_settles_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("events", [1, 1_000, 10_000, 30_000, 60_000])
 def test_the_end_of_a_recording_holds_the_program_no_longer_than_it_may(events: int) -> None:
-    budget = RecordingBudget(RunOptions(active=5), events)
+    budget = RecordingBudget(RunOptions(active=5), StepEvents(events))
     assert budget.steps * budget.pause_ns <= 1e9
     assert (budget.steps + 1) * budget.pause_ns > 1e9 or budget.steps == 5
 
 
 def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
-    budget = RecordingBudget(RunOptions(active=5), 100_000)
+    budget = RecordingBudget(RunOptions(active=5), StepEvents(100_000, 50_000))
     assert (budget.steps, budget.details.shapes, budget.details.frames) == (1, True, True)
     message = budget.limits_message() or ""
     assert "holds the program for about" in message
@@ -60,19 +61,25 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "frames", "shapes", "with_frames", "window"),
+    ("events", "frames", "steps", "shapes", "with_frames", "window"),
     [
-        (100_000, 50_000, True, True, False),
-        (200_000, 100_000, False, True, False),
-        (400_000, 200_000, False, False, False),
-        (1_000_000, 500_000, False, False, True),
+        (10_000, 5_000, 5, True, True, False),
+        (13_000, 6_500, 5, False, True, False),
+        (47_000, 23_500, 3, False, True, False),
+        (48_000, 24_000, 5, False, False, False),
+        (90_000, 45_000, 3, False, False, False),
+        (100_000, 50_000, 1, True, True, False),
+        (200_000, 100_000, 1, False, True, False),
+        (400_000, 200_000, 1, False, False, False),
+        (1_000_000, 500_000, 1, False, False, True),
     ],
 )
-def test_larger_steps_lose_shapes_then_lines_then_their_end(
-    events: int, frames: int, shapes: bool, with_frames: bool, window: bool
+def test_larger_steps_lose_shapes_then_steps_then_lines_then_their_end(
+    events: int, frames: int, steps: int, shapes: bool, with_frames: bool, window: bool
 ) -> None:
-    budget = RecordingBudget(RunOptions(active=5, profile_memory=True), events, frames)
+    budget = RecordingBudget(RunOptions(active=5, profile_memory=True), StepEvents(events, frames))
 
+    assert budget.steps == steps
     assert (budget.details.shapes, budget.details.frames) == (shapes, with_frames)
     assert budget.details.memory == shapes
     assert budget.is_window == window
@@ -80,14 +87,65 @@ def test_larger_steps_lose_shapes_then_lines_then_their_end(
     assert ("shapes" in message) == (not shapes)
     assert ("source lines" in message) == (not with_frames)
     assert ("only its first" in message) == window
-    assert message.count("; ") == 1
+    assert message.count("; ") == (events > 10_000)
+
+
+def test_allocations_are_given_up_before_shapes() -> None:
+    options = RunOptions(active=5, profile_memory=True)
+    budget = RecordingBudget(options, StepEvents(15_000, 6_000, allocations=3_000))
+    assert (budget.steps, budget.details.memory, budget.details.shapes) == (5, False, True)
+    assert budget.limits_message() == (
+        "a step makes about 6.44 MiB of trace, and 5 steps would hold the program for about "
+        "1.200 s with all details, so 5 steps are recorded without allocations; allow more with "
+        "--hold"
+    )
+
+
+def test_details_that_make_no_room_for_a_step_are_kept() -> None:
+    large = RecordingBudget(RunOptions(active=1), StepEvents(110_000, 50_000))
+    assert (large.steps, large.details.shapes, large.details.frames) == (1, True, True)
+    few = RecordingBudget(RunOptions(active=2), StepEvents(50_000, 25_000))
+    assert (few.steps, few.details.shapes, few.details.frames) == (2, False, True)
+    assert few.limits_message() == (
+        "a step makes about 21.46 MiB of trace, and 2 steps would hold the program for about "
+        "1.600 s with all details, so 2 steps are recorded without shapes; allow more with --hold"
+    )
+
+
+def test_frames_are_given_up_for_three_steps_not_for_two() -> None:
+    enough = RecordingBudget(RunOptions(active=5), StepEvents(60_000, 30_000))
+    assert (enough.steps, enough.details.frames) == (4, False)
+    too_large = RecordingBudget(RunOptions(active=5), StepEvents(60_000, 10_000))
+    assert (too_large.steps, too_large.details.frames) == (2, True)
+    message = too_large.limits_message() or ""
+    assert message.endswith("so 2 of 5 steps are recorded without shapes; allow more with --hold")
+
+
+def test_only_the_limit_of_size_gives_up_frames_and_keeps_shapes() -> None:
+    options = RunOptions(active=5, hold=60, max_bytes=10_000_000)
+    budget = RecordingBudget(options, StepEvents(10_000, 5_000))
+    assert (budget.steps, budget.details.shapes, budget.details.frames) == (4, True, False)
+    message = budget.limits_message() or ""
+    assert "5 steps would make more than 9.54 MiB with all details" in message
+    assert message.endswith(
+        "so 4 of 5 steps are recorded without Python frames and source lines; allow more with "
+        "--max-bytes"
+    )
+
+
+def test_little_memory_gives_up_shapes_first() -> None:
+    budget = RecordingBudget(RunOptions(active=5, hold=60), StepEvents(10_000, 5_000), 500 << 20)
+    assert (budget.steps, budget.details.shapes, budget.details.frames) == (5, False, True)
+    message = budget.limits_message() or ""
+    assert "5 steps would not fit into a fourth of the free memory" in message
+    assert message.endswith("so 5 steps are recorded without shapes")
 
 
 @pytest.mark.parametrize("events", [1, 70_000, 300_000, 1_000_000, 100_000_000])
 @pytest.mark.parametrize("free", [10 << 20, 1 << 30, None])
 def test_a_recording_stays_within_memory_and_hold(events: int, free: int | None) -> None:
     options = RunOptions(active=5)
-    budget = RecordingBudget(options, events, 0, free)
+    budget = RecordingBudget(options, StepEvents(events), free)
     limit = budget.event_limit(step_ns=1e6)
 
     if free is not None:
@@ -98,13 +156,13 @@ def test_a_recording_stays_within_memory_and_hold(events: int, free: int | None)
 
 
 def test_too_little_memory_is_named() -> None:
-    message = RecordingBudget(RunOptions(), 100_000, 0, 100 << 20).limits_message() or ""
+    message = RecordingBudget(RunOptions(), StepEvents(100_000), 100 << 20).limits_message() or ""
     assert "more than fits into a fourth of the free memory" in message
     assert "only its first 10,485 events are recorded without shapes" in message
 
 
 def sample(events: int, duration_ms: int, *, is_cut: bool) -> StepSample:
-    return StepSample(events, events // 2, duration_ms * MS, is_cut)
+    return StepSample(StepEvents(events, events // 2), duration_ms * MS, is_cut)
 
 
 def test_a_step_of_which_the_beginning_is_known_has_the_more_events_the_longer_it_takes() -> None:
@@ -120,18 +178,19 @@ def test_a_first_step_with_an_evaluation_in_it_says_little_of_others() -> None:
 
 
 def test_what_fits_needs_no_word() -> None:
-    assert RecordingBudget(RunOptions(active=5), 1_000).limits_message() is None
+    assert RecordingBudget(RunOptions(active=5), StepEvents(1_000)).limits_message() is None
 
 
 def test_fewer_steps_because_of_their_size_name_the_other_option() -> None:
-    budget = RecordingBudget(RunOptions(active=5, max_bytes=10_000_000), 10_000)
+    budget = RecordingBudget(RunOptions(active=5, max_bytes=10_000_000), StepEvents(10_000))
     message = budget.limits_message() or ""
     assert message.endswith("so 2 of 5 steps are recorded; allow more with --max-bytes")
 
 
 def test_a_longer_hold_allows_more() -> None:
-    assert RecordingBudget(RunOptions(active=5), 25_000).steps == 2
-    assert RecordingBudget(RunOptions(active=5, hold=4), 25_000).steps == 5
+    step = StepEvents(45_000)
+    assert RecordingBudget(RunOptions(active=5), step).steps == 3
+    assert RecordingBudget(RunOptions(active=5, hold=4), step).steps == 5
 
 
 @pytest.mark.torch

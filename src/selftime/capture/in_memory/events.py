@@ -4,6 +4,7 @@ Creating the Python object of an event takes about 500 ns, and each method call 
 Methods that only some events need are called on those alone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,9 @@ from selftime.array_types import Ints
 from selftime.names import FRAME_CATEGORIES
 
 Value = TypeVar("Value", bound=Hashable)
+
+_ALLOCATION_CATEGORY: Final = "cpu_instant_event"
+"""Category of events of memory that is allocated or released."""
 
 _NAMES_OF_METHODS_READ_FROM_EVENTS: Final = (
     "activity_type",
@@ -41,10 +45,11 @@ def are_kineto_events_supported() -> bool:
     return all(hasattr(_KinetoEvent, name) for name in _NAMES_OF_METHODS_READ_FROM_EVENTS)
 
 
-def event_and_frame_counts(events: Sequence[_KinetoEvent]) -> tuple[int, int]:
-    """Returns the numbers of events and, among them, of Python frames in a recording."""
-    frames = sum(event.activity_type() in FRAME_CATEGORIES for event in events)
-    return len(events), frames
+def event_counts(events: Sequence[_KinetoEvent]) -> tuple[int, int, int]:
+    """Returns the numbers of events and, among them, of Python frames and of allocations."""
+    counts = Counter(event.activity_type() for event in events)
+    frames = sum(counts[category] for category in FRAME_CATEGORIES)
+    return len(events), frames, counts[_ALLOCATION_CATEGORY]
 
 
 class CodeByValue(dict[Value, int]):

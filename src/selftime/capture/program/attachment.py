@@ -5,6 +5,10 @@ import os
 import sys
 
 from selftime.capture.program.early_log import stop_early_log
+from selftime.capture.program.printed_tracebacks import (
+    hide_own_frames_at_uncaught_exception,
+    hide_own_frames_in_printed_tracebacks,
+)
 from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.recorded_process import RecordedProcess
 from selftime.capture.program.run_channel import RunChannel
@@ -16,6 +20,8 @@ from selftime.capture.timing.timed_process import TimedProcess
 def record_or_time_this_process() -> None:
     """Starts to record or time this process if the environment says that selftime runs it."""
     early_times = stop_early_log()
+    hide_own_frames_in_printed_tracebacks()
+    hide_own_frames_at_uncaught_exception()
     times = requested_step_times_folder()
     if times is not None:
         TimedProcess(times).watch()

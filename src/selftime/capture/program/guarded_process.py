@@ -48,6 +48,9 @@ class GuardedProcess:
         self._previous_mask: Any = ()
         self._forwarded = signal.valid_signals() - _NOT_FORWARDED
         self._group_signals: GroupSignals | None = None
+        self.is_group_signalled = False
+        """Whether the last signal came to the whole process group, and so to what the program
+        started."""
 
     def fork(self) -> bool:
         """Starts the process; returns True in it, and False in the one that waits."""
@@ -99,9 +102,13 @@ class GuardedProcess:
                 self._group_signals.end()
                 return status
             told = signal.sigwaitinfo(self._forwarded | {signal.SIGCHLD})
-            if told.si_signo == signal.SIGCHLD or told.si_code > 0:  # the terminal's
+            if told.si_signo == signal.SIGCHLD:
                 continue
-            if not self._group_signals.has_come_to_group(told.si_signo):
+            is_terminals = told.si_code > 0
+            self.is_group_signalled = is_terminals or self._group_signals.has_come_to_group(
+                told.si_signo
+            )
+            if not self.is_group_signalled:
                 with suppress(ProcessLookupError):
                     os.kill(self.process, told.si_signo)
 

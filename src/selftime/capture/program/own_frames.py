@@ -2,7 +2,7 @@
 
 Frames of selftime are in it where the program calls a function of torch that selftime has wrapped,
 and where Ctrl-C came during selftime's own work. What that work called is not the program's either.
-What a wrapper calls is: the function that it wraps is one of its variables.
+What a wrapper calls is: it holds the function, or the object, that it wraps.
 """
 
 import functools
@@ -31,12 +31,17 @@ def hide_own_frames(error: BaseException) -> None:
         one = left.pop()
         if one is not None and id(one) not in seen:
             seen.add(id(one))
-            one.__traceback__ = _without_own_frames(one)
+            trace = without_own_frames(one.__traceback__, one)
+            if trace is not one.__traceback__:
+                one.__traceback__ = trace
             left += [one.__cause__, one.__context__]
 
 
-def _without_own_frames(error: BaseException) -> TracebackType | None:
-    entries = list(_entries(error.__traceback__))
+def without_own_frames(trace: TracebackType | None, error: BaseException) -> TracebackType | None:
+    """Removes selftime's frames from a traceback of an exception; returns its first entry."""
+    entries = list(_entries(trace))
+    if not any(_is_own(entry.tb_frame.f_code) for entry in entries):
+        return trace
     of_program = _entries_of_program(entries)
     if isinstance(error, Exception) and of_program:
         of_program += entries[entries.index(of_program[-1]) + 1 :]
@@ -46,6 +51,10 @@ def _without_own_frames(error: BaseException) -> TracebackType | None:
         entry.tb_next = below
         below = entry
     return below
+
+
+def _is_own(code: CodeType) -> bool:
+    return code.co_filename.startswith(_OWN_FOLDER)
 
 
 def _entries(trace: TracebackType | None) -> Iterator[TracebackType]:
@@ -65,7 +74,7 @@ def _entries_of_program(entries: list[TracebackType]) -> list[TracebackType]:
         frame = entry.tb_frame
         if frame.f_code is _SCHEDULED_CALL:
             caller, has_begun = frame, True
-        elif frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        elif _is_own(frame.f_code):
             caller = frame
         elif caller is None or not has_begun or _calls_for_program(caller, frame, handlers):
             caller, has_begun = None, True
@@ -74,9 +83,21 @@ def _entries_of_program(entries: list[TracebackType]) -> list[TracebackType]:
 
 
 def _calls_for_program(caller: FrameType, called: FrameType, handlers: set[CodeType]) -> bool:
-    if caller.f_code is not _SCHEDULED_CALL and called.f_code in _codes(caller.f_locals.values()):
+    if caller.f_code is not _SCHEDULED_CALL and called.f_code in _codes_wrapped_by(caller, called):
         return True
     return called.f_code in handlers
+
+
+def _codes_wrapped_by(caller: FrameType, called: FrameType) -> Iterator[CodeType]:
+    """Yields the code of functions that a wrapper of selftime may call for the program.
+
+    They are its variables, attributes of its object, or methods of such attributes.
+    """
+    yield from _codes(caller.f_locals.values())
+    name = called.f_code.co_name
+    for held in getattr(caller.f_locals.get("self"), "__dict__", {}).values():
+        methods = (vars(kind)[name] for kind in type(held).__mro__ if name in vars(kind))
+        yield from _codes((held, next(methods, None)))
 
 
 def _codes(values: Iterable[object]) -> Iterator[CodeType]:

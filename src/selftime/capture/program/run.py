@@ -13,6 +13,7 @@ from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import cancel_after_import
 from selftime.capture.program.command import ProgramCommand, is_command
 from selftime.capture.program.early_log import stop_early_log
+from selftime.capture.program.printed_tracebacks import hide_own_frames_in_printed_tracebacks
 from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.python_program import PythonProgram
 from selftime.capture.program.recorded_process import RecordedProcess
@@ -69,6 +70,7 @@ def run_program(
         run.start()
         run.write_while_running()
     process.watch()
+    hide_own_frames_in_printed_tracebacks()
     with channel or nullcontext():
         status = program.run(lambda error: process.finish(exit_reason(error)))
         if os.getpid() != root_pid:

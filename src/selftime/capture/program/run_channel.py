@@ -12,12 +12,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from selftime._version import __version__
+from selftime.capture.program.live_processes import still_runs
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import folder_prefix
 
@@ -52,6 +53,8 @@ class ProcessReport:
     """Path of the process's wall-time ledger; None if none was written."""
     step_ns_by_kind: Mapping[str, int] = field(default_factory=dict)
     """Maps each kind of step, such as `training`, to the time in ns of all its steps."""
+    still_runs: bool = False
+    """Whether the process had not ended when its report was read."""
 
     @property
     def training_ns(self) -> int:
@@ -167,12 +170,17 @@ class RunChannel:
 
     def read_reports(self) -> list[ProcessReport]:
         """Returns the reports of all processes that wrote one."""
-        paths = sorted(self.folder.glob("*.json"))
-        return [_parse_process_report(json.loads(path.read_text())) for path in paths]
+        return [_read_process_report(path) for path in sorted(self.folder.glob("*.json"))]
 
     def _set_environment_variable(self, name: str, value: str) -> None:
         self._previous_environment[name] = os.environ.get(name)
         os.environ[name] = value
+
+
+def _read_process_report(path: Path) -> ProcessReport:
+    report = _parse_process_report(json.loads(path.read_text()))
+    runs = report.process is not None and still_runs(report.process, path.stat().st_mtime)
+    return replace(report, still_runs=runs)
 
 
 def _parse_process_report(values: Mapping[str, Any]) -> ProcessReport:

@@ -44,6 +44,11 @@ class RunResult:
         return any(report.process != self.root_process for report in self.processes)
 
     @property
+    def goes_on(self) -> bool:
+        """Returns whether processes with steps still run, and may leave a trace."""
+        return any(_may_write_trace(report) for report in self.processes if not report.traces)
+
+    @property
     def traces_of_ranks(self) -> tuple[Path, ...]:
         """Returns the last trace of each rank of a distributed job, by rank."""
         ranks = [report for report in self.processes if report.rank is not None and report.traces]
@@ -101,7 +106,7 @@ class RunResult:
 
     def sentences(self, show_path: Callable[[Path], str]) -> list[str]:
         """Returns sentences for the user: which processes were recorded, where traces are."""
-        if not self.traces:
+        if not self.traces and not self.goes_on:
             return [f"nothing was recorded: {self.reason}"]
         with_traces = [report for report in self.processes if report.traces]
         messages = [
@@ -112,16 +117,14 @@ class RunResult:
                 f"recorded {_step_count_range_text(with_traces)} in {show_path(p)}"
                 for p in with_traces[0].traces
             ]
-        else:
+        elif with_traces:
             steps = _step_count_range_text(with_traces)
             messages.append(f"recorded {steps} in each of {len(with_traces)} processes:")
             for report in with_traces:
                 rank = "" if report.rank is None else f"rank {report.rank}: "
                 short = "" if report.partial is None else f" ({report.partial})"
                 messages += [f"{rank}{show_path(path)}{short}" for path in report.traces]
-        messages += [
-            f"not recorded: {_process_and_reason(r)}" for r in self.processes if not r.traces
-        ]
+        messages += [_no_trace_text(report) for report in self.processes if not report.traces]
         return list(dict.fromkeys(messages))
 
 
@@ -158,11 +161,21 @@ def _why_nothing_recorded(
     return "the program never imported torch"
 
 
+def _no_trace_text(report: ProcessReport) -> str:
+    text = _process_and_reason(report)
+    return text if _may_write_trace(report) else f"not recorded: {text}"
+
+
 def _process_and_reason(report: ProcessReport) -> str:
     rank = "" if report.rank is None else f"rank {report.rank}, "
-    return (
-        f"{rank}process {report.process}: {report.reason or 'it ended before a trace was written'}"
-    )
+    if _may_write_trace(report):
+        return f"{rank}process {report.process} still runs; its trace is written when it ends"
+    reason = report.reason or "it ended before a trace was written"
+    return f"{rank}process {report.process}: {reason}"
+
+
+def _may_write_trace(report: ProcessReport) -> bool:
+    return report.still_runs and report.reason is None
 
 
 def _step_count_range_text(reports: list[ProcessReport]) -> str:

@@ -25,7 +25,6 @@ from torch.profiler import ProfilerAction, schedule
 from selftime.capture.facts.allocator import page_fault_count_since
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
-from selftime.capture.in_memory.events import event_and_frame_counts
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
@@ -265,13 +264,14 @@ class RecordingCycle:
     def _end_first_recording(self, elapsed_ns: int, *, is_cut: bool = False) -> None:
         assert self._first_recording is not None  # noqa: S101 - guaranteed by the state
         self._stop_profile(self._first_recording)
-        counts = event_and_frame_counts(self._first_recording.recorded_events())
-        self._sample = StepSample(*counts, elapsed_ns, is_cut)
+        events = self._first_recording.recorded_events()
+        self._sample = StepSample.of_events(events, elapsed_ns, is_cut=is_cut)
         self._state = CycleState.TIMING_BEFORE
 
     def _plan_recording(self) -> None:
         """Decides how many steps to record, from the events of the first recording."""
         sample, timed_ns = self._sample, self._times.unprofiled
+        self._guard.program_memory.end_growth()
         if sample is None:
             return
         budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
@@ -396,4 +396,5 @@ class RecordingCycle:
                     profile.stop()
             except RecordingError:
                 return False
+            self._guard.program_memory.begin_growth()
         return True

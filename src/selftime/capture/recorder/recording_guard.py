@@ -2,17 +2,23 @@
 
 A plan can be wrong: the first recorded step is unknown, and a later one may hold an evaluation of
 millions of operators. The profiler does not tell how many events it holds, so they are bounded from
-above, by the time and the memory that each of them takes at the least.
+above, by the time and the memory that each of them takes at the least. `program_memory.py` says how
+much of the memory may be theirs.
 """
 
 import _thread
 import threading
 from collections.abc import Callable
-from time import perf_counter_ns, process_time_ns
 from typing import Final
 
-from selftime.capture.facts.free_memory import peak_resident_bytes, resident_bytes
 from selftime.capture.main_thread_calls import MainThreadCalls
+from selftime.capture.recorder.program_memory import (
+    MemoryBefore,
+    ProgramMemory,
+    RunTime,
+    UsedMemory,
+    used_memory,
+)
 from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.units import bytes_text, time_text
 
@@ -39,9 +45,7 @@ POLL_S: Final = 0.02
 class RecordingGuard:
     """Watches a recording, in a thread of its own that starts after the profiler.
 
-    The profiler sees nothing of such a thread. While it watches, it reads how much memory the
-    process uses beyond what the program has used before: what a step allocates as others did is not
-    taken for the recording's.
+    The profiler sees nothing of such a thread.
     """
 
     def __init__(
@@ -55,10 +59,9 @@ class RecordingGuard:
         a part of a step was to be recorded."""
         self._on_limit = on_limit
         self._calls = MainThreadCalls(on_failure)
-        self._program_peak: int | None = None
-        """The most memory that the program used before the first recording, in bytes."""
+        self.program_memory = ProgramMemory()
         self._end = threading.Event()
-        self._arguments: tuple[EventLimit, int, int, threading.Event] | None = None
+        self._arguments: tuple[EventLimit, MemoryBefore, threading.Event] | None = None
         """What the next watch needs; None if it is not prepared."""
 
     def prepare(self, limit: EventLimit) -> None:
@@ -67,11 +70,8 @@ class RecordingGuard:
         Else the profiler would record the preparation.
         """
         self.is_reached, self.excess = False, ""
-        start = resident_bytes() or 0
-        if self._program_peak is None:
-            self._program_peak = peak_resident_bytes() or start
-        peak, self._end = max(start, self._program_peak), threading.Event()
-        self._arguments = limit, start, peak, self._end
+        self._end = threading.Event()
+        self._arguments = limit, self.program_memory.before_recording(), self._end
 
     def begin(self) -> None:
         """Begins to watch the recording that it was prepared for, once that has started."""
@@ -84,14 +84,14 @@ class RecordingGuard:
         self.is_reached = False
         self._end.set()
 
-    def _watch(self, limit: EventLimit, start: int, peak: int, end: threading.Event) -> None:
-        began, used = perf_counter_ns(), process_time_ns()
+    def _watch(self, limit: EventLimit, before: MemoryBefore, end: threading.Event) -> None:
+        began = RunTime.now()
         pause_s = (limit.window_ns or limit.max_events * MIN_NS_PER_EVENT) / 1e9
         while not end.wait(pause_s):
-            elapsed = perf_counter_ns() - began
-            ran = min(elapsed, process_time_ns() - used)
-            excess = excess_over_limit(limit, ran, start, peak, resident_bytes())
-            if self.is_reached or excess or is_window_over(limit, elapsed):
+            ran, excess = began.ran_ns(), None
+            if may_be_over_limit(limit, ran):  # else the memory need not be read
+                excess = excess_over_limit(limit, ran, before, used_memory())
+            if self.is_reached or excess or is_window_over(limit, began.elapsed_ns()):
                 self.excess = self.excess or excess or ""
                 self.is_reached = True
                 self._calls.schedule(self._on_limit)  # again, if it came at a bad moment
@@ -103,34 +103,41 @@ def is_window_over(limit: EventLimit, elapsed_ns: int) -> bool:
     return limit.window_ns is not None and elapsed_ns >= limit.window_ns
 
 
+def may_be_over_limit(limit: EventLimit, ran_ns: int) -> bool:
+    """Returns whether a recording has lasted for as long as its events take at the least.
+
+    As many as planned may take as long as expected, and as much memory as they take.
+    """
+    return ran_ns >= max(limit.max_events * MIN_NS_PER_EVENT, limit.expected_ns)
+
+
 def excess_over_limit(
-    limit: EventLimit, ran_ns: int, start: int, peak: int, resident: int | None
+    limit: EventLimit, ran_ns: int, before: MemoryBefore, now: UsedMemory
 ) -> str | None:
     """Returns in words why a recording may have more events than its limit; None if it has not.
 
     Args:
         limit: The limit.
-        ran_ns: How long the process has run since the recording began, in ns. On a machine where
-            other programs take the cores, more time passes than that.
-        start: Memory of the process when the recording began, in bytes.
-        peak: The most memory that the program is known to use without a recording, in bytes.
-        resident: Memory of the process now, in bytes; None if unknown, where time alone decides.
+        ran_ns: How long the process has run since the recording began, in ns.
+        before: What is known of the program's memory from before the recording.
+        now: Memory of the process now. If its resident memory is unknown, time alone decides.
     """
-    least_ns = limit.max_events * MIN_NS_PER_EVENT
-    if ran_ns < max(least_ns, limit.expected_ns):
-        return None  # so many events take longer, and as many as planned may take as much memory
-    late_ns = LATE_FACTOR * limit.expected_ns
-    if resident is None:
+    if not may_be_over_limit(limit, ran_ns):
+        return None
+    least_ns, late_ns = limit.max_events * MIN_NS_PER_EVENT, LATE_FACTOR * limit.expected_ns
+    if now.resident is None:
         planned_ns = max(late_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
         took = f"it ran for {time_text(ran_ns)}, and at most {time_text(planned_ns)} was planned"
         return took if ran_ns > planned_ns else None
     planned = RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT
-    if resident - peak > planned:
-        took = f"{bytes_text(resident - peak)} more memory than the program had used before"
+    beyond = before.beyond_program(now, ran_ns)
+    if beyond > planned:
+        took = f"{bytes_text(beyond)} more memory than the program had used before"
         return f"it took {took}, and at most {bytes_text(planned)} was planned"
     # Below the peak, events are hidden in memory that the program may use as well.
     is_late = ran_ns > max(late_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
-    if is_late and resident - start > limit.events_in_memory * MIN_BYTES_PER_EVENT:
-        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(resident - start)} of memory"
+    taken = before.since_start(now)
+    if is_late and taken > limit.events_in_memory * MIN_BYTES_PER_EVENT:
+        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(taken)} of memory"
         return f"{took}, which is more than planned"
     return None

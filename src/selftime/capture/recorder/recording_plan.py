@@ -1,20 +1,24 @@
 """Decides from the first steps when to record, how many steps, and what of them.
 
 The events of a recording cost memory, and hold the program when it ends. So the plan keeps both
-within limits: fewer steps, then one step with fewer details, and at last only the beginning of one.
+within limits. What is given up first: allocations, then shapes, then steps down to
+`MIN_STEPS_WITH_FRAMES`, then Python frames, then steps, and at last the end of a single step.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from selftime.capture.recorder.recorded_details import requested_details
+from selftime.capture.recorder.recorded_details import RecordedDetails, requested_details
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text, time_text
 
 TRACE_BYTES_PER_EVENT: Final = 450
 """Estimated size of one profiler event in the JSON trace, in bytes: measured 440 for operators
 with shapes, 383 on average with Python frames."""
+
+MIN_STEPS_WITH_FRAMES: Final = 3
+"""Number of steps, of those asked for, for which Python frames are given up."""
 
 MAX_HOLD_EXCESS: Final = 2.0
 """How many times as long as `--hold` a single step may hold the program before details are left
@@ -42,61 +46,91 @@ def limit_of_unknown_step(options: RunOptions, free_bytes: int | None) -> EventL
     return EventLimit(max(1, min(details.events_in_hold(options), in_memory)), in_memory)
 
 
+@dataclass(frozen=True, slots=True)
+class StepEvents:
+    """The number of events of one step that is recorded with every requested detail."""
+
+    all: int
+    frames: int = 0
+    """How many of them are Python frames."""
+    allocations: int = 0
+    """How many of them are allocations and releases of memory."""
+
+    def with_details(self, details: RecordedDetails) -> int:
+        """Returns how many events the step has with fewer details."""
+        without = 0 if details.frames else self.frames
+        return max(1, self.all - without - (0 if details.memory else self.allocations))
+
+
 class RecordingBudget:
     """How many steps to record, with which details, and why less than requested.
 
     Args:
         options: What the user asked for.
         events: The number of events of one step.
-        frames: How many of them are Python frames.
         free_bytes: Free memory in bytes; None if unknown.
     """
 
     def __init__(
-        self, options: RunOptions, events: int, frames: int = 0, free_bytes: int | None = None
+        self, options: RunOptions, events: StepEvents, free_bytes: int | None = None
     ) -> None:
-        self._options, self._free_bytes = options, free_bytes
-        self._requested = self.details = requested_details(options)
-        self._step_bytes = max(1, events * TRACE_BYTES_PER_EVENT)
-        self._requested_pause_ns = events * self.details.pause_ns_per_event
-        self._events, self._frames = events, frames
-        self._lacks_memory = events > self.details.events_in_memory(free_bytes)
-        self._drops_frames_for_size = options.with_stack and self._step_bytes > options.max_bytes
-        if self._drops_frames_for_size:
-            self._drop_frames()
-        if not self._is_step_affordable():
-            self.details = replace(self.details, shapes=False, memory=False)
-        if not self._is_step_affordable():
-            self._drop_frames()
-        self.is_window = not self._is_step_affordable()
+        self._options, self._free_bytes, self._step = options, free_bytes, events
+        self._requested = requested_details(options)
+        self._drops_frames_for_size = (
+            options.with_stack and events.all * TRACE_BYTES_PER_EVENT > options.max_bytes
+        )
+        self.details = self._chosen_details()
+        self._events = events.with_details(self.details)
+        self.is_window = not self._is_step_affordable(self.details)
         """Whether only the beginning of a step is recorded."""
-        self.pause_ns = max(1, self._events * self.details.pause_ns_per_event)
+        self.pause_ns = self._events * self.details.pause_ns_per_event
         """Pause of the program at the end of a recording of one step."""
-        steps_by_size = max(1, options.max_bytes // self._step_bytes)
-        steps_by_pause = max(1, int(options.hold * 1e9) // self.pause_ns)
-        steps_by_memory = max(1, self._max_events_in_memory // max(1, self._events))
-        self.steps = min(options.active, steps_by_size, steps_by_pause, steps_by_memory)
-        self._is_limited_by_size = steps_by_size < min(steps_by_pause, steps_by_memory)
+        self.steps = max(1, self._steps_that_fit(self.details))
 
-    def _drop_frames(self) -> None:
-        self.details = replace(self.details, frames=False)
-        self._events, self._frames = self._events - self._frames, 0
+    def _chosen_details(self) -> RecordedDetails:
+        """Returns the details with which the most steps fit, the first ones of such."""
+        most = self._requested
+        if self._drops_frames_for_size:
+            most = replace(most, frames=False)
+        fewer = [most, replace(most, memory=False), replace(most, memory=False, shapes=False)]
+        without_frames = [replace(details, frames=False) for details in fewer]
+        best, other = (max(some, key=self._steps_that_fit) for some in (fewer, without_frames))
+        steps, others = self._steps_that_fit(best), self._steps_that_fit(other)
+        if steps == others == 0:
+            return without_frames[-1]
+        enough = min(MIN_STEPS_WITH_FRAMES, self._options.active)
+        return other if steps == 0 or steps < enough <= others else best
+
+    def _steps_that_fit(self, details: RecordedDetails) -> int:
+        """Returns how many of the steps asked for fit; 0 if not even one does."""
+        if not self._is_step_affordable(details):
+            return 0
+        return min(self._options.active, *self._limits_of_steps(details))
+
+    def _limits_of_steps(self, details: RecordedDetails) -> tuple[int, int, int]:
+        """Returns how many steps the trace's size, the hold and the memory allow, at least 1."""
+        events = self._step.with_details(details)
+        by_size = self._options.max_bytes // (events * TRACE_BYTES_PER_EVENT)
+        by_hold = int(self._options.hold * 1e9) // (events * details.pause_ns_per_event)
+        by_memory = details.events_in_memory(self._free_bytes) // events
+        return max(1, by_size), max(1, by_hold), max(1, by_memory)
+
+    def _is_step_affordable(self, details: RecordedDetails) -> bool:
+        """Returns whether one step with some details stays within memory and hold."""
+        in_hold = MAX_HOLD_EXCESS * details.events_in_hold(self._options)
+        events = self._step.with_details(details)
+        return events <= min(in_hold, details.events_in_memory(self._free_bytes))
 
     @property
     def _max_events_in_memory(self) -> int:
         return self.details.events_in_memory(self._free_bytes)
-
-    def _is_step_affordable(self) -> bool:
-        """Returns whether one step with the present details stays within memory and hold."""
-        in_hold = MAX_HOLD_EXCESS * self.details.events_in_hold(self._options)
-        return self._events <= min(in_hold, self._max_events_in_memory)
 
     def event_limit(self, step_ns: float) -> EventLimit:
         """Returns what ends the recording; `step_ns` is how long a recorded step takes, in ns."""
         limit = EventLimit(self.max_events, self._max_events_in_memory, int(self.steps * step_ns))
         if not self.is_window:
             return limit
-        share = self.max_events / max(1, self._events)
+        share = self.max_events / self._events
         return replace(limit, window_ns=max(1, int(share * step_ns)))
 
     @property
@@ -114,24 +148,33 @@ class RecordingBudget:
                 f"{self._step_size_text()}, more than {bytes_text(self._options.max_bytes)}: one "
                 "is recorded without Python frames and source lines; allow more with --max-bytes"
             )
-        if self.details != self._requested or self.is_window:
+        if self.is_window:
+            return self._window_message()
+        if self.details != self._requested:
             return self._fewer_details_message()
         if self.steps == self._options.active:
             return None
         sentence = self._step_size_text()
-        if not self._is_limited_by_size:
+        by_size, *others = self._limits_of_steps(self.details)
+        is_limited_by_size = by_size < min(others)
+        if not is_limited_by_size:
             pause = time_text(self.pause_ns)
             sentence += f" and holds the program for about {pause} when the recording ends"
-        verb = "is" if self.steps == 1 else "are"
-        noun = "step" if self._options.active == 1 else "steps"
-        option = "--max-bytes" if self._is_limited_by_size else "--hold"
-        sentence += f", so {self.steps} of {self._options.active} {noun} {verb} recorded"
-        return f"{sentence}; allow more with {option}"
+        option = "--max-bytes" if is_limited_by_size else "--hold"
+        return f"{sentence}, so {self._steps_recorded_text()}; allow more with {option}"
 
     def _step_size_text(self) -> str:
-        return f"a step makes about {bytes_text(self._step_bytes)} of trace"
+        return f"a step makes about {bytes_text(self._step.all * TRACE_BYTES_PER_EVENT)} of trace"
 
-    def _fewer_details_message(self) -> str:
+    def _steps_recorded_text(self) -> str:
+        asked = self._options.active
+        if self.steps == asked:
+            return "it is recorded" if asked == 1 else f"{asked} steps are recorded"
+        verb = "is" if self.steps == 1 else "are"
+        return f"{self.steps} of {asked} steps {verb} recorded"
+
+    def _without_text(self) -> str:
+        """Returns text on the details that are left out, empty if none are."""
         dropped = [
             text
             for text, was_on, is_on in (
@@ -141,15 +184,42 @@ class RecordingBudget:
             )
             if was_on and not is_on
         ]
+        return f" without {', '.join(dropped)}" if dropped else ""
+
+    def _window_message(self) -> str:
+        lacks_memory = self._step.all > self._requested.events_in_memory(self._free_bytes)
         why = (
             "more than fits into a fourth of the free memory"
-            if self._lacks_memory
+            if lacks_memory
             else f"and would hold the program for about {time_text(self._requested_pause_ns)}"
         )
-        what = f"only its first {self.max_events:,} events are" if self.is_window else "it is"
-        without = f" without {', '.join(dropped)}" if dropped else ""
-        advice = "" if self._lacks_memory else "; allow more with --hold"
-        return f"{self._step_size_text()}, {why}, so {what} recorded{without}{advice}"
+        what = f"so only its first {self.max_events:,} events are recorded{self._without_text()}"
+        advice = "" if lacks_memory else "; allow more with --hold"
+        return f"{self._step_size_text()}, {why}, {what}{advice}"
+
+    def _fewer_details_message(self) -> str:
+        asked = self._options.active
+        by_size, by_hold, by_memory = self._limits_of_steps(self._requested)
+        if self._step.all > self._requested.events_in_memory(self._free_bytes):
+            by_memory = 0
+        if by_memory < min(by_size, by_hold):
+            why, advice = "not fit into a fourth of the free memory", ""
+        elif by_size < by_hold:
+            why = f"make more than {bytes_text(self._options.max_bytes)}"
+            advice = "; allow more with --max-bytes"
+        else:
+            why = f"hold the program for about {time_text(asked * self._requested_pause_ns)}"
+            advice = "; allow more with --hold"
+        would = "would" if asked == 1 else f"{asked} steps would"
+        recorded = f"{self._steps_recorded_text()}{self._without_text()}"
+        return (
+            f"{self._step_size_text()}, and {would} {why} with all details, so {recorded}{advice}"
+        )
+
+    @property
+    def _requested_pause_ns(self) -> int:
+        """Returns how long one step with every requested detail would hold the program, in ns."""
+        return self._step.all * self._requested.pause_ns_per_event
 
 
 def step_count_text(count: int) -> str:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from selftime.capture.recorder.recording_plan import RecordingBudget
+from torch._C._autograd import _KinetoEvent
+
+from selftime.capture.in_memory.events import event_counts
+from selftime.capture.recorder.recording_plan import RecordingBudget, StepEvents
 from selftime.capture.recorder.run_options import RunOptions
 
 FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
@@ -16,12 +19,17 @@ FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
 class StepSample:
     """What the first recording contains: one step, or the beginning of a step with many events."""
 
-    event_count: int
-    frame_count: int
-    """Python frames among the events."""
+    events: StepEvents
     duration_ns: int
     is_cut: bool
     """Whether the step went on when the recording ended."""
+
+    @classmethod
+    def of_events(
+        cls, events: Sequence[_KinetoEvent], duration_ns: int, *, is_cut: bool
+    ) -> "StepSample":
+        """Returns the sample, given the events of the first recording and its duration in ns."""
+        return cls(StepEvents(*event_counts(events)), duration_ns, is_cut)
 
     def usual_duration_ns(self, timed_ns: Sequence[int]) -> float:
         """Returns how long a step takes while it is recorded, in ns.
@@ -44,5 +52,6 @@ class StepSample:
         share = self.usual_duration_ns(timed_ns) / max(self.duration_ns, 1)
         if not self.is_cut:
             share = min(1.0, share)
-        events, frames = int(self.event_count * share), int(self.frame_count * share)
-        return RecordingBudget(options, events, frames, free_bytes)
+        counts = self.events.all, self.events.frames, self.events.allocations
+        events = StepEvents(*(int(count * share) for count in counts))
+        return RecordingBudget(options, events, free_bytes)

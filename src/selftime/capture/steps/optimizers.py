@@ -235,27 +235,26 @@ class OptimizerStepFinder:
                 self._rounds.remove_member(entry.member)
 
     def _expects_unseen_optimizer(self, stepping: RoundMember) -> bool:
-        """Returns whether an optimizer that has not stepped yet trains parameters of its own."""
+        """Returns whether an optimizer that has not stepped yet has parameters of its own.
+
+        They may need no gradient now: adversaries freeze each other while one of them is trained.
+        """
         used: set[int] = set()
         waiting: list[set[int]] = []
         for entry in self._entries:
             optimizer = entry.optimizer_ref()
             if optimizer is None:
                 continue
-            trained = {
-                id(parameter)
-                for parameter in _first_parameter_of_each_group(optimizer)
-                if parameter.requires_grad
-            }
+            held = set(map(id, _first_parameter_of_each_group(optimizer)))
             if (
                 entry.steps_inside_other
                 or entry.member is stepping
                 or entry.member.last_occurrence is not None
             ):
-                used |= trained
-            elif trained:
-                waiting.append(trained)
-        return any(not trained & used for trained in waiting)
+                used |= held
+            elif held:
+                waiting.append(held)
+        return any(not held & used for held in waiting)
 
     def _take_over_from_predecessor(self, newcomer: _SeenOptimizer) -> None:
         """Lets a new optimizer replace an earlier one that stepped at the same call site.

@@ -88,6 +88,40 @@ def adversaries_in_turn(at: At) -> None:
         g.zero_grad()
 
 
+@steps(StepSource.OPTIMIZER, "update", "updated")
+def adversaries_that_freeze_each_other(at: At) -> None:
+    maker, judge = nn.Linear(4, 4), _net()
+    g = torch.optim.Adam(maker.parameters())
+    d = torch.optim.Adam(judge.parameters())
+    for _ in range(12):
+        at("begin")
+        judge.requires_grad_(False)
+        judge(maker(torch.randn(2, 4))).mean().backward()
+        g.step()
+        at("maker")
+        judge.requires_grad_(True)
+        (judge(torch.randn(2, 4)) - judge(maker(torch.randn(2, 4)).detach())).mean().backward()
+        at("update")
+        d.step()
+        at("updated")
+        d.zero_grad()
+        g.zero_grad()
+
+
+@steps(StepSource.SOME_OPTIMIZERS, "update", "updated", found=1)
+def one_whose_parameters_stay_frozen_beside(at: At) -> None:
+    head, backbone = _net(), nn.Linear(4, 4).requires_grad_(False)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    later = torch.optim.SGD(backbone.parameters(), lr=0.1)
+    for _ in range(12):
+        at("begin")
+        head(backbone(torch.randn(2, 4))).mean().backward()
+        at("update")
+        optimizer.step()
+        at("updated")
+        later.zero_grad()
+
+
 def _critics(at: At, critics: int, rounds: int, first: int) -> None:
     maker, judge = nn.Linear(4, 4), _net()
     g = torch.optim.Adam(maker.parameters())
