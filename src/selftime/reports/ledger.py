@@ -274,7 +274,7 @@ def run_sentence(run: Run, root: str | None = None) -> str:
 def end_of_run(run: Run) -> str | None:
     """Returns how a run ended before its program's last line; None if it did not."""
     if not run.is_whole:
-        return "incomplete: the process was killed"
+        return "incomplete: the process was killed, or still runs"
     status = run.facts.get("status")
     is_early = isinstance(status, str) and status.startswith("ended ")
     return plain(str(status)) if is_early else None
