@@ -150,3 +150,13 @@ def test_steps_of_several_kinds_are_counted_apart() -> None:
     one_kind = steps.replace("111 inference", "2 training")
     text = " ".join(run_as_text(drawn(one_kind).run, root="/job").split())
     assert "in 58 steps of the loop at train.py:20" in text
+
+
+def test_the_line_of_an_evaluation_is_named() -> None:
+    run = """
+        run | before 1 s
+        run | 9 training 10 ms
+        run | training 510 ms: evaluation 500 ms, program 500 ms at /job/train.py:40 validate
+    """
+    text = run_as_text(drawn(run).run, root="/job")
+    assert "in evaluation at train.py:40" in " ".join(text.split())

@@ -11,6 +11,7 @@ from rich.text import Text
 from selftime import names
 from selftime.advice.advice_result import RunTime
 from selftime.analysis.run.compilation_sites import compilations_with_sites
+from selftime.analysis.run.evaluations import line_of_evaluations
 from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
@@ -105,6 +106,8 @@ def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
         text += f", {count_text(row['count'], 'compilation')}"
     if row["part"] == "imports" and row["what"]:
         text += f", most of it {plain(row['what'])}"
+    if row["part"] == "evaluation":
+        row = line_of_evaluations(run) or row
     return text + _at_file_and_line_text(row, root)
 
 

@@ -1,6 +1,6 @@
 """Finds the evaluations of a run: one may reach over several segments of its ledger."""
 
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -39,6 +39,25 @@ def evaluation_number() -> pl.Expr:
     continues = is_evaluation.shift(fill_value=False) & may_continue & may_continue.shift()
     begins = is_evaluation & ~continues.fill_null(value=False)
     return pl.when(is_evaluation).then(begins.cast(pl.Int64).cum_sum())
+
+
+def line_of_evaluations(run: Run) -> dict[str, Any] | None:
+    """Returns the line that stacks show for longest in segments with an evaluation.
+
+    A row with file, line and function; None where no stack was read in them.
+    """
+    evaluated = run.segments.filter(pl.col("evaluation") > 0)["id"].implode()
+    seen = (
+        run.readings.filter(
+            pl.col("segment").is_in(evaluated)
+            & pl.col("file").is_not_null()
+            & (pl.col("part").cast(pl.String) != "checkpoint")
+        )
+        .group_by("file", "line", "function", maintain_order=True)
+        .agg(pl.col("duration").sum())
+        .sort("duration", descending=True, maintain_order=True)
+    )
+    return seen.row(0, named=True) if seen.height else None
 
 
 def _time_without_checkpoints(run: Run) -> pl.Series:

@@ -44,17 +44,16 @@ One evaluation.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from selftime.advice.detectors.run_lines import where_from_reading
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.evaluations import evaluations_of_run
+from selftime.analysis.run.evaluations import evaluations_of_run, line_of_evaluations
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND
-from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
 
@@ -92,7 +91,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     ordered = times.sort()
     yield Finding(
         title=f"Evaluation takes {share_text(share)} of the run, in {count} passes",
-        where=_where_evaluated(run),
+        where=where_from_reading(line_of_evaluations(run) or {}),
         claim=RunClaim(
             whole - int(times[-1]),
             saved_ns=whole // 2,
@@ -108,22 +107,3 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
         ),
     )
-
-
-def _where_evaluated(run: Run) -> Where:
-    """Returns the line that stacks show for the longest time in steps with an evaluation."""
-    evaluated = run.segments.filter(pl.col("evaluation") > 0)["id"].implode()
-    seen = (
-        run.readings.filter(
-            pl.col("segment").is_in(evaluated)
-            & pl.col("file").is_not_null()
-            & (pl.col("part").cast(pl.String) != "checkpoint")
-        )
-        .group_by("file", "line", "function", maintain_order=True)
-        .agg(pl.col("duration").sum())
-        .sort("duration", descending=True, maintain_order=True)
-    )
-    if not seen.height:
-        return Where()
-    row: dict[str, Any] = seen.row(0, named=True)
-    return where_from_reading(row)
