@@ -182,8 +182,8 @@ def test_a_program_without_steps_says_so(record: "Runner") -> None:
     assert outcome.stdout == "2.0\n"
     assert outcome.result["traces"] == []
     assert outcome.result["reason"] == (
-        "no step was found, and no call of torch was seen; see `selftime ledger` for what the "
-        "program did"
+        "no step was found: the program used torch for too short a time to be recorded, or "
+        "not at all; see `selftime ledger` for what it did"
     )
 
 

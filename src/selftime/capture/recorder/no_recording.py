@@ -40,8 +40,8 @@ def no_recording_reason(
         return f"the program was {end_reason} before its first step"
     if not has_torch_worked:
         return (
-            "no step was found, and no call of torch was seen; see `selftime ledger` for what the "
-            "program did"
+            "no step was found: the program used torch for too short a time to be recorded, or "
+            "not at all; see `selftime ledger` for what it did"
         )
     return (
         "no step was found: this process made no optimizer step, no backward pass, no "
