@@ -90,6 +90,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _failed_rules_fail() -> Iterator[None]:
+    """A rule that raises fails the test; users see what the other rules say."""
+
+    def fail(_rule: object, error: Exception) -> object:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_module("selftime.advice.advise"), "outcome_of_failed_rule", fail)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_kept(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a module remembers goes with it: real traces as `json` reads them take a gigabyte."""

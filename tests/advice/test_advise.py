@@ -35,6 +35,8 @@ from selftime.reports.schemas import schema as published
 from selftime.testing import sketch
 from selftime.trace import Trace
 
+ADVISE = import_module("selftime.advice.advise")
+OUTCOME_OF_FAILED_RULE = ADVISE.outcome_of_failed_rule  # the tests have another in its place
 BUSY = "column = 10 ms\ncpu 1 | aaa bbb cc"
 """A step of 100 ms."""
 
@@ -252,3 +254,17 @@ def test_the_schema_refuses_what_the_contract_does_not_have() -> None:
     for wrong in wrongs:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**document, **wrong}, schema)
+
+
+def test_a_rule_that_fails_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_trace: Trace) -> Iterator[Outcome]:
+        raise ZeroDivisionError("division by `zero`")
+        yield
+
+    monkeypatch.setattr(ADVISE, "outcome_of_failed_rule", OUTCOME_OF_FAILED_RULE)
+    broken = Rule("broken", "", (), (), check)
+    advice = advise(sketch(BUSY), rules={**rules(finding(20.0, line=1)), "broken": broken})
+    assert len(advice.findings) == 1
+    [unknown] = advice.unknown
+    assert unknown.rule == "broken"
+    assert "ZeroDivisionError: division by 'zero'; please report it" in unknown.needs

@@ -199,7 +199,16 @@ def _run_rule(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, .
     if lacks:
         return (Unknown("; ".join(lacks), rule=rule.name),)
     silent = Checked("this trace contains nothing of this kind", rule=rule.name, is_absent=True)
-    return rule(trace, ranks, factors_by_rule=measured_calibration_factors()) or (silent,)
+    try:
+        return rule(trace, ranks, factors_by_rule=measured_calibration_factors()) or (silent,)
+    except Exception as error:  # noqa: BLE001 - what the other rules say holds all the same
+        return (outcome_of_failed_rule(rule, error),)
+
+
+def outcome_of_failed_rule(rule: Rule, error: Exception) -> Unknown:
+    """Returns that a rule cannot tell, since selftime itself is wrong."""
+    said = f"{type(error).__name__}: {error}".replace("`", "'")
+    return Unknown(f"a repair of selftime: it failed with {said}; please report it", rule=rule.name)
 
 
 def _distrust_estimate_if_work_is_lost(trace_health: Health, finding: Finding) -> Finding:
