@@ -84,7 +84,7 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     title = f"Importing `{package}` takes {seconds_text(row['duration'])}"
     is_used = is_import_used(row["file"], row["line"])
     if row["file"] is None or is_used or not names.is_users_file(row["file"]):
-        return Checked(f"{title}, and something may use it")
+        return Checked(f"{title}; it may be needed", run_upper_s=row["duration"] / 1e9)
     text = "Remove the import, or import it where it is needed."
     return Finding(
         title=title,
