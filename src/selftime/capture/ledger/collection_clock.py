@@ -32,6 +32,8 @@ class CollectionClock:
         self._summed_ns = [0, 0]
         """The time in ns of collections that were taken off the queues and not yet returned: in
         threads of the program, and in selftime's own."""
+        self._has_sum = False
+        """Whether either of these is not 0."""
         self._total_ns = 0
         """The time in ns of all collections that were taken off the queues so far."""
         self._lock = threading.Lock()
@@ -47,10 +49,9 @@ class CollectionClock:
         """Counts collections in the calling thread, from now on, as work of the recorder."""
         self.own_threads.add(threading.get_ident())
 
-    @property
     def has_any(self) -> bool:
         """Returns whether `take_ns` may return more than 0."""
-        return bool(self._stops) or self._summed_ns != [0, 0]
+        return bool(self._stops) or self._has_sum
 
     def take_ns(self, until: int) -> tuple[int, int]:
         """Returns the time in ns of the collections that ended since the last call.
@@ -64,6 +65,7 @@ class CollectionClock:
         with self._lock:
             self._sum(until)
             (of_program, own), self._summed_ns = self._summed_ns, [0, 0]
+            self._has_sum = False
         return of_program, own
 
     def pending_ns(self) -> int:
@@ -91,3 +93,4 @@ class CollectionClock:
             if start is not None:  # else it had begun before `attach`
                 self._summed_ns[thread in self.own_threads] += stop - start
                 self._total_ns += stop - start
+                self._has_sum = True

@@ -30,8 +30,10 @@ class StepKinds:
         self._ns_by_number: dict[int, int] = {}
         """Maps the number of each kind of step to the time in ns of all its steps."""
         self._loop_lines: dict[int, StepLoopLine] = {}
+        self.located: set[int] = set()
+        """Numbers of the kinds whose loop is searched no more."""
         self._limits: dict[str, SlowStepLimit] = {}
-        self._last_number: int | None = None
+        self.last_number: int | None = None
         """Number of the kind of the last step; None before the first."""
         self._first_step_start: int | None = None
         """Start in ns of the first step that no better kind of steps has superseded."""
@@ -77,13 +79,13 @@ class StepKinds:
     def number_of_segment(self, kind: Hashable) -> int:
         """Returns the number of a segment's kind: None stands for that of the last step."""
         if kind is None:
-            return AFTER_LAST_STEP if self._last_number is None else self._last_number
+            return AFTER_LAST_STEP if self.last_number is None else self.last_number
         return kind if isinstance(kind, int) else self.number(kind)
 
     def limit_of(self, number: int, kind: Hashable) -> SlowStepLimit:
         """Returns the limit of the work that a kind belongs to, which is then the present one."""
-        if number != self._last_number and number >= 0:
-            self._last_number = number
+        if number != self.last_number and number >= 0:
+            self.last_number = number
             work = str(kind).removesuffix(UNUSUAL_KIND_SUFFIX)
             self.slow_step_limit = self._limits.setdefault(work, SlowStepLimit())
         return self.slow_step_limit
@@ -132,6 +134,8 @@ class StepKinds:
             self._add_loop_line(kind, number, *self.step_loop_line)
         elif found is None:
             found = self._loop_lines[number] = StepLoopLine(self.is_user_file)
+        if found.is_done:
+            self.located.add(number)
         if found.is_done or sys.gettrace() is not None:
             return
         found.observe_stack(frame)
@@ -141,6 +145,7 @@ class StepKinds:
     def search_loop_again(self, kind: Hashable) -> None:
         """Forgets the loop of a kind of step, whose steps are from now on of other extent."""
         self._loop_lines.pop(self.number(kind), None)
+        self.located.discard(self.number(kind))
 
     def set_loop_line(self, kind: Hashable, number: int, line: tuple[str, int] | None) -> None:
         """Sets the loop of a kind of step, unless it is known."""

@@ -133,7 +133,7 @@ class Ledger:
         """
         now = perf_counter_ns() if at is None else at
         elapsed, self._mark = now - self._mark, now
-        if self.collections.has_any:
+        if self.collections.has_any():
             collected, own_collected = self.collections.take_ns(now)
             if (collected or own_collected) and "recording" not in self._parts:
                 self.count("garbage_collection", collected)
@@ -207,14 +207,16 @@ class Ledger:
         number = self.kinds.number(kind) if uncounted is None else uncounted
         self._finish_segment(ended, number, is_recorded=is_recorded)
         self._base = None
-        if is_usual and uncounted is None:
-            self.kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
+        kinds = self.kinds
+        if is_usual and uncounted is None and number not in kinds.located:
+            kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
         self.thread = threading.get_ident()
         self.on_segment_end()
-        self.kinds.limit_of(number, kind).end_step(
-            duration if is_usual and not is_recorded else None
+        limit = (
+            kinds.slow_step_limit if number == kinds.last_number else kinds.limit_of(number, kind)
         )
+        limit.end_step(duration if is_usual and not is_recorded else None)
 
     def begin_first_step_in_this_thread(self, at: int) -> None:
         """Begins the first step at an earlier time `at` (ns), when this thread first used torch.
@@ -358,7 +360,10 @@ class Ledger:
     def _finish_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
-        self._account(ended)  # a part that goes on belongs to both segments
+        if self._parts or self._base is not None or self.collections.has_any():
+            self._account(ended)  # a part that goes on belongs to both segments
+        else:
+            self._mark = ended
         self._append_segment(ended, kind, is_recorded=is_recorded, readings=readings)
 
     def _append_segment(

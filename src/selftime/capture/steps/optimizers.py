@@ -183,7 +183,9 @@ class OptimizerStepFinder:
 
     @never_torch_compile
     def _on_optimizer_step_return(self, optimizer: Any) -> None:
-        entry = self._remember_optimizer(optimizer)
+        entry = self._entry_by_id.get(id(optimizer))
+        if entry is None or entry.optimizer_ref() is not optimizer:
+            entry = self._remember_optimizer(optimizer)
         if entry.site is None:
             entry.site = call_site_hash(frames_above=2)
             self._take_over_from_predecessor(entry)

@@ -248,6 +248,10 @@ class StepKindCounter:
 
     def end_step_and_check_unusual(self) -> bool:
         """Ends the step; returns whether its events differ from those of most steps so far."""
+        if not self._events and not self._most_frequent and self._total:  # as most steps are
+            self._total += 1
+            self._steps_by_kind[self._most_frequent] += 1
+            return False
         kind = frozenset(self._events)
         self._events.clear()
         frequency = self._steps_by_kind.get(self._most_frequent, 0)
