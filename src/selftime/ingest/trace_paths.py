@@ -175,9 +175,11 @@ def _trace_files_of_single_file(path: str) -> TraceFiles:
 def _trace_files_in_folder(folder: Path) -> TraceFiles:
     files, refused = _find_files_with_trace_suffix(folder.rglob("*"))
     told = TraceFiles(f"the folder `{folder}`", str(folder), tuple(files), refused)
-    if any(folder.iterdir()):
-        return told
-    return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
+    if not any(folder.iterdir()):
+        return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
+    if not files and any(is_slow_step_file(path.name) for path in folder.rglob("*")):
+        return replace(told, empty_reason="it has those of slow steps alone; name one of them")
+    return told
 
 
 def _find_files_with_trace_suffix(paths: Iterable[Path]) -> tuple[list[str], dict[str, str]]:

@@ -52,6 +52,9 @@ EVERY = """
 """
 
 
+RANK = '    os.environ.update(RANK="0", WORLD_SIZE="2")\n'
+
+
 def program(
     steps: int = 200,
     condition: str = "step % 40 == 39",
@@ -154,6 +157,14 @@ def test_slow_steps_are_left_alone(record: "Runner", options: dict[str, Any]) ->
     assert slow_traces(record) == []
 
 
+def test_in_a_job_of_several_ranks_slow_steps_are_left_alone(record: "Runner") -> None:
+    text = program(180).replace("    import torch\n", "    import torch\n" + RANK)
+    record_slow_steps(record, text)
+    [main] = main_traces(record)
+    assert "rank0" in main.name
+    assert slow_traces(record) == []
+
+
 def test_two_rhythms_are_recorded_once_each(record: "Runner", read_trace: "ReadTrace") -> None:
     logs = "step % 30 == 9 and time.sleep(0.1)"
     record_slow_steps(record, program(500, condition="step % 70 == 69", each=logs))
@@ -186,6 +197,32 @@ def test_the_programs_own_profiler_goes_first(record: "Runner") -> None:
     assert outcome.status == 0, outcome.stderr
     assert outcome.stdout == "7\n"
     assert slow_traces(record) == []
+
+
+TOLD = """
+    import glob, time
+    import selftime, torch
+
+    for step in selftime.watch(range(200)):
+        torch.ones(8).sum()
+        time.sleep(0.005)
+        if step % 40 == 39:
+            time.sleep(0.6)
+            torch.eye(3).inverse()
+        for _ in range(6_000 * (step == 30)):
+            if glob.glob("runs/*.pt.trace.json.gz"):
+                break
+            time.sleep(0.01)
+"""
+
+
+def test_a_slow_step_is_recorded_where_the_program_tells_its_steps(
+    record: "Runner", read_trace: "ReadTrace"
+) -> None:
+    outcome = record_slow_steps(record, TOLD)
+    assert outcome.result["source"] == "the program"
+    [slow] = slow_traces(record)
+    assert operators(read_trace(slow), "aten::inverse") == 1
 
 
 FORKING = """

@@ -112,6 +112,9 @@ class Recorder:
             if ledger is None or self._is_busy or source < (self.source or source):
                 self._handle_boundary(source)
                 return
+            if self._has_called_on_done and source == self.source:
+                self.step_after_recording(source, self._is_unusual_step)
+                return
             is_recorded, is_unusual = self.recording, self._is_unusual_step
             self._slow_steps.end_ledger_step(ledger, source, is_unusual, is_recorded=is_recorded)
             with recording_time(ledger):
@@ -180,7 +183,8 @@ class Recorder:
                 yield
         finally:
             self._is_busy = False
-            self._resume_readings()
+            if self.ledger is not None and not self.recording:
+                self.ledger.resume_readings()
 
     def record_part_without_steps(self) -> None:
         """Begins to record a section of a program in which no step was found, as one step."""
@@ -231,7 +235,7 @@ class Recorder:
             return
         with self._own_work(), recording_time(self.ledger):
             self._writer.wait()
-            self._slow_steps.discard()
+            self._slow_steps.end()
             if self._cycle is not None:
                 self._cycle.finish(reason)
                 self._write_recording(self._cycle, at_once=True)
@@ -251,10 +255,6 @@ class Recorder:
         if path is not None:
             self._has_ended = self.is_adopted = True
             self.traces.append(path)
-
-    def _resume_readings(self) -> None:
-        if self.ledger is not None and not self.recording:
-            self.ledger.resume_readings()
 
     def state_as_json(self) -> dict[str, Any]:
         """Returns the recorder's state as JSON values, for the HTTP trigger."""

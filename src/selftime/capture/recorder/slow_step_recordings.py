@@ -106,9 +106,10 @@ class SlowStepRecordings:
         if cycle is not None:
             step = began, duration_ns, is_slow
             return partial(self._advance_cycle, cycle, ledger, *step)
-        if self._rhythm.expected and (expected := self._step_due(ledger.steps + 1)) is not None:
-            return partial(self._begin_cycle, expected, ledger, source)
-        return None
+        if not self._rhythm.expected or source is StepSource.LOOP:  # its steps end inexactly by now
+            return None
+        expected = self._step_due(ledger.steps + 1)
+        return None if expected is None else partial(self._begin_cycle, expected, ledger, source)
 
     def _step_due(self, number: int) -> ExpectedStep | None:
         """Returns the slow step that may come first at a number; None if it is not recorded."""
@@ -166,7 +167,6 @@ class SlowStepRecordings:
             self._stop()
 
     def _stop(self) -> None:
-        """Records no slow step any more."""
         self._is_on, self._rhythm = False, SlowStepRhythm()
 
     def _on_written(self, ledger: Ledger, began: int, result: Path | RecordingError) -> None:
@@ -175,6 +175,11 @@ class SlowStepRecordings:
             return
         told: dict[str, Any] = {"start": began, "file": result.name}
         ledger.add_line({"recorded_slow_step": told})
+
+    def end(self) -> None:
+        """Records no slow step any more; deletes a recording that is being made."""
+        self.discard()
+        self._stop()
 
     def discard(self) -> None:
         """Ends a recording that is being made, and deletes its data."""
