@@ -203,8 +203,11 @@ TOLD = """
     import glob, time
     import selftime, torch
 
+    net = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for step in selftime.watch(range(200)):
-        torch.ones(8).sum()
+        net(torch.ones(8)).sum().backward()
+        optimizer.step()
         time.sleep(0.005)
         if step % 40 == 39:
             time.sleep(0.6)
@@ -223,6 +226,9 @@ def test_a_slow_step_is_recorded_where_the_program_tells_its_steps(
     assert outcome.result["source"] == "the program"
     [slow] = slow_traces(record)
     assert operators(read_trace(slow), "aten::inverse") == 1
+    [process] = outcome.result["processes"]
+    ns = process["step_ns_by_kind"]
+    assert ns["training"] < 0.1 * ns["step"], "its steps are not counted twice"
 
 
 FORKING = """

@@ -115,14 +115,14 @@ class Recorder:
             if self._has_called_on_done and source == self.source:
                 self.step_after_recording(source, self._is_unusual_step)
                 return
-            is_recorded, is_unusual = self.recording, self._is_unusual_step
-            self._slow_steps.end_ledger_step(ledger, source, is_unusual, is_recorded=is_recorded)
+            self._slow_steps.end_ledger_step(ledger, source, self._is_unusual_step, self.recording)
             with recording_time(ledger):
                 self._handle_boundary(source)
 
     def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
         """Adds a step to the account of the run's wall time, after the recording has ended."""
-        if self.ledger is not None and os.getpid() == self._process:
+        is_other = self.source is StepSource.TOLD and source is not self.source  # counted as told
+        if self.ledger is not None and os.getpid() == self._process and not is_other:
             work = self._slow_steps.step_after_recording(self.ledger, source, is_unusual)
             if work is not None and not self.program.is_profiling_itself:
                 with self._own_work(), recording_time(self.ledger):

@@ -75,7 +75,7 @@ class SlowStepRecordings:
         self._main = (main, details) if is_whole else None
 
     def end_ledger_step(
-        self, ledger: Ledger, source: StepSource, is_unusual: bool, *, is_recorded: bool
+        self, ledger: Ledger, source: StepSource, is_unusual: bool, is_recorded: bool
     ) -> bool:
         """Ends a step in the ledger; returns whether it was slow."""
         ended, duration = self._recorder_work.start_ns, self._recorder_work.step_ns
@@ -101,7 +101,7 @@ class SlowStepRecordings:
         """
         began, cycle = ledger.segment, self.cycle
         is_recorded = cycle is not None
-        is_slow = self.end_ledger_step(ledger, source, is_unusual, is_recorded=is_recorded)
+        is_slow = self.end_ledger_step(ledger, source, is_unusual, is_recorded)
         duration_ns = self._recorder_work.end_step()
         if cycle is not None:
             step = began, duration_ns, is_slow
