@@ -68,5 +68,5 @@ def _text_of_line(row: dict[str, Any], root: str | None) -> str:
     place = file_and_line_text(row["file"], row["line"], root).replace("`", "'")
     function = "" if row["function"] is None else plain(row["function"])
     if row["how"] == "definition":
-        return f"{what} in {function} (defined at `{place}`)"
+        return f"{what} in {function} (`{place}`)"
     return f"{what} at `{place}`{f' in {function}' if function else ''}"
