@@ -94,8 +94,7 @@ class RecordingCycle:
         self._skips_next_duration = False  # of a step that was recorded in part
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
         self._further = FurtherRecordings(recorder_work, user_packages, self._guard)
-        self.details = requested_details(options)
-        """What is recorded of each operator."""
+        self.details = requested_details(options)  # of each operator
         self._limit: EventLimit | None = None  # of the main recording, once it is planned
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
         self._steps_to_record, self._steps_after = options.active, 0
