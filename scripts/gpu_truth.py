@@ -198,7 +198,7 @@ def example(truth: Truth, script: Path) -> None:
         command = ["-m", "selftime", "run", "-o", str(runs), "--steps", steps, str(script)]
         said = called(truth, *command, *arguments)
         (folder / f"{script.stem}.txt").write_text(said, encoding="utf-8")
-        traces = sorted(runs.glob("*.json.gz"))
+        traces = sorted(p for p in runs.glob("*.json.gz") if ".slow-step." not in p.name)
         if traces and all(trace.stat().st_size <= LARGEST for trace in traces):
             for number, trace in enumerate(traces):
                 trace.replace(folder / f"{script.stem}{number or ''}.json.gz")

@@ -8,6 +8,10 @@ LEDGER_FORMAT: Final = "selftime.ledger/1"
 LEDGER_SUFFIX: Final = ".run.jsonl"
 """Suffix of the file name of a run's wall-time ledger."""
 
+SLOW_STEP_SUFFIX: Final = ".slow-step.pt.trace.json.gz"
+"""Suffix of the file name of a trace that holds a slow step of a run, beside the run's other
+trace."""
+
 BEFORE_FIRST_STEP: Final = -1
 """Number in the column `kind` of the time segment before a program's first step."""
 
@@ -54,3 +58,12 @@ Garbage collections and compilations are within phases."""
 
 LONGEST_READING_PAUSE_NS: Final = 50_000_000
 """Longest time between two stack samples of a segment, in ns."""
+
+
+def is_slow_step_file(path: str) -> bool:
+    """Returns whether a file is named as a trace of a slow step, which is none of usual steps.
+
+    >>> is_slow_step_file("runs/host_1_20260102-030405.slow-step.pt.trace.json.gz")
+    True
+    """
+    return ".slow-step." in path.replace("\\", "/").rpartition("/")[2]

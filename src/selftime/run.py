@@ -137,6 +137,9 @@ class Run:
     loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     """Maps each kind of step, such as `training`, to the file and line of the loop whose
     iterations are these steps."""
+    recorded_slow_steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Maps the segment of each slow step that was recorded to the name of the trace that holds it,
+    a file beside the ledger."""
     startup_ns: int = 0
     """Time in ns from the start of the process to the program's first instruction."""
     began_at: int | None = None

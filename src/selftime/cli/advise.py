@@ -123,7 +123,16 @@ class _AdviceOutputOptions:
                 colour = output_writing.uses_colour() and not self.to_file
                 width = 80 if self.to_file else output_writing.terminal_width()
                 events = self.finding_id is not None
-                return text.as_text(part, width=width, colour=colour, root=root, with_events=events)
+                trace = advice.trace
+                slow_steps = {} if trace is None else trace_reading.slow_step_differences(trace)
+                return text.as_text(
+                    part,
+                    width=width,
+                    colour=colour,
+                    root=root,
+                    with_events=events,
+                    slow_step_differences=slow_steps,
+                )
 
 
 def _advice_on_job(path: str, output: Path | None) -> "Advice | None":

@@ -62,5 +62,6 @@ def ledger(
             width=output_writing.terminal_width(),
             colour=output is None and output_writing.uses_colour(),
             root=os.getcwd(),  # noqa: PTH109 - as text
+            slow_step_differences=trace_reading.slow_step_differences(trace),
         )
     output_writing.write_output(page, to=output)

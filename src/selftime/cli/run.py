@@ -131,8 +131,9 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     caller = _StateBeforeProgram()
     folder, notify = output.absolute(), None if quiet else caller.print_sentence
     limits = (warmup, steps, seconds, max_bytes, hold)
+    details = stack, shapes, memory
     options = RunOptions(
-        *limits, stack, shapes, memory, folder, notify, workers, is_light=light, trigger=trigger
+        *limits, *details, folder, notify, workers, light, records_slow_steps=True, trigger=trigger
     )
     program = _program_to_run(target, given, module is not None, options)
     _run_and_end(program, caller, quiet=quiet)

@@ -17,6 +17,8 @@ from selftime.ledger_format import LEDGER_SUFFIX
 from selftime.progress import ProgressCallback
 
 if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
     from selftime.scale.collect import JobViewTable
     from selftime.trace import Trace
     from selftime.views import View
@@ -143,6 +145,29 @@ def _end_time_ns(trace: "Trace") -> int:
         last = (trace.slices["start"] + trace.slices["duration"].fill_null(0)).max()
         ends.append(trace.origin + (last if isinstance(last, int) else 0))
     return max(ends, default=_modification_time_ns(trace.source))
+
+
+def slow_step_differences(trace: "Trace") -> "dict[int, pl.DataFrame]":
+    """Returns what the recorded slow steps of a trace's run take beyond its usual recorded steps.
+
+    It maps the segment of each to a table of `slow_step_difference`; a step whose trace is not
+    beside the ledger any more, or cannot be read, is left out.
+    """
+    from selftime.analysis.run.slow_step_difference import slow_step_difference
+    from selftime.ingest.load import read_file_or_reason
+
+    run, found = trace.run, {}
+    if not trace.slices.height:
+        return {}
+    for segment, name in run.recorded_slow_steps.items():
+        read = read_file_or_reason(str(Path(run.source).with_name(name)))
+        if isinstance(read, str):
+            continue
+        for slow in read.values():
+            difference = slow_step_difference(slow, trace)
+            if difference is not None:
+                found[segment] = difference
+    return found
 
 
 def _modification_time_ns(path: str) -> int:

@@ -99,6 +99,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
         compilations=_compilations(lines, began),
         iterators=_iterators(lines, began),
         loop_lines=MappingProxyType(loop_lines),
+        recorded_slow_steps=MappingProxyType(_recorded_slow_steps(lines, segments, began)),
         startup_ns=max(0, _number(head.get("began"), began) - began),
         began_at=_began_at(head, began),
         own_startup_ns=max(0, _number(head.get("own_start"), 0)),
@@ -192,6 +193,20 @@ def _segment_columns(told: Mapping[str, Any]) -> pl.DataFrame:
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = [ns or None for ns in column] if fits else [None] * size  # type: ignore[union-attr]  # a list
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
+
+
+def _recorded_slow_steps(
+    lines: list[dict[str, Any]], segments: pl.DataFrame, began: int
+) -> dict[int, str]:
+    """Returns the file name of the recording of each slow step that has one, by its segment."""
+    numbers = dict(zip(segments["start"].to_list(), segments["id"].to_list(), strict=True))
+    told = [one for line in lines if isinstance(one := line.get("recorded_slow_step"), dict)]
+    starts = [(_number(one.get("start"), began - 1) - began, one.get("file")) for one in told]
+    return {
+        numbers[start]: name
+        for start, name in starts
+        if start in numbers and isinstance(name, str) and Path(name).name == name
+    }
 
 
 def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -> pl.DataFrame:

@@ -15,7 +15,7 @@ import fsspec
 import polars as pl
 
 from selftime.errors import UnreadableTrace
-from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.ledger_format import LEDGER_SUFFIX, is_slow_step_file
 from selftime.names import rank_in_file_name
 from selftime.run import Run
 from selftime.trace import Trace
@@ -175,19 +175,29 @@ def _trace_files_of_single_file(path: str) -> TraceFiles:
 def _trace_files_in_folder(folder: Path) -> TraceFiles:
     files, refused = _find_files_with_trace_suffix(folder.rglob("*"))
     told = TraceFiles(f"the folder `{folder}`", str(folder), tuple(files), refused)
-    if any(folder.iterdir()):
-        return told
-    return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
+    if not any(folder.iterdir()):
+        return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
+    if not files and any(is_slow_step_file(path.name) for path in folder.rglob("*")):
+        return replace(told, empty_reason="it has those of slow steps alone; name one of them")
+    return told
 
 
 def _find_files_with_trace_suffix(paths: Iterable[Path]) -> tuple[list[str], dict[str, str]]:
     """Returns readable files with a trace suffix, and for each unreadable file the reason."""
     found = sorted(paths)
-    named = [path for path in found if path.name.endswith(_TRACE_FILE_SUFFIXES)]
+    named = [path for path in found if _is_named_as_trace(path.name)]
     if not named:  # a trace names its ledger; one without a trace stands for itself
         named = [path for path in found if path.name.endswith(LEDGER_SUFFIX)]
     refused = {str(path): why for path in named if (why := _unreadable_reason(path))}
     return [str(path) for path in named if str(path) not in refused and path.is_file()], refused
+
+
+def _is_named_as_trace(name: str) -> bool:
+    """Returns whether a file of a folder is named as a trace; one of a slow step is left out.
+
+    That one is of a step that differs from those of the program, and is read by its own path.
+    """
+    return name.endswith(_TRACE_FILE_SUFFIXES) and not is_slow_step_file(name)
 
 
 def ledgers_without_trace(paths: Iterable[Path], traces: Iterable[Path]) -> list[Path]:
@@ -223,7 +233,7 @@ def _unreadable_reason(path: Path) -> str | None:
 def _trace_files_of_glob(pattern: str) -> TraceFiles:
     """Returns the files that match a local glob, and the traces in the folders that match it."""
     found = [Path(path) for path in glob(pattern, recursive=True)]  # noqa: PTH207 - `Path.glob` wants the folder apart
-    named = {str(path) for path in found if path.is_file()}
+    named = {str(path) for path in found if path.is_file() and _is_meant_by(pattern, path.name)}
     refused: dict[str, str] = {}
     for folder in (path for path in found if path.is_dir()):
         below, unseen = _find_files_with_trace_suffix(folder.rglob("*"))
@@ -237,6 +247,11 @@ def _trace_files_of_glob(pattern: str) -> TraceFiles:
         refused,
         _NO_MATCHING_FILE_REASON,
     )
+
+
+def _is_meant_by(pattern: str, name: str) -> bool:
+    """Returns False for the trace of a slow step that matches a glob for other traces, too."""
+    return is_slow_step_file(pattern) or not is_slow_step_file(name)
 
 
 def _directory_before_wildcards(pattern: str, separator: str) -> str:
@@ -265,22 +280,18 @@ def _trace_files_at_address(address: str) -> TraceFiles:
         start = system.unstrip_protocol(root)
     except storage_exceptions() as error:
         raise unreadable_address_error(address, error) from error
-    named = {
-        place
-        for place, _, _ in files_below_address(address)
-        if place.endswith(_TRACE_FILE_SUFFIXES)
-    }
+    named = {place for place, _, _ in files_below_address(address) if _is_named_as_trace(place)}
     return TraceFiles(f"the folder `{address}`", start, _sort_paths_by_component(named))
 
 
 def _addresses_of_glob(filesystem: Any, pattern: str) -> set[str]:
     addresses: set[str] = set()
     for entry in filesystem.glob(pattern, detail=True).values():
-        if entry["type"] == "file":
+        if entry["type"] == "file" and _is_meant_by(pattern, entry["name"]):
             addresses.add(filesystem.unstrip_protocol(entry["name"]))
-        else:
+        elif entry["type"] != "file":
             below = map(filesystem.unstrip_protocol, filesystem.find(entry["name"]))
-            addresses.update(place for place in below if place.endswith(_TRACE_FILE_SUFFIXES))
+            addresses.update(place for place in below if _is_named_as_trace(place))
     return addresses
 
 

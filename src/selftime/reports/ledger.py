@@ -1,7 +1,8 @@
 """Writes as text or JSON how a program's run time divides into phases such as steps and loading."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import polars as pl
@@ -20,6 +21,7 @@ from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
+from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import PHASES, Run
@@ -66,7 +68,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "steps": {
             "kinds": [_json_object_of_step_kind(row) for row in step_kinds(run).rows(named=True)],
             "slow": [
-                _json_object_of_slow_step(row)
+                _json_object_of_slow_step(run, row)
                 for row in _slow_steps_largest_excess_first(steps).rows(named=True)
             ],
             "trend": _json_object_of_trend(step_trend(run)),
@@ -224,12 +226,13 @@ def _trend_sentence(run: Run) -> str | None:
     )
 
 
-def _json_object_of_slow_step(row: dict[str, Any]) -> dict[str, Any]:
+def _json_object_of_slow_step(run: Run, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "index": row["step"],
         "ms": row["duration"] / 1e6,
         "cause": row["cause"],
         "where": _json_object_of_source_location(row),
+        "recording": run.recorded_slow_steps.get(row["id"]),
     }
 
 
@@ -247,9 +250,20 @@ _MAX_REASON_CHARACTERS: Final = 60
 """Largest width of the reason of a recompilation."""
 
 
-def as_text(run: Run, *, width: int = 80, colour: bool = False, root: str | None = None) -> str:
-    """Returns the account of a whole run as terminal text."""
-    return render_as_text(run_table(run, root), width=width, colour=colour)
+def as_text(
+    run: Run,
+    *,
+    width: int = 80,
+    colour: bool = False,
+    root: str | None = None,
+    slow_step_differences: Mapping[int, pl.DataFrame] = MappingProxyType({}),
+) -> str:
+    """Returns the account of a whole run as terminal text.
+
+    `slow_step_differences` maps segments of the run to tables of `slow_step_difference`.
+    """
+    slow_steps = recorded_slow_step_sentences(run, root, slow_step_differences)
+    return render_as_text(run_table(run, root, *slow_steps), width=width, colour=colour)
 
 
 def run_table(run: Run, root: str | None = None, *more_lines: str) -> Table:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from selftime.ledger_format import is_slow_step_file
 from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES
 from selftime.tensorboard.logdirs import Logdir
 
@@ -130,7 +131,7 @@ class TraceFileSearch:
                     continue
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith(TRACE_FILE_SUFFIXES):
+                elif entry.name.endswith(TRACE_FILE_SUFFIXES) and not is_slow_step_file(entry.name):
                     files.append(entry.path)
         return _FolderListing(modified_ns, now, is_settled, sorted(folders), sorted(files))
 
@@ -296,7 +297,7 @@ class LogdirWatch:
         from selftime.ingest.trace_paths import files_below_address  # noqa: PLC0415 - only where one is
 
         for path, folder, byte_count in files_below_address(self.logdir.path):
-            if byte_count and is_named_as_trace(path):
+            if byte_count and is_named_as_trace(path) and not is_slow_step_file(path):
                 yield PossibleTraceFile(path, folder, byte_count, 0)
 
     def _sleep_as_long_as_search_worked(self) -> None:

@@ -12,7 +12,7 @@ from selftime.ingest.load import load
 from selftime.ingest.text.format_detection import looks_like_trace
 from selftime.ingest.trace_cache import file_stamp
 from selftime.ingest.trace_paths import TraceFiles, ledgers_without_trace, trace_files
-from selftime.ledger_format import LEDGER_SUFFIX
+from selftime.ledger_format import LEDGER_SUFFIX, is_slow_step_file
 from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES, ListedTrace, listed_trace
 from selftime.trace import Trace
 
@@ -158,13 +158,14 @@ def read_trace(path: str) -> Trace:
 def _files_named_like_traces(root: Path) -> Iterator[Path]:
     """Yields the files below a folder that are ledgers, or may be traces, by their name.
 
-    Hidden folders are left out.
+    Hidden folders and traces of slow steps are left out.
     """
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
-            if name.endswith((*TRACE_FILE_SUFFIXES, LEDGER_SUFFIX)) and path.is_file():
+            is_named = name.endswith((*TRACE_FILE_SUFFIXES, LEDGER_SUFFIX))
+            if is_named and not is_slow_step_file(name) and path.is_file():
                 yield path
 
 

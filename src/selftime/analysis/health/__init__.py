@@ -36,6 +36,7 @@ from selftime.analysis.health.recorder_checks import (
     check_early_end_of_recording,
     check_recorder_time,
     check_recording_overhead,
+    check_slow_step,
     check_slowing_profiler_options,
 )
 from selftime.analysis.health.recording_under_check import (
@@ -65,6 +66,7 @@ _HEALTH_CHECKS: Final[tuple[_HealthCheckFunction, ...]] = (
     check_trace_file_text,
     check_dropped_trace_records,
     check_early_end_of_recording,
+    check_slow_step,
     check_launches_without_work,
     check_lost_work_at_recording_end,
     check_streams_that_lost_all_work,

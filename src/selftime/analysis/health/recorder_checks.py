@@ -47,6 +47,20 @@ def check_early_end_of_recording(recording: RecordingUnderCheck) -> Iterator[Hea
         yield HealthCheckResult("recording", verdict, text, None, "the last step")
 
 
+def check_slow_step(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports that the recording is of a slow step of a run, not of its usual steps."""
+    slow = recording.trace.facts.get("slow_step")
+    if not isinstance(slow, dict):
+        return
+    index, begin_s = slow.get("index"), slow.get("begin_s")
+    if isinstance(index, int) and isinstance(begin_s, int | float):
+        text = (
+            f"this is a slow step of the run, {begin_s:.1f} s after its start and after {index:,} "
+            "other steps: what it shows is not of usual steps"
+        )
+        yield HealthCheckResult("slow_step", "degraded", text, float(index), "typical times")
+
+
 def check_dropped_trace_records(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
     """Reports how many records the profiler lost, according to its own log."""
     lines = list(_recorder_log_lines(recording.trace.metadata))

@@ -74,6 +74,7 @@ class Profile(torch.profiler.profile):
         self.recorded_times: RecordedTimes | None = None
         """Less disturbed times of such steps, which the trace gets; None to keep its own."""
         self.ledger_name: str | None = None  # the file of the run's ledger, for the facts
+        self.slow_step: dict[str, Any] | None = None  # which one of the run it holds, likewise
         self.recorder_work: RecorderWork | None = None
         """Marks selftime's own work, to exclude it from steps; None without a recorder."""
         self.non_utf8_file: str | None = None
@@ -344,6 +345,7 @@ class Profile(torch.profiler.profile):
                 "compiler": torch_compile_facts(),
                 "partial": recording.partial,
                 "ledger": self.ledger_name,
+                "slow_step": self.slow_step,
                 "lines": source_line_columns(places),
                 "ops": operators.columns(),
             }

@@ -16,12 +16,13 @@ from torch._C._autograd import _enable_record_function
 
 from selftime.capture.facts.allocator import page_fault_count
 from selftime.capture.recorder.fallback_recording import FallbackRecording
-from selftime.capture.recorder.ledger_steps import end_ledger_step, ledger_name, recording_time
+from selftime.capture.recorder.ledger_steps import ledger_name, recording_time
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
 from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
 from selftime.capture.recorder.recording_cycle import RecordingCycle
 from selftime.capture.recorder.recording_plan import recorded_text
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.slow_step_recordings import SlowStepRecordings
 from selftime.capture.recorder.trace_writer import TraceWriter
 from selftime.capture.recorder.user_messages import UserMessages
 from selftime.capture.steps import RecorderWork, StepSource
@@ -68,6 +69,10 @@ class Recorder:
         self._has_ended, self._has_called_on_done = options.is_light, False
         self.recorder_work = RecorderWork(self.fail)
         """Marks all work in the program's thread, and keeps its failures from the program."""
+        self._slow_steps = SlowStepRecordings(
+            options, self._writer, self.recorder_work, user_packages, self.check_limits
+        )
+        self._slow_steps.on_failure = self._notify_user
         self._step_faults: int | None = None
         self._process = os.getpid()
         self._workers = WorkerRecord(user_packages)
@@ -86,7 +91,7 @@ class Recorder:
 
     @property
     def recording(self) -> bool:
-        return self._cycle is not None and self._cycle.recording
+        return self._slow_steps.recording or (self._cycle is not None and self._cycle.recording)
 
     @property
     def has_ended(self) -> bool:
@@ -107,33 +112,36 @@ class Recorder:
             if ledger is None or self._is_busy or source < (self.source or source):
                 self._handle_boundary(source)
                 return
-            start, is_unusual = self.recorder_work.start_ns, self._is_unusual_step
-            end_ledger_step(ledger, source, start, is_unusual, is_recorded=self.recording)
+            if self._has_called_on_done and source == self.source:
+                self.step_after_recording(source, self._is_unusual_step)
+                return
+            self._slow_steps.end_ledger_step(ledger, source, self._is_unusual_step, self.recording)
             with recording_time(ledger):
                 self._handle_boundary(source)
 
     def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
         """Adds a step to the account of the run's wall time, after the recording has ended."""
-        if self.ledger is not None and os.getpid() == self._process:
-            end_ledger_step(self.ledger, source, self.recorder_work.start_ns, is_unusual)
+        is_other = self.source is StepSource.TOLD and source is not self.source  # counted as told
+        if self.ledger is not None and os.getpid() == self._process and not is_other:
+            work = self._slow_steps.step_after_recording(self.ledger, source, is_unusual)
+            if work is not None and not self.program.is_profiling_itself:
+                with self._own_work(), recording_time(self.ledger):
+                    work()
 
     def _handle_boundary(self, source: StepSource) -> None:
         if self._is_busy or self._is_closed:
             return
-        self._is_busy = True
-        try:
+        with self._own_work():
             if self.source is None or source > self.source:
                 self._switch_to_source(source)
             if source == self.source:
                 self._advance_cycle(self.recorder_work.end_step())
                 self._step_faults = page_fault_count()
-        finally:
-            self._is_busy = self._is_unusual_step = False
-            self._resume_readings()
+        self._is_unusual_step = False
 
     def fail(self, error: Exception) -> None:
         """Ends recording for good after a failure of selftime's own code; the program goes on."""
-        cycle, self._cycle = self._cycle, None
+        cycle, self._cycle = self._cycle or self._slow_steps.cycle, None
         self._is_closed = self._has_ended = True
         self.reason = f"selftime failed: {type(error).__name__}: {error}; please report it"
         self._notify_user(f"the recording ended, and the program went on: {self.reason}")
@@ -156,15 +164,15 @@ class Recorder:
 
     def check_limits(self) -> None:
         """Ends a recording in the middle of a step if it has reached a limit of time or events."""
-        cycle = self._cycle
+        cycle = self._cycle or self._slow_steps.cycle
         if self._is_busy or cycle is None or os.getpid() != self._process:
             return
         if not cycle.is_over_limit or not self.program.may_interrupt():
             return
         with self._own_work(), recording_time(self.ledger):
             cycle.interrupt()
-            if cycle.done:
-                self._write_recording(cycle, at_once=False)
+            if self._cycle is not None and self._cycle.done:
+                self._write_recording(self._cycle, at_once=False)
 
     @contextmanager
     def _own_work(self) -> Iterator[None]:
@@ -175,7 +183,8 @@ class Recorder:
                 yield
         finally:
             self._is_busy = False
-            self._resume_readings()
+            if self.ledger is not None and not self.recording:
+                self.ledger.resume_readings()
 
     def record_part_without_steps(self) -> None:
         """Begins to record a section of a program in which no step was found, as one step."""
@@ -201,6 +210,7 @@ class Recorder:
             return False
         with self._own_work():
             self._writer.wait()
+            self._slow_steps.discard()
             cycle, self._cycle = self._cycle, None
             if cycle is not None and cycle.has_all_steps:
                 cycle.finish(None)
@@ -225,6 +235,7 @@ class Recorder:
             return
         with self._own_work(), recording_time(self.ledger):
             self._writer.wait()
+            self._slow_steps.end()
             if self._cycle is not None:
                 self._cycle.finish(reason)
                 self._write_recording(self._cycle, at_once=True)
@@ -245,10 +256,6 @@ class Recorder:
             self._has_ended = self.is_adopted = True
             self.traces.append(path)
 
-    def _resume_readings(self) -> None:
-        if self.ledger is not None and not self.recording:
-            self.ledger.resume_readings()
-
     def state_as_json(self) -> dict[str, Any]:
         """Returns the recorder's state as JSON values, for the HTTP trigger."""
         return self._writer.state_as_json(self.source, self.traces, is_on=self._cycle is not None)
@@ -256,11 +263,11 @@ class Recorder:
     def _switch_to_source(self, source: StepSource) -> None:
         """Restarts recording with steps from a more reliable kind of event."""
         self._writer.wait()  # rare: the worse source has just finished
+        self._slow_steps.discard()
         cycle, self.source = self._cycle, source
         self.messages.clear()  # on what the better recording replaces
         if cycle is not None and cycle.has_all_steps:
-            # Kept, since the better source may not yield a recording.
-            self._fallback.finish_and_keep(cycle)
+            self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
         elif cycle is not None:
             cycle.discard()
         self._cycle = None
@@ -281,17 +288,12 @@ class Recorder:
 
     def _advance_cycle(self, elapsed_ns: int) -> None:
         """Advances the recording by a step that took `elapsed_ns`, or starts a recording."""
-        if self._has_ended:
-            if self._writer.is_idle:
-                self._call_on_done_once()
+        if self._has_ended and self._writer.is_idle:
+            self._call_on_done_once()
+        if self._has_ended or self.program.is_profiling_itself:
             return
-        if self.program.is_profiling_itself:
-            return
-        if (
-            self._cycle is None
-            and self._writer.is_idle
-            and (self.wants_recording is None or self.wants_recording())
-        ):
+        is_free = self._cycle is None and self._writer.is_idle
+        if is_free and (self.wants_recording is None or self.wants_recording()):
             try:
                 check_trace_folder(self.options.folder)
             except RecordingError as error:  # no step is disturbed in vain
@@ -359,6 +361,7 @@ class Recorder:
             self.traces.remove(replaceable)
         self._replaceable_traces = [result] if self.wants_recording is None else []
         self.traces.append(result)
+        self._slow_steps.begin_after(result, cycle.details, is_whole=cycle.partial is None)
         self._notify_user(f"recorded {recorded_text(cycle.steps_recorded)} in {result}")
         self._last_written = cycle.source, cycle.steps_seen, cycle.steps_recorded, cycle.partial
         self.steps_recorded, self.partial = cycle.steps_recorded, cycle.partial

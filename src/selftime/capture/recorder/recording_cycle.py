@@ -94,7 +94,7 @@ class RecordingCycle:
         self._skips_next_duration = False  # of a step that was recorded in part
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
         self._further = FurtherRecordings(recorder_work, user_packages, self._guard)
-        self._details = requested_details(options)
+        self.details = requested_details(options)  # of each operator
         self._limit: EventLimit | None = None  # of the main recording, once it is planned
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
         self._steps_to_record, self._steps_after = options.active, 0
@@ -276,8 +276,8 @@ class RecordingCycle:
             return
         budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
         self._steps_to_record, self._pause_ns = budget.steps, budget.pause_ns
-        keeps_frames = self._details.frames and budget.details.frames
-        self._details = replace(budget.details, frames=keeps_frames)
+        keeps_frames = self.details.frames and budget.details.frames
+        self.details = replace(budget.details, frames=keeps_frames)
         self._limit = budget.event_limit(sample.usual_duration_ns(timed_ns))
         if sentence := budget.limits_message():
             self.messages.append(sentence)
@@ -295,7 +295,7 @@ class RecordingCycle:
                 "the program runs its own profiler, and only one can run at a time; remove one"
             )
             return None
-        profile = new_profile(schedule_of_cycle, self._details, self._user_packages())
+        profile = new_profile(schedule_of_cycle, self.details, self._user_packages())
         profile.recorder_work = self._recorder_work
         self._recording_start_s = time.monotonic()
         self.before_recording()
@@ -306,7 +306,7 @@ class RecordingCycle:
             self._discard_with_reason(f"the recorder could not start: {error}")
             return None
         if profile.non_utf8_file is not None:
-            self._details = replace(self._details, frames=False)
+            self.details = replace(self.details, frames=False)
             self.messages.append(frames_skipped_message(profile.non_utf8_file))
         return profile
 
@@ -352,7 +352,7 @@ class RecordingCycle:
     def _begin_further_recording(self) -> None:
         """Begins to mark lines after the first step, to record times after the last one."""
         recorded = MainRecording(
-            self._details, self._times.profiled, self._times.unprofiled, self._pause_ns
+            self.details, self._times.profiled, self._times.unprofiled, self._pause_ns
         )
         if self._steps_after == 1:
             hold_ns = int(1e9 * self.options.hold)

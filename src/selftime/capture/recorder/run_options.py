@@ -32,6 +32,8 @@ class RunOptions:
     """Whether to measure what DataLoader worker processes do."""
     is_light: bool = False
     """Whether to keep only the wall-time ledger of the run, without recording steps."""
+    records_slow_steps: bool = False
+    """Whether to record a slow step of a kind that comes again, after the main recording."""
     trigger: str | None = None
     """Text that names what requests recordings, such as `file` or `signal`; None records once,
     without requests."""

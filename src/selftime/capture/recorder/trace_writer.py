@@ -54,17 +54,18 @@ class TraceWriter:
         profile: Profile,
         prepare: Callable[[], None],
         on_written: Callable[[Path | RecordingError], None],
+        name: str | None = None,
     ) -> None:
-        """Writes a recording in a background thread.
+        """Writes a recording in a background thread, by default to a file of a new name.
 
         It calls `prepare` before, and `on_written` with the result afterwards.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="selftime writer")
         try:
-            job = self._thread.submit(self._write_in_thread, profile, prepare, on_written)
+            job = self._thread.submit(self._write_in_thread, profile, prepare, on_written, name)
         except RuntimeError:  # the interpreter is shutting down, or no thread can be started
-            on_written(self.write_now(profile, prepare))
+            on_written(self.write_now(profile, prepare, name))
             return
         self._jobs = [*(job for job in self._jobs if not job.done()), job]
 
@@ -73,22 +74,26 @@ class TraceWriter:
         profile: Profile,
         prepare: Callable[[], None],
         on_written: Callable[[Path | RecordingError], None],
+        name: str | None,
     ) -> None:
         previous_interval = sys.getswitchinterval()
         sys.setswitchinterval(min(previous_interval, THREAD_SWITCH_INTERVAL_S))
         try:
-            result = self.write_now(profile, prepare)
+            result = self.write_now(profile, prepare, name)
         finally:
             sys.setswitchinterval(previous_interval)
         on_written(result)
 
-    def write_now(self, profile: Profile, prepare: Callable[[], None]) -> Path | RecordingError:
+    def write_now(
+        self, profile: Profile, prepare: Callable[[], None], name: str | None = None
+    ) -> Path | RecordingError:
         """Writes a recording to a file and frees its memory; returns the path or an error."""
         try:
             prepare()
             trace_files.make_trace_folder(self._folder)
             rank, _ = machine.rank_and_world()
-            path = trace_files.unused_trace_path(self._folder, trace_files.trace_file_name(rank))
+            name = name or trace_files.trace_file_name(rank)
+            path = trace_files.unused_trace_path(self._folder, name)
             profile.write_trace(path)
         except RecordingError as error:
             return error

@@ -193,6 +193,15 @@ class LoopSearch:
             longer = 2 * self._stacks_between_probes
             self._stacks_between_probes = min(longer, MAX_STACKS_BETWEEN_PROBES)
 
+    def end_probe_soon(self) -> None:
+        """Has a probe that is running stopped in the main thread; may be called in any thread."""
+        if self._is_probing:
+            self._calls.schedule(self._end_vain_probe)
+
+    @never_torch_compile
+    def _end_vain_probe(self) -> None:
+        self.stop_probe()
+
     def stop_probe(self) -> int:
         """Stops the profiler that checks for operators; returns its number of events, else 0."""
         if not self._is_probing:

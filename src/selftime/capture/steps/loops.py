@@ -119,11 +119,17 @@ class LoopStepFinder:
 
     def observe_stack(self, innermost_frame: FrameType | None) -> bool:
         """Searches a stack of the main thread for loops; returns whether to see the next soon."""
-        if self.state.is_off or not self._may_search():
+        if self.state.is_off:
+            return False
+        if not self._may_search():
+            self.search.end_probe_soon()
             return False
         return self.search.observe_stack(innermost_frame)
 
     def _may_search(self) -> bool:
+        ledger = self.state.ledger
+        if ledger is not None and StepSource.TOLD.work in ledger.kinds.known:
+            return False  # the program tells its steps itself
         if self.state.best_source not in (None, StepSource.LOOP):
             return False
         return self._is_outside and len(self._followed) < MAX_FOLLOWED_LOOPS

@@ -74,13 +74,18 @@ class RecorderWork(threading.local):
             raise error
         self._on_failure(error)
 
-    def end_step(self) -> int:
-        """Ends a step at the start of the current work; returns its duration in ns without work.
+    @property
+    def step_ns(self) -> int:
+        """Returns the duration in ns of the current step until the start of the current work.
 
-        Returns the step's duration in nanoseconds, less the recorder's work within it.
+        The recorder's own work within the step is left out.
         """
-        self._ends_step = True
         return self.start_ns - self._step_start_ns - self._work_in_step_ns
+
+    def end_step(self) -> int:
+        """Ends a step at the start of the current work; returns its duration, as `step_ns` does."""
+        self._ends_step = True
+        return self.step_ns
 
     def on_recording_start(self) -> None:
         """Begins to record selftime's own work as ranges in the profiler's trace."""

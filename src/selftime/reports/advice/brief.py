@@ -24,6 +24,7 @@ from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
 from selftime.reports.ledger import recorded_steps_share_sentence, run_sentence
 from selftime.reports.plain import plain
+from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
 
 MAX_ANSWER_TOKENS: Final = 4000
 """Default limit of the text, in tokens; the token count is an upper estimate for any model."""
@@ -195,7 +196,8 @@ def _run_lines(advice: Advice) -> Iterator[str]:
     yield f"**Run** {_escape_and_shorten_sentence(run_sentence(advice.trace.run))}"
     has_recording = advice.trace.slices.height > 0
     share = recorded_steps_share_sentence(advice.run, has_recording=has_recording)
-    yield f"- {_escape_and_shorten_sentence(share)}"
+    for sentence in (share, *recorded_slow_step_sentences(advice.trace.run)):
+        yield f"- {_escape_and_shorten_sentence(sentence)}"
     yield ""
 
 

@@ -1,9 +1,11 @@
 """Writes advice as terminal text: trace quality, findings, ruled-out causes, missing data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
+import polars as pl
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -16,6 +18,7 @@ from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
 from selftime.reports.ledger import recorded_steps_share_sentence, run_table
 from selftime.reports.plain import plain
+from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.trace import Trace
@@ -35,23 +38,30 @@ def as_text(
     colour: bool = False,
     root: str | None = None,
     with_events: bool = False,
+    slow_step_differences: Mapping[int, pl.DataFrame] = MappingProxyType({}),
 ) -> str:
     """Returns the complete advice as text; paths of files below `root` are relative to `root`.
 
     With `with_events`, the events behind each number are listed with their ids.
+    `slow_step_differences` maps segments of the run to tables of `slow_step_difference`.
     """
     events = advice.trace if with_events else None
-    parts = [*_run_text_blocks(advice, root), *_advice_text_blocks(advice, root, events)]
+    run_blocks = _run_text_blocks(advice, root, slow_step_differences)
+    parts = [*run_blocks, *_advice_text_blocks(advice, root, events)]
     return render_as_text(*parts, width=width, colour=colour)
 
 
-def _run_text_blocks(advice: Advice, root: str | None) -> Iterator[RenderableType]:
+def _run_text_blocks(
+    advice: Advice, root: str | None, slow_step_differences: Mapping[int, pl.DataFrame]
+) -> Iterator[RenderableType]:
     """Yields the account of the whole run: a sentence, a line for each part, what was recorded."""
     if advice.run is None or advice.trace is None:
         return
     has_recording = advice.trace.slices.height > 0
     share = recorded_steps_share_sentence(advice.run, has_recording=has_recording)
-    yield run_table(advice.trace.run, root, share)
+    run = advice.trace.run
+    slow_steps = recorded_slow_step_sentences(run, root, slow_step_differences)
+    yield run_table(run, root, *slow_steps, share)
 
 
 def _advice_text_blocks(

@@ -11,6 +11,7 @@ from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
 from selftime.reports.ledger import run_sentence
 from selftime.reports.plain import plain
+from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
 
 
 def advice_summary_html(advice: Advice, *, root: str | None = None) -> str:
@@ -32,7 +33,12 @@ def one_line_advice_summary(advice: Advice) -> str:
 def _advice_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
     """Yields blocks of HTML: trace quality, step time, and a table of findings."""
     if advice.run is not None and advice.trace is not None:
-        yield f"<p>Run {_escape_for_html(run_sentence(advice.trace.run, root))}</p>"
+        run = advice.trace.run
+        for sentence in (
+            f"Run {run_sentence(run, root)}",
+            *recorded_slow_step_sentences(run, root),
+        ):
+            yield f"<p>{_escape_for_html(sentence)}</p>"
     if wording.has_recording(advice):
         yield from _recording_html_blocks(advice, root)
     if not advice.findings:

@@ -1,0 +1,195 @@
+"""Records one step that is expected to be slow, with the details of the main recording."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum, auto
+from typing import Final
+
+from torch._C._autograd import _profiler_enabled
+from torch.profiler import schedule
+
+from selftime.capture.facts.free_memory import free_memory_bytes
+from selftime.capture.facts.step_overhead import StepOverhead
+from selftime.capture.profiler.profile import Profile
+from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
+from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
+from selftime.capture.recorder.no_recording import cut_reason
+from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
+from selftime.capture.recorder.recording_guard import RecordingGuard
+from selftime.capture.recorder.recording_plan import EventLimit
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.slow_step_rhythm import ExpectedStep
+from selftime.capture.steps import RecorderWork, StepSource
+from selftime.errors import RecordingError
+
+
+class _State(Enum):
+    WARMING_UP = auto()
+    RECORDING = auto()
+    CUT = auto()
+    """A limit was reached within a step, and the step goes on."""
+    DONE = auto()
+
+
+_RECORDING_STATES: Final = (_State.WARMING_UP, _State.RECORDING)
+
+
+class SlowStepCycle:
+    """State machine that records one slow step; each step's end advances it.
+
+    It has the methods of `RecordingCycle` that end a recording. Where the slow step does not come,
+    nothing is kept.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        source: StepSource,
+        expected: ExpectedStep,
+        details: RecordedDetails,
+        recorder_work: RecorderWork,
+        on_limit: Callable[[], None],
+    ) -> None:
+        """Makes a cycle; `on_limit` is called in a recording when `is_over_limit`."""
+        self.source = source
+        self.expected = expected
+        self.profile: Profile | None = None
+        """The profiler with the recording; None if there is none to keep."""
+        self.own_ns = 0
+        """Time in ns for which starting and stopping the profiler held the program."""
+        self._options = options
+        self._details = details
+        self._recorder_work = recorder_work
+        self._guard = RecordingGuard(on_limit, recorder_work.fail)
+        self._times = StepOverhead(source.label)
+        self._state = _State.WARMING_UP
+        self._began_s = time.monotonic()
+        self._cut_reason: str | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._state is _State.DONE
+
+    @property
+    def recording(self) -> bool:
+        return self._state in _RECORDING_STATES
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Returns whether the recording has reached a limit of time or events."""
+        return self.recording and (self._guard.is_reached or self._is_over_time_limit)
+
+    @property
+    def _is_over_time_limit(self) -> bool:
+        return time.monotonic() - self._began_s > self._options.seconds
+
+    def start(self, packages: tuple[str, ...], before_recording: Callable[[], None]) -> bool:
+        """Starts the profiler in the step before the slow one; returns False if it cannot run.
+
+        `packages` are folders of installed packages that count as the user's code, and
+        `before_recording` is called right before the profiler starts.
+        """
+        began = time.perf_counter_ns()
+        if _profiler_enabled():
+            return False
+        steps = self.expected.last - self.expected.first + 1
+        profile = new_profile(
+            schedule(wait=0, warmup=1, active=steps, repeat=1), self._details, packages
+        )
+        profile.recorder_work = self._recorder_work
+        before_recording()
+        try:
+            with hide_usdt_lines():
+                profile.start()
+        except RuntimeError:  # another profiler runs
+            return False
+        self.profile = profile
+        self.own_ns += time.perf_counter_ns() - began
+        return True
+
+    def end_step(self, number: int, duration_ns: int, *, is_slow: bool) -> None:
+        """Takes the end of a step into account: its number, its duration in ns."""
+        began = time.perf_counter_ns()
+        if self._state is _State.WARMING_UP:
+            self._begin_recording()
+        elif self._state is _State.RECORDING:
+            self._times.profiled.append(duration_ns)
+            self._end_recorded_step(number, is_slow=is_slow)
+        elif self._state is _State.CUT:
+            self._end(is_slow=is_slow)
+        self.own_ns += time.perf_counter_ns() - began
+
+    def _begin_recording(self) -> None:
+        self._state, self._began_s = _State.RECORDING, time.monotonic()
+        in_memory = self._details.events_in_memory(free_memory_bytes())
+        in_hold = self._details.events_in_hold(self._options)
+        self._guard.prepare(EventLimit(max(1, min(in_hold, in_memory)), in_memory))
+        self._advance_profiler()
+        self._guard.begin()
+
+    def _end_recorded_step(self, number: int, *, is_slow: bool) -> None:
+        if is_slow or number >= self.expected.last:
+            self._guard.end()  # it is to end nothing while torch stops
+            self._advance_profiler()
+            self._end(is_slow=is_slow)
+        else:
+            self._advance_profiler()
+
+    def _advance_profiler(self) -> None:
+        if self.profile is not None:
+            with hide_usdt_lines():
+                self.profile.step()
+
+    def _end(self, *, is_slow: bool) -> None:
+        """Ends the recording, and keeps it if the step was slow."""
+        if not self._stop_profiler() or not is_slow or self.profile is None:
+            self.discard()
+            return
+        self._state = _State.DONE
+        if self._cut_reason is not None:
+            self._times = StepOverhead(self.source.label, is_window=True)
+        self.profile.partial, self.profile.step_times = self._cut_reason, self._times
+
+    def interrupt(self) -> None:
+        """Ends what is recorded within a step, since it has reached a limit."""
+        if self._is_over_time_limit:
+            excess = f"the limit of {self._options.seconds:g} s was reached"
+        else:
+            excess = self._guard.excess
+        self._cut_reason = cut_reason(self.source, 0, excess)
+        if self._state is _State.RECORDING and self._stop_profiler():
+            self._state = _State.CUT
+        else:
+            self.discard()
+
+    def finish(self, _reason: str | None) -> None:
+        """Ends the recording at the end of the program, before the slow step has ended."""
+        if not self.done:
+            self.discard()
+
+    def discard(self) -> None:
+        """Ends the recording and deletes its data."""
+        self._stop_profiler()
+        if self.profile is not None:
+            self.profile.forget()
+        self.profile, self._state = None, _State.DONE
+
+    def abort(self) -> None:
+        """Discards the recording after a failure; what failed may fail again."""
+        was_recording = self.recording
+        with suppress(Exception):
+            self.discard()
+        if was_recording:
+            stop_leftover_recording()
+
+    def _stop_profiler(self) -> bool:
+        """Stops the profiler if it runs; returns False if another thread would have to stop it."""
+        self._guard.end()
+        if self.profile is not None and self.profile.running:
+            try:
+                with hide_usdt_lines():
+                    self.profile.stop()
+            except RecordingError:
+                return False
+        return True
