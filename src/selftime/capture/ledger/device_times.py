@@ -35,21 +35,22 @@ class DeviceStepTimes:
         at its begin and end."""
         self._known: list[tuple[int, int]] = []
         """Start and device time in ns of steps that the ledger does not have yet."""
-        self._is_off = False
+        self.is_off = False
+        """Whether no step is timed any more: torch knows no device, or the device failed."""
 
     def end_step(self) -> None:
         """Puts an event behind the work of a step that ended, in the program's thread."""
-        if self._is_off:
+        if self.is_off:
             return
         cuda: Any = sys.modules.get("torch.cuda")
         if cuda is None or not cuda.is_initialized():
-            self._is_off = cuda is not None and not torch_has_cuda()
+            self.is_off = cuda is not None and not torch_has_cuda()
             return
         try:
             if not cuda.is_current_stream_capturing():
                 self._end_step(cuda)
         except RuntimeError:  # the device failed, which the program will see in its own calls
-            self._is_off = True
+            self.is_off = True
             self._pending.clear()
 
     def _end_step(self, cuda: Any) -> None:
@@ -72,11 +73,11 @@ class DeviceStepTimes:
 
     def finish(self) -> None:
         """Adds what is known at the end of the run."""
-        if not self._is_off:
+        if not self.is_off:
             try:
                 self._take_known()
             except RuntimeError:  # the device failed
-                self._is_off = True
+                self.is_off = True
         self._write()
 
     def _write(self) -> None:

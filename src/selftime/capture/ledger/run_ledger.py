@@ -133,7 +133,8 @@ class RunLedger:
     def _on_segment_end(self) -> None:
         if self.ledger.segment - self.ledger.last_segment >= MIN_NS_OF_COMPILATION:
             self._compilations.poll()
-        self._device_times.end_step()
+        if not self._device_times.is_off:
+            self._device_times.end_step()
 
     def _start_writing(self) -> None:
         with self.own_work():

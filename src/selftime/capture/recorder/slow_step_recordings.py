@@ -78,13 +78,17 @@ class SlowStepRecordings:
         self, ledger: Ledger, source: StepSource, is_unusual: bool, is_recorded: bool
     ) -> bool:
         """Ends a step in the ledger; returns whether it was slow."""
-        ended, duration = self._recorder_work.start_ns, self._recorder_work.step_ns
+        began, ended = ledger.segment, self._recorder_work.start_ns
         end_ledger_step(ledger, source, ended, is_unusual, is_recorded=is_recorded)
-        limit = ledger.slow_step_limit
+        limit = ledger.kinds.slow_step_limit
         if not self._is_on or not limit.read_after_ns:
             return False
         number = ledger.steps - 1
-        self._rhythm.begin(number)
+        if not self._rhythm.has_begun:
+            self._rhythm.begin(number)
+        if ended - began < limit.read_after_ns:  # most steps
+            return False
+        duration = self._recorder_work.step_ns
         if duration < limit.read_after_ns:
             return False
         if self.cycle is not None or not is_recorded:
@@ -99,12 +103,15 @@ class SlowStepRecordings:
         Returns the work to do now: to begin, continue or end the recording of a slow step. None if
         there is none.
         """
+        if not self._is_on:
+            end_ledger_step(ledger, source, self._recorder_work.start_ns, is_unusual)
+            return None
         began, cycle = ledger.segment, self.cycle
         is_recorded = cycle is not None
         is_slow = self.end_ledger_step(ledger, source, is_unusual, is_recorded)
-        duration_ns = self._recorder_work.end_step()
+        self._recorder_work.ends_step = True
         if cycle is not None:
-            step = began, duration_ns, is_slow
+            step = began, self._recorder_work.step_ns, is_slow
             return partial(self._advance_cycle, cycle, ledger, *step)
         if not self._rhythm.expected or source is StepSource.LOOP:  # its steps end inexactly by now
             return None

@@ -76,10 +76,14 @@ class SlowStepRhythm:
         self._observed_from: int | None = None
         """Number of the first step that would have been noticed if it was slow."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Returns whether slow steps are noticed."""
+        return self._observed_from is not None
+
     def begin(self, number: int) -> None:
-        """Notes that slow steps are noticed from a step on; only the first call counts."""
-        if self._observed_from is None:
-            self._observed_from = number
+        """Notes that slow steps are noticed from a step on."""
+        self._observed_from = number
 
     def add(self, step: SlowStep) -> None:
         """Adds a slow step, which comes after those that were added before."""

@@ -266,7 +266,8 @@ class StepDetectionState:
     @never_torch_compile
     def end_step(self, source: StepSource) -> None:
         """Ends a step and begins the next, unless a more reliable kind of event is known."""
-        if self.is_off or not self.accepts_source(source):
+        best = self.best_source
+        if self.is_off or (best is not None and source < best):
             return
         silent = self.other_work.silent
         if silent is not None and source >= silent.source:
@@ -278,7 +279,11 @@ class StepDetectionState:
             if source <= StepSource.MODULE:
                 self._note_backward_passes()
             else:
-                self.pause_hooks.end_step()
+                hooks = self.pause_hooks
+                if hooks.step_ends % STEPS_BETWEEN_STACKS:
+                    hooks.step_ends += 1
+                else:
+                    hooks.end_step()
             if self.on_step_after_recording is not None:
                 self.on_step_after_recording(source, is_unusual)
                 return

@@ -223,7 +223,9 @@ class OptimizerStepFinder:
             self._reported_source = StepSource.SOME_OPTIMIZERS
         elif is_first or self._reported_source is None:
             self._reported_source = StepSource.OPTIMIZER
-        ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
+        ends_step = is_round_complete
+        if not self.rollouts.ends_each_step:
+            ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
         if not self.rollouts.is_learning and not self.state.module_calls.is_released:
             self.state.module_calls.remove_wrapper()  # a better source than module calls
         if ends_step:

@@ -33,7 +33,9 @@ class RecorderWork(threading.local):
         self._step_start_ns = 0
         self._work_in_step_ns = 0
         """Time in ns of selftime's own work since the current step began."""
-        self._ends_step = False
+        self.ends_step = False
+        """Whether a step ends at the start of the current work, so that the next one begins after
+        it."""
         self._nesting = 0
         self.is_recorded = False
         """Whether a profiler records the program, and so whatever of selftime is not marked."""
@@ -56,8 +58,8 @@ class RecorderWork(threading.local):
             return False
         self._exit_profiler_range()
         now = perf_counter_ns()
-        if self._ends_step:
-            self._ends_step, self._step_start_ns, self._work_in_step_ns = False, now, 0
+        if self.ends_step:
+            self.ends_step, self._step_start_ns, self._work_in_step_ns = False, now, 0
         else:
             self._work_in_step_ns += now - self.start_ns
         return is_handled
@@ -84,7 +86,7 @@ class RecorderWork(threading.local):
 
     def end_step(self) -> int:
         """Ends a step at the start of the current work; returns its duration, as `step_ns` does."""
-        self._ends_step = True
+        self.ends_step = True
         return self.step_ns
 
     def on_recording_start(self) -> None:

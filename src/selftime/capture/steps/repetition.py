@@ -170,9 +170,12 @@ class EventRounds:
         With `more_expected`, a first occurrence does not: the round stays open until a member
         repeats.
         """
-        is_first = member.last_occurrence is None
-        if member.has_repeated and len(self._members) == 1 and self._members[0] is member:
-            self.count_occurrence(member)  # as below, in less time: it is every step of most loops
+        last = member.last_occurrence
+        is_first = last is None
+        if last is not None and member.has_repeated and self._members == [member]:
+            # As below, in less time: it is every step of most loops.
+            self.count += 1
+            member.gap, member.last_occurrence = self.count - last, self.count
             member.last_round = self.current_round
             self.current_round += 1
             return True

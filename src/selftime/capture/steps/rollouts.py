@@ -38,6 +38,8 @@ class RolloutRounds:
         """Whether a rollout was seen before the first update."""
         self._updates = 0
         self._updates_per_step = 1
+        self.ends_each_step = False
+        """Whether it is settled that each update is a step."""
 
     def add_call(self, module: Hashable, input_size: int) -> None:
         """Counts an outermost call of a module in training mode."""
@@ -75,5 +77,6 @@ class RolloutRounds:
         """Counts an update, once all optimizers have stepped; returns whether it ends a step."""
         self.is_learning = self.is_learning and self.has_rollout
         self._updates += is_round_complete
+        self.ends_each_step = not self.is_learning and self._updates_per_step == 1
         is_last = self.is_learning or self._updates % self._updates_per_step == 0
         return is_round_complete and is_last
