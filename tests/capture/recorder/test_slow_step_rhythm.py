@@ -17,7 +17,7 @@ MS = 1_000_000
 def rhythm_of(*slow: int | tuple[int, int], observed_from: int = 0) -> SlowStepRhythm:
     """The rhythm after steps of these numbers were slow, by 500 ms or by as many as beside them."""
     rhythm = SlowStepRhythm()
-    rhythm.begin(observed_from)
+    rhythm.observed_from = observed_from
     for one in slow:
         number, ms = one if isinstance(one, tuple) else (one, 500)
         rhythm.add(SlowStep(number, ms * MS))

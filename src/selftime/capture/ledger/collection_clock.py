@@ -26,13 +26,13 @@ class CollectionClock:
         """Identifiers of selftime's own threads: collections in them are selftime's work."""
         self._starts: Final[deque[tuple[int, int]]] = deque()
         """Time in ns and thread of the start of each collection."""
-        self._stops: Final[deque[tuple[int, int]]] = deque()
+        self.stops: Final[deque[tuple[int, int]]] = deque()
         """Time in ns and thread of the end of each collection."""
-        self._callback = instants_callback(self._starts, self._stops)
+        self._callback = instants_callback(self._starts, self.stops)
         self._summed_ns = [0, 0]
         """The time in ns of collections that were taken off the queues and not yet returned: in
         threads of the program, and in selftime's own."""
-        self._has_sum = False
+        self.has_sum = False
         """Whether either of these is not 0."""
         self._total_ns = 0
         """The time in ns of all collections that were taken off the queues so far."""
@@ -51,7 +51,7 @@ class CollectionClock:
 
     def has_any(self) -> bool:
         """Returns whether `take_ns` may return more than 0."""
-        return bool(self._stops) or self._has_sum
+        return bool(self.stops) or self.has_sum
 
     def take_ns(self, until: int) -> tuple[int, int]:
         """Returns the time in ns of the collections that ended since the last call.
@@ -65,7 +65,7 @@ class CollectionClock:
         with self._lock:
             self._sum(until)
             (of_program, own), self._summed_ns = self._summed_ns, [0, 0]
-            self._has_sum = False
+            self.has_sum = False
         return of_program, own
 
     def pending_ns(self) -> int:
@@ -80,17 +80,17 @@ class CollectionClock:
 
     def compact(self) -> None:
         """Replaces the stored instants of collections by their sum, to free memory."""
-        if self._stops:
+        if self.stops:
             with self._lock:
                 self._sum(perf_counter_ns())
 
     def _sum(self, until: int) -> None:
-        while self._stops and self._stops[0][0] <= until:
-            stop, thread = self._stops.popleft()
+        while self.stops and self.stops[0][0] <= until:
+            stop, thread = self.stops.popleft()
             start = None
             while self._starts and self._starts[0][0] <= stop:
                 start, _ = self._starts.popleft()
             if start is not None:  # else it had begun before `attach`
                 self._summed_ns[thread in self.own_threads] += stop - start
                 self._total_ns += stop - start
-                self._has_sum = True
+                self.has_sum = True

@@ -24,10 +24,10 @@ class StepKinds:
         self.step_loop_line: tuple[str, int] | None = None
         """File and line of the loop whose iterations are the steps; None if unknown."""
         self._add_line = add_line
-        self._numbers: dict[Hashable, int] = {}
+        self.numbers: dict[Hashable, int] = {}
         self._count = 0
         """Number of kinds that were given a number."""
-        self._ns_by_number: dict[int, int] = {}
+        self.ns_by_number: dict[int, int] = {}
         """Maps the number of each kind of step to the time in ns of all its steps."""
         self._loop_lines: dict[int, StepLoopLine] = {}
         self.located: set[int] = set()
@@ -46,11 +46,11 @@ class StepKinds:
 
         The name is by default the kind as text.
         """
-        number = self._numbers.get(kind)
+        number = self.numbers.get(kind)
         if number is None:
             if self._count >= MAX_KINDS:
                 return MAX_KINDS
-            number = self._numbers[kind] = self._count
+            number = self.numbers[kind] = self._count
             self._count += 1
             self._add_line({"kind": number, "name": name or str(kind)})
         return number
@@ -58,7 +58,7 @@ class StepKinds:
     @property
     def known(self) -> tuple[Hashable, ...]:
         """Returns the kinds of the steps so far that were not renamed."""
-        return tuple(self._numbers)
+        return tuple(self.numbers)
 
     def rename(
         self, kind: Hashable, name: str | None, file: str | None = None, line: int | None = None
@@ -71,7 +71,7 @@ class StepKinds:
             file: The file of the loop whose iterations they are; None if unknown.
             line: The line of that loop.
         """
-        number = self._numbers.pop(kind, None)
+        number = self.numbers.pop(kind, None)
         if number is not None:
             told = {"kind": number, "name": name}
             self._add_line(told if file is None else told | {"file": file, "line": line})
@@ -94,11 +94,11 @@ class StepKinds:
         """Counts a step of a kind that took `duration` ns from `start` (ns) on."""
         if self._first_step_start is None:
             self._first_step_start = start
-        self._ns_by_number[number] = self._ns_by_number.get(number, 0) + duration
+        self.ns_by_number[number] = self.ns_by_number.get(number, 0) + duration
 
     def time_by_kind(self) -> dict[str, int]:
         """Returns the time in ns of all steps of each kind."""
-        return {str(kind): self._ns_by_number.get(n, 0) for kind, n in self._numbers.items()}
+        return {str(kind): self.ns_by_number.get(n, 0) for kind, n in self.numbers.items()}
 
     def supersede(
         self, kind: Hashable, end: int, trained_from: int | None, *, is_evaluation: bool

@@ -76,7 +76,7 @@ class Ledger:
         """Activity (`evaluation` or None) to count time as while no other activity runs."""
         self._columns = SegmentColumns()
         self.kinds = StepKinds(self.add_line)
-        self.take_phases: Callable[[int, dict[str, int]], None] = _no_phases
+        self.take_phases: Callable[[int, dict[str, int]], None] = _nothing
         """Function that adds a segment's phases, until its end in ns, to what was counted in it."""
         self._readings = StackReadings()
         self.iterators = IteratorLines(self.add_line)
@@ -204,10 +204,15 @@ class Ledger:
         self.has_begun = True
         duration = ended - self.segment
         uncounted, self._next_kind = self._next_kind, None
-        number = self.kinds.number(kind) if uncounted is None else uncounted
-        self._finish_segment(ended, number, is_recorded=is_recorded)
-        self._base = None
         kinds = self.kinds
+        number = kinds.numbers.get(kind) if uncounted is None else uncounted
+        if number is None:
+            number = kinds.number(kind)
+        if self._parts or self._base is not None or self.collections.has_any():
+            self._account(ended)  # a part that goes on belongs to both segments
+        self._mark = ended
+        self._append_segment(ended, number, is_recorded=is_recorded)
+        self._base = None
         if is_usual and uncounted is None and number not in kinds.located:
             kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
@@ -360,10 +365,7 @@ class Ledger:
     def _finish_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
-        if self._parts or self._base is not None or self.collections.has_any():
-            self._account(ended)  # a part that goes on belongs to both segments
-        else:
-            self._mark = ended
+        self._account(ended)
         self._append_segment(ended, kind, is_recorded=is_recorded, readings=readings)
 
     def _append_segment(
@@ -378,7 +380,8 @@ class Ledger:
             if self._saved_in_evaluation_ns:
                 self._take_saving_off_evaluation()
             self._columns.append(self.segment, ended - self.segment, kind, self._counted)
-            readings = self._readings.take() if readings is None else readings
+            if readings is None and self._readings.summed:
+                readings = self._readings.take()
             if readings:
                 self._lines.append({"segment": self.segment, "readings": readings})
             self.last_segment, self.segment = self.segment, ended
@@ -391,9 +394,5 @@ class Ledger:
             self._counted["evaluation"] = max(0, self._counted["evaluation"] - saved)
 
 
-def _nothing() -> None:
-    pass
-
-
-def _no_phases(_ended: int, _counted: dict[str, int]) -> None:
+def _nothing(*_arguments: object) -> None:
     pass

@@ -161,7 +161,7 @@ class StackReadings:
     def __init__(self) -> None:
         self._activities: dict[Activity, int] = {}
         """The number of each activity that the ledger names."""
-        self._summed: dict[int, list[int]] = {}
+        self.summed: dict[int, list[int]] = {}
         """[time in ns, number of samples] by number of the activity, of the current segment."""
         self._first: deque[tuple[int, int, int]] = deque(maxlen=MAX_ACTIVITIES)
         """Time in ns, activity and duration in ns of each sample before the first step: that step
@@ -183,7 +183,7 @@ class StackReadings:
                 return None
             number = self._activities[activity] = len(self._activities)
             line = {"activity": number, **_known_fields(activity)}
-        summed = self._summed.setdefault(number, [0, 0])
+        summed = self.summed.setdefault(number, [0, 0])
         summed[0] += duration
         summed[1] += 1
         if is_before_first_step:
@@ -193,9 +193,7 @@ class StackReadings:
     def take(self) -> list[list[int]]:
         """Returns [activity, time in ns, number of samples] of the segment that ends."""
         self._first.clear()
-        if not self._summed:
-            return []
-        summed, self._summed = self._summed, {}
+        summed, self.summed = self.summed, {}
         return [[number, *known] for number, known in summed.items()]
 
     def take_new(self, segment: int) -> list[list[int]]:
@@ -204,7 +202,7 @@ class StackReadings:
         `take` returns all of them nevertheless.
         """
         before = self._written[1] if self._written[0] == segment else {}
-        self._written = segment, {number: list(known) for number, known in self._summed.items()}
+        self._written = segment, {number: list(known) for number, known in self.summed.items()}
         differences = (
             [
                 number,
@@ -213,7 +211,7 @@ class StackReadings:
                     for value, old in zip(known, before.get(number, (0, 0)), strict=True)
                 ),
             ]
-            for number, known in self._summed.items()
+            for number, known in self.summed.items()
         )
         return [difference for difference in differences if difference[2]]
 
@@ -225,12 +223,12 @@ class StackReadings:
         later: dict[int, list[int]] = {}
         for read_ns, number, duration in self._first:
             if read_ns - duration // 2 > at:
-                taken, known = later.setdefault(number, [0, 0]), self._summed[number]
+                taken, known = later.setdefault(number, [0, 0]), self.summed[number]
                 taken[:] = taken[0] + duration, taken[1] + 1
                 known[:] = known[0] - duration, known[1] - 1
         self._first.clear()
-        before = [[number, *known] for number, known in self._summed.items() if known[1]]
-        self._summed = later
+        before = [[number, *known] for number, known in self.summed.items() if known[1]]
+        self.summed = later
         return before
 
 

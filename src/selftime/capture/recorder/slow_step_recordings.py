@@ -6,6 +6,7 @@ the step is slow again. Each run keeps at most `MAX_RECORDINGS` such recordings 
 most `MAX_FAILURES`; no further one begins once they have held the program for as long as `--hold`.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -80,19 +81,27 @@ class SlowStepRecordings:
         """Ends a step in the ledger; returns whether it was slow."""
         began, ended = ledger.segment, self._recorder_work.start_ns
         end_ledger_step(ledger, source, ended, is_unusual, is_recorded=is_recorded)
-        limit = ledger.kinds.slow_step_limit
-        if not self._is_on or not limit.read_after_ns:
-            return False
-        number = ledger.steps - 1
-        if not self._rhythm.has_begun:
-            self._rhythm.begin(number)
-        if ended - began < limit.read_after_ns:  # most steps
-            return False
-        duration = self._recorder_work.step_ns
+        if not self._is_on or ended - began < self._least_ns(ledger):
+            return False  # most steps
+        return self._note_slow_step(ledger, is_recorded=is_recorded)
+
+    def _least_ns(self, ledger: Ledger) -> int:
+        """Returns how long a slow step takes at least, in ns."""
+        least = ledger.kinds.slow_step_limit.read_after_ns
+        if not least:
+            return sys.maxsize
+        if self._rhythm.observed_from is None:
+            self._rhythm.observed_from = ledger.steps - 1
+        return least
+
+    def _note_slow_step(self, ledger: Ledger, *, is_recorded: bool) -> bool:
+        """Takes note of a step if it was slow without our work; returns whether it was."""
+        duration, limit = self._recorder_work.step_ns, ledger.kinds.slow_step_limit
         if duration < limit.read_after_ns:
             return False
         if self.cycle is not None or not is_recorded:
-            self._rhythm.add(SlowStep(number, duration - (limit.median_ns or 0)))
+            excess = duration - (limit.median_ns or 0)
+            self._rhythm.add(SlowStep(ledger.steps - 1, excess))
         return True
 
     def step_after_recording(

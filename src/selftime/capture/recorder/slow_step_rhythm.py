@@ -73,17 +73,8 @@ class SlowStepRhythm:
         """The slow steps that are expected, one of each rhythm, the nearest first."""
         self._slow: deque[SlowStep] = deque(maxlen=MAX_REMEMBERED)
         self._ignored: list[ExpectedStep] = []
-        self._observed_from: int | None = None
-        """Number of the first step that would have been noticed if it was slow."""
-
-    @property
-    def has_begun(self) -> bool:
-        """Returns whether slow steps are noticed."""
-        return self._observed_from is not None
-
-    def begin(self, number: int) -> None:
-        """Notes that slow steps are noticed from a step on."""
-        self._observed_from = number
+        self.observed_from: int | None = None
+        """Number of the first step that would have been noticed if it was slow; None before it."""
 
     def add(self, step: SlowStep) -> None:
         """Adds a slow step, which comes after those that were added before."""
@@ -150,7 +141,7 @@ class SlowStepRhythm:
 
     def _would_be_known(self, number: int) -> bool:
         """Returns whether a slow step of that number would be remembered."""
-        if self._observed_from is None or number - MAX_SPREAD < self._observed_from:
+        if self.observed_from is None or number - MAX_SPREAD < self.observed_from:
             return False
         is_full = len(self._slow) == MAX_REMEMBERED
         return not is_full or number > self._slow[0].number
