@@ -187,7 +187,8 @@ def _flush_denormals_fix_text(flush_call: Where) -> str:
 def _unusually_slow_operators(trace: Trace) -> pl.DataFrame:
     """Returns operators that take many times as long as comparable arithmetic operators.
 
-    The column `equal` is the time in ns of the fastest comparable operator.
+    The column `equal` is the time in ns of the fastest comparable operator, more than 0: an
+    operator of no time left, after what its recording cost is taken off, is no measure.
     """
     table = _contiguous_arithmetic_operators(trace)
     repeated_calls = (
@@ -204,7 +205,7 @@ def _unusually_slow_operators(trace: Trace) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for call in repeated_calls.iter_rows(named=True):
         equal_ns = _comparable_operator_time_ns(call, repeated_calls)
-        if equal_ns is not None and call["least"] > MIN_DENORMAL_SLOWDOWN_RATIO * equal_ns:
+        if equal_ns and call["least"] > MIN_DENORMAL_SLOWDOWN_RATIO * equal_ns:
             rows.append(
                 {**{key: call[key] for key in _CALL_IN_STEP_KEY_COLUMNS}, "equal": equal_ns}
             )
