@@ -74,10 +74,17 @@ class DataLoadingTimes:
         return min(1.0, self.exposed_ms / self.step_ms)
 
     @property
+    def is_small_share(self) -> bool:
+        """Returns whether the wait for data is a small part of the step."""
+        return self.exposed_ms < MIN_EXPOSED_LOADING_SHARE * self.step_ms
+
+    @property
     def is_small(self) -> bool:
-        """Returns whether steps wait for data so briefly that no change is worth it."""
-        few = self.exposed_ms < MIN_EXPOSED_LOADING_SHARE * self.step_ms
-        return few or max(self.exposed_ms, self.mean_exposed_ms) < MIN_EXPOSED_LOADING_MS
+        """Returns whether steps wait for data so briefly that workers are not worth their cost."""
+        return (
+            self.is_small_share
+            or max(self.exposed_ms, self.mean_exposed_ms) < MIN_EXPOSED_LOADING_MS
+        )
 
     @property
     def waiting_steps(self) -> list[int]:

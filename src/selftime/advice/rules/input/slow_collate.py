@@ -137,7 +137,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield outcome_without_loading_function(trace)
         return
     share = share_of_loading_time(trace, collate.python_times)
-    if loading.is_small or share < MIN_COLLATE_SHARE_OF_LOADING:
+    if loading.is_small_share or share < MIN_COLLATE_SHARE_OF_LOADING:
         reason = f"`{collate.function}` takes {share:.0%} of the data loading in Python"
         yield Checked(reason, share * loading.exposed_ms)
         return

@@ -53,6 +53,18 @@ def test_slow_input_does_not_advise_workers_for_slow_collation(rule: Rule) -> No
     assert any(isinstance(said, Checked) for said in slow_input(sketch(drawing)))
 
 
+def test_a_short_wait_of_a_short_step_counts(rule: Rule, judge: Judge[Finding]) -> None:
+    """It is too short for workers, which take a millisecond to hand over a batch."""
+    drawing = rule.drawings("Fires on")[0]
+    short = drawing.replace("column = 1 ms", "column = 100 us")
+    assert short != drawing
+    [finding] = judge(short)
+    assert finding.saving.estimate_ms == pytest.approx(0.54)
+    [outcome] = import_module("selftime.advice.rules").RULES["slow_input"](sketch(short))
+    assert isinstance(outcome, Checked)
+    assert "less than a worker takes to hand over a batch" in outcome.reason
+
+
 def test_collation_in_workers_is_not_reported_without_their_record(rule: Rule) -> None:
     drawing = rule.drawings("Fires on")[0].replace("_SingleProcess", "_MultiProcessing")
     [outcome] = rule(sketch(drawing))

@@ -175,7 +175,9 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
             "epochs begin and end: see `restarted_workers` and `late_first_batch`"
         )
     if loading.is_small:
-        return f"the loop waits {loading.exposed_share:.1%} of each step for data"
+        waits = f"the loop waits {loading.exposed_share:.1%} of each step for data"
+        is_brief = not loading.is_small_share
+        return f"{waits}, less than a worker takes to hand over a batch" if is_brief else waits
     if not loading.has_workers:
         return _reason_to_speed_up_collate_instead(trace, loading)
     return _reason_against_more_workers(loading, workers, loader_worker_record(trace))
