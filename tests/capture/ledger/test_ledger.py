@@ -1,6 +1,8 @@
 """The ledger that `selftime run` keeps: every step, and what the rest of the run was spent on."""
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -291,3 +293,30 @@ def test_time_between_two_loops_is_no_step(tmp_path: Path) -> None:
         (UNCOUNTED_STEPS_NAME, 500),
         ("two", 100),
     ]
+
+
+def test_two_threads_that_write_begin_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.is_written = True
+    opened, opening = ledger.file._open, threading.Barrier(2)
+
+    def open_slowly() -> int:
+        time.sleep(0.2)  # the other thread writes meanwhile
+        return opened()
+
+    monkeypatch.setattr(ledger.file, "_open", open_slowly)
+
+    def write() -> None:
+        opening.wait()
+        ledger.flush()
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ledger.finish("ended")
+    [path] = tmp_path.iterdir()
+    assert read_ledger(path.read_bytes(), str(path)).is_whole

@@ -6,6 +6,7 @@ before. Where the program is killed the last line may be cut off, and the others
 
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +39,9 @@ class LedgerFile:
         self.on_creation: Callable[[], None] = _nothing
         """Function that is called once the file exists."""
         self._descriptor: int | None = None
+        self.lock: Final = threading.RLock()
+        """Held while lines are written, so that two threads do not begin two files; a signal
+        handler may write within the work that it interrupts."""
 
     @property
     def has_begun(self) -> bool:

@@ -202,7 +202,6 @@ class Ledger:
         if self._closed:
             return
         self.has_begun = True
-        duration = ended - self.segment
         uncounted, self._next_kind = self._next_kind, None
         kinds = self.kinds
         number = kinds.numbers.get(kind) if uncounted is None else uncounted
@@ -221,7 +220,7 @@ class Ledger:
         limit = (
             kinds.slow_step_limit if number == kinds.last_number else kinds.limit_of(number, kind)
         )
-        limit.end_step(duration if is_usual and not is_recorded else None)
+        limit.end_step(ended - self.last_segment if is_usual and not is_recorded else None)
 
     def begin_first_step_in_this_thread(self, at: int) -> None:
         """Begins the first step at an earlier time `at` (ns), when this thread first used torch.
@@ -298,8 +297,11 @@ class Ledger:
     def flush(self) -> None:
         """Appends to the file what was recorded since the last call."""
         self.collections.compact()
-        if not self.is_written:
-            return
+        if self.is_written:
+            with self.file.lock:
+                self._flush()
+
+    def _flush(self) -> None:
         with self._lock:
             columns, self._columns = self._columns, SegmentColumns()
             lines, self._lines = self._lines, []
