@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from selftime.capture.live_processes import takes_signals
+
 _PREFIX: Final = "selftime-of"
 _MIN_AGE_S: Final = 60.0
 """Age in seconds below which a folder is left alone, whatever its name says."""
@@ -40,18 +42,8 @@ def delete_folders_of_killed_processes(now: float | None = None) -> None:
                 process = int(folder.name.split("-")[3])
                 status = folder.lstat()
                 is_old = now - status.st_mtime > _MIN_AGE_S
-                if is_old and status.st_uid == os.getuid() and not _is_running(process):
+                if is_old and status.st_uid == os.getuid() and not takes_signals(process):
                     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        return True
-    return True
 
 
 def _process_namespace() -> str:

@@ -63,11 +63,15 @@ _LIBRARY_FOLDERS: Final = frozenset(
     rich seaborn tensorboard tensorboardX tqdm wandb
     cupy dask einops joblib numba numpy opt_einsum pandas polars scipy sklearn
     boto3 botocore click httpx huggingface_hub psutil pydantic requests s3fs urllib3 yaml
-    filelock fsspec jinja2 markupsafe mpmath networkx sympy typer typing_extensions
+    filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
     """.split()  # noqa: SIM905 - read best as words
 )
 """Names of the top-level packages of known libraries, for paths relative to an installation folder.
 """
+_COMMAND_LINE_PACKAGES: Final = ("typer/", "click/")
+"""Packages that run a command, such as `selftime run`, around all that the program does."""
+_SYSTEM_PACKAGES: Final = ("torch/", "selftime/", *_COMMAND_LINE_PACKAGES)
+"""Installed packages whose lines are never named for what they call."""
 _LIBRARY_FILES: Final = frozenset({"six.py", "typing_extensions.py"})
 """Single-file libraries; any other file, such as `datasets.py`, counts as the user's."""
 
@@ -81,6 +85,8 @@ def parse_frame(frame_name: str) -> Frame | None:
     ('system', None)
     >>> parse_frame("ray/experimental/tqdm_ray.py(37): safe_print").origin
     'library'
+    >>> parse_frame("typer/main.py(1445): wrapper").origin
+    'system'
     >>> parse_frame("datasets.py(7): __getitem__").origin
     'user'
     """
@@ -95,7 +101,9 @@ def _file_origin(file: str) -> str:
     path = file.replace("\\", "/")
     if _PACKAGE_FOLDER.search(path):
         inside = _PACKAGE_FOLDER.split(path)[-1]
-        return "system" if inside.startswith(("torch/", "selftime/")) else "library"
+        return "system" if inside.startswith(_SYSTEM_PACKAGES) else "library"
+    if path.startswith(_COMMAND_LINE_PACKAGES):
+        return "system"
     first, _, below = path.partition("/")
     standard = first.removesuffix(".py") in sys.stdlib_module_names
     if _SYSTEM_FILE_PATH.search(path) or (standard and not path.startswith("/")):

@@ -131,3 +131,14 @@ def test_a_step_that_makes_an_iterator_is_told_with_the_line_that_makes_it() -> 
     ).run
     [slow] = steps_of_run(run).filter(pl.col("excess") > 0).rows(named=True)
     assert (slow["cause"], slow["line"], slow["function"]) == ("epoch_boundary", 9, "main")
+
+
+def test_a_step_that_stacks_explain_is_counted() -> None:
+    drawn = """
+        run | before 1 s
+        run | 3 training 10 ms
+        run | inference 100 ms: program 100 ms at train.py:9 main
+    """
+    steps = run_parts(sketch(drawn).run).filter(pl.col("part") == "steps")
+    assert steps["count"].sum() == 4
+    assert steps["duration"].sum() == 130 * MS

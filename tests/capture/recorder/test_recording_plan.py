@@ -66,8 +66,8 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
         (10_000, 5_000, 5, True, True, False),
         (13_000, 6_500, 5, False, True, False),
         (47_000, 23_500, 3, False, True, False),
-        (48_000, 24_000, 5, False, False, False),
-        (90_000, 45_000, 3, False, False, False),
+        (48_000, 24_000, 2, False, True, False),
+        (90_000, 45_000, 1, True, True, False),
         (100_000, 50_000, 1, True, True, False),
         (200_000, 100_000, 1, False, True, False),
         (400_000, 200_000, 1, False, False, False),
@@ -112,25 +112,26 @@ def test_details_that_make_no_room_for_a_step_are_kept() -> None:
     )
 
 
-def test_frames_are_given_up_for_three_steps_not_for_two() -> None:
-    enough = RecordingBudget(RunOptions(active=5), StepEvents(60_000, 30_000))
-    assert (enough.steps, enough.details.frames) == (4, False)
-    too_large = RecordingBudget(RunOptions(active=5), StepEvents(60_000, 10_000))
-    assert (too_large.steps, too_large.details.frames) == (2, True)
-    message = too_large.limits_message() or ""
-    assert message.endswith("so 2 of 5 steps are recorded without shapes; allow more with --hold")
+def test_frames_are_never_given_up_for_more_steps() -> None:
+    """Three steps and more would fit without them."""
+    for frames in (10_000, 30_000):
+        budget = RecordingBudget(RunOptions(active=5), StepEvents(60_000, frames))
+        assert (budget.steps, budget.details.frames) == (2, True)
+        message = budget.limits_message() or ""
+        without = "so 2 of 5 steps are recorded without shapes; allow more with --hold"
+        assert message.endswith(without)
 
 
-def test_only_the_limit_of_size_gives_up_frames_and_keeps_shapes() -> None:
+def test_the_limit_of_size_gives_up_steps_and_at_last_frames() -> None:
     options = RunOptions(active=5, hold=60, max_bytes=10_000_000)
     budget = RecordingBudget(options, StepEvents(10_000, 5_000))
-    assert (budget.steps, budget.details.shapes, budget.details.frames) == (4, True, False)
+    assert (budget.steps, budget.details.shapes, budget.details.frames) == (2, True, True)
     message = budget.limits_message() or ""
-    assert "5 steps would make more than 9.54 MiB with all details" in message
-    assert message.endswith(
-        "so 4 of 5 steps are recorded without Python frames and source lines; allow more with "
-        "--max-bytes"
-    )
+    assert message.endswith("so 2 of 5 steps are recorded; allow more with --max-bytes")
+    large = RecordingBudget(options, StepEvents(30_000, 15_000))
+    assert (large.steps, large.details.shapes, large.details.frames) == (1, True, False)
+    message = large.limits_message() or ""
+    assert "without Python frames and source lines; allow more with --max-bytes" in message
 
 
 def test_little_memory_gives_up_shapes_first() -> None:

@@ -44,7 +44,10 @@ def run_parts(run: Run) -> pl.DataFrame:
         _remaining_parts(segments, read),
     ]
     parts = pl.concat([table.select(*_PART_KEY_COLUMNS, "count", "duration") for table in tables])
-    parts = parts.filter(pl.col("duration") != 0).group_by(_PART_KEY_COLUMNS).sum()
+    # All of a step may be known from stacks: then it has no time here, and is counted here alone.
+    is_counted = (pl.col("part") == "steps") & (pl.col("count") > 0)
+    parts = parts.filter((pl.col("duration") != 0) | is_counted)
+    parts = parts.group_by(_PART_KEY_COLUMNS).sum()
     return parts.select(list(_PART_SCHEMA)).sort(
         "duration", "part", "what", descending=[True, False, False]
     )

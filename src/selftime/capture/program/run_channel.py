@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from selftime._version import __version__
-from selftime.capture.program.live_processes import still_runs
+from selftime.capture.live_processes import still_runs
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.temporary_folders import folder_prefix
 

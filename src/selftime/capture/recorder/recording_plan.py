@@ -1,8 +1,8 @@
 """Decides from the first steps when to record, how many steps, and what of them.
 
 The events of a recording cost memory, and hold the program when it ends. So the plan keeps both
-within limits. What is given up first: allocations, then shapes, then steps down to
-`MIN_STEPS_WITH_FRAMES`, then Python frames, then steps, and at last the end of a single step.
+within limits. What is given up first: allocations, then shapes, then steps down to one, then Python
+frames, and at last the end of that step. One step with lines says more than five without.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,6 @@ from selftime.units import bytes_text, time_text
 TRACE_BYTES_PER_EVENT: Final = 450
 """Estimated size of one profiler event in the JSON trace, in bytes: measured 440 for operators
 with shapes, 383 on average with Python frames."""
-
-MIN_STEPS_WITH_FRAMES: Final = 3
-"""Number of steps, of those asked for, for which Python frames are given up."""
 
 MAX_HOLD_EXCESS: Final = 2.0
 """How many times as long as `--hold` a single step may hold the program before details are left
@@ -88,18 +85,16 @@ class RecordingBudget:
         self.steps = max(1, self._steps_that_fit(self.details))
 
     def _chosen_details(self) -> RecordedDetails:
-        """Returns the details with which the most steps fit, the first ones of such."""
+        """Returns the details with which most steps fit, with Python frames if one step fits."""
         most = self._requested
         if self._drops_frames_for_size:
             most = replace(most, frames=False)
         fewer = [most, replace(most, memory=False), replace(most, memory=False, shapes=False)]
         without_frames = [replace(details, frames=False) for details in fewer]
         best, other = (max(some, key=self._steps_that_fit) for some in (fewer, without_frames))
-        steps, others = self._steps_that_fit(best), self._steps_that_fit(other)
-        if steps == others == 0:
-            return without_frames[-1]
-        enough = min(MIN_STEPS_WITH_FRAMES, self._options.active)
-        return other if steps == 0 or steps < enough <= others else best
+        if self._steps_that_fit(best):
+            return best
+        return other if self._steps_that_fit(other) else without_frames[-1]
 
     def _steps_that_fit(self, details: RecordedDetails) -> int:
         """Returns how many of the steps asked for fit; 0 if not even one does."""

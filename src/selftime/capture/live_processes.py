@@ -1,4 +1,4 @@
-"""Tells whether a process of the program still runs, by its number."""
+"""Tells whether a process still runs, by its number."""
 
 import os
 from contextlib import suppress
@@ -19,7 +19,7 @@ def still_runs(process: int, seen_at_s: float) -> bool:
     """
     path = Path("/proc", str(process), "stat")
     if not path.parent.parent.joinpath("self").exists():  # not Linux
-        return _takes_signals(process)
+        return takes_signals(process)
     with suppress(OSError, ValueError, IndexError):
         # The command's name, in brackets, may hold spaces and brackets itself.
         fields = path.read_text().rpartition(")")[2].split()
@@ -34,7 +34,8 @@ def _boot_s() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("btime "))
 
 
-def _takes_signals(process: int) -> bool:
+def takes_signals(process: int) -> bool:
+    """Returns whether there is a process of that number, whichever it is."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from selftime.capture.program.live_processes import still_runs
+from selftime.capture.live_processes import still_runs
 
 WAITING = [sys.executable, "-c", "input()"]
 
