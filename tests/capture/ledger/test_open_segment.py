@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from selftime.capture.ledger import activities
 from selftime.capture.ledger import ledger as ledger_module
 from selftime.capture.ledger.file import ended_status, write_end
 from selftime.capture.ledger.ledger import Ledger
@@ -33,7 +34,8 @@ class Clock:
 @contextmanager
 def ledger_with_clock(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[Ledger, Clock]]:
     clock = Clock()
-    patch.setattr(ledger_module, "perf_counter_ns", clock)
+    for module in (ledger_module, activities):
+        patch.setattr(module, "perf_counter_ns", clock)
     ledger = Ledger(folder, process_start=900 * MS)
     ledger.is_written = True
     yield ledger, clock
@@ -69,7 +71,7 @@ def test_what_is_being_timed_is_written_as_far_as_it_is(
     with ledger_with_clock(tmp_path, monkeypatch) as (ledger, clock):
         ledger.end_segment(ledger.segment + 500 * MS, "training", is_usual=True)
         clock.ms = 2_000
-        ledger.enter("data_wait")
+        ledger.activities.enter("data_wait")
         clock.ms = 5_000
         ledger.flush()
         run = read(ledger)

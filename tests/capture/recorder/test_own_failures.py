@@ -20,6 +20,7 @@ BROKEN = """
     *owners, name = path.split(".")
     for part in owners:
         owner = getattr(owner, part)
+    getattr(owner, name)
     setattr(owner, name, fail)
 """
 
@@ -73,7 +74,7 @@ NUMERICS = """
         "recorder.recording_cycle:RecordingCycle._plan_recording",
         "recorder.recording_guard:RecordingGuard.begin",
         "ledger.ledger:Ledger.end_segment",
-        "ledger.ledger:Ledger.enter",
+        "ledger.activities:ActivityClock.enter",
         "ledger.ledger:Ledger.set_evaluating",
         "steps.batches:BatchStepFinder._on_batch_request",
         "steps.modules:ModuleStepFinder._on_call",
@@ -89,6 +90,15 @@ def test_a_training_goes_on(record: "Runner", place: str) -> None:
     assert outcome.stderr == ""
     assert outcome.result["traces"] == []
     assert outcome.result["reason"] == "selftime failed: MemoryError: injected; please report it"
+
+
+def test_a_long_training_goes_on(record: "Runner") -> None:
+    broken = BROKEN.format(place="ledger.ledger:Ledger.end_settled_step")
+    program = TRAINING.replace("80, 4", "1200, 4").replace("net.train(not net.training)", "pass")
+    outcome = record(broken + program, is_light=True)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "done 4\n", "")
+    assert "MemoryError: injected" in outcome.result["reason"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +142,7 @@ def test_a_loop_goes_on(record: "Runner", place: str) -> None:
         "steps.step_detector:StepDetector.detach",
         "ledger.run_ledger:RunLedger.finish",
         "ledger.collection_clock:CollectionClock.take_ns",
-        "ledger.compilations:CompilationClock._look",
+        "ledger.compilations:CompilationClock._poll",
         "recorder.trace_writer:TraceWriter.write_now",
     ],
 )

@@ -55,10 +55,14 @@ def _run_with_ledger(
     ledger.kinds.is_user_file = lambda file: file == __file__
     ledgers.append(ledger)
 
-    def on_step(source: StepSource, is_unusual: bool = False) -> None:
-        end_ledger_step(ledger, source, work.start_ns, is_unusual)
+    def on_boundary(source: StepSource) -> None:
+        end_ledger_step(ledger, source, work.start_ns, False)
 
-    detector = StepDetector(on_step, lambda: None, recorder_work=work, ledger=ledger)
+    def on_step(source: StepSource, is_unusual: bool) -> bool:
+        end_ledger_step(ledger, source, work.start_ns, is_unusual)
+        return False
+
+    detector = StepDetector(on_boundary, lambda: None, recorder_work=work, ledger=ledger)
     detector.call_for_other_work(lambda _: False, on_step)
     detector.attach()
     try:

@@ -80,15 +80,15 @@ class CompilationClock:
 
     def _enter(self) -> None:
         if threading.get_ident() == self._ledger.thread:
-            self._ledger.enter("compile")
+            self._ledger.activities.enter("compile")
         else:
             self._began = perf_counter_ns()
 
     def _leave(self) -> None:
         if threading.get_ident() == self._ledger.thread:
-            self._ledger.leave()
+            self._ledger.activities.leave()
         elif self._began is not None:
-            self._ledger.count("compile", perf_counter_ns() - self._began)
+            self._ledger.activities.count("compile", perf_counter_ns() - self._began)
             self._began = None
 
 

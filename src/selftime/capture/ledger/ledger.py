@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
 
+from selftime.capture.ledger.activities import ActivityClock
 from selftime.capture.ledger.collection_clock import CollectionClock
 from selftime.capture.ledger.file import LedgerFile, header_of_ledger
 from selftime.capture.ledger.instants import Instant, counted_between
@@ -34,9 +35,6 @@ next step."""
 
 OPEN_SEGMENT_MIN_NS: Final = 1_000_000_000
 """Age in ns from which the segment in progress is written as far as it is known."""
-
-LOADING: Final = frozenset({"data_wait", "epoch_boundary"})
-"""Activities in which the program waits for data; within an evaluation they count as evaluation."""
 
 
 class Ledger:
@@ -61,19 +59,15 @@ class Ledger:
         self.steps = 0
         self.has_begun = False
         """Whether the first step has begun, of the run or after a loop of steps has ended."""
-        self.busy = False
-        """Whether an activity is being timed, so that a stack sample would add nothing."""
         self.collections = CollectionClock()
+        self.activities = ActivityClock(self.began, self.collections)
         self._command = command
         self._own_start = 0 if command_start_ns is None else self.began - command_start_ns
         """Time in ns that selftime took to load before the program began."""
-        self._counted: dict[str, int] = {}
-        self._parts: list[str] = []
-        self._mark = self.last_reading_ns = self.began
+        self.last_reading_ns = self.began
+        """When the stack was sampled last, in ns."""
         self._saved_in_evaluation_ns = 0
         """Time in ns of the segment's evaluation in which stack samples saw a checkpoint."""
-        self._base: str | None = None
-        """Activity (`evaluation` or None) to count time as while no other activity runs."""
         self._columns = SegmentColumns()
         self.kinds = StepKinds(self.add_line)
         self.take_phases: Callable[[int, dict[str, int]], None] = _nothing
@@ -88,7 +82,9 @@ class Ledger:
         self.is_written = False
         """Whether lines are written to the file; while False, they are kept in memory."""
         self.on_segment_end: Callable[[], None] = _nothing
-        """Function that the program's thread calls at the end of each step."""
+        """Function that the program's thread calls at the end of each step but settled ones."""
+        self.time_device: Callable[[], None] | None = None
+        """Function that it calls at the end of each step to time a device's work; None without."""
         self.pause_readings: Callable[[], None] = _nothing
         self.resume_readings: Callable[[], None] = _nothing
         """Restarts stack sampling after a profiler recording; `pause_readings` stops it."""
@@ -109,63 +105,17 @@ class Ledger:
 
     # In the program's thread.
 
-    def enter(self, part: str) -> None:
-        """Counts time from now on as the activity `part`, such as `data_wait`, until `leave`.
-
-        Whatever happens within our own work is our own: we made the garbage, too.
-        """
-        self._account()
-        self._parts.append("recording" if "recording" in self._parts else part)
-        self.busy = True
-
-    def leave(self) -> None:
-        """Ends the activity that the last call of `enter` began."""
-        self._account()
-        self.last_reading_ns = self._mark  # nothing was read since it began
-        if self._parts:
-            self._parts.pop()
-        self.busy = bool(self._parts)
-
-    def _account(self, at: int | None = None) -> None:
-        """Adds the time since the last call to the activity that is running.
-
-        Garbage collections within it are a part of their own, except within our own work.
-        """
-        now = perf_counter_ns() if at is None else at
-        elapsed, self._mark = now - self._mark, now
-        if self.collections.has_any():
-            collected, own_collected = self.collections.take_ns(now)
-            if (collected or own_collected) and "recording" not in self._parts:
-                self.count("garbage_collection", collected)
-                self.count("recording", own_collected)
-                elapsed = max(elapsed - collected - own_collected, 0)
-        part = self._current_activity() if self._parts or self._base is not None else None
-        if part is not None:
-            self._counted[part] = self._counted.get(part, 0) + elapsed
-
-    def _current_activity(self) -> str | None:
-        """Returns the activity that is being timed; None if none is."""
-        parts = self._parts[-1:]
-        part = parts[0] if parts else self._base
-        if self._base is not None and part in LOADING:
-            return self._base  # the waits of an evaluation are part of it
-        return part
-
-    def count(self, part: str, duration: int) -> None:
-        """Adds `duration` ns to the activity `part`, for time that no other activity includes."""
-        self._counted[part] = self._counted.get(part, 0) + duration
-
     @property
     def is_evaluating(self) -> bool:
         """Returns whether time is counted as evaluation while no other activity is in progress."""
-        return self._base is not None
+        return self.activities.base is not None
 
     def set_evaluating(self, is_evaluating: bool) -> None:
         """Begins or ends counting time as evaluation while no other activity is in progress."""
         if threading.get_ident() != self.thread or not self.steps:
             return
-        self._account()
-        self._base = "evaluation" if is_evaluating else None
+        self.activities.account()
+        self.activities.base = "evaluation" if is_evaluating else None
 
     def begin_evaluation_at(self, instant: Instant) -> None:
         """Counts time as evaluation from an earlier instant of the current segment on."""
@@ -173,14 +123,14 @@ class Ledger:
         if segment != self.segment or self.is_evaluating:
             return
         self.set_evaluating(True)
-        other = sum(self._counted.values()) - sum(counted.values())
-        self.count("evaluation", max(0, self._mark - at - other))
+        other = sum(self.activities.counted.values()) - sum(counted.values())
+        self.activities.count("evaluation", max(0, self.activities.mark - at - other))
 
     def forget_evaluation(self) -> None:
         """Ends an evaluation of the current segment, whose time turned out to be none."""
-        self._account()
-        self._base = None
-        self._counted.pop("evaluation", None)
+        self.activities.account()
+        self.activities.base = None
+        self.activities.counted.pop("evaluation", None)
 
     def begin_first_step(self, at: int) -> None:
         """Begins the first step at time `at` (ns); the time before it is the program's setup."""
@@ -207,20 +157,58 @@ class Ledger:
         number = kinds.numbers.get(kind) if uncounted is None else uncounted
         if number is None:
             number = kinds.number(kind)
-        if self._parts or self._base is not None or self.collections.has_any():
-            self._account(ended)  # a part that goes on belongs to both segments
-        self._mark = ended
+        activities = self.activities
+        if activities.running or activities.base is not None or self.collections.has_any():
+            activities.account(ended)  # a part that goes on belongs to both segments
+        activities.mark = ended
         self._append_segment(ended, number, is_recorded=is_recorded)
-        self._base = None
+        activities.base = None
         if is_usual and uncounted is None and number not in kinds.located:
             kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
         self.thread = threading.get_ident()
         self.on_segment_end()
+        if self.time_device is not None:
+            self.time_device()
         limit = (
             kinds.slow_step_limit if number == kinds.last_number else kinds.limit_of(number, kind)
         )
         limit.end_step(ended - self.last_segment if is_usual and not is_recorded else None)
+
+    def end_settled_step(self, ended: int) -> bool:
+        """Ends a usual step of the last one's kind at time `ended` (ns), in little time.
+
+        Returns whether it did. It does nothing if `end_segment` has more to do: if the step was
+        slow, or if anything but waits for data and phases was timed or sampled in it.
+        """
+        kinds, activities, start = self.kinds, self.activities, self.segment
+        number, duration = kinds.last_number, ended - start
+        if (
+            duration >= kinds.slow_step_limit.read_after_ns  # 0 if it is not known
+            or number not in kinds.located
+            or activities.running
+            or activities.base is not None
+            or "compile" in activities.counted
+            or self.collections.has_any()
+            or self._readings.summed
+            or self._next_kind is not None
+            or self._closed
+        ):
+            return False
+        kinds.ns_by_number[number] += duration
+        activities.mark = ended
+        counted = activities.counted
+        self.take_phases(ended, counted)
+        with self._lock:
+            self._columns.append(start, duration, number, counted)
+            self.last_segment, self.segment = start, ended
+        if counted:
+            activities.counted = {}
+        self.steps += 1
+        if self.time_device is not None:
+            self.time_device()
+        kinds.slow_step_limit.end_step(duration)
+        return True
 
     def begin_first_step_in_this_thread(self, at: int) -> None:
         """Begins the first step at an earlier time `at` (ns), when this thread first used torch.
@@ -230,7 +218,7 @@ class Ledger:
         if self._closed or self.steps or self.thread == threading.get_ident():
             return
         self.thread = threading.get_ident()
-        at = max(at, self._mark, self.segment)
+        at = max(at, self.activities.mark, self.segment)
         with self._lock:
             readings = None if self.has_begun else self._readings.take_before(at)
         self.has_begun = True
@@ -246,12 +234,12 @@ class Ledger:
         median = self.slow_step_limit.median_ns
         if median is not None and at - self.segment >= MIN_STEPS_BETWEEN_TRAININGS * median:
             self._finish_segment(at, AFTER_LAST_STEP, is_recorded=False)
-            self._base = None
+            self.activities.base = None
 
     def instant(self, at: int) -> Instant:
         """Returns an instant at which the current segment may be ended later."""
-        self._account(at)
-        return self.segment, at, dict(self._counted)
+        self.activities.account(at)
+        return self.segment, at, dict(self.activities.counted)
 
     def end_segments_at(self, instants: Sequence[Instant], kinds: Sequence[Hashable]) -> None:
         """Ends segments of the given kinds at earlier instants of the current segment.
@@ -260,10 +248,10 @@ class Ledger:
         """
         if self._closed or any(instant[0] != self.segment for instant in instants):
             return
-        *counted, left = counted_between(instants, self._counted)
-        for (_, at, _), kind, self._counted in zip(instants, kinds, counted, strict=True):
+        *counted, left = counted_between(instants, self.activities.counted)
+        for (_, at, _), kind, self.activities.counted in zip(instants, kinds, counted, strict=True):
             self._append_segment(at, self.kinds.number_of_segment(kind), is_recorded=False)
-        self._counted = left
+        self.activities.counted = left
 
     def end_phase(self, ended: int, kind: str, line: tuple[str, int] | None) -> None:
         """Ends a phase between steps at time `ended` (ns), with the line of its loop if known."""
@@ -274,7 +262,7 @@ class Ledger:
 
     def begin_earlier(self, began: int) -> None:
         """Has the program begun at an earlier instant, in ns, before anything was recorded."""
-        self.began = self.segment = self._mark = began
+        self.began = self.segment = self.activities.mark = began
 
     def begin_uncounted_steps(self, kind: Hashable = UNCOUNTED_STEPS_NAME) -> None:
         """Marks the current segment as several steps of a kind whose number is not known."""
@@ -319,12 +307,7 @@ class Ledger:
         now = perf_counter_ns()
         if self._closed or now - self.segment < OPEN_SEGMENT_MIN_NS:
             return []
-        counted = dict(self._counted)
-        activity, pending = self._current_activity(), self.collections.pending_ns()
-        if activity is not None:
-            counted[activity] = counted.get(activity, 0) + now - self._mark
-        if pending and activity != "recording":
-            counted["garbage_collection"] = counted.get("garbage_collection", 0) + pending
+        counted = self.activities.counted_until(now)
         kind = AFTER_LAST_STEP if self.has_begun else BEFORE_FIRST_STEP
         kind = kind if self._next_kind is None else self._next_kind
         line = {"open": self.segment, "until": now, "kind": kind}
@@ -337,8 +320,8 @@ class Ledger:
         if self._closed:
             return
         now = perf_counter_ns()
-        while self._parts:
-            self.leave()
+        while self.activities.running:
+            self.activities.leave()
         kind = AFTER_LAST_STEP if self.has_begun or self.steps else BEFORE_FIRST_STEP
         kind = kind if self._next_kind is None else self._next_kind
         self._finish_segment(now, kind, is_recorded=False)
@@ -367,7 +350,7 @@ class Ledger:
     def _finish_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
-        self._account(ended)
+        self.activities.account(ended)
         self._append_segment(ended, kind, is_recorded=is_recorded, readings=readings)
 
     def _append_segment(
@@ -375,25 +358,26 @@ class Ledger:
     ) -> None:
         if kind >= 0:
             self.kinds.add_step(kind, self.segment, ended - self.segment)
-        self.take_phases(ended, self._counted if kind >= 0 else {})
+        counted = self.activities.counted
+        self.take_phases(ended, counted if kind >= 0 else {})
         with self._lock:
             if is_recorded:
-                self._counted["recorded"] = 1
+                counted["recorded"] = 1
             if self._saved_in_evaluation_ns:
-                self._take_saving_off_evaluation()
-            self._columns.append(self.segment, ended - self.segment, kind, self._counted)
+                self._take_saving_off_evaluation(counted)
+            self._columns.append(self.segment, ended - self.segment, kind, counted)
             if readings is None and self._readings.summed:
                 readings = self._readings.take()
             if readings:
                 self._lines.append({"segment": self.segment, "readings": readings})
             self.last_segment, self.segment = self.segment, ended
-        if self._counted:
-            self._counted = {}
+        if counted:
+            self.activities.counted = {}
 
-    def _take_saving_off_evaluation(self) -> None:
+    def _take_saving_off_evaluation(self, counted: dict[str, int]) -> None:
         saved, self._saved_in_evaluation_ns = self._saved_in_evaluation_ns, 0
-        if saved and "evaluation" in self._counted:
-            self._counted["evaluation"] = max(0, self._counted["evaluation"] - saved)
+        if saved and "evaluation" in counted:
+            counted["evaluation"] = max(0, counted["evaluation"] - saved)
 
 
 def _nothing(*_arguments: object) -> None:

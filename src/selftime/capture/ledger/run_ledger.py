@@ -67,6 +67,7 @@ class RunLedger:
         self.ledger.collections.attach()
         after_import(CALLBACKS, self._compilations.poll)
         self.ledger.on_segment_end = self._on_segment_end
+        self.ledger.time_device = self._time_device
         self.ledger.pause_readings = self._watcher.pause
         self.ledger.resume_readings = self._watcher.resume
         self._watcher.start()
@@ -83,17 +84,17 @@ class RunLedger:
             where = place.file, place.line, place.function
             activity = self._reader.activity_at(where, place.imported, place.library)
             ledger.add_reading(ledger.segment, activity, place.duration)
-        ledger.count("garbage_collection", early.collected_ns)
-        ledger.count("recording", perf_counter_ns() - early.ended_ns)
+        ledger.activities.count("garbage_collection", early.collected_ns)
+        ledger.activities.count("recording", perf_counter_ns() - early.ended_ns)
 
     @contextmanager
     def own_work(self) -> Iterator[None]:
         """Counts a `with` block as work of selftime."""
-        self.ledger.enter("recording")
+        self.ledger.activities.enter("recording")
         try:
             yield
         finally:
-            self.ledger.leave()
+            self.ledger.activities.leave()
 
     def start_at_first_step(self) -> None:
         """Delays `start` and `write` until the first step: most processes never make a step."""
@@ -133,8 +134,11 @@ class RunLedger:
     def _on_segment_end(self) -> None:
         if self.ledger.segment - self.ledger.last_segment >= MIN_NS_OF_COMPILATION:
             self._compilations.poll()
-        if not self._device_times.is_off:
-            self._device_times.end_step()
+
+    def _time_device(self) -> None:
+        self._device_times.end_step()
+        if self._device_times.is_off:
+            self.ledger.time_device = None
 
     def _start_writing(self) -> None:
         with self.own_work():

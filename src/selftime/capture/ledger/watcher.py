@@ -110,7 +110,7 @@ class StackWatcher:
 
     def _read(self, segment: int, duration: int) -> None:
         ledger = self._ledger
-        if ledger.busy or duration <= 0:
+        if ledger.activities.running or duration <= 0:
             return
         frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - the documented way
         activity = self._reader.read(frame)

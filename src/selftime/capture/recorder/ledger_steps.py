@@ -23,12 +23,12 @@ def ledger_name(ledger: Ledger | None) -> str | None:
 def recording_time(ledger: Ledger | None) -> Iterator[None]:
     """Counts the time of a block as selftime's own recording, in the ledger of the run if any."""
     if ledger is not None:
-        ledger.enter("recording")
+        ledger.activities.enter("recording")
     try:
         yield
     finally:
         if ledger is not None:
-            ledger.leave()
+            ledger.activities.leave()
 
 
 def end_ledger_step(

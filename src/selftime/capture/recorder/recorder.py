@@ -1,14 +1,12 @@
 """Records a few steps of a program once the durations of its steps are steady.
 
-With a trigger it makes a recording for each request, otherwise one. Boundaries come from several
-sources; when a better source appears, recording restarts.
+With a trigger it makes one for each request. When a better source of steps appears, it restarts.
 """
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,14 +117,16 @@ class Recorder:
             with recording_time(ledger):
                 self._handle_boundary(source)
 
-    def step_after_recording(self, source: StepSource, is_unusual: bool) -> None:
-        """Adds a step to the account of the run's wall time, after the recording has ended."""
+    def step_after_recording(self, source: StepSource, is_unusual: bool) -> bool:
+        """Adds a step to the ledger after the recording; returns whether usual ones are settled."""
         is_other = self.source is StepSource.TOLD and source is not self.source  # counted as told
-        if self.ledger is not None and os.getpid() == self._process and not is_other:
-            work = self._slow_steps.step_after_recording(self.ledger, source, is_unusual)
-            if work is not None and not self.program.is_profiling_itself:
-                with self._own_work(), recording_time(self.ledger):
-                    work()
+        if self.ledger is None or os.getpid() != self._process or is_other:
+            return False
+        work = self._slow_steps.step_after_recording(self.ledger, source, is_unusual)
+        if work is not None and not self.program.is_profiling_itself:
+            with self._own_work(), recording_time(self.ledger):
+                work()
+        return not self._slow_steps.are_expected
 
     def _handle_boundary(self, source: StepSource) -> None:
         if self._is_busy or self._is_closed:
@@ -336,7 +336,7 @@ class Recorder:
         else:
             self._writer.write_in_background(
                 cycle.profile,
-                partial(self._prepare_in_background, cycle),
+                lambda: self._prepare_in_background(cycle),
                 lambda result: self._on_trace_written(cycle, result),
             )
 

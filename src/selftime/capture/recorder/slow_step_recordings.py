@@ -71,6 +71,11 @@ class SlowStepRecordings:
         """Returns whether a profiler records a slow step, or is warming up for that."""
         return self.cycle is not None and self.cycle.recording
 
+    @property
+    def are_expected(self) -> bool:
+        """Returns whether a slow step is expected to come, or being recorded."""
+        return self.cycle is not None or bool(self._rhythm.expected)
+
     def begin_after(self, main: Path, details: RecordedDetails, *, is_whole: bool) -> None:
         """Allows recordings beside the main one, which is written, if that has all its steps."""
         self._main = (main, details) if is_whole else None

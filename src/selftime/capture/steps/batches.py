@@ -64,7 +64,7 @@ class BatchStepFinder:
             with state.recorder_work:
                 is_first = self._on_batch_request(iterator)
                 if ledger is not None:
-                    ledger.enter("epoch_boundary" if is_first else "data_wait")
+                    ledger.activities.enter("epoch_boundary" if is_first else "data_wait")
             # A transform may be a module; its calls are no steps.
             pass_through, state.module_calls.pass_through = state.module_calls.pass_through, True
             try:
@@ -73,7 +73,7 @@ class BatchStepFinder:
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
                 if ledger is not None:
                     with state.recorder_work:
-                        ledger.leave()
+                        ledger.activities.leave()
 
         return next_batch
 
@@ -88,14 +88,14 @@ class BatchStepFinder:
             start, workers, starts_workers = perf_counter_ns(), 0, False
             with state.recorder_work:
                 state.begin_first_step()
-                ledger.enter("epoch_boundary")
+                ledger.activities.enter("epoch_boundary")
                 workers = _worker_count(loader)
                 starts_workers = workers > 0 and getattr(loader, "_iterator", None) is None
             try:
                 return original(loader)
             finally:
                 with state.recorder_work:
-                    ledger.leave()
+                    ledger.activities.leave()
                     ledger.iterators.add(
                         start,
                         workers,

@@ -104,7 +104,7 @@ class _SilentSource:
 
     source: StepSource
     step_kinds: StepKindCounter
-    on_step_after_recording: Callable[[StepSource, bool], None] | None
+    on_step_after_recording: Callable[[StepSource, bool], bool] | None
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class OtherWork:
     on_fallback: Callable[[StepSource], bool] | None = None
     """Function called with the less reliable kind of event that ends steps from now on; returns
     whether its steps are to be recorded."""
-    on_step: Callable[[StepSource, bool], None] | None = None
+    on_step: Callable[[StepSource, bool], bool] | None = None
     """Function called with (source, whether the step is unusual) at the end of each step that is
     not to be recorded."""
     on_new_steps: Callable[[], None] | None = None
@@ -173,10 +173,8 @@ class StepDetectionState:
     ) -> None:
         self.is_off = False
         """Whether all wrappers of torch functions only call the original function."""
-        self.in_optimizer = False
-        self.in_backward = False
-        self.in_module = False
-        """Whether the thread that makes steps is in a module call; likewise the two above."""
+        self.in_optimizer = self.in_backward = self.in_module = False
+        """Whether the thread that makes steps is in an optimizer's step; likewise the others."""
         self.backward_passes = 0
         """Number of backward passes so far."""
         self.stepped_in_backward = False
@@ -193,9 +191,11 @@ class StepDetectionState:
         self.ledger = ledger
         """The run's wall-time ledger; None without one."""
         self.phases = StepPhases(ledger)
-        self.on_step_after_recording: Callable[[StepSource, bool], None] | None = None
+        self.on_step_after_recording: Callable[[StepSource, bool], bool] | None = None
         """Function called with (source, whether the step is unusual) at the end of each step
-        instead of `on_boundary`; None until the recording has ended."""
+        instead of `on_boundary`; None until the recording has ended. It returns whether the next
+        steps are settled: whether they need nothing but the ledger, if they are usual."""
+        self.is_settled = False
         self.other_work = OtherWork()
         self.has_evaluated = False
         """Whether the program has called `train()` of a module after `eval()`."""
@@ -269,6 +269,10 @@ class StepDetectionState:
         best = self.best_source
         if self.is_off or (best is not None and source < best):
             return
+        if self.is_settled and source is best:
+            if self.end_settled_step(self.recorder_work.start_ns):
+                return
+            self.is_settled = False
         silent = self.other_work.silent
         if silent is not None and source >= silent.source:
             self._resume(silent)
@@ -285,12 +289,40 @@ class StepDetectionState:
                 else:
                     hooks.end_step()
             if self.on_step_after_recording is not None:
-                self.on_step_after_recording(source, is_unusual)
+                can_settle = self.on_step_after_recording(source, is_unusual)
+                is_of_training = source > StepSource.MODULE
+                self.is_settled = can_settle and is_of_training and not is_unusual
                 return
             if is_unusual and self._on_unusual_step is not None:
                 self._on_unusual_step()
         with self.module_calls.temporarily_unwrapped():
             self._on_boundary(source)
+
+    @never_torch_compile
+    def end_settled_step(self, ended: int) -> bool:
+        """Ends a step at time `ended` (ns) if it is as most are in a long loop.
+
+        Returns False if `end_step` has to do more, as at some usual steps, too.
+        """
+        hooks, ledger = self.pause_hooks, self.ledger
+        if (
+            ledger is None
+            or not self.is_settled
+            or not hooks.step_ends % STEPS_BETWEEN_STACKS
+            or not self.step_kinds.is_usual_so_far
+        ):
+            return False
+        try:
+            if not ledger.end_settled_step(ended):
+                return False
+        except Exception as error:  # noqa: BLE001 - it is called in the midst of the program
+            self.recorder_work.fail(error)
+        hooks.step_ends += 1
+        self.batches_without_better = 0
+        self.torch_events += 1
+        self.step_kinds.end_usual_step()
+        self.recorder_work.begin_step(ended)
+        return True
 
     def _begin_source(self, source: StepSource) -> None:
         """Finds steps from a more reliable kind of event from now on."""
@@ -342,6 +374,7 @@ class StepDetectionState:
             )
             self.on_step_after_recording = work.on_step
         self.best_source, self.step_kinds = source, StepKindCounter()
+        self.is_settled = False
 
     def _resume(self, silent: _SilentSource) -> None:
         self.other_work.silent = None

@@ -148,7 +148,7 @@ class LoopSearch:
         if ledger is not None:
             if ledger.segment != self._segment:
                 self._segment, seen = ledger.segment, {}
-            earliest = max(ledger.last_reading_ns, ledger.segment)
+            earliest = max(ledger.last_reading_ns, ledger.activities.last_end, ledger.segment)
         self._began_ns = {id(loop): seen.get(id(loop), earliest) for loop in loops}
 
     def _frequent_loops(self) -> list[CodeLoop]:

@@ -56,6 +56,8 @@ class OptimizerStepFinder:
         self._wait_count = 0
         self._passes_at_last_step = -1
         """Number of backward passes that had begun at the last optimizer step; -1 before it."""
+        self._settled: int | None = None
+        """Identity of the only optimizer, each of whose steps ends a step; None if not settled."""
 
     def attach(self) -> None:
         """Wraps the `step` method of all existing optimizer classes."""
@@ -157,9 +159,13 @@ class OptimizerStepFinder:
             finally:
                 state.in_optimizer = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
+            if not state.recorder_work.is_recorded:
+                ended = perf_counter_ns()
+                state.phases.add_optimizer(began, ended)
+                if self._settled == id(args[0]) and state.end_settled_step(ended):
+                    self._passes_at_last_step = state.backward_passes
+                    return result
             with state.recorder_work:
-                if not state.recorder_work.is_recorded:
-                    state.phases.add_optimizer(began, state.recorder_work.start_ns)
                 self._on_optimizer_step_return(args[0])
             return result
 
@@ -169,6 +175,7 @@ class OptimizerStepFinder:
     def _remember_optimizer(self, optimizer: Any) -> _SeenOptimizer:
         entry = self._entry_by_id.get(id(optimizer))
         if entry is None or entry.optimizer_ref() is not optimizer:
+            self._settled = None
             self._entries = [
                 known
                 for known in self._entries
@@ -232,6 +239,9 @@ class OptimizerStepFinder:
             is_final = not self.rollouts.is_learning
             source = self._reported_source if is_final else StepSource.SOME_OPTIMIZERS
             self.state.end_step(source)
+        is_single = len(self._entries) == 1 and self._entries[0].member is member
+        is_settled = self.state.is_settled and is_single and self.rollouts.ends_each_step
+        self._settled = id(self._entries[0].optimizer_ref()) if is_settled else None
 
     def _remove_dead_optimizers(self) -> None:
         for entry in self._entries:

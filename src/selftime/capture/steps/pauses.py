@@ -184,9 +184,14 @@ class PauseObserver:
 
     def _may_be_paused(self, ledger: "Ledger") -> bool:
         state, source = self._state, self._state.best_source
-        if state.is_off or source is None or source <= StepSource.MODULE or ledger.busy:
+        if state.is_off or source is None or source <= StepSource.MODULE:
             return False
-        if state.in_optimizer or state.in_backward or state.thread != ledger.thread:
+        if (
+            ledger.activities.running
+            or state.in_optimizer
+            or state.in_backward
+            or state.thread != ledger.thread
+        ):
             return False
         waited = perf_counter_ns() - ledger.segment
         return waited >= ledger.slow_step_limit.slow_after_ns

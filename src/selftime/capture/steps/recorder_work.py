@@ -89,6 +89,10 @@ class RecorderWork(threading.local):
         self.ends_step = True
         return self.step_ns
 
+    def begin_step(self, at: int) -> None:
+        """Begins a step at an instant in ns, with no work of selftime in it so far."""
+        self._step_start_ns, self._work_in_step_ns = at, 0
+
     def on_recording_start(self) -> None:
         """Begins to record selftime's own work as ranges in the profiler's trace."""
         self.is_recorded = True

@@ -249,11 +249,20 @@ class StepKindCounter:
         """Adds an event, such as a module call, to the current step."""
         self._events.add(event)
 
+    @property
+    def is_usual_so_far(self) -> bool:
+        """Returns whether the step has no events, as most steps that have ended."""
+        return not self._events and not self._most_frequent and self._total > 0
+
+    def end_usual_step(self) -> None:
+        """Ends a step that has no events, as most steps."""
+        self._total += 1
+        self._steps_by_kind[self._most_frequent] += 1
+
     def end_step_and_check_unusual(self) -> bool:
         """Ends the step; returns whether its events differ from those of most steps so far."""
-        if not self._events and not self._most_frequent and self._total:  # as most steps are
-            self._total += 1
-            self._steps_by_kind[self._most_frequent] += 1
+        if self.is_usual_so_far:
+            self.end_usual_step()
             return False
         kind = frozenset(self._events)
         self._events.clear()

@@ -94,7 +94,7 @@ class StepDetector:
         self._state.module_calls.remove_wrapper()
         self._patches.restore_all()
 
-    def call_after_recording(self, on_step: Callable[[StepSource, bool], None]) -> None:
+    def call_after_recording(self, on_step: Callable[[StepSource, bool], bool]) -> None:
         """Calls `on_step` instead of the slower `on_boundary` at the end of each further step.
 
         It is called with the source and whether the step is unusual. A better source is handed to
@@ -105,7 +105,7 @@ class StepDetector:
     def call_for_other_work(
         self,
         on_fallback: Callable[[StepSource], bool],
-        on_step_not_recorded: Callable[[StepSource, bool], None],
+        on_step_not_recorded: Callable[[StepSource, bool], bool],
     ) -> None:
         """Finds steps of other work when the best kind of event has stopped, such as training.
 
