@@ -13,6 +13,7 @@ from selftime.advice import rule_registry
 from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
+from selftime.advice.framework_arguments import with_framework_argument
 from selftime.advice.lines.line_from_source import with_line_from_source
 from selftime.advice.rule_definition import FIX_SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.savings.calibration import measured_calibration_factors
@@ -119,7 +120,11 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
         outcomes += [Unknown(reason, rule=rule.name) for rule in rest]
     outcomes += _outcomes_one_per_cause(trace, trace_health, ranks, rules_to_run)
     findings = rank_findings(
-        [with_line_from_source(trace, o) for o in outcomes if isinstance(o, Finding)]
+        [
+            with_framework_argument(trace, with_line_from_source(trace, outcome))
+            for outcome in outcomes
+            if isinstance(outcome, Finding)
+        ]
     )
     checked = [o for o in outcomes if isinstance(o, Checked)]
     if trace_health.verdict != "unusable":

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from selftime.advice.rule_outcomes import (
     FIX_SEMANTICS,
+    Argument,
     Checked,
     Confidence,
     Evidence,
@@ -36,6 +37,7 @@ from selftime.trace import Trace
 __all__ = [
     "FIX_SEMANTICS",
     "RULE_PAGE_SECTIONS",
+    "Argument",
     "Checked",
     "Confidence",
     "Evidence",

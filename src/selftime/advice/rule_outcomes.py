@@ -56,11 +56,27 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """The argument that a fix sets, which a framework may have under another name."""
+
+    of: Literal["optimizer", "loader", "loop"]
+    """What takes it: the constructor of an optimizer or of a DataLoader, or the loop as a whole."""
+    name: str
+    """Name of the constructor's argument; for a loop one of `framework_arguments`."""
+    value: str
+    """Its value as source code."""
+    class_name: str | None = None
+    """Class of the object, if known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
     """What to change in the program, in words and, if possible, as code."""
 
     text: str
     code: str | None = None
+    argument: Argument | None = field(default=None, metadata={"inner": True})
+    """The argument that the code sets, if the fix is to set one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import torch
 
 from selftime._version import __version__
 from selftime.capture.facts import machine
+from selftime.capture.facts.creation_sites import creation_facts
 from selftime.capture.lines.sources import import_folders
 
 FORMAT: Final = "selftime.facts/1"
@@ -39,6 +40,7 @@ def process_facts() -> dict[str, Any]:
         "devices": machine.visible_devices(),
         "threads": torch.get_num_threads(),
         "cores": machine.usable_core_counts(),
+        "created": creation_facts(),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from torch.utils.data import dataloader
 
 from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.optimizers import OptimizerStepFinder
@@ -51,6 +52,9 @@ class BatchStepFinder:
             self.patches.wrap_attribute(
                 dataloader.DataLoader, "__iter__", skip_wrapper_frames_in_compile(self._wrap_iter)
             )
+            self.patches.wrap_attribute(
+                dataloader.DataLoader, "__init__", skip_wrapper_frames_in_compile(self._wrap_init)
+            )
 
     def _wrap_next_batch(self, original: Any) -> Any:
         state = self.state
@@ -76,6 +80,20 @@ class BatchStepFinder:
                         ledger.activities.leave()
 
         return next_batch
+
+    def _wrap_init(self, original: Any) -> Any:
+        state = self.state
+
+        @functools.wraps(original)
+        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+            if state.ledger is not None and not state.is_off:
+                with state.recorder_work:
+                    frame = sys._getframe().f_back  # noqa: SLF001 - the only way to the line
+                    is_user_file = state.ledger.kinds.is_user_file
+                    note_creation("loader", type(loader).__name__, frame, is_user_file)
+            original(loader, *args, **kwargs)
+
+        return init
 
     def _wrap_iter(self, original: Any) -> Any:
         state = self.state

@@ -1,6 +1,7 @@
 """Finds steps from `torch.optim` optimizers: a step ends when all optimizers have stepped."""
 
 import functools
+import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Final
 import torch
 
 from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
 from selftime.capture.steps.rollouts import RolloutRounds
@@ -118,6 +120,9 @@ class OptimizerStepFinder:
     def _remember_new_optimizer(self, optimizer: Any) -> None:
         self._remember_optimizer(optimizer)
         state = self.state
+        if state.ledger is not None:
+            class_name, frame = type(optimizer).__name__, sys._getframe()  # noqa: SLF001 - for lines
+            note_creation("optimizer", class_name, frame, state.ledger.kinds.is_user_file)
         if state.ledger is not None and state.backward_passes == self._passes_at_last_step:
             state.ledger.end_work_between_trainings(state.recorder_work.start_ns)
             state.pause_hooks.step_ends = 0  # the next steps may be in another loop

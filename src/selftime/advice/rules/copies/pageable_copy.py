@@ -63,7 +63,7 @@ from selftime.advice.detectors.wait_savings import (
     waiting_call_text,
 )
 from selftime.advice.detectors.wait_sites import WaitSite
-from selftime.advice.rule_definition import Fix, Outcome, rule
+from selftime.advice.rule_definition import Argument, Fix, Outcome, rule
 from selftime.trace import Trace
 
 NON_BLOCKING_COPY_FIX_CODE: Final = "x = x.to(device, non_blocking=True)"
@@ -93,5 +93,6 @@ def _advice_for_blocking_upload(wait_site: WaitSite) -> WaitSiteAdvice:
         Fix(
             "Pin the batches in the loader, and copy without waiting.",
             f"{PINNED_LOADER_FIX_CODE}\n{NON_BLOCKING_COPY_FIX_CODE}",
+            Argument("loader", "pin_memory", "True"),
         ),
     )

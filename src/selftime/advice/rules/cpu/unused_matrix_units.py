@@ -70,7 +70,16 @@ from selftime.advice.detectors.counted_operators import operators_in_counted_ste
 from selftime.advice.detectors.counted_steps import operator_intervals, recorded_step_count
 from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.detectors.source_lines import operators_by_line
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.rule_definition import (
+    Argument,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    rule,
+)
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
@@ -137,5 +146,6 @@ def _finding(
         fix=Fix(
             "Run the model under autocast, and compare the loss over some steps.",
             BFLOAT16_AUTOCAST_FIX_CODE,
+            Argument("loop", "precision", "bfloat16"),
         ),
     )

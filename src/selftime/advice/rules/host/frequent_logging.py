@@ -71,7 +71,7 @@ from selftime.advice.detectors.counted_steps import (
 )
 from selftime.advice.detectors.source_lines import LineSlices, logging_frames, slices_by_line
 from selftime.advice.replay import CutHostTime
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import Argument, Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_arguments import parent_of_every_slice
@@ -148,5 +148,5 @@ def _finding(trace: Trace, step_stats: StepStatistics, logging_calls: LineSlices
         ),
         confidence="high",
         evidence=(Evidence("host time of logging", spent, "ms", logging_calls.events()),),
-        fix=Fix("Log once in many steps.", FIX_CODE),
+        fix=Fix("Log once in many steps.", FIX_CODE, Argument("loop", "log_interval", "50")),
     )

@@ -88,7 +88,16 @@ from selftime.advice.detectors.work_dispatching import (
     is_device_bound_without_recording,
 )
 from selftime.advice.replay import CutHostTime, replay_of
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.rule_definition import (
+    Argument,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Where,
+    rule,
+)
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
@@ -217,5 +226,6 @@ def _finding(
             "Make the batch larger, and tune the learning rate again. The saving is for as many "
             "rows as this step has.",
             FIX_CODE,
+            Argument("loader", "batch_size", "256"),
         ),
     )

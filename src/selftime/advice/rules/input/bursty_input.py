@@ -63,6 +63,7 @@ from selftime.advice.detectors.loader_workers import loader_worker_record
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
+    Argument,
     Checked,
     Evidence,
     Finding,
@@ -123,5 +124,6 @@ def check(trace: Trace) -> Iterator[Outcome]:
         fix=Fix(
             "Prefetch more batches; they take that much more host memory.",
             "DataLoader(..., num_workers=workers, prefetch_factor=8)",
+            Argument("loader", "prefetch_factor", "8"),
         ),
     )

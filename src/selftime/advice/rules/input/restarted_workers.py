@@ -81,6 +81,7 @@ from selftime.advice.detectors.batch_fetching import (
 from selftime.advice.detectors.counted_steps import counted_step_count, union_of_interval_sets
 from selftime.advice.replay import Change, CutHostTime
 from selftime.advice.rule_definition import (
+    Argument,
     Checked,
     Evidence,
     Finding,
@@ -153,7 +154,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
             ),
         ),
         fix=Fix(
-            "Keep the workers from epoch to epoch.", "DataLoader(..., persistent_workers=True)"
+            "Keep the workers from epoch to epoch.",
+            "DataLoader(..., persistent_workers=True)",
+            Argument("loader", "persistent_workers", "True"),
         ),
     )
 

@@ -110,6 +110,7 @@ from selftime.advice.detectors.loader_workers import (
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse, share_used_by_others
 from selftime.advice.replay import CutHostTime, replay_of
 from selftime.advice.rule_definition import (
+    Argument,
     Checked,
     Evidence,
     Finding,
@@ -268,7 +269,11 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
             *_evidence_of_slowest_function(trace),
             *crowded,
         ),
-        fix=Fix("Load in worker processes, and make a sample cheaper where it computes.", code),
+        fix=Fix(
+            "Load in worker processes, and make a sample cheaper where it computes.",
+            code,
+            Argument("loader", "num_workers", str(model.worker_count)),
+        ),
     )
 
 
@@ -307,7 +312,9 @@ def _finding_with_workers(
         ),
         confidence="low" if crowded else "medium",
         evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
-        fix=Fix(_more_workers_fix_text(record), code),
+        fix=Fix(
+            _more_workers_fix_text(record), code, Argument("loader", "num_workers", str(count))
+        ),
     )
 
 
@@ -346,6 +353,7 @@ def _slow_batch_transfer_finding(
             "field, which lies in shared memory, and no lists, arrays or bytes, which go through a "
             "pipe; and ask for more at once.",
             "DataLoader(..., prefetch_factor=8)",
+            Argument("loader", "prefetch_factor", "8"),
         ),
     )
 

@@ -57,7 +57,7 @@ from selftime.advice.detectors.counted_steps import (
 )
 from selftime.advice.detectors.operator_changes import changes_shortening_intervals
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import Argument, Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.call_tree.training_passes import (
@@ -170,5 +170,6 @@ def _finding(
         fix=Fix(
             "Checkpoint fewer parts if memory allows: record with `profile_memory=True` to see.",
             NO_CHECKPOINTING_FIX_CODE,
+            Argument("loop", "checkpointing", "False"),
         ),
     )

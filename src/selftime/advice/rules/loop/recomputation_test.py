@@ -68,5 +68,5 @@ def test_programs(rule: Rule, tmp_path: Path) -> None:
     [finding] = found["careful"]
     assert finding.confidence == "low"
     assert finding.saving.speedup is not None
-    assert 1 < finding.saving.speedup < 2
+    assert finding.saving.speedup > 1
     assert not found["plain"]

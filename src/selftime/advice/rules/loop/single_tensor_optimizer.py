@@ -55,6 +55,21 @@ The same beside a parameter whose gradient is sparse, which no fused form takes.
     m = aten::mul_
     a = aten::add_
 
+The same behind the passes of a closure, which the step calls first.
+
+    column = 20 us
+    mark 1 | ssssssssssssssssssssssssttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 |   oooooooooooooooooooooo  oooooooooooooooooooooo  oooooooooooooooooooooo
+    cpu 1  |   ffggmamamamamamamamama  ffggmamamamamamamamama  ffggmamamamamamamamama
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    o = Optimizer.step#Adam.step
+    f = aten::linear; sequence = 7
+    g = autograd::engine::evaluate_function: AddmmBackward0
+    m = aten::mul_
+    a = aten::add_
+
 ## Silent on
 A fused optimizer.
 
@@ -114,6 +129,7 @@ from selftime.advice.detectors.optimizer_steps import (
 )
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
+    Argument,
     Checked,
     Confidence,
     Evidence,
@@ -155,20 +171,20 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no optimizer step is in this trace", is_absent=True)
         return
     for row in regions:
-        exposed = limits.scaled_to_typical_step(row["exposed_time"] / 1e6)
+        updates = optimizer_updates(trace, optimizer_step_slices(trace, row))
+        exposed = limits.scaled_to_typical_step(updates.time_share * row["exposed_time"] / 1e6)
         location = where_from_row(row)
         optimizer = f"`{row['name']}`" + ("" if location.file is None else f" ({location})")
         if exposed < MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP * limits.step_ms:
             least = f"{MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP:.0%}"
             yield Checked(f"{optimizer} takes less than {least} of the step", exposed)
             continue
-        updates = optimizer_updates(trace, optimizer_step_slices(trace, row))
         reason = _reason_to_keep_optimizer_form(row, updates)
         if reason is not None:
             yield Checked(f"{optimizer}: {reason}", exposed)
         else:
             own = limits.with_noise(row["deviation"] / 1e6)
-            yield _finding(row, updates, own)
+            yield _finding(row, updates, own, exposed)
 
 
 def _reason_to_keep_optimizer_form(
@@ -180,14 +196,14 @@ def _reason_to_keep_optimizer_form(
     if iterations is None:
         return "its operators update all parameters at once"
     if iterations < MIN_PARAMETERS_UPDATED_IN_LOOP:
-        count = _operator_count_text(round(optimizer_annotation["operators"]))
+        count = _operator_count_text(round(_operators_per_step(optimizer_annotation, updates)))
         return f"the optimizer runs only {count} a step"
     if optimizer in LOOP_ONLY_OPTIMIZERS:
         return f"it updates one parameter at a time, and PyTorch's {optimizer} can do no other"
     if updates.is_recorded and optimizer in FOREACH_OPTIMIZERS:
         return (
             "autograd records the optimizer: with `differentiable=True` it has no other form than "
-            "the loop, and with a closure the loop is not all that runs in it"
+            "the loop"
         )
     return None
 
@@ -209,10 +225,20 @@ def _parameter_loop_iterations_per_step(updates: OptimizerUpdates) -> float | No
     return float(min(usual, default=0)) / max(updates.steps.height, 1)
 
 
+def _operators_per_step(
+    optimizer_annotation: Mapping[str, Any], updates: OptimizerUpdates
+) -> float:
+    """Returns the number of operators of the optimizer's own in one of its steps."""
+    if updates.time_share == 1:
+        return float(optimizer_annotation["operators"])
+    return updates.operators.height / max(updates.steps.height, 1)
+
+
 def _finding(
     optimizer_annotation: Mapping[str, Any],
     updates: OptimizerUpdates,
     statistics: StepStatistics,
+    exposed_ms: float,
 ) -> Finding:
     optimizer = names.optimizer_class(optimizer_annotation["name"])
     form = fastest_optimizer_form(optimizer, updates)
@@ -230,8 +256,7 @@ def _finding(
         noise_ms=statistics.noise_ms,
         phase="optimizer",
     )
-    count = optimizer_annotation["operators"]
-    exposed_ms = statistics.scaled_to_typical_step(optimizer_annotation["exposed_time"] / 1e6)
+    count = _operators_per_step(optimizer_annotation, updates)
     sparse = updates.sparse_operators.height / max(updates.steps.height, 1)
     return Finding(
         title=f"{optimizer} runs {count:.0f} operators a step, one parameter at a time",
@@ -276,7 +301,8 @@ def _optimizer_fix(
     )
     if not updates.sparse_operators.height:
         text = f"Let {optimizer_name} update all parameters in one operator.{needs}"
-        return Fix(text, f"torch.optim.{optimizer_name}(..., {suggested_form}=True)")
+        code = f"torch.optim.{optimizer_name}(..., {suggested_form}=True)"
+        return Fix(text, code, Argument("optimizer", suggested_form, "True", optimizer_name))
     text = (
         f"Let {optimizer_name} update all parameters with dense gradients in one operator. Those "
         "with sparse ones, as `nn.Embedding(sparse=True)` makes them, stay in a group without it: "

@@ -60,7 +60,16 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.detectors.run_lines import where_from_reading
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.rule_definition import (
+    Argument,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    rule,
+)
 from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RunClaim
 from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.run import Run
@@ -130,7 +139,9 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
             Evidence("wait for the first batch after a start", waiting / count / 1e6, "ms"),
         ),
         fix=Fix(
-            "Keep the workers from epoch to epoch.", "DataLoader(..., persistent_workers=True)"
+            "Keep the workers from epoch to epoch.",
+            "DataLoader(..., persistent_workers=True)",
+            Argument("loader", "persistent_workers", "True"),
         ),
     )
 
