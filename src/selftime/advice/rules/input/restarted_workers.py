@@ -79,13 +79,12 @@ from selftime.advice.detectors.batch_fetching import (
     worker_shutdown_times,
 )
 from selftime.advice.detectors.counted_steps import counted_step_count, union_of_interval_sets
+from selftime.advice.detectors.loader_fixes import KEEP_WORKERS_FIX
 from selftime.advice.replay import Change, CutHostTime
 from selftime.advice.rule_definition import (
-    Argument,
     Checked,
     Evidence,
     Finding,
-    Fix,
     Outcome,
     Unknown,
     rule,
@@ -153,11 +152,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
                 "wait for the first batch", _median_wait_ms(first), "ms", tuple(first["id"][:3])
             ),
         ),
-        fix=Fix(
-            "Keep the workers from epoch to epoch.",
-            "DataLoader(..., persistent_workers=True)",
-            Argument("loader", "persistent_workers", "True"),
-        ),
+        fix=KEEP_WORKERS_FIX,
     )
 
 

@@ -100,8 +100,13 @@ from selftime.advice.detectors.exposed_loading import (
     data_loading_annotations,
     data_loading_times_of,
 )
+from selftime.advice.detectors.loader_fixes import (
+    HAND_OVER_LESS_FIX,
+    LOAD_IN_WORKERS,
+    text_on_more_workers,
+    worker_count_fix,
+)
 from selftime.advice.detectors.loader_workers import (
-    RECORD_WORKERS_HINT,
     LoaderWorkerRecord,
     loader_worker_record,
     predict_step_with_more_workers,
@@ -110,11 +115,9 @@ from selftime.advice.detectors.loader_workers import (
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse, share_used_by_others
 from selftime.advice.replay import CutHostTime, replay_of
 from selftime.advice.rule_definition import (
-    Argument,
     Checked,
     Evidence,
     Finding,
-    Fix,
     Outcome,
     Unknown,
     rule,
@@ -269,11 +272,7 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
             *_evidence_of_slowest_function(trace),
             *crowded,
         ),
-        fix=Fix(
-            "Load in worker processes, and make a sample cheaper where it computes.",
-            code,
-            Argument("loader", "num_workers", str(model.worker_count)),
-        ),
+        fix=worker_count_fix(LOAD_IN_WORKERS, code, str(model.worker_count)),
     )
 
 
@@ -312,23 +311,8 @@ def _finding_with_workers(
         ),
         confidence="low" if crowded else "medium",
         evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
-        fix=Fix(
-            _more_workers_fix_text(record), code, Argument("loader", "num_workers", str(count))
-        ),
+        fix=worker_count_fix(text_on_more_workers(record), code, count),
     )
-
-
-def _more_workers_fix_text(record: LoaderWorkerRecord | None) -> str:
-    if record is not None and record.wait_for_other_than_core:
-        return (
-            "The workers wait for storage, or for another process, more than they compute: more of "
-            "them help even where no core is free. Else read less: larger files, a local copy."
-        )
-    text = (
-        "Give the loader more workers while there are free cores; else make a sample cheaper: "
-        "decode and transform it once, in float32, or on the device."
-    )
-    return text if record is not None else f"{text} {RECORD_WORKERS_HINT}"
 
 
 def _slow_batch_transfer_finding(
@@ -348,13 +332,7 @@ def _slow_batch_transfer_finding(
         claim=UpperBoundClaim(upper_ms, is_slowed=False),
         confidence="low",
         evidence=(*_loading_evidence(loading, annotation), *record.worker_evidence(), sending),
-        fix=Fix(
-            "More workers gain nothing. Hand over less, and in fewer parts: one tensor for each "
-            "field, which lies in shared memory, and no lists, arrays or bytes, which go through a "
-            "pipe; and ask for more at once.",
-            "DataLoader(..., prefetch_factor=8)",
-            Argument("loader", "prefetch_factor", "8"),
-        ),
+        fix=HAND_OVER_LESS_FIX,
     )
 
 

@@ -59,13 +59,12 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime.advice.detectors.loader_fixes import KEEP_WORKERS_FIX
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import (
-    Argument,
     Checked,
     Evidence,
     Finding,
-    Fix,
     Outcome,
     Unknown,
     rule,
@@ -138,11 +137,7 @@ def _finding(restarts: pl.DataFrame, step_ns: float) -> Finding:
             Evidence("time of one start", starting / count / 1e6, "ms"),
             Evidence("wait for the first batch after a start", waiting / count / 1e6, "ms"),
         ),
-        fix=Fix(
-            "Keep the workers from epoch to epoch.",
-            "DataLoader(..., persistent_workers=True)",
-            Argument("loader", "persistent_workers", "True"),
-        ),
+        fix=KEEP_WORKERS_FIX,
     )
 
 
