@@ -68,13 +68,13 @@ def test_a_framework_that_creates_the_optimizer_has_an_argument(package: str, co
 def test_without_an_argument_the_call_is_named(package: str) -> None:
     fix = finding(site("AdamW", package, line=7)).fix
     assert fix.code == "torch.optim.AdamW(..., fused=True)"
-    assert fix.text.endswith("The AdamW comes from the call at `train.py:7`.")
+    assert fix.text.endswith("AdamW comes from the call at `train.py:7`.")
 
 
 def test_the_line_that_creates_the_optimizer_is_named() -> None:
     fix = finding(site("AdamW", "lightning", line=12, is_direct=True)).fix
     assert fix.code == "torch.optim.AdamW(..., fused=True)"
-    assert fix.text.endswith("The AdamW is created at `train.py:12`.")
+    assert fix.text.endswith("AdamW is created at `train.py:12`.")
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,13 @@ def test_every_framework_formats_its_arguments() -> None:
         for template in arguments.values():
             code = template.format(value="8")
             compile(code if "=" not in code.partition("(")[0] else f"f({code})", "fix", "exec")
+
+
+def test_a_file_is_named_as_in_other_lines() -> None:
+    told = site("AdamW", line=12, is_direct=True) | {"file": "/srv/code/train.py"}
+    facts = json.dumps({"created": [told], "paths": ["/srv/code", "/srv"]})
+    [found] = advise(sketch(f"{OPTIMIZER}    facts = {facts}\n")).findings
+    assert "`train.py:12`" in found.fix.text
 
 
 def test_a_name_from_the_notes_ends_no_quotation() -> None:

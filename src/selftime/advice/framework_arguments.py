@@ -171,7 +171,7 @@ def _with_line(finding: Finding, argument: Argument, sites: list[CreationSite]) 
     places = {(site.file, site.line) for site in sites}
     if len(places) > 1 or (finding.where.file, finding.where.line) in places:
         return finding
-    what = "DataLoader" if argument.of == "loader" else sites[0].class_name
+    what = "The DataLoader" if argument.of == "loader" else sites[0].class_name
     how = "is created" if sites[0].is_direct else "comes from the call"
-    text = f"{finding.fix.text} The {what} {how} at {sites[0]}."
+    text = f"{finding.fix.text} {what} {how} at {sites[0]}."
     return replace(finding, fix=Fix(text, finding.fix.code, argument))

@@ -51,6 +51,10 @@ FOREACH_OPTIMIZERS: Final = frozenset(
 )
 """PyTorch's optimizers that accept `foreach=True`."""
 
+MIN_RECORDED_SHARE: Final = 0.05
+"""Smallest share of an optimizer's operators that autograd records if it can be differentiated
+through: then that is about each operator, and else what a framework does behind a closure."""
+
 LOOP_ONLY_OPTIMIZERS: Final = frozenset({"LBFGS", "Muon", "SparseAdam"})
 """PyTorch's optimizers that reject both `fused=True` and `foreach=True` with an error."""
 
@@ -98,7 +102,7 @@ def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
         operators=within,
         sparse_operators=_outermost_sparse_operators(trace, within),
         is_complex=viewed or bool(types.str.contains("complex", literal=True).any()),
-        is_recorded=bool(within["sequence"].is_not_null().any()),
+        is_recorded=within["sequence"].count() > MIN_RECORDED_SHARE * within.height,
         on_device=trace.device_args.height > 0,
         version=torch_version(trace),
     )

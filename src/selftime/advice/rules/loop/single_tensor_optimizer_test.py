@@ -231,3 +231,16 @@ def test_the_fix_runs_in_the_program_that_was_recorded(
         step(fixed, again["dense"], again["sparse"])
     for old, new in zip([*dense, *sparse], [*again["dense"], *again["sparse"]], strict=True):
         torch.testing.assert_close(old, new)
+
+
+def test_what_a_framework_records_behind_the_closure_is_no_update(judge: Judge[Finding]) -> None:
+    more = (
+        "f = aten::linear; sequence = 7\n"
+        "    g = autograd::engine::evaluate_function: AddmmBackward0\n"
+        "    d = aten::detach; sequence = 8"
+    )
+    [finding] = judge(drawing(20, optimizer="Adam", before="ffggd", more=more))
+    assert finding.fix.code == "torch.optim.Adam(..., fused=True)"
+    told = {evidence.metric: evidence.value for evidence in finding.evidence}
+    assert told["operators a step"] == 41
+    assert told["exposed optimizer step time"] == pytest.approx(20e-3 * 45)
