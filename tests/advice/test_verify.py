@@ -219,3 +219,43 @@ def test_the_command_keeps_what_it_found(tmp_path: Any) -> None:
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output
     assert kept.read_text() == done.stdout * 2
+
+
+def test_the_repair_of_one_finding_is_held_against_its_promise_alone() -> None:
+    found = verify(program(20, 40), program(1, 21), finding="slow_input").repaired
+    assert found is not None
+    assert found.id.startswith("slow_input-")
+    assert found.is_gone
+    assert found.saved_ms == pytest.approx(19)
+    assert (found.basis, found.verdict) == ("recorded", "kept")
+    assert found.promise == verify(program(20, 40), program(1, 21)).gone[0]
+    missed = verify(program(20, 40), program(19, 39), finding=found.id).repaired
+    assert missed is not None
+    assert not missed.is_gone
+    assert missed.verdict == "missed"
+
+
+def test_a_finding_that_is_left_is_not_among_the_promises_that_are_gone() -> None:
+    told = verify(program(20, 40), program(19, 39), finding="slow_input")
+    text = as_text(told)
+    assert "REPAIRED: slow_input-" in text
+    assert "missed, it saves less; the finding is still there" in text
+    jsonschema.validate(json.loads(told.to_json()), schema("verification"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("data_parallel", "nothing was promised"), ("nothing", "no finding")]
+)
+def test_a_finding_that_is_not_there_is_an_error(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        verify(program(20, 40), program(1, 21), finding=name)
+
+
+def test_the_command_takes_the_finding(tmp_path: Any) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9}
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    words = ["verify", str(trace), str(trace), "--finding", "slow_input"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "`slow_input` is no finding of the first recording" in done.stderr

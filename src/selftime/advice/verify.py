@@ -4,6 +4,9 @@ Steps that nobody recorded count where both recordings know of them, as a record
 the steps that count for medians. The interval of the difference is that of a bootstrap of both
 medians (Efron, 1979), so the noise of both runs is in it.
 
+The repair of one finding is held against the promise of that finding, if it is named: other
+findings may go with it, or stay.
+
 Both programs may have been timed by `selftime bench` too, with nothing recorded and over many runs.
 Its times stand apart from those of the recordings, and the promise is held against them.
 """
@@ -12,12 +15,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from selftime.advice.advice_result import Advice
 from selftime.advice.advise import advise
 from selftime.advice.detectors.recorded_facts import cores_used_by_others
+from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Finding
 from selftime.advice.savings.finding_overlap import saved_together_ms
 from selftime.advice.step_statistics import counted_step_times_ms
@@ -28,6 +33,10 @@ from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
 from selftime.trace import Trace
 from selftime.units import rounded_json
+
+PredictionVerdict: TypeAlias = Literal["kept", "exceeded", "missed", "unknown"]
+"""`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved, `missed` if
+less; `unknown` if an interval is unknown."""
 
 FORMAT: Final = "selftime.verification/1"
 """Name and version of the JSON format of a verification."""
@@ -82,11 +91,26 @@ class BenchedSaving:
     """Lower end of the predicted saving of the fixed findings, in ms; None if unknown."""
     promised_high_ms: float | None
     """Upper end of the predicted saving of the fixed findings, in ms; None if unknown."""
-    verdict: Literal["kept", "exceeded", "missed", "unknown"]
-    """`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved,
-    `missed` if less; `unknown` if an interval is unknown."""
+    verdict: PredictionVerdict
     notes: tuple[str, ...]
     """Signs that the benchmark ran other programs than those recorded, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedFinding:
+    """The promise of the one finding that was repaired, against what the repair saved, in ms."""
+
+    id: str
+    promise: PredictedSaving
+    is_gone: bool
+    """Whether the recording after the repair has no such finding."""
+    saved_ms: float
+    low_ms: float | None
+    high_ms: float | None
+    """Upper end of the 95 % interval of `saved_ms`; None after a benchmark of too few rounds."""
+    basis: Literal["bench", "unrecorded", "recorded"]
+    """Which steps were measured: those of the benchmark, or of the recordings."""
+    verdict: PredictionVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +130,32 @@ class Verification:
     """Saving that a benchmark measured; None if no benchmark was given."""
     notes: tuple[str, ...] = ()
     """Differences between the recordings, such as of threads or load, one sentence each."""
+    repaired: RepairedFinding | None = None
+    """The finding that was repaired; None if none was named."""
 
     def to_json(self) -> str:
         """Returns one line of JSON, with keys in a fixed order and floats rounded to 6 decimals."""
         return json.dumps({"format": FORMAT, **rounded_json(asdict(self))}, allow_nan=False)
 
 
-def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verification:
+def verify(
+    before: Trace, after: Trace, bench: Bench | None = None, finding: str | None = None
+) -> Verification:
     """Returns the saving measured between two recordings, and which findings went or came.
 
     Args:
         before: The recording with the findings.
         after: The one after the repair.
         bench: Both programs timed unprofiled, of which steps were compared.
+        finding: Id or rule of the one finding that was repaired; None to hold the repair against
+            all that are gone.
+
+    Raises:
+        UsageError: A recording has no steps, or the first one not exactly one such finding.
     """
-    old, new = advise(before).findings, advise(after).findings
+    advice = advise(before)
+    named = None if finding is None else _single_finding(advice, finding)
+    old, new = advice.findings, advise(after).findings
     kept, found = (
         {_rule_file_and_function_names(f) for f in new},
         {_rule_file_and_function_names(f) for f in old},
@@ -128,18 +163,53 @@ def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verificat
     gone = tuple(f for f in old if _rule_file_and_function_names(f) not in kept)
     predicted_ms = saved_together_ms(before, gone) if gone else 0.0
     promises = tuple(map(predicted_saving, gone))
+    achieved = _measured_saving(before, after)
+    benched = (
+        None if bench is None else _benched_saving(bench, promises, predicted_ms, (before, after))
+    )
     return Verification(
-        achieved=_measured_saving(before, after),
+        achieved=achieved,
         predicted_ms=predicted_ms,
         gone=promises,
         left=tuple(predicted_saving(f) for f in old if _rule_file_and_function_names(f) in kept),
         new=tuple(
             predicted_saving(f) for f in new if _rule_file_and_function_names(f) not in found
         ),
-        benched=None
-        if bench is None
-        else _benched_saving(bench, promises, predicted_ms, (before, after)),
+        benched=benched,
         notes=(*recording_differences(before, after), *_notes_on_load(before, after)),
+        repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
+    )
+
+
+def _single_finding(advice: Advice, name_or_id: str) -> Finding:
+    found = select_findings(advice, name_or_id).findings
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(
+            f"`{name_or_id}` is no finding of the first recording, so nothing was promised"
+        )
+    ids = ", ".join(one.id for one in found)
+    raise UsageError(f"`{name_or_id}` has {len(found)} findings; name one of them: {ids}")
+
+
+def _repaired(
+    finding: Finding, is_gone: bool, achieved: MeasuredSaving, benched: BenchedSaving | None
+) -> RepairedFinding:
+    """Returns what the repair of one finding saved, by the benchmark if there is one."""
+    measured = achieved if benched is None else benched
+    promise = predicted_saving(finding)
+    return RepairedFinding(
+        finding.id,
+        promise,
+        is_gone,
+        measured.saved_ms,
+        measured.low_ms,
+        measured.high_ms,
+        "bench" if benched is not None else "recorded" if achieved.recorded else "unrecorded",
+        _verdict_on_prediction(
+            (measured.low_ms, measured.high_ms), (promise.low_ms, promise.high_ms)
+        ),
     )
 
 
@@ -237,7 +307,7 @@ def _predicted_saving_interval(
 def _verdict_on_prediction(
     saved_interval: tuple[float | None, float | None],
     promised_interval: tuple[float | None, float | None],
-) -> Literal["kept", "exceeded", "missed", "unknown"]:
+) -> PredictionVerdict:
     (low, high), (promised_low, promised_high) = saved_interval, promised_interval
     if low is None or high is None or promised_low is None or promised_high is None:
         return "unknown"

@@ -40,6 +40,14 @@ def verify(
             help="A JSON file that `selftime bench -o` wrote about both programs.",
         ),
     ] = None,
+    finding: Annotated[
+        str | None,
+        typer.Option(
+            "--finding",
+            metavar="ID",
+            help="The id or rule of the finding that was repaired; by default all that are gone.",
+        ),
+    ] = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="Output format.")
     ] = OutputFormat.text,
@@ -52,14 +60,18 @@ def verify(
 ) -> None:
     """Compare the time that a fix saved with the prediction of the findings that it removed.
 
-    With `--bench`, also compare the step times without the profiler from `selftime bench`.
+    With `--finding`, hold it against the promise of that finding alone. With `--bench`, also
+    compare the step times without the profiler from `selftime bench`.
     """
     from selftime.advice import verify as advice_verify
     from selftime.reports.verify import as_text
 
     timed = None if bench_file is None else _read_bench_file(bench_file)
     found = advice_verify.verify(
-        trace_reading.read_only_trace(before), trace_reading.read_only_trace(after), timed
+        trace_reading.read_only_trace(before),
+        trace_reading.read_only_trace(after),
+        timed,
+        finding,
     )
     line = found.to_json() + "\n"
     if output_format is OutputFormat.json:

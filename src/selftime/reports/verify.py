@@ -6,7 +6,12 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from selftime.advice.verify import BenchedSaving, PredictedSaving, Verification
+from selftime.advice.verify import (
+    BenchedSaving,
+    PredictedSaving,
+    RepairedFinding,
+    Verification,
+)
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
@@ -19,6 +24,13 @@ _TEXT_BY_PREDICTION_VERDICT: Final = {
     "unknown": "unclear",
 }
 """Text for each verdict on a prediction: kept, exceeded, missed, or unknown."""
+
+_TEXT_BY_BASIS: Final = {
+    "bench": "the benchmark",
+    "unrecorded": "steps that were not recorded",
+    "recorded": "recorded steps",
+}
+"""Text for each kind of steps that were measured."""
 
 _SMALLEST_SHOWN_MS: Final = 0.005
 """Smallest time in ms that is not rounded to 0.00 ms."""
@@ -42,6 +54,8 @@ def _verification_text_blocks(
     yield Text(f"Step       {before} before, {after} after ({recording_text})")
     yield Text(f"Saved      {_saved_time_text(step.saved_ms, step.low_ms, step.high_ms)}")
     yield Text(f"Predicted  {_predicted_saving_text(verification)}")
+    if verification.repaired is not None:
+        yield from _repaired_finding_lines(verification.repaired, root)
     if verification.notes:
         yield Text("\nDIFFERENCES BETWEEN THE RECORDINGS", style="bold")
         yield from (Text(f"- {plain(note)}") for note in verification.notes)
@@ -55,6 +69,27 @@ def _verification_text_blocks(
         if promises:
             yield Text(f"\n{title}", style="bold")
             yield _predicted_savings_table(promises, root)
+
+
+def _repaired_finding_lines(repaired: RepairedFinding, root: str | None) -> Iterator[Text]:
+    """Yields lines on the finding that was repaired: its promise, and whether it was kept."""
+    promise, title = repaired.promise, f"REPAIRED: {repaired.id}"
+    where = "line unknown"
+    if promise.file:
+        where = file_and_line_text(promise.file, promise.line, root)
+    yield Text(f"\n{title}", style="bold")
+    low, high = promise.low_ms, promise.high_ms
+    text = "no number"
+    if promise.estimate_ms is not None:
+        text = f"{milliseconds_text(promise.estimate_ms)} a step"
+        if low is not None and high is not None:
+            text += f" ({_milliseconds_range_text(low, high)})"
+    yield Text(f"Promised   {text}, {where}")
+    saved = _saved_time_text(repaired.saved_ms, repaired.low_ms, repaired.high_ms)
+    yield Text(f"Saved      {saved}, by {_TEXT_BY_BASIS[repaired.basis]}")
+    state = "gone" if repaired.is_gone else "still there"
+    verdict = _TEXT_BY_PREDICTION_VERDICT[repaired.verdict]
+    yield Text(f"Promise    {verdict}; the finding is {state}")
 
 
 def _benched_step_lines(benched: BenchedSaving) -> Iterator[Text]:
