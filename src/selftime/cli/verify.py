@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -19,6 +19,16 @@ class OutputFormat(str, Enum):
 
     text = "text"
     json = "json"
+
+
+FindingOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--finding",
+        metavar="ID",
+        help="The id or rule of the finding that was repaired; by default all that are gone.",
+    ),
+]
 
 
 def add_command(app: typer.Typer) -> None:
@@ -40,14 +50,7 @@ def verify(
             help="A JSON file that `selftime bench -o` wrote about both programs.",
         ),
     ] = None,
-    finding: Annotated[
-        str | None,
-        typer.Option(
-            "--finding",
-            metavar="ID",
-            help="The id or rule of the finding that was repaired; by default all that are gone.",
-        ),
-    ] = None,
+    finding: FindingOption = None,
     output_format: Annotated[
         OutputFormat, typer.Option("--format", help="Output format.")
     ] = OutputFormat.text,
