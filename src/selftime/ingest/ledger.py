@@ -4,7 +4,8 @@ The last line may be cut off, where the process was killed; it is left out. A li
 object, or whose columns do not match, is left out and counted.
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +16,7 @@ import polars as pl
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.open_segment import lines_of_open_segment
-from selftime.ingest.superseded_steps import with_superseded_steps
+from selftime.ingest.superseded_steps import with_acting, with_superseded_steps
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
     BEFORE_FIRST_STEP,
@@ -141,7 +142,7 @@ def _segments(
     if not parts:
         return RUN_SEGMENTS.empty()
     table = with_superseded_steps(pl.concat(parts), lines, kinds, loop_lines)
-    table = _with_device_times(table, lines)
+    table = _with_device_times(with_acting(table, lines), lines)
     table = table.with_row_index("id").with_columns(pl.col("start") - began)
     names = pl.col("kind").replace_strict(kinds, default="other steps", return_dtype=pl.String)
     table = table.with_columns(names.alias("kind"))
@@ -213,15 +214,31 @@ def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -
     activities = {
         _number(line["activity"]): line for line in lines if type(line.get("activity")) is int
     }
-    numbers = dict(zip(segments["start"].to_list(), segments["id"].to_list(), strict=True))
+    segment_at = _segment_finder(segments)
     rows = [
-        _reading(numbers[line["segment"] - began], activities[told[0]], told)
+        _reading(number, activities[told[0]], told)
         for line in lines
-        if type(line.get("segment")) is int and line["segment"] - began in numbers
+        if type(line.get("segment")) is int
+        and (number := segment_at(line["segment"] - began)) is not None
         for told in line.get("readings") or ()
         if _is_numbers(told) and len(told) == 3 and told[0] in activities
     ]
     return pl.DataFrame(rows, schema=dict(RUN_READINGS.dtypes), orient="row")
+
+
+def _segment_finder(segments: pl.DataFrame) -> Callable[[int], int | None]:
+    """Returns the function that finds the number of the segment that runs at an instant, if any.
+
+    A segment that was written may be part of a longer one, which it was joined to.
+    """
+    starts, ids, durations = (segments[name].to_list() for name in ("start", "id", "duration"))
+
+    def segment_at(instant: int) -> int | None:
+        row = bisect_right(starts, instant) - 1
+        is_within = row >= 0 and (starts[row] == instant or instant < starts[row] + durations[row])
+        return int(ids[row]) if is_within else None
+
+    return segment_at
 
 
 def _reading(segment: int, activity: Mapping[str, Any], told: list[int]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 A program that begins to train after it has called modules for some time shows its steps by these
 calls first. A line of the ledger says so, once the optimizer steps. What these steps were is known
 when the whole ledger is: the first steps of the same work, iterations of the same loop that only
-prepared it, or work of their own.
+prepared it, the calls of one phase, such as a rollout, or work of their own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,11 @@ import polars as pl
 from selftime.ledger_format import (
     BEFORE_FIRST_STEP,
     MIN_PRELUDE_STEPS,
+    MODULE_STEP_KIND,
     ROLLOUT_KIND,
     UNUSUAL_KIND_SUFFIX,
 )
-from selftime.run import COUNTED
+from selftime.run import COUNTED, PHASES
 
 
 def with_superseded_steps(
@@ -34,15 +35,91 @@ def with_superseded_steps(
         kinds: The name of each kind, by its number; None of one that is no step.
         loop_lines: The file and line of each loop whose iterations are steps, by the kind's name.
     """
-    for line in lines:
-        told = line.get("superseded")
-        if isinstance(told, dict) and _is_complete(told):
+    superseded = [line["superseded"] for line in lines if _is_complete(line.get("superseded"))]
+    phases = {told["start"] for told in superseded if told.get("is_phase") is True}
+    for told in superseded:
+        if told.get("is_phase") is True:
+            segments = _with_phase(segments, told, kinds)
+        elif told["start"] not in phases:  # else what was told of them at first is not so
             segments = _with_kinds_corrected(segments, told, kinds, loop_lines)
     return segments
 
 
-def _is_complete(told: Mapping[str, Any]) -> bool:
-    return all(type(told.get(name)) is int for name in ("start", "end", "by"))
+def with_acting(segments: pl.DataFrame, lines: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Returns the segments without evaluations before the model was known to act in them.
+
+    A model that acts in an environment may be in evaluation mode.
+    """
+    told = (line.get("acts_in_environment") for line in lines)
+    known = max((instant for instant in told if type(instant) is int), default=None)
+    if known is None:
+        return segments
+    is_acting = pl.col("start") < known
+    return segments.with_columns(
+        pl.when(is_acting).then(0).otherwise("evaluation").alias("evaluation")
+    )
+
+
+def _is_complete(told: object) -> bool:
+    return isinstance(told, dict) and all(
+        type(told.get(name)) is int for name in ("start", "end", "by")
+    )
+
+
+def _with_phase(
+    segments: pl.DataFrame, told: Mapping[str, Any], kinds: Mapping[int, str | None]
+) -> pl.DataFrame:
+    """Returns the segments with superseded module calls as one phase; the time before is setup."""
+    is_superseded = pl.col("start").is_between(told["start"], told["end"], closed="left")
+    is_step = is_superseded & (pl.col("kind") >= 0)
+    calls = [number for number, name in kinds.items() if _work(name) == MODULE_STEP_KIND]
+    first = segments.filter(is_step & pl.col("kind").is_in(calls))["start"].min()
+    if first is not None:
+        is_phase = is_superseded & (pl.col("start") >= first)
+        segments = _with_segments_joined(segments, is_phase, told["by"], is_recorded=False)
+        is_step &= pl.col("start") < first
+    return _with_kind(segments, is_step, BEFORE_FIRST_STEP)
+
+
+def _with_kind(segments: pl.DataFrame, is_chosen: pl.Expr, kind: int) -> pl.DataFrame:
+    return segments.with_columns(
+        pl.when(is_chosen).then(pl.lit(kind, pl.Int64)).otherwise("kind").alias("kind")
+    )
+
+
+def _with_segments_joined(
+    segments: pl.DataFrame, is_joined: pl.Expr, kind: int, *, is_recorded: bool | None = None
+) -> pl.DataFrame:
+    """Returns the segments with some that follow each other as one of a kind.
+
+    Its backward pass, optimizer and recording are those of the last of them, unless `is_recorded`
+    says whether it is recorded. What precedes its backward pass is not known.
+    """
+    rows = segments.with_columns(is_joined.alias("is_joined"))
+    joined = rows.filter("is_joined")
+    if not joined.height:
+        return segments
+    whole = joined.select(
+        _joined_column(name, kind, is_recorded).cast(segments.schema[name])
+        for name in segments.columns
+    )
+    first = int(joined["start"][0])
+    others = rows.filter(~pl.col("is_joined")).drop("is_joined")
+    before, after = pl.col("start") < first, pl.col("start") >= first
+    return pl.concat([others.filter(before), whole, others.filter(after)])
+
+
+def _joined_column(name: str, kind: int, is_recorded: bool | None) -> pl.Expr:
+    """Returns the value of a column in a segment that several are joined to."""
+    if name == "kind":
+        return pl.lit(kind).alias(name)
+    if name == "recorded" and is_recorded is not None:
+        return pl.lit(int(is_recorded)).alias(name)
+    if name in ("duration", *COUNTED):
+        return pl.col(name).sum()
+    if name == PHASES[0]:
+        return pl.lit(None).alias(name)
+    return pl.col(name).first() if name == "start" else pl.col(name).last()
 
 
 def _with_kinds_corrected(
@@ -53,6 +130,9 @@ def _with_kinds_corrected(
 ) -> pl.DataFrame:
     is_superseded = pl.col("start").is_between(told["start"], told["end"], closed="left")
     is_step = is_superseded & (pl.col("kind") >= 0)
+    if told.get("is_part_of_step") is True:
+        is_part = pl.col("start").is_between(told["start"], told["end"])  # with the step itself
+        return _with_segments_joined(segments, is_part, told["by"])
     if told.get("is_evaluation") is True:
         segments, kind = _with_evaluation(segments, is_step), BEFORE_FIRST_STEP
     elif told.get("is_same_work") is True:
@@ -66,9 +146,7 @@ def _with_kinds_corrected(
         ):
             return segments
         kind = BEFORE_FIRST_STEP
-    return segments.with_columns(
-        pl.when(is_step).then(pl.lit(kind, pl.Int64)).otherwise("kind").alias("kind")
-    )
+    return _with_kind(segments, is_step, kind)
 
 
 def _with_evaluation(segments: pl.DataFrame, is_evaluation: pl.Expr) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.analysis.run.step_trend import StepTrend, step_trend
-from selftime.ledger_format import UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
+from selftime.ledger_format import ROLLOUT_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
@@ -130,7 +130,8 @@ def _steps_text(run: Run, count: int, root: str | None) -> str:
         return f"{more}{count_text(count, 'step')}{_loop_text(run, families['kinds'], root)}"
     texts = []
     for work, steps, kinds in counted.head(_MAX_KINDS).select("work", "count", "kinds").rows():
-        texts.append(f"{count_text(steps, f'{plain(work)} step')}{_loop_text(run, [kinds], root)}")
+        noun = work if work == ROLLOUT_KIND else f"{plain(work)} step"
+        texts.append(f"{count_text(steps, noun)}{_loop_text(run, [kinds], root)}")
     left = count - int(counted["count"].head(_MAX_KINDS).sum())
     return more + ", ".join([*texts, *([count_text(left, "other step")] if left else [])])
 

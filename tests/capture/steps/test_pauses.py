@@ -3,8 +3,9 @@
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -21,8 +22,9 @@ from selftime.run import Run
 
 pytestmark = pytest.mark.torch
 
-LookNow = Callable[[], None]
-"""Looks at the program's stack as the thread that reads stacks does in a long pause."""
+LookNow = Callable[..., None]
+"""Looks at the program's stack as the thread that reads stacks does in a long pause; or at that of
+a frame."""
 
 Keep = Callable[[Callable[[LookNow], None]], Run]
 """Runs a program in a thread of its own, and returns its ledger."""
@@ -66,14 +68,14 @@ def _run_with_ledger(
     detector.call_for_other_work(lambda _: False, on_step)
     detector.attach()
     try:
-        program(lambda: _look(detector))
+        program(lambda frame=None: _look(detector, frame))
     finally:
         detector.detach()
         ledger.finish("ended")
 
 
-def _look(detector: StepDetector) -> None:
-    detector.observe_stack(sys._getframe(2))
+def _look(detector: StepDetector, frame: FrameType | None) -> None:
+    detector.observe_stack(frame or sys._getframe(2))
 
 
 def counts(run: Run) -> dict[str, int]:
@@ -226,7 +228,127 @@ def test_the_first_rollout_is_no_inference(keep: Keep) -> None:
             training.train(12)
 
     run = keep(program)
-    assert counts(run) == {"training": 48, "rollout": 3}
+    assert counts(run) == {"training": 48, "rollout": 4}
+    assert run.segments["kind"].to_list()[:2] == [None, "rollout"]
+
+
+class Environment:
+    def __init__(self, look: LookNow) -> None:
+        self.now = look
+
+    def step(self, _action: int) -> torch.Tensor:
+        self.now()
+        return torch.randn(1, 8)
+
+
+class ActorCritic(Training):
+    """Acts with a module that is not called in training, as many libraries do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy = nn.Sequential(self.net, nn.Tanh())
+
+    def act(self, moves: int, environment: Environment) -> None:
+        self.policy.eval()
+        observation = torch.randn(1, 8)
+        with torch.no_grad():
+            for _ in range(moves):
+                observation = environment.step(int(self.policy(observation).argmax()))
+        self.policy.train()
+
+
+def test_a_policy_in_evaluation_mode_that_acts_in_an_environment_makes_rollouts(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        learner, environment = ActorCritic(), Environment(look)
+        for _ in range(4):
+            learner.act(20, environment)
+            learner.train(12)
+
+    run = keep(program)
+    assert counts(run) == {"training": 48, "rollout": 4}
+    assert run.segments["evaluation"].sum() == 0
+
+
+def test_a_rollout_within_which_the_program_ends_is_one(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        learner, environment = ActorCritic(), Environment(look)
+        for last in (False, False, True):
+            learner.act(20, environment)
+            if not last:
+                learner.train(12)
+
+    run = keep(program)
+    assert counts(run) == {"training": 24, "rollout": 3}
+    assert run.segments["kind"].to_list()[-1] == "rollout"
+
+
+def test_acting_that_takes_no_longer_than_a_step_is_no_evaluation(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        learner, environment = ActorCritic(), Environment(look)
+        learner.act(20, environment)
+        for _ in range(12):
+            learner.train(1)
+            learner.act(2, Environment(lambda: None))
+
+    run = keep(program)
+    assert counts(run) == {"training": 12, "rollout": 1}
+    assert run.segments["evaluation"].sum() == 0
+
+
+def test_an_evaluation_of_single_samples_without_an_environment_stays_one(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(12)
+            training.net.eval()
+            look()
+            with torch.no_grad():
+                training.infer(20, rows=1, look=look)
+            training.net.train()
+
+    run = keep(program)
+    assert counts(run) == {"training": 48}
+    assert (run.segments["evaluation"] > 0).sum() == 4
+
+
+def test_the_moves_before_the_first_update_are_part_of_it(keep: Keep) -> None:
+    def program(_look: LookNow) -> None:
+        training = Training()
+        for episode in range(12):
+            loss = torch.zeros(())
+            for _ in range(60 if episode == 0 else 10):
+                loss = loss + training.net(torch.randn(1, 8)).sum()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch
+            training.optimizer.step()
+
+    run = keep(program)
+    assert counts(run) == {"training": 12}
+    assert run.segments["kind"].to_list()[1] == "training"
+    assert run.segments["duration"][1] > run.segments["duration"][2]
+
+
+def frame_of_ended_generator() -> FrameType:
+    def make_frame() -> Iterator[FrameType]:
+        yield sys._getframe()
+
+    (frame,) = make_frame()
+    return frame
+
+
+def test_a_stack_that_lacks_its_outer_frames_shows_no_end_of_loops(keep: Keep) -> None:
+    """A generator's frame has no caller any more, once it has ended while the stack is read."""
+
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(4):
+            training.train(3)
+            look(frame_of_ended_generator())
+            for _ in range(30):
+                loss = training.net(torch.randn(1, 8)).sum()
+            loss.backward()
+            training.optimizer.step()
+
+    assert counts(keep(program)) == {"training": 16}
 
 
 def test_module_calls_are_not_wrapped_once_training_goes_on(keep: Keep) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from selftime.capture.ledger.step_loop_line import StepLoopLine
 from selftime.capture.ledger.steps import SlowStepLimit
-from selftime.ledger_format import AFTER_LAST_STEP, UNUSUAL_KIND_SUFFIX
+from selftime.ledger_format import AFTER_LAST_STEP, MODULE_STEP_KIND, UNUSUAL_KIND_SUFFIX
 
 MAX_KINDS: Final = 10_000
 """Largest number of distinct step kinds in one ledger: further ones share one number."""
@@ -100,13 +100,12 @@ class StepKinds:
         """Returns the time in ns of all steps of each kind."""
         return {str(kind): self.ns_by_number.get(n, 0) for kind, n in self.numbers.items()}
 
-    def supersede(
-        self, kind: Hashable, end: int, trained_from: int | None, *, is_evaluation: bool
-    ) -> None:
+    def supersede(self, kind: Hashable, end: int, trained_from: int | None, **were: bool) -> None:
         """Says that steps so far were found from events that are worse than those of `kind`.
 
         Those that began at `trained_from` (ns) or later are of the same work as the new ones. Of
-        the others `is_evaluation` says whether they evaluated the model that is trained now.
+        the others `were` says whether they evaluated the model that is trained now
+        (`is_evaluation`), or are part of the first of the new steps (`is_part_of_step`).
         """
         first, self._first_step_start = self._first_step_start, None
         if first is None:
@@ -117,14 +116,16 @@ class StepKinds:
             told["end"] = trained_from
         if told["end"] > first:
             self._superseded = {"start": first, "end": told["end"]}
-            self._add_line({"superseded": {**told, "is_evaluation": is_evaluation}})
+            self._add_line({"superseded": {**told, **were}})
 
-    def name_superseded_as_preparation(self, kind: Hashable) -> None:
-        """Says that the steps that were superseded last were the first phase of a kind."""
+    def name_superseded_as_phase(self, kind: Hashable) -> None:
+        """Says that the module calls that were superseded last were one phase of a kind."""
         told, self._superseded = self._superseded, None
         if told is not None:
-            line = {**told, "by": self.number(kind), "is_preparation": True}
-            self._add_line({"superseded": line})
+            number, calls = self.number(kind), self.numbers.get(MODULE_STEP_KIND)
+            loop = None if calls is None else self._loop_lines.get(calls)
+            self.set_loop_line(kind, number, None if loop is None else loop.file_and_line)
+            self._add_line({"superseded": {**told, "by": number, "is_phase": True}})
 
     def find_loop_line(self, kind: Hashable, number: int, frame: FrameType) -> None:
         """Searches the stack at the end of a step for the line of the loop that makes the steps."""

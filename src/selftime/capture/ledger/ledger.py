@@ -265,8 +265,8 @@ class Ledger:
         self.began = self.segment = self.activities.mark = began
 
     def begin_uncounted_steps(self, kind: Hashable = UNCOUNTED_STEPS_NAME) -> None:
-        """Marks the current segment as several steps of a kind whose number is not known."""
-        self._next_kind = self.kinds.number(kind, UNCOUNTED_STEPS_NAME)
+        """Marks the current segment as steps of a kind whose number is unknown; None: as none."""
+        self._next_kind = None if kind is None else self.kinds.number(kind, UNCOUNTED_STEPS_NAME)
 
     # In the watching thread.
 

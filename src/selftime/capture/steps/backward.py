@@ -116,6 +116,8 @@ class BackwardStepFinder:
         on_training_event = self.state.pause_hooks.on_training_event
         if on_training_event is not None:
             on_training_event()
+        if not self.state.backward_passes:
+            self.state.begin_first_pass()
         self.optimizers.rollouts.begin_backward_pass()
 
     def _wrap_run_in_optimizer(self, original: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
+from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.step_phases import StepPhases
 from selftime.capture.steps.torch_compile import never_torch_compile
-from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND
+from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND, ROLLOUT_KIND
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Ledger
@@ -134,6 +135,9 @@ class _StepHistory:
     trained_from_ns: int | None = None
     """Start in ns of the first of the last steps that all had a backward pass, if they were found
     from other events; None if the last one had none."""
+    leads_to_first_pass: bool = False
+    """Whether no other module calls than those that ended steps precede the first backward pass: it
+    is of what they returned."""
 
 
 @dataclass(slots=True)
@@ -201,6 +205,7 @@ class StepDetectionState:
         """Whether the program has called `train()` of a module after `eval()`."""
         self.batch_requests = 0
         """Number of requests for a DataLoader's batch so far."""
+        self.rollouts = RolloutRounds()
         self.pause_hooks = PauseHooks()
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
@@ -334,12 +339,7 @@ class StepDetectionState:
                 if first is not None:
                     self.ledger.begin_first_step_in_this_thread(first)
             elif self.best_source <= StepSource.MODULE < source:
-                self.ledger.kinds.supersede(
-                    source.work,
-                    self.ledger.segment,
-                    self._history.trained_from_ns,
-                    is_evaluation=self.has_evaluated,
-                )
+                self._supersede_steps(self.ledger, source)
             else:
                 self.ledger.kinds.search_loop_again(source.work)
         self._note_backward_passes()
@@ -348,6 +348,33 @@ class StepDetectionState:
         self.on_step_after_recording = None  # the recorder begins anew
         # Events before the first boundary belong to the setup.
         self.step_kinds = StepKindCounter()
+
+    def _supersede_steps(self, ledger: "Ledger", source: StepSource) -> None:
+        """Says what the steps were that were found from module calls and other events until now."""
+        is_part = self._history.leads_to_first_pass and not self.has_evaluated
+        ledger.kinds.supersede(
+            source.work,
+            ledger.segment,
+            self._history.trained_from_ns,
+            is_evaluation=self.has_evaluated,
+            is_part_of_step=is_part,
+        )
+        if self.rollouts.saw_environment and not self.batch_requests:
+            self.begin_acting()
+        if self.rollouts.has_rollout or self.rollouts.acts_in_environment:
+            ledger.kinds.name_superseded_as_phase(ROLLOUT_KIND)
+
+    def begin_acting(self) -> None:
+        """Takes note that the model acts in an environment: so it did in evaluation mode, too."""
+        if not self.rollouts.acts_in_environment:
+            self.rollouts.acts_in_environment = True
+            if self.ledger is not None:
+                self.ledger.add_line({"acts_in_environment": self.ledger.segment})
+
+    def begin_first_pass(self) -> None:
+        """Looks, as the first backward pass begins, whether the steps so far led to it."""
+        if self.best_source in (StepSource.MODULE, StepSource.MODULE_OTHER_CALLER):
+            self._history.leads_to_first_pass = self.step_kinds.is_like_most()
 
     def _note_backward_passes(self) -> None:
         """Takes note whether a step that other events end had a backward pass."""

@@ -15,7 +15,6 @@ from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
-from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
 MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER: Final = 40
@@ -50,7 +49,7 @@ class OptimizerStepFinder:
         self._entries: list[_SeenOptimizer] = []
         self._entry_by_id: dict[int, _SeenOptimizer] = {}
         self._rounds = EventRounds()
-        self.rollouts = RolloutRounds()
+        self.rollouts = state.rollouts
         self._backward_optimizers = RoundMember(count_when_added=0)
         """Stands for all optimizers that step within a backward pass (such as one per layer):
         they count as one."""

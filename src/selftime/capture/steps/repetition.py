@@ -259,6 +259,10 @@ class StepKindCounter:
         self._total += 1
         self._steps_by_kind[self._most_frequent] += 1
 
+    def is_like_most(self) -> bool:
+        """Returns whether the current step has had no other events than most steps have."""
+        return self._total > 1 and self._events <= self._most_frequent
+
     def end_step_and_check_unusual(self) -> bool:
         """Ends the step; returns whether its events differ from those of most steps so far."""
         if self.is_usual_so_far:

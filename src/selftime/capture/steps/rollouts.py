@@ -12,6 +12,9 @@ from typing import Final
 MIN_CALLS_OF_ROLLOUT: Final = 8
 """Number of calls of one module with small inputs that are a rollout."""
 
+MIN_CALLS_OF_KNOWN_ROLLOUT: Final = 2
+"""The same where the program is known to make rollouts."""
+
 MIN_INPUT_RATIO: Final = 4
 """Smallest ratio of the inputs of training to those of a rollout, in elements."""
 
@@ -36,6 +39,10 @@ class RolloutRounds:
         """Number of updates after each rollout but the last."""
         self.has_rollout = False
         """Whether a rollout was seen before the first update."""
+        self.saw_environment = False
+        """Whether a stack was within the step of an environment before the first update."""
+        self.acts_in_environment = False
+        """Whether the program is known to act in an environment, also in evaluation mode."""
         self._updates = 0
         self._updates_per_step = 1
         self.ends_each_step = False

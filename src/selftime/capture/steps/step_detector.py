@@ -169,7 +169,8 @@ class StepDetector:
         @functools.wraps(original)
         def train(self_: Any, mode: bool = True) -> Any:
             state = self._state
-            if not state.is_off and self_.training != mode and state.is_step_thread:
+            is_acting = state.rollouts.acts_in_environment
+            if not (state.is_off or is_acting or self_.training == mode) and state.is_step_thread:
                 with state.recorder_work:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
