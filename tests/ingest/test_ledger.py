@@ -72,6 +72,20 @@ def test_a_ledger_that_may_grow_has_no_end() -> None:
     assert not Run().may_grow
 
 
+def test_stacks_of_segments_that_are_one_phase_are_of_that_phase() -> None:
+    run = read(
+        {"kind": 0, "name": "inference"},
+        {"kind": 1, "name": "training"},
+        {"kind": 2, "name": "rollout"},
+        {"activity": 0, "part": "program", "file": "a.py", "line": 3},
+        {"superseded": {"start": 2_000, "end": 2_200, "by": 2, "is_phase": True}},
+        {"segment": 2_100, "readings": [[0, 90, 2]]},
+        segments(start=[2_000, 2_100, 2_200], duration=[100, 100, 50], kind=[0, 0, 1]),
+    )
+    assert run.segments["kind"].to_list() == ["rollout", "training"]
+    assert run.readings.select("segment", "line", "duration").rows() == [(0, 3, 90)]
+
+
 def test_readings_name_part_and_line() -> None:
     run = read(
         {"activity": 0, "part": "imports", "what": "torch"},

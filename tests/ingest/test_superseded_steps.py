@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from selftime.ingest.superseded_steps import with_superseded_steps
+from selftime.ingest.superseded_steps import with_acting, with_superseded_steps
 from selftime.ledger_format import BEFORE_FIRST_STEP
 from selftime.run import COUNTED
 
@@ -75,3 +75,33 @@ def test_an_evaluation_before_training_keeps_its_time() -> None:
 
 def test_a_line_that_is_not_complete_changes_nothing() -> None:
     assert set(kinds_after({"by": None})) == {0}
+
+
+def test_the_calls_of_a_phase_are_one_segment() -> None:
+    table = table_after({"is_phase": True, "by": 2}, 12, 3, {})
+    assert table["kind"].to_list() == [2, 1, 1, 1]
+    assert table["start"].to_list() == [0, 120, 130, 140]
+    assert table["duration"].to_list() == [120, 10, 10, 10]
+
+
+def test_what_turns_out_to_be_a_phase_is_no_evaluation() -> None:
+    columns = {name: [0] * 4 for name in COUNTED}
+    columns |= {"start": [0, 10, 20, 30], "duration": [10] * 4, "kind": [0, 0, 0, 1]}
+    told = {"start": 0, "end": 30, "by": 1, "is_evaluation": True}
+    phase = {"start": 0, "end": 30, "by": 2, "is_phase": True}
+    lines = [{"superseded": told}, {"superseded": phase}]
+    table = with_superseded_steps(pl.DataFrame(columns), lines, KINDS, {})
+    assert table["kind"].to_list() == [2, 1]
+    assert table["evaluation"].to_list() == [0, 0]
+
+
+def test_calls_that_lead_to_the_first_step_are_part_of_it() -> None:
+    table = table_after({"is_part_of_step": True}, 12, 3, {})
+    assert table["kind"].to_list() == [1, 1, 1]
+    assert table["duration"].to_list() == [130, 10, 10]
+
+
+def test_time_in_evaluation_mode_before_acting_was_known_is_no_evaluation() -> None:
+    columns = {"start": [0, 10, 20], "evaluation": [5, 5, 5]}
+    table = with_acting(pl.DataFrame(columns), [{"acts_in_environment": 20}])
+    assert table["evaluation"].to_list() == [0, 0, 5]

@@ -86,7 +86,7 @@ def _decoded(lines: list[bytes]) -> Iterator[dict[str, Any]]:
 
 def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> Run:
     began = _number(head.get("process_began"), _number(head.get("began"), 0))
-    kind_lines = [line for line in lines if "kind" in line]
+    kind_lines = [line for line in lines if "kind" in line and "name" in line]
     kinds = {_number(line["kind"]): _kind_name(line) for line in kind_lines}
     kinds |= {UNCOUNTED_STEPS: UNCOUNTED_STEPS_NAME, BEFORE_FIRST_STEP: None, AFTER_LAST_STEP: None}
     loop_lines = _loop_lines(kind_lines)

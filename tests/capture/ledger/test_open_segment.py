@@ -156,3 +156,15 @@ def test_times_of_a_segment_in_progress_are_at_most_its_own(tmp_path: Path) -> N
     path = written(tmp_path, line | {"counted": {"compile": 900, "data_wait": 400, "x": "no"}})
     run = read_ledger(path.read_bytes(), str(path))
     assert run.segments.select("duration", "compile", "data_wait").rows() == [(1_000, 900, 100)]
+
+
+def test_a_long_phase_has_its_name_while_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ledger_with_clock(tmp_path, monkeypatch) as (ledger, clock):
+        ledger.kinds.number("rollout")
+        ledger.begin_uncounted_steps("rollout")
+        clock.ms += 2_000
+        ledger.flush()
+        run = read(ledger)
+    assert run.segments["kind"].to_list() == ["rollout"]

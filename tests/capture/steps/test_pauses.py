@@ -269,6 +269,19 @@ def test_a_policy_in_evaluation_mode_that_acts_in_an_environment_makes_rollouts(
     assert run.segments["evaluation"].sum() == 0
 
 
+def test_a_rollout_that_is_seen_to_be_one_as_it_goes_on_is_one(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training, environment = Training(), Environment(look)
+        for _ in range(4):
+            with torch.no_grad():
+                observation = torch.randn(1, 8)
+                for _ in range(20):
+                    observation = environment.step(int(training.net(observation).argmax()))
+            training.train(12)
+
+    assert counts(keep(program)) == {"training": 48, "rollout": 4}
+
+
 def test_a_rollout_within_which_the_program_ends_is_one(keep: Keep) -> None:
     def program(look: LookNow) -> None:
         learner, environment = ActorCritic(), Environment(look)

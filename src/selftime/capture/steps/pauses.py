@@ -190,7 +190,8 @@ class PauseObserver:
         rollouts = self._modules.optimizers.rollouts
         if rollouts.has_rollout and pause.repeated is not None:
             is_same_module = call.key[0] == pause.repeated[0]
-            if is_same_module and self._is_rollout(pause, call.input_size()):
+            has_acted = len(pause.calls) >= MIN_CALLS_OF_KNOWN_ROLLOUT
+            if is_same_module and has_acted and _is_for_training(call.input_size(), pause):
                 return True
         is_acting = rollouts.has_rollout and not pause.is_evaluation and not pause.was_evaluating
         return has_gradients and not is_acting
@@ -296,7 +297,7 @@ class PauseObserver:
         return self._acts_in_environment(pause) or (
             not pause.was_evaluating
             and len(pause.calls) >= least
-            and 0 < MIN_INPUT_RATIO * pause.input_size <= input_size
+            and _is_for_training(input_size, pause)
         )
 
     def _close(self, *, keep_wrapper: bool = False) -> None:
@@ -307,6 +308,11 @@ class PauseObserver:
         self._modules.on_call_in_pause = None
         if not keep_wrapper and (pause is None or not pause.had_wrapper):
             self._state.module_calls.remove_wrapper()
+
+
+def _is_for_training(input_size: int, pause: Pause) -> bool:
+    """Returns whether inputs are so much larger than those of a pause as those of training are."""
+    return 0 < MIN_INPUT_RATIO * pause.input_size <= input_size
 
 
 def _frames_on_stack(innermost_frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
