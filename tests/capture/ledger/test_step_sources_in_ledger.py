@@ -46,7 +46,7 @@ def test_module_calls_of_training_without_an_optimizer_are_training(record: "Run
     assert counts(run) == {"training": 30}
 
 
-def test_calls_that_only_prepare_the_loop_of_training_are_no_steps(record: "Runner") -> None:
+def test_calls_that_only_fill_the_memory_for_training_are_one_rollout(record: "Runner") -> None:
     run = run_of(
         record,
         """
@@ -64,7 +64,7 @@ def test_calls_that_only_prepare_the_loop_of_training_are_no_steps(record: "Runn
             optimizer.step()
         """,
     )
-    assert counts(run) == {"training": 41}
+    assert counts(run) == {"rollout": 1, "training": 41}
 
 
 def test_features_that_are_made_before_training_are_steps_of_their_own(record: "Runner") -> None:

@@ -205,8 +205,7 @@ class StepDetectionState:
         """Whether the program has called `train()` of a module after `eval()`."""
         self.batch_requests = 0
         """Number of requests for a DataLoader's batch so far."""
-        self.rollouts = RolloutRounds()
-        self.pause_hooks = PauseHooks()
+        self.rollouts, self.pause_hooks = RolloutRounds(), PauseHooks()
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
         self._on_boundary = on_boundary

@@ -141,9 +141,10 @@ class ModuleStepFinder:
         if self._rounds.needs_path(path):
             self._rounds.add_path(path, call_path(frames_above=3))
         begins_rounds = self._rounds.call(path, self.state.recorder_work.start_ns)
-        if self.nested.suppresses_outer_calls() or (
-            torch.is_grad_enabled() and self.optimizers.may_step_soon()
-        ):
+        if self.nested.suppresses_outer_calls():
+            return
+        if torch.is_grad_enabled() and self.optimizers.may_step_soon():
+            self._add_event_of_call(module, number, path, arguments)
             return
         ends_round = self._rounds.ends_step(last_path, path)
         if begins_rounds:
@@ -152,6 +153,11 @@ class ModuleStepFinder:
             self._end_step_at_call((number, path), None if ends_round else mark)
         elif ends_round is None and is_same_module:
             self._end_step(StepSource.MODULE_OTHER_CALLER)
+        self._add_event_of_call(module, number, path, arguments)
+
+    def _add_event_of_call(
+        self, module: Any, number: int, path: int, arguments: Iterable[Any]
+    ) -> None:
         if self.state.accepts_source(StepSource.MODULE):
             mode = (module.training, torch.is_grad_enabled(), _first_tensor_shape(arguments))
             self.state.step_kinds.add_event((number, path, mode))
