@@ -162,6 +162,12 @@ class Run:
         return int(last["start"] + last["duration"])
 
     @property
+    def was_cut(self) -> bool:
+        """Returns whether the run ended before its program's last line, or has not ended yet."""
+        status = self.facts.get("status")
+        return not self.is_whole or (isinstance(status, str) and status.startswith("ended "))
+
+    @property
     def may_grow(self) -> bool:
         """Whether the program may still run, so that the ledger's file grows."""
         return bool(self.source) and not self.is_whole

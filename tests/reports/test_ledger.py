@@ -160,3 +160,10 @@ def test_the_line_of_an_evaluation_is_named() -> None:
     """
     text = run_as_text(drawn(run).run, root="/job")
     assert "in evaluation at train.py:40" in " ".join(text.split())
+
+
+def test_a_compilation_that_has_not_ended_is_not_counted() -> None:
+    run = sketch("run | before 9 s: compile 8 s").run
+    text = run_as_text(run)
+    assert "compiling" in text
+    assert "compilation" not in text

@@ -104,7 +104,7 @@ def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     text = _part_phrase(row["part"], run)
     if row["part"] == "steps":
         return f"{text.removesuffix('steps')}{_steps_text(run, row['count'], root)}"
-    if row["part"] == "compile":
+    if row["part"] == "compile" and run.compilations.height:  # else the first has not ended
         text += f", {count_text(row['count'], 'compilation')}"
     if row["part"] == "imports" and row["what"]:
         text += f", most of it {plain(row['what'])}"
@@ -293,9 +293,7 @@ def end_of_run(run: Run) -> str | None:
     """Returns how a run ended before its program's last line; None if it did not."""
     if not run.is_whole:
         return "incomplete: the process was killed, or still runs"
-    status = run.facts.get("status")
-    is_early = isinstance(status, str) and status.startswith("ended ")
-    return plain(str(status)) if is_early else None
+    return plain(str(run.facts["status"])) if run.was_cut else None
 
 
 def recorded_steps_share_sentence(run: RunTime, *, has_recording: bool) -> str:

@@ -18,7 +18,8 @@ Inductor in a folder that stays (`TORCHINDUCTOR_CACHE_DIR`).
 What steps take without compilation is not known, so the rule fires where that does not matter: even
 if compiled steps were ten times as fast, the run would be shorter without. The estimate supposes
 that they are twice as fast, the low end ten times, the high end that they are no faster. Below
-that, the rule says under *cannot tell* from which speed-up on compilation pays.
+that, the rule says under *cannot tell* from which speed-up on compilation pays. So it does of a run
+that ended before its program did: nobody knows how many steps would have followed.
 
 ## Fires on
 A run of 2 s of steps, and 30 s of compilation.
@@ -81,6 +82,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     compiled, steps = int(run.segments["compile"].sum()), _step_time(run)
     if not compiled:
         yield Checked("nothing was compiled", is_absent=True)
+    elif run.was_cut and compiled >= MIN_SHARE_OF_RUN * run.wall_ns:
+        yield Unknown(
+            f"how many steps follow: the run ended early, after {seconds_text(compiled)} of "
+            f"compiling and {seconds_text(steps)} of steps; let the program end by itself"
+        )
     elif compiled > (MAX_SPEEDUP - 1) * steps:
         yield _finding(run, compiled, steps)
     elif compiled < MIN_SHARE_OF_RUN * run.wall_ns:

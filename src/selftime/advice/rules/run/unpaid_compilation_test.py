@@ -1,5 +1,8 @@
 """Tests the rule `unpaid_compilation` on sketched runs."""
 
+from dataclasses import replace
+from types import MappingProxyType
+
 import pytest
 
 from selftime.advice.rule_definition import Finding, Rule, Unknown
@@ -25,3 +28,11 @@ def test_between_ten_and_one_nobody_can_tell(rule: Rule) -> None:
     [outcome] = rule(sketch(RUN.format(149)))
     assert isinstance(outcome, Unknown)
     assert "3.00 times as fast" in outcome.needs
+
+
+def test_of_a_run_that_was_cut_nobody_can_tell(rule: Rule) -> None:
+    trace = sketch(RUN.format(19))
+    facts = MappingProxyType({"status": "ended by SIGTERM"})
+    [outcome] = rule(replace(trace, run=replace(trace.run, facts=facts)))
+    assert isinstance(outcome, Unknown)
+    assert "30 s of compiling" in outcome.needs
