@@ -87,6 +87,31 @@ def test_features_that_are_made_before_training_are_steps_of_their_own(record: "
     assert counts(run) == {"training": 60, "inference": 19}
 
 
+ADVERSARIES = """
+    import torch
+
+    maker, judge = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+    makers = torch.optim.Adam(maker.parameters())
+    judges = torch.optim.Adam(judge.parameters())
+    for number in range({steps}):
+        judge(maker(torch.randn(2, 4)).detach()).mean().backward()
+        judges.step()
+        if {makes}:
+            judge(maker(torch.randn(2, 4))).mean().backward()
+            makers.step()
+"""
+
+
+def test_steps_of_a_judge_before_the_first_one_of_the_maker_are_one(record: "Runner") -> None:
+    run = run_of(record, ADVERSARIES.format(steps=40, makes="number % 5 == 4"))
+    assert counts(run) == {"training": 8}
+
+
+def test_steps_of_a_judge_that_is_trained_alone_at_first_are_steps(record: "Runner") -> None:
+    run = run_of(record, ADVERSARIES.format(steps=22, makes="number >= 12"))
+    assert counts(run) == {"training": 22}
+
+
 def test_an_evaluation_before_the_training_is_no_inference(record: "Runner") -> None:
     run = run_of(
         record,

@@ -118,6 +118,16 @@ class StepKinds:
             self._superseded = {"start": first, "end": told["end"]}
             self._add_line({"superseded": {**told, **were}})
 
+    @property
+    def first_step_start(self) -> int | None:
+        """Returns the start in ns of the first step that no better kind of steps has superseded."""
+        return self._first_step_start
+
+    def join_steps(self, kind: Hashable, start: int, end: int) -> None:
+        """Says that all steps from `start` to the one that begins at `end` (ns) are one."""
+        told = {"start": start, "end": end, "by": self.number(kind), "is_part_of_step": True}
+        self._add_line({"superseded": told})
+
     def name_superseded_as_phase(self, kind: Hashable) -> None:
         """Says that the module calls that were superseded last were one phase of a kind."""
         told, self._superseded = self._superseded, None

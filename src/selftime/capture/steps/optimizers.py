@@ -14,6 +14,7 @@ import torch
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.first_round import FirstRound
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
@@ -59,6 +60,7 @@ class OptimizerStepFinder:
         """Number of backward passes that had begun at the last optimizer step; -1 before it."""
         self._settled: int | None = None
         """Identity of the only optimizer, each of whose steps ends a step; None if not settled."""
+        self._first_round = FirstRound(state)
 
     def attach(self) -> None:
         """Wraps the `step` method of all existing optimizer classes."""
@@ -233,7 +235,11 @@ class OptimizerStepFinder:
         if expects_unseen:
             self._reported_source = StepSource.SOME_OPTIMIZERS
         elif is_first or self._reported_source is None:
+            if self._reported_source is StepSource.SOME_OPTIMIZERS:
+                self._first_round.end(member)
             self._reported_source = StepSource.OPTIMIZER
+        elif member is self._first_round.last_member:
+            self._first_round.compare_with_second()
         ends_step = is_round_complete
         if not self.rollouts.ends_each_step:
             ends_step = self.rollouts.ends_step(is_round_complete=is_round_complete)
