@@ -146,6 +146,28 @@ EXACTLY = """
         (torch.rand(600, 600) @ torch.rand(600, 600)).sum()
 """
 
+COSTLY_TO_FOLLOW = """
+    import time
+    import torch
+
+    def one(value):
+        return abs(value)
+
+    def change(row):
+        for _ in range(20):
+            one(1)
+        time.sleep(0.002)
+        return row * 0.5
+
+    def solve(matrix, rounds):
+        for part in range(rounds):
+            for number in range(12):
+                matrix = change(matrix)
+        return matrix
+
+    solve(torch.rand(8, 8), 140)
+"""
+
 
 def ledger(record: "Runner") -> Run:
     [path] = record.folder.rglob("*.run.jsonl")
@@ -200,6 +222,13 @@ def test_a_shorter_loop_in_turn_has_a_kind_of_its_own(record: "Runner") -> None:
     assert run.loop_lines["iteration"][1] == 6
     assert run.loop_lines["iteration at program.py:12"][1] == 12
     assert kinds(run)["iteration at program.py:12"] > 40
+
+
+def test_a_loop_within_one_that_costs_too_much_to_follow_makes_no_steps(record: "Runner") -> None:
+    record(COSTLY_TO_FOLLOW)
+    run = ledger(record)
+    assert {line for _, line in run.loop_lines.values()} == {15}
+    assert kinds(run)["iteration"] <= 140
 
 
 def test_the_batches_of_few_epochs_are_the_steps(record: "Runner") -> None:

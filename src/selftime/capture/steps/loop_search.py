@@ -97,6 +97,8 @@ class LoopSearch:
         self._excluded: dict[int, CodeLoop] = {}
         """By `id(loop)`, the loops that are no candidates: those that were chosen, and the loops
         around them."""
+        self._chosen: set[int] = set()
+        """The `id` of each loop that was chosen: loops within it are parts of its steps."""
         self._stacks: deque[tuple[CodeLoop, ...]] = deque(maxlen=STACKS_BEFORE_CHOICE)
         """The loops that run in each of the last stack samples, the outermost first."""
         self._began_ns: dict[int, int] = {}
@@ -131,8 +133,7 @@ class LoopSearch:
             self._torch_events_seen = self._state.torch_events
             self._stacks.clear()
             return False
-        on_stack = loops_that_may_step(innermost_frame)
-        loops = tuple(loop for loop in on_stack if id(loop) not in self._excluded)
+        loops = self._possible(loops_that_may_step(innermost_frame))
         self._stacks.append(loops)
         self._note_beginnings(loops)
         self._stacks_until_probe -= 1
@@ -141,6 +142,16 @@ class LoopSearch:
             self._calls.schedule(self._start_probe)
             self._stacks_until_probe = self._stacks_between_probes
         return self._stacks_between_probes == STACKS_BEFORE_CHOICE and bool(loops)
+
+    def _possible(self, loops: tuple[CodeLoop, ...]) -> tuple[CodeLoop, ...]:
+        """Returns those of a stack's loops that may be chosen, the outermost first."""
+        possible: list[CodeLoop] = []
+        for loop in loops:
+            if id(loop) in self._chosen:
+                break
+            if id(loop) not in self._excluded:
+                possible.append(loop)
+        return tuple(possible)
 
     def _note_beginnings(self, loops: tuple[CodeLoop, ...]) -> None:
         ledger, seen = self._state.ledger, self._began_ns
@@ -284,6 +295,7 @@ class LoopSearch:
         number = next(n for n, counted in enumerate(self.candidates) if counted is chosen)
         outer = self.candidates[: number + 1]
         self._excluded |= {id(counted.loop): counted.loop for counted in outer}
+        self._chosen.add(id(chosen.loop))
         self._stacks_between_probes, self._vain_probes = STACKS_BEFORE_CHOICE, 0
         self._end_counting()
         self._on_choice(chosen, number < running)
