@@ -22,7 +22,7 @@ class Searched:
     """A search whose stacks a test reads, and what it asks for."""
 
     def __init__(self) -> None:
-        state = StepDetectionState(lambda _source: None, lambda: None)
+        self.state = state = StepDetectionState(lambda _source: None, lambda: None)
         self.counted: list[set[int]] = []
         self.chosen: list[tuple[IteratedLoop, bool]] = []
         self.failures: list[Exception] = []
@@ -70,6 +70,18 @@ def test_a_loop_with_operators_is_counted(searched: Searched) -> None:
     assert [len(codes) for codes in searched.counted] == [1]
     assert len(searched.search.candidates) == 1
     assert searched.search.has_seen_operators
+
+
+def test_a_loop_before_an_optimizer_steps_is_not_counted(searched: Searched) -> None:
+    searched.state.has_live_optimizer = lambda: True
+    searched.ignore_loops_around()
+    for _ in range(3):
+        searched.read()
+        one()
+        searched.read(1)
+        one()
+    assert searched.search.has_seen_operators
+    assert searched.counted == []
 
 
 def test_a_loop_without_operators_is_not_counted(searched: Searched) -> None:

@@ -206,10 +206,11 @@ class StepDetectionState:
         self.batch_requests = 0
         """Number of requests for a DataLoader's batch so far."""
         self.rollouts, self.pause_hooks = RolloutRounds(), PauseHooks()
+        self.has_live_optimizer: Callable[[], bool] = bool
+        """Function that returns whether an optimizer of the program exists."""
         self.stop_loop_search: Callable[[], None] = _nothing
         """Function called when steps are found from a more reliable event than loop iterations."""
-        self._on_boundary = on_boundary
-        self._on_unusual_step = on_unusual_step
+        self._on_boundary, self._on_unusual_step = on_boundary, on_unusual_step
         self._is_recording = is_recording
         self.best_source: StepSource | None = None
         """The most reliable kind of event that has marked a step so far; None before the first."""

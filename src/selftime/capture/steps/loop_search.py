@@ -59,6 +59,9 @@ MAX_WAIT_FOR_TRAINING_NS: Final = 10_000_000_000
 """Time in ns after which a loop may make the steps of a program whose code trains, although it has
 not begun to train."""
 
+MAX_WAIT_WITH_OPTIMIZER_NS: Final = 60_000_000_000
+"""The same in a program that has made an optimizer."""
+
 MAX_COUNTED_LOOPS: Final = 1_000
 """Largest number of loops of which is remembered how often they repeat."""
 
@@ -260,10 +263,12 @@ class LoopSearch:
     def _may_train_later(self, outermost: CodeLoop, frame: FrameType) -> bool:
         """Returns whether a loop comes before the training that the program's code contains."""
         state = self._state
-        if state.ledger is None or state.best_source is not None or state.backward_passes:
+        if state.best_source is not None or state.backward_passes:
             return False
-        began = self._began_ns.get(id(outermost), 0)
-        if perf_counter_ns() - began > MAX_WAIT_FOR_TRAINING_NS:
+        waited = perf_counter_ns() - self._began_ns.get(id(outermost), 0)
+        if waited <= MAX_WAIT_WITH_OPTIMIZER_NS and state.has_live_optimizer():
+            return True
+        if state.ledger is None or waited > MAX_WAIT_FOR_TRAINING_NS:
             return False
         with state.recorder_work:
             return calls_backward(frame, state.ledger.kinds.is_user_file)

@@ -51,6 +51,7 @@ class OptimizerStepFinder:
         self._entry_by_id: dict[int, _SeenOptimizer] = {}
         self._rounds = EventRounds()
         self.rollouts = state.rollouts
+        state.has_live_optimizer = self.has_live_optimizer
         self._backward_optimizers = RoundMember(count_when_added=0)
         """Stands for all optimizers that step within a backward pass (such as one per layer):
         they count as one."""

@@ -81,7 +81,7 @@ class PauseObserver:
             return
         if source is None or source <= StepSource.MODULE:
             rollouts = self._state.rollouts
-            if not rollouts.saw_environment and self._modules.optimizers.has_live_optimizer():
+            if not rollouts.saw_environment and self._state.has_live_optimizer():
                 rollouts.saw_environment = is_in_environment_step(innermost_frame)
         elif self._may_be_paused(ledger):
             self._observe_pause(innermost_frame, ledger)
