@@ -67,6 +67,35 @@ def test_calls_that_only_fill_the_memory_for_training_are_one_rollout(record: "R
     assert counts(run) == {"rollout": 1, "training": 41}
 
 
+def test_random_moves_before_the_training_are_a_rollout(record: "Runner") -> None:
+    run = run_of(
+        record,
+        """
+        import time
+        import torch
+
+        class Environment:
+            def step(self, action):
+                time.sleep(0.003)
+                return torch.randn(1, 4)
+
+        net, environment = torch.nn.Linear(4, 1), Environment()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for move in range(300):
+            environment.step(move)
+        for step in range(40):
+            net(environment.step(step)).sum().backward()
+            optimizer.step()
+        """,
+    )
+    assert counts(run) == {"rollout": 1, "training": 40}
+    assert run.segments["kind"].to_list()[:2] == [None, "rollout"]
+    assert run.segments["duration"][1] > 500_000_000
+    assert run.loop_lines["rollout"][1] == 12
+    seen = run.readings.filter(run.readings["segment"] == 1)
+    assert set(seen["function"]) == {"step"}
+
+
 def test_features_that_are_made_before_training_are_steps_of_their_own(record: "Runner") -> None:
     run = run_of(
         record,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from selftime.capture.steps.environment_steps import MIN_SIGHTINGS
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
@@ -259,7 +260,13 @@ class StepDetectionState:
         if thread != self.ledger.thread:  # another one may make the steps, as it turns out
             self._history.first_event_ns.setdefault(thread, self.recorder_work.start_ns)
         elif not self.ledger.has_begun:
-            self.ledger.begin_first_step(self.recorder_work.start_ns)
+            acting = self.rollouts.first_acting
+            if acting.sightings >= MIN_SIGHTINGS and not self.ledger.steps:
+                self.ledger.begin_first_step(acting.began_ns)
+                self.ledger.end_phase(self.recorder_work.start_ns, ROLLOUT_KIND, acting.loop_line)
+                self.begin_acting()
+            else:
+                self.ledger.begin_first_step(self.recorder_work.start_ns)
 
     @never_torch_compile
     def begin_steps_anew(self) -> None:
@@ -359,7 +366,7 @@ class StepDetectionState:
             is_evaluation=self.has_evaluated,
             is_part_of_step=is_part,
         )
-        if self.rollouts.saw_environment and not self.batch_requests:
+        if self.rollouts.first_acting.sightings and not self.batch_requests:
             self.begin_acting()
         if self.rollouts.has_rollout or self.rollouts.acts_in_environment:
             ledger.kinds.name_superseded_as_phase(ROLLOUT_KIND)

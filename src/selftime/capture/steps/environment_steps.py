@@ -5,11 +5,15 @@ optimizer's and a scheduler's `step` get none, or are of a class of torch; the `
 of diffusion gets tensors.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter_ns
 from types import FrameType
 from typing import Final
 
 import torch
 
+from selftime.capture.code_loops import loops_on_stack
 from selftime.capture.steps.repetition import TORCH_PACKAGE_FOLDER
 
 _STEP_METHOD: Final = "step"
@@ -17,17 +21,56 @@ _MIN_ARGUMENTS: Final = 2
 """The environment itself and an action."""
 
 
+MIN_SIGHTINGS: Final = 3
+"""Number of stacks within the step of an environment, before the first step of a program, that show
+that it acts: with random actions, where no module is called."""
+
+
+@dataclass(slots=True)
+class FirstActing:
+    """What stacks show of the environment of a program that has made an optimizer and no step."""
+
+    sightings: int = 0
+    """Number of stacks within the step of an environment, at most `MIN_SIGHTINGS`."""
+    began_ns: int = 0
+    """When the first of them was read, in ns."""
+    loop_line: tuple[str, int] | None = None
+    """File and line of the loop that calls this step; None if unknown."""
+
+    def observe_stack(
+        self, innermost_frame: FrameType | None, is_user_file: Callable[[str], bool]
+    ) -> None:
+        """Looks whether a stack is within the step of an environment."""
+        frame = environment_step_on_stack(innermost_frame)
+        if frame is not None:
+            self.began_ns = self.began_ns or perf_counter_ns()
+            self.sightings += 1
+            self.loop_line = next(
+                (
+                    (loop.code.co_filename, loop.line)
+                    for loop in reversed(loops_on_stack(frame.f_back))
+                    if is_user_file(loop.code.co_filename)
+                ),
+                self.loop_line,
+            )
+
+
 def is_in_environment_step(innermost_frame: FrameType | None) -> bool:
     """Returns whether a stack is within the step of an environment, by the arguments of its frames.
 
     For the step of one that computes with tensors of torch it returns False.
     """
+    return environment_step_on_stack(innermost_frame) is not None
+
+
+def environment_step_on_stack(innermost_frame: FrameType | None) -> FrameType | None:
+    """Returns the innermost frame that runs the step of an environment; None if there is none."""
     frame = innermost_frame
     while frame is not None:
         if frame.f_code.co_name == _STEP_METHOD and _is_step_of_environment(frame):
-            return True
+            return frame
         frame = frame.f_back
-    return False
+    return None
 
 
 def _is_step_of_environment(frame: FrameType) -> bool:

@@ -26,7 +26,7 @@ import torch
 
 from selftime.capture.code_loops import CodeLoop, loops_at
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
-from selftime.capture.steps.environment_steps import is_in_environment_step
+from selftime.capture.steps.environment_steps import MIN_SIGHTINGS, is_in_environment_step
 from selftime.capture.steps.modules import ModuleCall, ModuleStepFinder
 from selftime.capture.steps.pause import MODULE_CALL_CODE, Pause
 from selftime.capture.steps.rollouts import (
@@ -80,9 +80,9 @@ class PauseObserver:
         if ledger is None:
             return
         if source is None or source <= StepSource.MODULE:
-            rollouts = self._state.rollouts
-            if not rollouts.saw_environment and self._state.has_live_optimizer():
-                rollouts.saw_environment = is_in_environment_step(innermost_frame)
+            acting = self._state.rollouts.first_acting
+            if acting.sightings < MIN_SIGHTINGS and self._state.has_live_optimizer():
+                acting.observe_stack(innermost_frame, ledger.kinds.is_user_file)
         elif self._may_be_paused(ledger):
             self._observe_pause(innermost_frame, ledger)
 

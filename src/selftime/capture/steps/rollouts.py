@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Final
 
+from selftime.capture.steps.environment_steps import FirstActing
+
 MIN_CALLS_OF_ROLLOUT: Final = 8
 """Number of calls of one module with small inputs that are a rollout."""
 
@@ -39,8 +41,8 @@ class RolloutRounds:
         """Number of updates after each rollout but the last."""
         self.has_rollout = False
         """Whether a rollout was seen before the first update."""
-        self.saw_environment = False
-        """Whether a stack was within the step of an environment before the first update."""
+        self.first_acting = FirstActing()
+        """What stacks show of an environment before the first update."""
         self.acts_in_environment = False
         """Whether the program is known to act in an environment, also in evaluation mode."""
         self._updates = 0
