@@ -11,7 +11,8 @@ from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import Activity
-from selftime.capture.steps.detection_state import STEPS_BETWEEN_STACKS, StepDetectionState
+from selftime.capture.steps.detection_state import StepDetectionState
+from selftime.capture.steps.pause_hooks import STEPS_BETWEEN_STACKS
 from selftime.ingest.ledger import read_ledger
 from selftime.run import Run
 

@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from selftime.capture.steps.environment_steps import MIN_SIGHTINGS
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
+from selftime.capture.steps.pause_hooks import STEPS_BETWEEN_STACKS, PauseHooks
 from selftime.capture.steps.recorder_work import RecorderWork
 from selftime.capture.steps.repetition import StepKindCounter
 from selftime.capture.steps.rollouts import RolloutRounds
@@ -17,9 +18,6 @@ from selftime.ledger_format import LOOP_STEP_KIND, MODULE_STEP_KIND, ROLLOUT_KIN
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.ledger import Ledger
-
-STEPS_BETWEEN_STACKS: Final = 64
-"""Number of steps after which the stack between two steps is looked at again."""
 
 
 class StepSource(IntEnum):
@@ -139,25 +137,6 @@ class _StepHistory:
     leads_to_first_pass: bool = False
     """Whether no other module calls than those that ended steps precede the first backward pass: it
     is of what they returned."""
-
-
-@dataclass(slots=True)
-class PauseHooks:
-    """Functions that observe pauses between steps."""
-
-    on_training_event: Callable[[], None] | None = None
-    """Function called when a backward pass or an optimizer step begins, in a pause; else None."""
-    on_step_end: Callable[[], None] | None = None
-    """Function called at the ends of some of the steps that are found from events more reliable
-    than module calls; None without."""
-    step_ends: int = 0
-    """Number of ends of such steps; while it is 0, `on_step_end` is called at the next."""
-
-    def end_step(self) -> None:
-        if self.on_step_end is not None:
-            if not self.step_ends % STEPS_BETWEEN_STACKS:
-                self.on_step_end()
-            self.step_ends += 1
 
 
 class StepDetectionState:
