@@ -179,10 +179,9 @@ class StepDetectionState:
         """Function called with (source, whether the step is unusual) at the end of each step
         instead of `on_boundary`; None until the recording has ended. It returns whether the next
         steps are settled: whether they need nothing but the ledger, if they are usual."""
-        self.is_settled = False
         self.other_work = OtherWork()
-        self.has_evaluated = False
-        """Whether the program has called `train()` of a module after `eval()`."""
+        self.is_settled = self.has_evaluated = False
+        """Whether the next steps are settled; and whether `train()` was called after `eval()`."""
         self.batch_requests = 0
         """Number of requests for a DataLoader's batch so far."""
         self.rollouts, self.pause_hooks = RolloutRounds(), PauseHooks()
