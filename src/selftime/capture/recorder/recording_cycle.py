@@ -15,19 +15,15 @@ If the program ends earlier, the trace contains what was recorded last, and is m
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from torch._C._autograd import _profiler_enabled
 from torch.profiler import ProfilerAction, schedule
 
 from selftime.capture.facts.allocator import page_fault_count_since
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.profiler.profile import Profile
-from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
-from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.recorder.cycle_states import (
     RECORDING_STATES,
     STATES_WITH_ALL_STEPS,
@@ -35,7 +31,7 @@ from selftime.capture.recorder.cycle_states import (
 )
 from selftime.capture.recorder.further_recordings import FurtherRecordings, MainRecording
 from selftime.capture.recorder.no_recording import cut_reason, ended_early_reason
-from selftime.capture.recorder.recorded_details import new_profile, requested_details
+from selftime.capture.recorder.recorded_details import requested_details
 from selftime.capture.recorder.recorded_program import do_nothing
 from selftime.capture.recorder.recording_guard import RecordingGuard
 from selftime.capture.recorder.recording_plan import (
@@ -44,6 +40,7 @@ from selftime.capture.recorder.recording_plan import (
     limit_of_unknown_step,
 )
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
 from selftime.capture.recorder.step_sample import StepSample
 from selftime.capture.steps import RecorderWork, StepSource
 from selftime.capture.trace_file.non_utf8_files import frames_skipped_message
@@ -74,9 +71,6 @@ class RecordingCycle:
         """Number of steps that have ended so far, recorded or not."""
         self.steps_recorded = 0
         """Number of complete steps in the recording."""
-        self.profile: Profile | None = None
-        """The profiler object with the recording, to be written when done; None without a
-        recording."""
         self.partial: str | None = None
         """Why the recording has fewer steps than requested; None if it has all."""
         self.reason: str | None = None
@@ -89,7 +83,8 @@ class RecordingCycle:
         self._user_packages = user_packages
         self._state = CycleState.WAITING
         self._times = StepOverhead(source.label)
-        self._first_recording: Profile | None = None
+        self._first_recording: RunningProfiler | None = None
+        self._main: RunningProfiler | None = None  # with the recording to be written when done
         self._sample: StepSample | None = None  # of the first recording, once it has ended
         self._skips_next_duration = False  # of a step that was recorded in part
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
@@ -99,6 +94,11 @@ class RecordingCycle:
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
         self._steps_to_record, self._steps_after = options.active, 0
         self._recording_start_s = 0.0
+
+    @property
+    def profile(self) -> Profile | None:
+        """Returns the profiler with the recording to write when done; None without a recording."""
+        return None if self._main is None else self._main.profile
 
     @property
     def done(self) -> bool:
@@ -141,8 +141,8 @@ class RecordingCycle:
         """Begins to record a part of a program in which no step was found."""
         limit = limit_of_unknown_step(self.options, free_memory_bytes())
         self._guard.prepare(replace(limit, window_ns=WINDOW_NS))
-        self.profile = self._start_profile(lambda _: ProfilerAction.RECORD)
-        if self.profile is not None:
+        self._main = self._start_profile(lambda _: ProfilerAction.RECORD)
+        if self._main is not None:
             self._state = CycleState.RECORDING
             self._guard.begin()
 
@@ -212,27 +212,23 @@ class RecordingCycle:
             reason = cut_reason(self.source, 0, self._guard.excess)
         else:
             self.steps_recorded, self._times.profiled = 1, [self._sample.duration_ns]
-        self.profile = self._first_recording
+        self._main = self._first_recording
         self._end_cycle(reason or self._ended_early_reason())
 
     def discard(self) -> None:
         """Ends the recording and deletes its data."""
         self._end_further_recording()
         self._stop_profiles()
-        for profile in (self._first_recording, self.profile):
-            if profile is not None:
-                profile.forget()
+        for profiler in (self._first_recording, self._main):
+            if profiler is not None:
+                profiler.forget()
         self._further.forget()
-        self._first_recording = self.profile = None
+        self._first_recording = self._main = None
         self._state = CycleState.DONE
 
     def abort(self) -> None:
         """Discards the recording after a failure; what failed may fail again."""
-        was_recording = self.recording
-        with suppress(Exception):
-            self.discard()
-        if was_recording:
-            stop_leftover_recording()
+        discard_after_failure(self.discard, was_recording=self.recording)
 
     def _end_cycle(self, partial: str | None) -> None:
         self._discard_first_recording()
@@ -245,7 +241,7 @@ class RecordingCycle:
             self.profile.step_times = self._times
 
     def _discard_first_recording(self) -> None:
-        if self._first_recording is not None and self._first_recording is not self.profile:
+        if self._first_recording is not None and self._first_recording is not self._main:
             self._first_recording.forget()
         self._first_recording = None
 
@@ -264,7 +260,7 @@ class RecordingCycle:
     def _end_first_recording(self, elapsed_ns: int, *, is_cut: bool = False) -> None:
         assert self._first_recording is not None  # noqa: S101 - guaranteed by the state
         self._stop_profile(self._first_recording)
-        events = self._first_recording.recorded_events()
+        events = self._first_recording.profile.recorded_events()
         self._sample = StepSample.of_events(events, elapsed_ns, is_cut=is_cut)
         self._state = CycleState.TIMING_BEFORE
 
@@ -285,39 +281,37 @@ class RecordingCycle:
     def _start_warm_up(self) -> None:
         self._plan_recording()
         schedule_of_cycle = schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
-        self.profile = self._start_profile(schedule_of_cycle)
-        if self.profile is not None:
+        self._main = self._start_profile(schedule_of_cycle)
+        if self._main is not None:
             self._state = CycleState.WARMING_UP
 
-    def _start_profile(self, schedule_of_cycle: Callable[[int], ProfilerAction]) -> Profile | None:
-        if _profiler_enabled():
-            self._discard_with_reason(
-                "the program runs its own profiler, and only one can run at a time; remove one"
-            )
-            return None
-        profile = new_profile(schedule_of_cycle, self.details, self._user_packages())
-        profile.recorder_work = self._recorder_work
+    def _start_profile(
+        self, schedule_of_cycle: Callable[[int], ProfilerAction]
+    ) -> RunningProfiler | None:
         self._recording_start_s = time.monotonic()
-        self.before_recording()
         try:
-            with hide_usdt_lines():
-                profile.start()
-        except RuntimeError as error:
-            self._discard_with_reason(f"the recorder could not start: {error}")
+            profiler = RunningProfiler(
+                schedule_of_cycle,
+                self.details,
+                self._recorder_work,
+                packages=self._user_packages(),
+                before_start=self.before_recording,
+            )
+        except RecordingError as error:
+            self._discard_with_reason(str(error))
             return None
-        if profile.non_utf8_file is not None:
+        if profiler.profile.non_utf8_file is not None:
             self.details = replace(self.details, frames=False)
-            self.messages.append(frames_skipped_message(profile.non_utf8_file))
-        return profile
+            self.messages.append(frames_skipped_message(profiler.profile.non_utf8_file))
+        return profiler
 
     def _discard_with_reason(self, reason: str) -> None:
         self.discard()
         self.reason = reason
 
     def _advance_profiler(self) -> None:
-        if self.profile is not None:
-            with hide_usdt_lines():
-                self.profile.step()
+        if self._main is not None:
+            self._main.end_step()
 
     def _begin_recording(self) -> None:
         self._state, self._recording_start_s = CycleState.RECORDING, time.monotonic()
@@ -335,7 +329,7 @@ class RecordingCycle:
         elif not self._is_over_time_limit:
             self._advance_profiler()
             return
-        self._stop_profile(self.profile)
+        self._stop_profile(self._main)
         self._discard_first_recording()  # slow, so not between recorded steps
         self._steps_to_record = self.steps_recorded
         self._state = CycleState.TIMING_AFTER
@@ -385,16 +379,13 @@ class RecordingCycle:
 
     def _stop_profiles(self) -> bool:
         """Stops the profilers of the first and main recordings; returns whether both stopped."""
-        return all([self._stop_profile(self._first_recording), self._stop_profile(self.profile)])
+        return all([self._stop_profile(self._first_recording), self._stop_profile(self._main)])
 
-    def _stop_profile(self, profile: Profile | None) -> bool:
+    def _stop_profile(self, profiler: RunningProfiler | None) -> bool:
         """Stops a profiler if it runs; returns False if another thread would have to stop it."""
         self._guard.end()
-        if profile is not None and profile.running:
-            try:
-                with hide_usdt_lines():
-                    profile.stop()
-            except RecordingError:
+        if profiler is not None and profiler.is_running:
+            if not profiler.stop():
                 return False
             self._guard.program_memory.begin_growth()
         return True

@@ -2,23 +2,20 @@
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from enum import Enum, auto
 from typing import Final
 
-from torch._C._autograd import _profiler_enabled
 from torch.profiler import schedule
 
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.profiler.profile import Profile
-from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
-from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.recorder.no_recording import cut_reason
-from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
+from selftime.capture.recorder.recorded_details import RecordedDetails
 from selftime.capture.recorder.recording_guard import RecordingGuard
 from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
 from selftime.capture.recorder.slow_step_rhythm import ExpectedStep
 from selftime.capture.steps import RecorderWork, StepSource
 from selftime.errors import RecordingError
@@ -54,10 +51,9 @@ class SlowStepCycle:
         """Makes a cycle; `on_limit` is called in a recording when `is_over_limit`."""
         self.source = source
         self.expected = expected
-        self.profile: Profile | None = None
-        """The profiler with the recording; None if there is none to keep."""
         self.own_ns = 0
         """Time in ns for which starting and stopping the profiler held the program."""
+        self._profiler: RunningProfiler | None = None
         self._options = options
         self._details = details
         self._recorder_work = recorder_work
@@ -66,6 +62,11 @@ class SlowStepCycle:
         self._state = _State.WARMING_UP
         self._began_s = time.monotonic()
         self._cut_reason: str | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        """Returns the profiler with the recording; None if there is none to keep."""
+        return None if self._profiler is None else self._profiler.profile
 
     @property
     def done(self) -> bool:
@@ -91,20 +92,17 @@ class SlowStepCycle:
         `before_recording` is called right before the profiler starts.
         """
         began = time.perf_counter_ns()
-        if _profiler_enabled():
-            return False
         steps = self.expected.last - self.expected.first + 1
-        profile = new_profile(
-            schedule(wait=0, warmup=1, active=steps, repeat=1), self._details, packages
-        )
-        profile.recorder_work = self._recorder_work
-        before_recording()
         try:
-            with hide_usdt_lines():
-                profile.start()
-        except RuntimeError:  # another profiler runs
+            self._profiler = RunningProfiler(
+                schedule(wait=0, warmup=1, active=steps, repeat=1),
+                self._details,
+                self._recorder_work,
+                packages=packages,
+                before_start=before_recording,
+            )
+        except RecordingError:  # another profiler runs
             return False
-        self.profile = profile
         self.own_ns += time.perf_counter_ns() - began
         return True
 
@@ -137,9 +135,8 @@ class SlowStepCycle:
             self._advance_profiler()
 
     def _advance_profiler(self) -> None:
-        if self.profile is not None:
-            with hide_usdt_lines():
-                self.profile.step()
+        if self._profiler is not None:
+            self._profiler.end_step()
 
     def _end(self, *, is_slow: bool) -> None:
         """Ends the recording, and keeps it if the step was slow."""
@@ -171,25 +168,15 @@ class SlowStepCycle:
     def discard(self) -> None:
         """Ends the recording and deletes its data."""
         self._stop_profiler()
-        if self.profile is not None:
-            self.profile.forget()
-        self.profile, self._state = None, _State.DONE
+        if self._profiler is not None:
+            self._profiler.forget()
+        self._profiler, self._state = None, _State.DONE
 
     def abort(self) -> None:
         """Discards the recording after a failure; what failed may fail again."""
-        was_recording = self.recording
-        with suppress(Exception):
-            self.discard()
-        if was_recording:
-            stop_leftover_recording()
+        discard_after_failure(self.discard, was_recording=self.recording)
 
     def _stop_profiler(self) -> bool:
         """Stops the profiler if it runs; returns False if another thread would have to stop it."""
         self._guard.end()
-        if self.profile is not None and self.profile.running:
-            try:
-                with hide_usdt_lines():
-                    self.profile.stop()
-            except RecordingError:
-                return False
-        return True
+        return self._profiler is None or self._profiler.stop()

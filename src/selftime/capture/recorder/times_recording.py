@@ -14,9 +14,9 @@ from torch.profiler import schedule
 from selftime.capture.facts.machine import rank_and_world
 from selftime.capture.facts.step_overhead import lower_quartile_ns
 from selftime.capture.profiler.profile import Profile
-from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.program.startup.selftime_early_log import instants_callback
-from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
+from selftime.capture.recorder.recorded_details import RecordedDetails
+from selftime.capture.recorder.running_profiler import RunningProfiler
 from selftime.capture.steps import RecorderWork
 from selftime.capture.trace_file.event_columns import event_columns
 from selftime.capture.trace_file.time_mapping import Collections, TimeMapping, time_mapping
@@ -42,7 +42,12 @@ class TimesRecording:
         self._thread = threading.get_ident()
         self._thread_id = threading.get_native_id()
         self._clock_offset_ns = 0
-        self.profile: Profile | None = None
+        self._profiler: RunningProfiler | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        """Returns the profiler with the recording; None if there is none."""
+        return None if self._profiler is None else self._profiler.profile
 
     @property
     def is_whole(self) -> bool:
@@ -54,16 +59,12 @@ class TimesRecording:
 
         `recorder_work` marks selftime's own work between the steps; None without any.
         """
-        profile = new_profile(
-            schedule(wait=0, warmup=1, active=self._steps, repeat=1), NO_DETAILS, ()
-        )
-        profile.recorder_work = recorder_work
         try:
-            with hide_usdt_lines():
-                profile.start()
-        except RuntimeError:  # another profiler runs
+            self._profiler = RunningProfiler(
+                schedule(wait=0, warmup=1, active=self._steps, repeat=1), NO_DETAILS, recorder_work
+            )
+        except RecordingError:  # another profiler runs
             return False
-        self.profile = profile
         self._clock_offset_ns = time.time_ns() - time.perf_counter_ns()
         gc.callbacks.append(self._on_collection)
         return True
@@ -71,28 +72,20 @@ class TimesRecording:
     def end_step(self) -> None:
         """Advances the profiler at the end of a step."""
         self._steps_ended += 1
-        if self.profile is not None:
-            with hide_usdt_lines():
-                self.profile.step()
+        if self._profiler is not None:
+            self._profiler.end_step()
 
     def stop(self) -> bool:
         """Stops the profiler; returns False if another thread would have to stop it."""
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
-        if self.profile is None or not self.profile.running:
-            return True
-        try:
-            with hide_usdt_lines():
-                self.profile.stop()
-        except RecordingError:
-            return False
-        return True
+        return self._profiler is None or self._profiler.stop()
 
     def forget(self) -> None:
         """Deletes what was recorded."""
-        if self.profile is not None:
-            self.profile.forget()
-        self.profile = None
+        if self._profiler is not None:
+            self._profiler.forget()
+        self._profiler = None
 
     @property
     def usage(self) -> dict[str, Any] | None:
