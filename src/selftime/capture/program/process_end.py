@@ -26,8 +26,17 @@ which have at most 15."""
 class SigtermHandler:
     """SIGTERM handler that is installed only while needed, and only if the program has none."""
 
-    def __init__(self, finish: Callable[[], None]) -> None:
-        self._finish = finish
+    def __init__(
+        self, finish: Callable[[str], None], postpone: Callable[[Callable[[], None]], bool]
+    ) -> None:
+        """Makes a handler that is not installed.
+
+        Args:
+            finish: Finishes the recording; it is told how the process ends.
+            postpone: Has the function that it is given called when the recorder's own work is done;
+                returns False if the recorder does not work now.
+        """
+        self._finish, self._postpone = finish, postpone
         self._process = os.getpid()
         self._installed = False
 
@@ -44,10 +53,13 @@ class SigtermHandler:
             self._installed = False
 
     def _handle_sigterm(self, number: int, _frame: FrameType | None) -> None:
+        in_child = os.getpid() != self._process  # a forked one inherits the handler
+        if not in_child and self._postpone(functools.partial(os.kill, self._process, number)):
+            return  # the signal is sent once more
         # The signal may come twice: directly, and forwarded by a launcher.
         signal.signal(number, signal.SIG_IGN)
-        if os.getpid() == self._process:  # not in a forked child, which inherits the handler
-            self._finish()
+        if not in_child:
+            self._finish("ended by SIGTERM")
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -181,8 +181,8 @@ class RecordedProcess:
         from selftime.capture.recorder.step_watch import send_steps_to  # noqa: PLC0415 - likewise
         from selftime.capture.steps import StepDetector, StepSource  # noqa: PLC0415 - likewise
 
-        self.sigterm_handler = SigtermHandler(lambda: self.finish("ended by SIGTERM"))
         recorder = Recorder(self.options, self.user_packages)
+        self.sigterm_handler = SigtermHandler(self.finish, recorder.own_work.postpone)
         recorder.on_recording_start = self._on_recording_start
         recorder.on_done = self._on_recorder_done
         run = self._start_ledger()

@@ -14,6 +14,9 @@ from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.capture.recorder.times_recording import NO_DETAILS, TimesRecording, is_in_job
 from selftime.capture.steps import RecorderWork
 
+TIMED_STEPS_AFTER_RECORDING: Final = 5
+"""Number of steps after a recording that are timed without a profiler, to measure its overhead."""
+
 LINE_MARKS_SLOWDOWN_FACTOR: Final = 3
 """Assumed ratio of the duration of a step recorded with line marks to that of a recorded step."""
 
@@ -55,8 +58,38 @@ class FurtherRecordings:
         self._marked_step = MarkedStep(user_packages)
         self._times: TimesRecording | None = None
         self._has_begun_times = self._runs_times = False
+        self._steps = 0
+        """Number of steps after the main recording that were timed without a profiler."""
 
-    def begin_line_marks(
+    @property
+    def are_over(self) -> bool:
+        """Returns whether none is begun any more."""
+        return self._steps >= TIMED_STEPS_AFTER_RECORDING
+
+    def begin_after_step(
+        self,
+        main: MainRecording,
+        hold_ns: int,
+        limit: EventLimit | None,
+        before_recording: Callable[[], None],
+    ) -> bool:
+        """Begins to mark lines after the first step, to record times after the last one.
+
+        Args:
+            main: The main recording, and the times of steps around it.
+            hold_ns: How long the program may be held, in ns.
+            limit: How many events a recording may have; None if that was not planned.
+            before_recording: Called right before a profiler starts.
+
+        Returns:
+            Whether a profiler runs.
+        """
+        self._steps += 1
+        if self._steps == 1:
+            return self._begin_line_marks(main, hold_ns, before_recording)
+        return self.are_over and self._begin_times(main, limit, before_recording)
+
+    def _begin_line_marks(
         self, main: MainRecording, hold_ns: int, before_recording: Callable[[], None]
     ) -> bool:
         """Begins to mark the lines of a step, unless that holds the program longer than `hold_ns`.
@@ -69,7 +102,7 @@ class FurtherRecordings:
         before_recording()
         return self._marked_step.begin()
 
-    def begin_times(
+    def _begin_times(
         self, main: MainRecording, limit: EventLimit | None, before_recording: Callable[[], None]
     ) -> bool:
         """Begins to record the times of as many steps, once, if details slowed the main recording.

@@ -5,8 +5,8 @@ With a trigger it makes one for each request. When a better source of steps appe
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from selftime.capture.facts.allocator import page_fault_count
 from selftime.capture.recorder.fallback_recording import FallbackRecording
 from selftime.capture.recorder.ledger_steps import ledger_name, recording_time
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
+from selftime.capture.recorder.own_work import OwnWork
 from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothing
 from selftime.capture.recorder.recording_cycle import RecordingCycle
 from selftime.capture.recorder.recording_plan import recorded_text
@@ -63,10 +64,11 @@ class Recorder:
         """Traces to delete when one with steps from a more reliable kind of event is written."""
         self._fallback = FallbackRecording()
         self._last_written: tuple[StepSource, int, int, str | None] | None = None
-        self._is_busy = self._is_closed = self._is_unusual_step = False
+        self._is_closed = self._is_unusual_step = False
         self._has_ended, self._has_called_on_done = options.is_light, False
         self.recorder_work = RecorderWork(self.fail)
         """Marks all work in the program's thread, and keeps its failures from the program."""
+        self.own_work = OwnWork(self.recorder_work, self._resume_readings)
         self._slow_steps = SlowStepRecordings(
             options, self._writer, self.recorder_work, user_packages, self.check_limits
         )
@@ -107,7 +109,7 @@ class Recorder:
             if os.getpid() != self._process:
                 return
             ledger = self.ledger
-            if ledger is None or self._is_busy or source < (self.source or source):
+            if ledger is None or self.own_work.is_going_on or source < (self.source or source):
                 self._handle_boundary(source)
                 return
             if self._has_called_on_done and source == self.source:
@@ -124,14 +126,14 @@ class Recorder:
             return False
         work = self._slow_steps.step_after_recording(self.ledger, source, is_unusual)
         if work is not None and not self.program.is_profiling_itself:
-            with self._own_work(), recording_time(self.ledger):
+            with self.own_work.range(), recording_time(self.ledger):
                 work()
         return not self._slow_steps.are_expected
 
     def _handle_boundary(self, source: StepSource) -> None:
-        if self._is_busy or self._is_closed:
+        if self.own_work.is_going_on or self._is_closed:
             return
-        with self._own_work():
+        with self.own_work.range():
             if self.source is None or source > self.source:
                 self._switch_to_source(source)
             if source == self.source:
@@ -165,36 +167,28 @@ class Recorder:
     def check_limits(self) -> None:
         """Ends a recording in the middle of a step if it has reached a limit of time or events."""
         cycle = self._cycle or self._slow_steps.cycle
-        if self._is_busy or cycle is None or os.getpid() != self._process:
+        if self.own_work.is_going_on or cycle is None or os.getpid() != self._process:
             return
         if not cycle.is_over_limit or not self.program.may_interrupt():
             return
-        with self._own_work(), recording_time(self.ledger):
+        with self.own_work.range(), recording_time(self.ledger):
             cycle.interrupt()
             if self._cycle is not None and self._cycle.done:
                 self._write_recording(self._cycle, at_once=False)
 
-    @contextmanager
-    def _own_work(self) -> Iterator[None]:
-        """Marks a block as the recorder's own work, during which other events are ignored."""
-        self._is_busy = True
-        try:
-            with self.recorder_work:
-                yield
-        finally:
-            self._is_busy = False
-            if self.ledger is not None and not self.recording:
-                self.ledger.resume_readings()
+    def _resume_readings(self) -> None:
+        if self.ledger is not None and not self.recording:
+            self.ledger.resume_readings()
 
     def record_part_without_steps(self) -> None:
         """Begins to record a section of a program in which no step was found, as one step."""
         is_needed = self.source is None and self._cycle is None and self.wants_recording is None
-        is_off = self._is_busy or self._is_closed or self._has_ended
+        is_off = self.own_work.is_going_on or self._is_closed or self._has_ended
         if not is_needed or is_off or os.getpid() != self._process:
             return
         if self.program.is_profiling_itself or not self.program.may_interrupt():
             return
-        with self._own_work():
+        with self.own_work.range():
             self.source = StepSource.WINDOW
             self._cycle = cycle = self._create_cycle()
             cycle.begin_window()
@@ -206,9 +200,9 @@ class Recorder:
 
         Another one begins once that profiler has stopped, unless all steps were recorded by then.
         """
-        if self._is_busy or os.getpid() != self._process:
+        if self.own_work.is_going_on or os.getpid() != self._process:
             return False
-        with self._own_work():
+        with self.own_work.range():
             self._writer.wait()
             self._slow_steps.discard()
             cycle, self._cycle = self._cycle, None
@@ -221,7 +215,7 @@ class Recorder:
 
     def yield_to_profiler(self, profiler: str) -> bool:
         """Ends recording before another profiler starts; returns False for selftime's own."""
-        if self._is_busy or os.getpid() != self._process:
+        if self.own_work.is_going_on or os.getpid() != self._process:
             return False
         self.finish(f"{profiler} began to record")
         self._is_closed = True
@@ -231,9 +225,9 @@ class Recorder:
 
     def finish(self, reason: str | None) -> None:
         """Ends the recording and writes its trace; `reason` says why early, None if at the end."""
-        if self._is_busy or os.getpid() != self._process:
+        if self.own_work.is_going_on or os.getpid() != self._process:
             return
-        with self._own_work(), recording_time(self.ledger):
+        with self.own_work.range(), recording_time(self.ledger):
             self._writer.wait()
             self._slow_steps.end()
             if self._cycle is not None:
@@ -266,10 +260,10 @@ class Recorder:
         self._slow_steps.discard()
         cycle, self.source = self._cycle, source
         self.messages.clear()  # on what the better recording replaces
-        if cycle is not None and cycle.has_all_steps:
-            self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
-        elif cycle is not None:
+        if cycle is not None and cycle.recording and not cycle.has_all_steps:
             cycle.discard()
+        else:
+            self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
         self._cycle = None
         self._has_ended = self.options.is_light
         self._has_called_on_done = False
@@ -279,9 +273,9 @@ class Recorder:
         cycle = self._cycle
         has_steps = self.traces or self._has_ended or (cycle is not None and cycle.has_all_steps)
         is_on_request = self.wants_recording is not None and cycle is None
-        if self._is_busy or self._is_closed or (has_steps and not is_on_request):
+        if self.own_work.is_going_on or self._is_closed or (has_steps and not is_on_request):
             return False
-        with self._own_work():
+        with self.own_work.range():
             self._fallback.finish_and_keep(cycle)
             self._cycle, self.source = None, source
         return True

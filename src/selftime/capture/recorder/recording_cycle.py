@@ -16,7 +16,6 @@ If the program ends earlier, the trace contains what was recorded last, and is m
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from torch.profiler import ProfilerAction, schedule
 
@@ -38,6 +37,7 @@ from selftime.capture.recorder.recording_plan import (
     EventLimit,
     are_steps_steady,
     limit_of_unknown_step,
+    limit_of_window,
 )
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
@@ -45,12 +45,6 @@ from selftime.capture.recorder.step_sample import StepSample
 from selftime.capture.steps import RecorderWork, StepSource
 from selftime.capture.trace_file.non_utf8_files import frames_skipped_message
 from selftime.errors import RecordingError
-
-TIMED_STEPS_AFTER_RECORDING: Final = 5
-"""Number of steps after a recording that are timed without a profiler, to measure its overhead."""
-
-WINDOW_NS: Final = 1_000_000_000
-"""How long a program without steps is recorded, in ns."""
 
 
 class RecordingCycle:
@@ -92,8 +86,8 @@ class RecordingCycle:
         self.details = requested_details(options)  # of each operator
         self._limit: EventLimit | None = None  # of the main recording, once it is planned
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
-        self._steps_to_record, self._steps_after = options.active, 0
-        self._recording_start_s = 0.0
+        self._steps_to_record = options.active
+        self._recording_start_ns = 0
 
     @property
     def profile(self) -> Profile | None:
@@ -119,28 +113,46 @@ class RecordingCycle:
         return self._guard.is_reached or self._is_over_time_limit
 
     @property
-    def _is_over_time_limit(self) -> bool:
-        return self.recording and self._recorded_s() > self.options.seconds
+    def _recorded_ns(self) -> int:
+        return time.monotonic_ns() - self._recording_start_ns
 
-    def _recorded_s(self) -> float:
-        return time.monotonic() - self._recording_start_s
+    @property
+    def _is_over_time_limit(self) -> bool:
+        return self.recording and self._recorded_ns > 1e9 * self.options.seconds
+
+    @property
+    def _is_amid_steps(self) -> bool:
+        return self.source is not StepSource.WINDOW and not self.has_all_steps
 
     def interrupt(self) -> None:
         """Ends what is recorded within a step, since it has reached a limit."""
         if self._is_over_time_limit and not self.has_all_steps:
             self.finish(f"the limit of {self.options.seconds:g} s was reached within a step")
+        elif self._guard.has_seen_imports and self._is_amid_steps:
+            self._begin_again()
         elif self._state is CycleState.FIRST_RECORDING:
-            self._end_first_recording(int(1e9 * self._recorded_s()), is_cut=True)
+            self._end_first_recording(self._recorded_ns, is_cut=True)
             self._skips_next_duration = True
         elif self._state is CycleState.RECORDING:
             self.finish(cut_reason(self.source, self.steps_recorded, self._guard.excess))
         elif self._state is CycleState.FURTHER_RECORDING:
             self._end_further_recording()
 
+    def _begin_again(self) -> None:
+        """Deletes what is recorded in this state, and records a later step in its place."""
+        if self._state is CycleState.FIRST_RECORDING:
+            profiler, self._first_recording = self._first_recording, None
+            self._state = CycleState.WAITING
+        else:
+            profiler, self._main = self._main, None
+            self._state, self.steps_recorded = CycleState.TIMING_BEFORE, 0
+            self._times.profiled = []
+        self._drop(profiler)
+        self._skips_next_duration = True
+
     def begin_window(self) -> None:
         """Begins to record a part of a program in which no step was found."""
-        limit = limit_of_unknown_step(self.options, free_memory_bytes())
-        self._guard.prepare(replace(limit, window_ns=WINDOW_NS))
+        self._guard.prepare(limit_of_window(self.options, free_memory_bytes()))
         self._main = self._start_profile(lambda _: ProfilerAction.RECORD)
         if self._main is not None:
             self._state = CycleState.RECORDING
@@ -197,7 +209,7 @@ class RecordingCycle:
         if state is CycleState.TIMING_AFTER:
             self._end_cycle(None)
         elif state is CycleState.RECORDING and (self.steps_recorded or reason or is_step_complete):
-            self._end_cycle(reason or self._ended_early_reason())
+            self._end_cycle(reason, is_early=True)
         elif self._first_recording is not None and (
             state is not CycleState.FIRST_RECORDING or reason or is_step_complete
         ):
@@ -213,24 +225,29 @@ class RecordingCycle:
         else:
             self.steps_recorded, self._times.profiled = 1, [self._sample.duration_ns]
         self._main = self._first_recording
-        self._end_cycle(reason or self._ended_early_reason())
+        self._end_cycle(reason, is_early=True)
 
     def discard(self) -> None:
         """Ends the recording and deletes its data."""
         self._end_further_recording()
-        self._stop_profiles()
-        for profiler in (self._first_recording, self._main):
-            if profiler is not None:
-                profiler.forget()
+        self._drop(self._first_recording)
+        self._drop(self._main)
         self._further.forget()
         self._first_recording = self._main = None
         self._state = CycleState.DONE
+
+    def _drop(self, profiler: RunningProfiler | None) -> None:
+        self._stop_profile(profiler)
+        if profiler is not None:
+            profiler.forget()
 
     def abort(self) -> None:
         """Discards the recording after a failure; what failed may fail again."""
         discard_after_failure(self.discard, was_recording=self.recording)
 
-    def _end_cycle(self, partial: str | None) -> None:
+    def _end_cycle(self, partial: str | None, *, is_early: bool = False) -> None:
+        if is_early and partial is None:
+            partial = ended_early_reason(self.source, self.steps_seen, self._steps_to_record)
         self._discard_first_recording()
         self._state = CycleState.DONE
         self.partial = partial
@@ -288,7 +305,7 @@ class RecordingCycle:
     def _start_profile(
         self, schedule_of_cycle: Callable[[int], ProfilerAction]
     ) -> RunningProfiler | None:
-        self._recording_start_s = time.monotonic()
+        self._recording_start_ns = time.monotonic_ns()
         try:
             profiler = RunningProfiler(
                 schedule_of_cycle,
@@ -314,7 +331,7 @@ class RecordingCycle:
             self._main.end_step()
 
     def _begin_recording(self) -> None:
-        self._state, self._recording_start_s = CycleState.RECORDING, time.monotonic()
+        self._state, self._recording_start_ns = CycleState.RECORDING, time.monotonic_ns()
         if self._limit is not None:
             self._guard.prepare(self._limit)
         self._advance_profiler()
@@ -339,29 +356,22 @@ class RecordingCycle:
     ) -> None:
         if elapsed_ns is not None:
             self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
-        self._steps_after += 1
-        if self._steps_after == 1 or self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
-            self._begin_further_recording()
-
-    def _begin_further_recording(self) -> None:
-        """Begins to mark lines after the first step, to record times after the last one."""
-        recorded = MainRecording(
+        main = MainRecording(
             self.details, self._times.profiled, self._times.unprofiled, self._pause_ns
         )
-        if self._steps_after == 1:
-            hold_ns = int(1e9 * self.options.hold)
-            is_running = self._further.begin_line_marks(recorded, hold_ns, self.before_recording)
-        else:
-            is_running = self._further.begin_times(recorded, self._limit, self.before_recording)
-        if is_running:
-            self._state, self._recording_start_s = CycleState.FURTHER_RECORDING, time.monotonic()
-        elif self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+        hold_ns = int(1e9 * self.options.hold)
+        if self._further.begin_after_step(main, hold_ns, self._limit, self.before_recording):
+            self._state, self._recording_start_ns = (
+                CycleState.FURTHER_RECORDING,
+                time.monotonic_ns(),
+            )
+        elif self._further.are_over:
             self._end_cycle(None)
 
     def _on_step_of_further_recording(self) -> None:
         if self._further.end_step():
             self._end_further_recording()
-            if self._steps_after >= TIMED_STEPS_AFTER_RECORDING:
+            if self._further.are_over:
                 self._end_cycle(None)
 
     def _end_further_recording(self) -> None:
@@ -373,9 +383,6 @@ class RecordingCycle:
         """Adds to the recording what further recordings of the same steps show."""
         if self.profile is not None:
             self._further.attach_to(self.profile)
-
-    def _ended_early_reason(self) -> str:
-        return ended_early_reason(self.source, self.steps_seen, self._steps_to_record)
 
     def _stop_profiles(self) -> bool:
         """Stops the profilers of the first and main recordings; returns whether both stopped."""

@@ -1,5 +1,8 @@
 """Ends a recording within a step before it has more events than memory or `--hold` allow.
 
+It also ends one in which the program imports modules. That is a million Python frames within a
+second, as for the first optimizer, which imports torch's compiler; and no usual step does it.
+
 A plan can be wrong: the first recorded step is unknown, and a later one may hold an evaluation of
 millions of operators. The profiler does not tell how many events it holds, so they are bounded from
 above, by the time and the memory that each of them takes at the least. `program_memory.py` says how
@@ -7,6 +10,7 @@ much of the memory may be theirs.
 """
 
 import _thread
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -42,6 +46,16 @@ POLL_S: Final = 0.02
 """Time in seconds between two looks at the memory, once the events may be too many."""
 
 
+MAX_TIMES_IMPORTS_SEEN: Final = 3
+"""How many recordings may end for imports: a program that imports in many steps is recorded so."""
+
+MAX_IMPORTED_MODULES: Final = 40
+"""Number of modules that a program may import during a recording: each makes some 1,000 frames."""
+
+IMPORTS_POLL_S: Final = 0.05
+"""Time in seconds between two looks at the imported modules."""
+
+
 class RecordingGuard:
     """Watches a recording, in a thread of its own that starts after the profiler.
 
@@ -57,11 +71,14 @@ class RecordingGuard:
         self.excess = ""
         """What of the recording was more than planned, in words; empty if nothing was, or if only
         a part of a step was to be recorded."""
+        self.has_seen_imports = False
+        """Whether it has to end since the program imports modules."""
+        self._times_imports_seen = 0
         self._on_limit = on_limit
         self._calls = MainThreadCalls(on_failure)
         self.program_memory = ProgramMemory()
         self._end = threading.Event()
-        self._arguments: tuple[EventLimit, MemoryBefore, threading.Event] | None = None
+        self._arguments: tuple[EventLimit, MemoryBefore, int, threading.Event] | None = None
         """What the next watch needs; None if it is not prepared."""
 
     def prepare(self, limit: EventLimit) -> None:
@@ -69,9 +86,10 @@ class RecordingGuard:
 
         Else the profiler would record the preparation.
         """
-        self.is_reached, self.excess = False, ""
+        self.is_reached, self.has_seen_imports, self.excess = False, False, ""
         self._end = threading.Event()
-        self._arguments = limit, self.program_memory.before_recording(), self._end
+        before = self.program_memory.before_recording()
+        self._arguments = limit, before, len(sys.modules), self._end
 
     def begin(self) -> None:
         """Begins to watch the recording that it was prepared for, once that has started."""
@@ -84,18 +102,30 @@ class RecordingGuard:
         self.is_reached = False
         self._end.set()
 
-    def _watch(self, limit: EventLimit, before: MemoryBefore, end: threading.Event) -> None:
+    def _watch(
+        self, limit: EventLimit, before: MemoryBefore, modules: int, end: threading.Event
+    ) -> None:
         began = RunTime.now()
         pause_s = (limit.window_ns or limit.max_events * MIN_NS_PER_EVENT) / 1e9
-        while not end.wait(pause_s):
+        while not end.wait(min(pause_s, IMPORTS_POLL_S)):
             ran, excess = began.ran_ns(), None
-            if may_be_over_limit(limit, ran):  # else the memory need not be read
+            if self._does_program_import(modules):
+                self.has_seen_imports, excess = True, "the program imported modules"
+            elif may_be_over_limit(limit, ran):  # else the memory need not be read
                 excess = excess_over_limit(limit, ran, before, used_memory())
             if self.is_reached or excess or is_window_over(limit, began.elapsed_ns()):
                 self.excess = self.excess or excess or ""
                 self.is_reached = True
                 self._calls.schedule(self._on_limit)  # again, if it came at a bad moment
             pause_s = POLL_S
+
+    def _does_program_import(self, modules_before: int) -> bool:
+        """Returns whether the recording has to end since the program imports modules."""
+        if len(sys.modules) <= modules_before + MAX_IMPORTED_MODULES:
+            return False
+        if not self.has_seen_imports:
+            self._times_imports_seen += 1
+        return self._times_imports_seen <= MAX_TIMES_IMPORTS_SEEN
 
 
 def is_window_over(limit: EventLimit, elapsed_ns: int) -> bool:

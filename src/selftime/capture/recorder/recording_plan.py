@@ -17,6 +17,9 @@ TRACE_BYTES_PER_EVENT: Final = 450
 """Estimated size of one profiler event in the JSON trace, in bytes: measured 440 for operators
 with shapes, 383 on average with Python frames."""
 
+WINDOW_NS: Final = 1_000_000_000
+"""How long a program without steps is recorded, in ns."""
+
 MAX_HOLD_EXCESS: Final = 2.0
 """How many times as long as `--hold` a single step may hold the program before details are left
 out: shapes and lines are worth that."""
@@ -41,6 +44,11 @@ def limit_of_unknown_step(options: RunOptions, free_bytes: int | None) -> EventL
     details = requested_details(options)
     in_memory = details.events_in_memory(free_bytes)
     return EventLimit(max(1, min(details.events_in_hold(options), in_memory)), in_memory)
+
+
+def limit_of_window(options: RunOptions, free_bytes: int | None) -> EventLimit:
+    """Returns the limit for recording a part of a program without steps, with every detail."""
+    return replace(limit_of_unknown_step(options, free_bytes), window_ns=WINDOW_NS)
 
 
 @dataclass(frozen=True, slots=True)

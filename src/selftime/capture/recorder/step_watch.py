@@ -89,7 +89,7 @@ class StepWatch:
         self._on_boundary: Callable[[StepSource], None] | None = None
         self._thread = 0
         self._stop_watching_profilers: Callable[[], None] = _do_nothing
-        self._sigterm_handler = SigtermHandler(lambda: self._finish_recorder("ended by SIGTERM"))
+        self._sigterm_handler = SigtermHandler(self._finish_recorder, self._postpone)
 
     @property
     def done(self) -> bool:
@@ -168,6 +168,9 @@ class StepWatch:
             self._copy_recorder_results(self._recorder)
             self._recorder.messages.show()
             self.on_done(self)
+
+    def _postpone(self, call: Callable[[], None]) -> bool:
+        return self._recorder is not None and self._recorder.own_work.postpone(call)
 
     def _finish_recorder(self, reason: str | None) -> None:
         if self._recorder is not None:
