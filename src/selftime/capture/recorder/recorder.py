@@ -260,10 +260,7 @@ class Recorder:
         self._slow_steps.discard()
         cycle, self.source = self._cycle, source
         self.messages.clear()  # on what the better recording replaces
-        if cycle is not None and cycle.recording and not cycle.has_all_steps:
-            cycle.discard()
-        else:
-            self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
+        self._fallback.finish_and_keep(cycle)  # the better source may not yield a recording
         self._cycle = None
         self._has_ended = self.options.is_light
         self._has_called_on_done = False
