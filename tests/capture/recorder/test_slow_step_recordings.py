@@ -42,7 +42,7 @@ EVERY = """
         net(torch.ones(8)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-        time.sleep(0.005)
+        time.sleep({pause})
         if {condition}:
             write()
         {each}
@@ -61,12 +61,15 @@ def program(
     each: str = "pass",
     after: str = "pass",
     waits: bool = True,
+    pause: float = 0.005,
 ) -> str:
     """A training whose steps are slow under a condition.
 
     One of them waits until the main recording is written, if that `waits`.
     """
-    return EVERY.format(steps=steps, condition=condition, each=each, after=after, waits=waits)
+    return EVERY.format(
+        steps=steps, condition=condition, each=each, after=after, waits=waits, pause=pause
+    )
 
 
 def record_slow_steps(record: "Runner", text: str, **options: Any) -> "Outcome":
@@ -105,6 +108,23 @@ def test_a_slow_step_of_equal_distances_is_recorded(
     assert trace["selftime"]["partial"] is None
     assert operators(outcome.trace, "aten::inverse") == 0
     assert outcome.facts["slow_step"] is None
+
+
+EVALUATION = "if step % 40 == 39: net.eval(); time.sleep(0.6); net.train()"
+
+
+def test_a_slow_step_that_evaluates_is_recorded_if_that_is_cheap(record: "Runner") -> None:
+    record_slow_steps(record, program(condition="False", each=EVALUATION, pause=0.02))
+
+    assert len(slow_traces(record)) == 1
+
+
+def test_an_evaluation_of_many_events_is_not_recorded(record: "Runner") -> None:
+    evaluating = program(condition="False", each=EVALUATION, pause=0)
+    outcome = record_slow_steps(record, evaluating, hold=0.1)
+
+    assert outcome.result["steps_recorded"] == 2
+    assert slow_traces(record) == []
 
 
 def test_a_folder_is_read_without_the_slow_step(record: "Runner") -> None:

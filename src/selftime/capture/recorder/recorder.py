@@ -352,7 +352,7 @@ class Recorder:
             self.traces.remove(replaceable)
         self._replaceable_traces = [result] if self.wants_recording is None else []
         self.traces.append(result)
-        self._slow_steps.begin_after(result, cycle.details, is_whole=cycle.partial is None)
+        self._slow_steps.begin_after(result, cycle)
         self._notify_user(f"recorded {recorded_text(cycle.steps_recorded)} in {result}")
         self._last_written = cycle.source, cycle.steps_seen, cycle.steps_recorded, cycle.partial
         self.steps_recorded, self.partial = cycle.steps_recorded, cycle.partial

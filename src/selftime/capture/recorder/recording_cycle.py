@@ -84,6 +84,7 @@ class RecordingCycle:
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
         self._further = FurtherRecordings(recorder_work, user_packages, self._guard)
         self.details = requested_details(options)  # of each operator
+        self.events_of_step: int | None = None  # a usual one, with these details; None if unknown
         self._limit: EventLimit | None = None  # of the main recording, once it is planned
         self._pause_ns = 0  # of the program at the end of a recording of one step, estimated
         self._steps_to_record = options.active
@@ -289,6 +290,7 @@ class RecordingCycle:
             return
         budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
         self._steps_to_record, self._pause_ns = budget.steps, budget.pause_ns
+        self.events_of_step = budget.events_of_step
         keeps_frames = self.details.frames and budget.details.frames
         self.details = replace(budget.details, frames=keeps_frames)
         self._limit = budget.event_limit(sample.usual_duration_ns(timed_ns))

@@ -85,10 +85,11 @@ class RecordingBudget:
             options.with_stack and events.all * TRACE_BYTES_PER_EVENT > options.max_bytes
         )
         self.details = self._chosen_details()
-        self._events = events.with_details(self.details)
+        self.events_of_step = events.with_details(self.details)
+        """The number of events of one step with the chosen details."""
         self.is_window = not self._is_step_affordable(self.details)
         """Whether only the beginning of a step is recorded."""
-        self.pause_ns = self._events * self.details.pause_ns_per_event
+        self.pause_ns = self.events_of_step * self.details.pause_ns_per_event
         """Pause of the program at the end of a recording of one step."""
         self.steps = max(1, self._steps_that_fit(self.details))
 
@@ -133,14 +134,14 @@ class RecordingBudget:
         limit = EventLimit(self.max_events, self._max_events_in_memory, int(self.steps * step_ns))
         if not self.is_window:
             return limit
-        share = self.max_events / self._events
+        share = self.max_events / self.events_of_step
         return replace(limit, window_ns=max(1, int(share * step_ns)))
 
     @property
     def max_events(self) -> int:
         """Returns how many events may be recorded: more than planned, in case steps differ."""
         in_hold = self.details.events_in_hold(self._options)
-        planned = self.steps * self._events
+        planned = self.steps * self.events_of_step
         most = in_hold if self.is_window else max(planned, min(2 * planned, 2 * in_hold))
         return max(1, min(most, self._max_events_in_memory))
 

@@ -4,6 +4,9 @@ The ledger of the run tells which steps are slow. Where three or more come at ab
 the next one is recorded: the profiler starts in the step before it, and what it recorded is kept if
 the step is slow again. Each run keeps at most `MAX_RECORDINGS` such recordings and throws away at
 most `MAX_FAILURES`; no further one begins once they have held the program for as long as `--hold`.
+
+A slow step that the ledger explains, as by an evaluation, is recorded if that is cheap: if it has
+no more events than the recording of usual steps may have.
 """
 
 import sys
@@ -15,6 +18,7 @@ from typing import Any, Final
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.recorder.ledger_steps import end_ledger_step
 from selftime.capture.recorder.recorded_details import RecordedDetails
+from selftime.capture.recorder.recording_cycle import RecordingCycle
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.slow_step_cycle import SlowStepCycle
 from selftime.capture.recorder.slow_step_rhythm import ExpectedStep, SlowStep, SlowStepRhythm
@@ -29,6 +33,10 @@ MAX_RECORDINGS: Final = 2
 
 MAX_FAILURES: Final = 2
 """Largest number of recordings in a run that are thrown away since no slow step came."""
+
+
+EXPLAINED_PARTS: Final = ("evaluation", "checkpoint", "epoch_boundary")
+"""Activities of the ledger that explain a slow step."""
 
 
 class SlowStepRecordings:
@@ -64,6 +72,10 @@ class SlowStepRecordings:
         self._rhythm = SlowStepRhythm()
         self._main: tuple[Path, RecordedDetails] | None = None
         """The file and the details of the main recording; None until it is written."""
+        self._usual_events: int | None = None
+        """The number of events of a usual step; None if unknown."""
+        self._counted: dict[str, int] = {}
+        """What the ledger counted of the step that ended last, in ns, if that may be slow."""
         self._recorded = self._failures = self._own_ns = 0
 
     @property
@@ -76,18 +88,21 @@ class SlowStepRecordings:
         """Returns whether a slow step is expected to come, or being recorded."""
         return self.cycle is not None or bool(self._rhythm.expected)
 
-    def begin_after(self, main: Path, details: RecordedDetails, *, is_whole: bool) -> None:
+    def begin_after(self, main: Path, cycle: RecordingCycle) -> None:
         """Allows recordings beside the main one, which is written, if that has all its steps."""
-        self._main = (main, details) if is_whole else None
+        self._main = (main, cycle.details) if cycle.partial is None else None
+        self._usual_events = cycle.events_of_step
 
     def end_ledger_step(
         self, ledger: Ledger, source: StepSource, is_unusual: bool, is_recorded: bool
     ) -> bool:
         """Ends a step in the ledger; returns whether it was slow."""
         began, ended = ledger.segment, self._recorder_work.start_ns
+        if not self._is_on or ended - began < self._least_ns(ledger):  # most steps
+            end_ledger_step(ledger, source, ended, is_unusual, is_recorded=is_recorded)
+            return False
+        _, _, self._counted = ledger.instant(ended)
         end_ledger_step(ledger, source, ended, is_unusual, is_recorded=is_recorded)
-        if not self._is_on or ended - began < self._least_ns(ledger):
-            return False  # most steps
         return self._note_slow_step(ledger, is_recorded=is_recorded)
 
     def _least_ns(self, ledger: Ledger) -> int:
@@ -106,7 +121,8 @@ class SlowStepRecordings:
             return False
         if self.cycle is not None or not is_recorded:
             excess = duration - (limit.median_ns or 0)
-            self._rhythm.add(SlowStep(ledger.steps - 1, excess))
+            explained = sum(self._counted.get(part, 0) for part in EXPLAINED_PARTS)
+            self._rhythm.add(SlowStep(ledger.steps - 1, excess, explained))
         return True
 
     def step_after_recording(
@@ -129,16 +145,30 @@ class SlowStepRecordings:
             return partial(self._advance_cycle, cycle, ledger, *step)
         if not self._rhythm.expected or source is StepSource.LOOP:  # its steps end inexactly by now
             return None
-        expected = self._step_due(ledger.steps + 1)
+        expected = self._step_due(ledger.steps + 1, ledger)
         return None if expected is None else partial(self._begin_cycle, expected, ledger, source)
 
-    def _step_due(self, number: int) -> ExpectedStep | None:
+    def _step_due(self, number: int, ledger: Ledger) -> ExpectedStep | None:
         """Returns the slow step that may come first at a number; None if it is not recorded."""
         due = next((one for one in self._rhythm.expected if one.first == number), None)
         if due is None or self._main is None or not self._writer.is_idle or is_in_job():
             return None
         is_long = due.previous.excess_ns > 1e9 * self._options.seconds
-        return None if is_long or self._own_ns > 1e9 * self._options.hold else due
+        is_held = self._own_ns > 1e9 * self._options.hold
+        if is_long or is_held or not self._is_worth_it(due.previous, ledger):
+            return None
+        return due
+
+    def _is_worth_it(self, slow: SlowStep, ledger: Ledger) -> bool:
+        """Returns whether to record a slow step like one before."""
+        if not slow.is_explained or self._main is None:
+            return True
+        median_ns = ledger.slow_step_limit.median_ns
+        if self._usual_events is None or not median_ns:
+            return False
+        events = self._usual_events * (1 + slow.excess_ns / median_ns)
+        _, details = self._main
+        return events <= details.events_in_hold(self._options)
 
     def _begin_cycle(self, expected: ExpectedStep, ledger: Ledger, source: StepSource) -> None:
         assert self._main is not None  # noqa: S101 - as `_step_due` has found

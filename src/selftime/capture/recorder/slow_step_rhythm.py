@@ -37,6 +37,13 @@ class SlowStep:
     number: int
     excess_ns: int
     """Its time beyond that of a usual step, in ns."""
+    explained_ns: int = 0
+    """How much of its time the ledger explains as an activity that usual steps have not, in ns."""
+
+    @property
+    def is_explained(self) -> bool:
+        """Returns whether most of what makes it slow is explained."""
+        return 2 * self.explained_ns >= self.excess_ns
 
     def is_like(self, other: "SlowStep") -> bool:
         """Returns whether two slow steps may be of one rhythm, by their times."""
