@@ -10,7 +10,8 @@ Work that is recomputed in the backward pass (activation checkpointing) is recog
 that only forward work has: inside a backward operator, an operator that autograd numbers, or the
 frame of a module. Autograd numbers the operators of a backward pass too if that is to be derived
 again (`create_graph=True`). So they count only where something shows checkpointing: a node or a
-frame of it, or, where no frames are recorded, most nodes of the pass without any such operator.
+frame of it, or, where no frames are recorded, most nodes of the pass without any such operator, and
+most of these operators without a gradient.
 """
 
 from dataclasses import dataclass
@@ -146,15 +147,22 @@ def _shows_checkpointing(trace: Trace) -> bool:
 
 
 def _derives_backward_pass_again(trace: Trace) -> bool:
-    """Returns whether most backward nodes that run operators run some that autograd numbers."""
+    """Returns whether operators of the backward pass have numbers since they are derived again.
+
+    Then most nodes run such operators, or most of these operators have a gradient: what a
+    checkpoint runs again has none but within its own nodes.
+    """
     parent, count = parent_of_every_slice(trace), trace.slices.height
     is_node = np.zeros(count, bool)
     is_node[filter_by_name(trace.slices, names.is_backward_node)["id"].to_numpy()] = True
     told = trace.op_args.select("id", (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0))
-    operators = told["id"].to_numpy()
+    operators = told["id"].to_numpy().astype(np.int64)
     node = nearest_ancestor(parent, is_node, operators)
     inside = (node != NO_SLICE) & ~is_node[operators]
     numbered = inside & told["sequence"].fill_null(value=False).to_numpy()
+    derived = np.isin(operators[numbered], trace.op_args["forward"].drop_nulls().to_numpy())
+    if 2 * derived.sum() > derived.size:
+        return True
     return 2 * np.unique(node[numbered]).size > np.unique(node[inside]).size
 
 

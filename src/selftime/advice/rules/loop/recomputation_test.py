@@ -47,6 +47,29 @@ def test_a_backward_pass_that_is_derived_again_recomputes_nothing(rule: Rule, fr
     assert isinstance(rule(sketch(checkpointed + frames))[0], Finding)
 
 
+PENALTY = """
+    column = 1 ms
+    mark 1 | ssssssssssssssssssssttttttttttttttttttttt
+    cpu 1  | mmm bbbb cccc dddd  mmm bbbb cccc dddd
+    cpu 1  |     nn   oo   oo        nn   oo   oo
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = aten::linear; sequence = 3; forward_thread = 0; line = net.py:6 forward
+    n = aten::mm; sequence = 4; forward_thread = 0; line = net.py:6 forward
+    o = aten::mm
+    b = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 1
+    c = autograd::engine::evaluate_function: Mm; sequence = 4; forward_thread = 1; forward = n
+    d = autograd::engine::evaluate_function: TanhBackward0; sequence = 2; forward_thread = 1
+"""
+
+
+def test_a_penalty_on_gradients_recomputes_nothing(rule: Rule) -> None:
+    [outcome] = rule(sketch(PENALTY))
+    assert isinstance(outcome, Checked)
+    without_gradient = PENALTY.replace("; forward = n", "")
+    assert isinstance(rule(sketch(without_gradient))[0], Finding)
+
+
 @pytest.mark.torch
 @pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path) -> None:
