@@ -111,7 +111,7 @@ class SlowStepRecordings:
         if not least:
             return sys.maxsize
         if self._rhythm.observed_from is None:
-            self._rhythm.observed_from = ledger.steps - 1
+            self._rhythm.observed_from = ledger.steps  # the number of the step that ends now
         return least
 
     def _note_slow_step(self, ledger: Ledger, *, is_recorded: bool) -> bool:
