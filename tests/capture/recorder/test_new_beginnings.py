@@ -1,4 +1,4 @@
-"""What of a program is kept where a recording is disturbed: by imports, a better source, a signal."""
+"""What of a program is kept where imports, a better source or a signal disturb a recording."""
 
 import signal
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_recording_begins_again_after_a_step_that_imports(record: "Runner") ->
     assert (outcome.status, outcome.stdout) == (0, "done\n"), outcome.stderr
     assert outcome.result["steps_recorded"] == 5
     assert outcome.facts["partial"] is None
-    assert not [row for row in outcome.rows("package/")]
+    assert not outcome.rows("package/")
 
 
 def test_a_recording_goes_on_through_few_imports(record: "Runner") -> None:

@@ -155,7 +155,10 @@ class SlowStepRecordings:
             return None
         is_long = due.previous.excess_ns > 1e9 * self._options.seconds
         is_held = self._own_ns > 1e9 * self._options.hold
-        if is_long or is_held or not self._is_worth_it(due.previous, ledger):
+        if is_long or is_held:
+            return None
+        if not self._is_worth_it(due.previous, ledger):
+            self._rhythm.ignore(due)
             return None
         return due
 
