@@ -51,6 +51,10 @@ class RemovalClaim:
     noise_ms: float | None = None
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
+    added_ms: float = 0.0
+    """Time in ms that the fix itself most likely adds to a recorded step."""
+    most_added_ms: float = 0.0
+    """The same if the fix helps least: the lower end may then be a loss, below 0."""
     phase: str | None = None
     """Phase of the step, one of `PHASES` of the run's ledger, in which all lies that the fix can
     remove; None if it is in none or several."""

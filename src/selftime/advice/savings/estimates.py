@@ -68,7 +68,10 @@ def _simulated_saving_amount(
             else 0.0
         )
         high = min(max(claim.interval.high * estimate, best), most)
-    return SavingAmount(step_stats.step_ms, estimate, low, high, most, "replay")
+    estimate, low = estimate - claim.added_ms, low - max(claim.added_ms, claim.most_added_ms)
+    return SavingAmount(
+        step_stats.step_ms, estimate, min(low, estimate), max(high, estimate), most, "replay"
+    )
 
 
 def _change_removing_all_time(change: Change) -> Change:

@@ -11,7 +11,8 @@ class Saving:
     """How much time a fix saves, per step and over the whole run; None for unknown numbers.
 
     `estimate_ms` to `upper_ms` are of one step. `run_s` to `run_upper_s` are of the whole run, in
-    seconds, and only known with the run's ledger.
+    seconds, and only known with the run's ledger. A low end below 0 is a loss: the fix may cost
+    time.
     """
 
     estimate_ms: float | None = None
@@ -29,9 +30,11 @@ class Saving:
         of_step = [self.low_ms, self.estimate_ms, self.high_ms, self.upper_ms]
         of_run = [self.run_low_s, self.run_s, self.run_high_s, self.run_upper_s]
         for known in (of_step, of_run):
-            values = [0.0, *(value for value in known if value is not None)]
-            if values != sorted(values):
-                raise ValueError(f"expected 0 <= low <= estimate <= high <= upper, got {known}")
+            values = [value for value in known if value is not None]
+            if values != sorted(values) or any(value < 0 for value in known[1:] if value):
+                raise ValueError(
+                    f"expected low <= estimate <= high <= upper, 0 <= estimate, got {known}"
+                )
         is_estimated = self.estimate_ms is not None or self.run_s is not None
         if is_estimated != (self.method != "none"):
             raise ValueError("expected a method exactly if there is an estimate")

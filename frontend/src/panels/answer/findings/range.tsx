@@ -1,5 +1,5 @@
 // A saving as a bar on a scale shared by all findings: a line up to the upper bound, the interval as a
-// band, the estimate as a tick.
+// band, the estimate as a tick. The scale begins at 0: what may be a loss is told in the text.
 
 import "./range.css";
 import type { Saving } from "../../../data/api.ts";
@@ -17,7 +17,7 @@ export function RangeBar(props: { saving: Saving; text: string; scale: number })
     <span class="range" role="img" aria-label={text} title={text + most}>
       {upper !== null && <i class="range-upper" style={{ width: at(upper) }} />}
       {low !== null && high !== null && (
-        <i class="range-band" style={{ left: at(low), width: at(high - low) }} />
+        <i class="range-band" style={{ left: at(Math.max(low, 0)), width: at(high - Math.max(low, 0)) }} />
       )}
       {estimate !== null && <i class="range-tick" style={{ left: at(estimate) }} />}
     </span>

@@ -19,6 +19,9 @@ DRAWING = """
     a = aten::mul; line = net.py:5 forward
     b = aten::add; line = net.py:5 forward
     g = Python GC
+    m = nn.Module: Net_0; module_id = 1
+    n = nn.Module: Linear_1; module_id = 2
+    c = nn.Module: MSELoss_2; module_id = 3
     l = aten::select; line = fill.py:3 fill
 """
 
@@ -67,9 +70,32 @@ def test_a_loop_over_elements_has_its_own_rule(judge: Judge[Finding]) -> None:
 
 def test_the_estimate_and_interval_on_a_cpu(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(100))
-    assert finding.saving.low_ms == pytest.approx(0.4 / 1.3)
-    assert finding.saving.estimate_ms == pytest.approx(0.8)
+    call_ms = 0.01
+    assert finding.saving.low_ms == pytest.approx((0.4 - 2 * call_ms) / 1.3)
+    assert finding.saving.estimate_ms == pytest.approx(0.8 - call_ms)
     assert finding.saving.upper_ms == pytest.approx(1.0)
+
+
+def test_many_calls_of_compiled_code_may_be_a_loss(judge: Judge[Finding]) -> None:
+    """25 calls of the model, of four operators each; within it modules, beside it a loss."""
+    [once] = judge(drawing(100))
+    [often] = judge(drawing(100, frames="mmm " * 25))
+    assert often.saving.estimate_ms == pytest.approx(0.8 - 25 * 0.01)
+    assert often.saving.low_ms is not None
+    assert often.saving.low_ms < 0 < (once.saving.low_ms or 0)
+    assert often.saving.high_ms is not None
+    assert often.saving.high_ms > 0
+    assert not judge(drawing(100, frames="mn" * 50))
+    [losses] = judge(drawing(100, frames="c " * 50))
+    assert losses.saving == once.saving
+
+
+def test_modules_within_the_model_are_no_calls_of_it(judge: Judge[Finding]) -> None:
+    nested = drawing(100, frames="m" * 100)
+    inner = "python 1 | " + "n " * 50
+    [alone] = judge(nested)
+    [with_layers] = judge(nested.replace("    cpu 1", f"    {inner}\n    cpu 1"))
+    assert with_layers.saving == alone.saving
 
 
 PROGRAM = """

@@ -1,0 +1,27 @@
+"""Counts how often a step calls the model as a whole."""
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.trace import Trace
+
+
+def model_calls_per_step(trace: Trace) -> float:
+    """Returns how many calls of modules, by no other module, a counted step has; 1 at least.
+
+    Modules whose class is named as a loss do not count. Without frames of modules a step is taken
+    for one call.
+    """
+    calls = trace.frame_args.select("id", "module_id").drop_nulls()["id"].to_numpy()
+    is_call = np.zeros(trace.slices.height, bool)
+    is_call[calls] = True
+    parent = parent_of_every_slice(trace)
+    outermost = calls[nearest_ancestor(parent, is_call, parent[calls]) == NO_SLICE]
+    found = slices_in_counted_steps(trace, trace.slices[pl.Series(outermost, dtype=pl.UInt32)])
+    kinds = (names.module_class(name) for name in found["name"].cast(pl.String).to_list())
+    count = sum(not kind.endswith("Loss") for kind in kinds)
+    return max(1.0, count / counted_step_count(trace))
