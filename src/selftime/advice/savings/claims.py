@@ -52,7 +52,7 @@ class RemovalClaim:
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
     added_ms: float = 0.0
-    """Time in ms that the fix itself most likely adds to a recorded step."""
+    """Time in ms that the fix itself most likely adds to a step without profiler."""
     most_added_ms: float = 0.0
     """The same if the fix helps least: the lower end may then be a loss, below 0."""
     phase: str | None = None

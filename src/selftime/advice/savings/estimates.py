@@ -68,7 +68,8 @@ def _simulated_saving_amount(
             else 0.0
         )
         high = min(max(claim.interval.high * estimate, best), most)
-    estimate, low = estimate - claim.added_ms, low - max(claim.added_ms, claim.most_added_ms)
+    estimate -= step_stats.measured_slowdown * claim.added_ms
+    low -= step_stats.measured_slowdown * max(claim.added_ms, claim.most_added_ms)
     return SavingAmount(
         step_stats.step_ms, estimate, min(low, estimate), max(high, estimate), most, "replay"
     )

@@ -113,7 +113,7 @@ def test_recorded_programs_with_and_without_a_parameter_loop(rule: Rule, tmp_pat
         found[name] = [o for o in rule(trace) if isinstance(o, Finding)]
     [finding] = found["looped"]
     assert (finding.where.file, finding.where.line) == (str(file), 11)
-    assert finding.count_per_step == pytest.approx(40)
+    assert finding.count_per_step == pytest.approx(40, rel=0.1)  # a pause may hide a round
     assert not found["at_once"]
 
 

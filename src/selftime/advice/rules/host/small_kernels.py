@@ -164,7 +164,7 @@ class _DispatchTimeIfCompiled:
     largest_kept_share: float
     """Share of the dispatch time that remains if compiling helps least, 0 to 1."""
     added_ms: float = 0.0
-    """Time in ms that calls of compiled code add to a recorded step."""
+    """Time in ms that calls of compiled code add to a step without profiler."""
 
 
 def _dispatch_time_if_compiled_on_device(dispatching: DispatchAnalysis) -> _DispatchTimeIfCompiled:
@@ -194,7 +194,7 @@ def _outcome_on_cpu(
         subtract(dispatching.dispatch_times, products),
         keep,
         (1 + keep) / 2,
-        call_ms * model_calls_per_step(trace) * step_stats.measured_slowdown,
+        call_ms * model_calls_per_step(trace),
     )
     recorded = estimated_saving_of_recorded_step(trace, _compilation_claim(dispatching, compiled))
     if recorded.estimate_ms < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
