@@ -96,10 +96,16 @@ def step_bounds(trace: Trace) -> StepBounds:
     starved = work.select((idle_from <= pl.col("launched")).mean()).item()
     if work["launched"].is_null().all() or busy is None:
         return StepBounds(None, busy, starved)  # the launches are not in the trace
-    return StepBounds(_bound_by_of_shares(busy, starved), busy, starved)
+    return StepBounds(bound_by_of_shares(busy, starved), busy, starved)
 
 
-def _bound_by_of_shares(busy_share: float, starved_share: float | None) -> BoundBy | None:
+def bound_by_of_shares(busy_share: float, starved_share: float | None) -> BoundBy | None:
+    """Returns what bounds steps; None if unknown.
+
+    Args:
+        busy_share: Share of the steps in which the device works, 0 to 1.
+        starved_share: Share of launches onto an idle stream, 0 to 1; None if unknown.
+    """
     if busy_share >= MIN_BUSY_SHARE_WHEN_DEVICE_BOUND:
         return "device-bound"
     if starved_share is None:

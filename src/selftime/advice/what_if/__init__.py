@@ -1,0 +1,10 @@
+"""Predicts the step time of a recorded program after changes that the user names.
+
+`requested_changes.py` reads what is asked, `selected_work.py` and `named_classes.py` find the slices
+that it means, `prediction.py` simulates all changes together, and prices them as a finding is priced.
+"""
+
+from selftime.advice.what_if.prediction import FORMAT, WhatIf, what_if
+from selftime.advice.what_if.requested_changes import CLASSES_TO_HIDE, CLASSES_TO_REMOVE
+
+__all__ = ["CLASSES_TO_HIDE", "CLASSES_TO_REMOVE", "FORMAT", "WhatIf", "what_if"]
