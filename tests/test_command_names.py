@@ -44,12 +44,12 @@ OTHER_PAGES: Final = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_the_file_of_its_name(command: str) -> None:
-    assert (PACKAGE / "cli" / f"{command}.py").is_file()
+    assert (PACKAGE / "cli" / f"{module_of(command)}.py").is_file()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_a_report_of_its_name(command: str) -> None:
-    report = PACKAGE / OTHER_REPORTS.get(command, f"reports/{command}")
+    report = PACKAGE / OTHER_REPORTS.get(command, f"reports/{module_of(command)}")
     assert report.is_dir() or report.with_suffix(".py").is_file()
 
 
@@ -61,7 +61,7 @@ def test_a_command_has_a_page_of_its_name(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_tests_of_its_name_that_call_it(command: str) -> None:
-    files = [*(ROOT / "tests").rglob(f"test_{command}.py")]
+    files = [*(ROOT / "tests").rglob(f"test_{module_of(command)}.py")]
     files += [test for test in (ROOT / "tests").rglob("test_*.py") if command in test.parts]
     assert any(command in words_of(file) for file in files)
 
@@ -69,8 +69,13 @@ def test_a_command_has_tests_of_its_name_that_call_it(command: str) -> None:
 @pytest.mark.parametrize("command", sorted(OTHER_REPORTS.keys() | OTHER_PAGES.keys()))
 def test_an_exception_is_one_of_a_command(command: str) -> None:
     assert command in COMMANDS
-    assert not (command in OTHER_REPORTS and (PACKAGE / "reports" / f"{command}.py").exists())
+    assert not (command in OTHER_REPORTS and (PACKAGE / "reports" / f"{module_of(command)}.py").exists())
     assert not (command in OTHER_PAGES and (ROOT / "docs" / f"{command}.md").exists())
+
+
+def module_of(command: str) -> str:
+    """The name of the command as a module can have it: `what_if` of `what-if`."""
+    return command.replace("-", "_")
 
 
 def words_of(test: Path) -> set[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
 
     from selftime.advice.advise import advise
+    from selftime.advice.what_if import what_if
     from selftime.capture import tensorboard_trace_handler
     from selftime.frameworks.watched_loop import watch
     from selftime.ingest.load import load
@@ -52,6 +53,7 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
     "watch",
+    "what_if",
 ]
 
 _MODULE_OF_PUBLIC_NAME = {
@@ -71,6 +73,7 @@ _MODULE_OF_PUBLIC_NAME = {
     "supported_activities": "selftime.capture",
     "tensorboard_trace_handler": "selftime.capture",
     "watch": "selftime.frameworks.watched_loop",
+    "what_if": "selftime.advice.what_if",
 }
 """Maps each public name to the module that defines it."""
 

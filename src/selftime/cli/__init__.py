@@ -28,6 +28,7 @@ from selftime.cli import (
     verify,
     view,
     views,
+    what_if,
 )
 from selftime.cli.error_reporting import ErrorReportingGroup
 
@@ -46,6 +47,7 @@ app = typer.Typer(
 run.add_command(app)
 preflight.add_command(app)
 advise.add_command(app)
+what_if.add_command(app)
 ledger.add_command(app)
 view.add_command(app)
 views.add_command(app)

@@ -18,6 +18,7 @@ _TEXT_REMOVED_FROM_TYPER_MESSAGES: Final = ": Value error, "
 _COMMANDS_IN_HELP_ORDER: Final = (
     "run",
     "advise",
+    "what-if",
     "serve",
     "report",
     "view",

@@ -87,15 +87,22 @@ def _with_saving_of_run(coverage: RecordedStepCoverage, finding: Finding) -> Fin
     saving = finding.saving
     if saving.run_s is not None or saving.run_upper_s is not None:
         return finding
+    return replace(finding, saving=_with_seconds_of_run(coverage, saving))
+
+
+def saving_with_seconds_of_run(run: Run, saving: Saving) -> Saving:
+    """Returns the saving of a step with what it is over the whole run; unchanged if unknown."""
+    coverage = recorded_step_coverage(run)
+    return saving if coverage is None else _with_seconds_of_run(coverage, saving)
+
+
+def _with_seconds_of_run(coverage: RecordedStepCoverage, saving: Saving) -> Saving:
     return replace(
-        finding,
-        saving=replace(
-            saving,
-            run_s=_seconds_of_steps(coverage, saving.estimate_ms),
-            run_low_s=_seconds_of_steps(coverage, saving.low_ms),
-            run_high_s=_seconds_of_steps(coverage, saving.high_ms),
-            run_upper_s=_seconds_of_steps(coverage, saving.upper_ms),
-        ),
+        saving,
+        run_s=_seconds_of_steps(coverage, saving.estimate_ms),
+        run_low_s=_seconds_of_steps(coverage, saving.low_ms),
+        run_high_s=_seconds_of_steps(coverage, saving.high_ms),
+        run_upper_s=_seconds_of_steps(coverage, saving.upper_ms),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from selftime.advice.replay import Change, ScaleDeviceWork
 from selftime.advice.savings.calibration import measured_calibration_factors
 from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.run_savings import saving_with_seconds_of_run
 from selftime.advice.savings.saving import Saving, SavingAmount
 from selftime.advice.savings.saving_from_claim import saving_from_claim
 from selftime.advice.step_statistics import StepStatistics
@@ -54,7 +55,7 @@ def step_after_changes(
         predicted_low_ms=step_ms - high,
         predicted_high_ms=step_ms - low,
         is_unrecorded=step_stats.assumed_slowdown == 1.0,
-        saving=saving,
+        saving=saving_with_seconds_of_run(trace.run, saving),
     )
 
 

@@ -1,5 +1,6 @@
 """Tells which names a change matched, and how long they took in the recorded steps."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +13,9 @@ from selftime.advice.what_if.selected_work import SelectedWork
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.slice_selection import slices_of_kind
+from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.array_types import Ints
-from selftime.intervals import Intervals, intersect, length
+from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
 MAX_MATCHED_NAMES: Final = 20
@@ -37,9 +39,9 @@ class MatchedWork:
     """What a change matched: times per recorded step in ms, and the names."""
 
     host_ms: float
-    """Host time in ms per measured step that the change shortens; without waits for a device."""
+    """Host time in ms per measured step that the change concerns."""
     device_ms: float
-    """Time in ms per measured step in which at least one device runs work that it shortens."""
+    """Time in ms per measured step in which at least one device runs work that it concerns."""
     name_count: int
     names: tuple[MatchedName, ...]
     """The names of the longest times, at most `MAX_MATCHED_NAMES`."""
@@ -47,46 +49,58 @@ class MatchedWork:
 
 def matched_work(trace: Trace, replay: Replay, work: SelectedWork) -> MatchedWork:
     """Returns what a change matched in the measured steps of a trace."""
-    steps = max(len(replay.counted), 1)
     device = device_work(trace).filter(pl.col("id").is_in(pl.Series(work.device).implode()))
-    found = _named_slices(trace, work, device)
+    windows = counted_step_windows(trace)
+    on_host = union(windows["start"].to_numpy(), windows["end"].to_numpy())
     told = [
-        MatchedName(
-            name=name,
-            kind=kind,
-            count_per_step=_count_in(own, replay.spans) / steps,
-            ms=length(intersect(covered_time(own), replay.spans)) / 1e6 / steps,
-        )
-        for (name, kind), own in sorted(found.partition_by("name", "kind", as_dict=True).items())
+        *_matched_names(_named_host_slices(trace, work), on_host, windows.height),
+        *_matched_names(_named_device_work(device), replay.spans, len(replay.counted)),
     ]
     told.sort(key=lambda one: (-one.ms, one.name))
     return MatchedWork(
-        host_ms=length(intersect(work.host_times, replay.spans)) / 1e6 / steps,
-        device_ms=length(intersect(covered_time(device), replay.spans)) / 1e6 / steps,
+        host_ms=_ms_per_step(_host_times_with_waits(trace, work), on_host, windows.height),
+        device_ms=_ms_per_step(covered_time(device), replay.spans, len(replay.counted)),
         name_count=len(told),
         names=tuple(told[:MAX_MATCHED_NAMES]),
     )
 
 
-def _named_slices(trace: Trace, work: SelectedWork, device: pl.DataFrame) -> pl.DataFrame:
-    """Returns name, kind, start and duration of the matched slices; kernels have short names.
-
-    Of host slices those that were asked for; of device work all that is changed.
-    """
-    columns = ("name", "category", "start", "duration")
-    host = trace.slices[pl.Series(work.host)].filter(pl.col("duration").is_not_null())
-    host = host.with_columns(pl.col("name").cast(pl.String))
-    short = device.with_columns(
-        pl.col("name")
-        .cast(pl.String)
-        .replace_strict(_short_names(device["name"]), return_dtype=pl.String)
-    )
-    both = pl.concat([host.select(columns), short.select(columns)])
-    return slices_of_kind(both, "any")
+def _host_times_with_waits(trace: Trace, work: SelectedWork) -> Intervals:
+    """Returns the host time that a change concerns; if that is waits alone, their time."""
+    if work.host_times.starts.size or not work.waits.size:
+        return work.host_times
+    return covered_time(trace.slices[pl.Series(work.waits)].drop_nulls("duration"))
 
 
-def _short_names(kernel_names: pl.Series) -> dict[str, str]:
-    return {name: names.short_kernel_name(name) for name in kernel_names.cast(pl.String).unique()}
+def _ms_per_step(times: Intervals, spans: Intervals, step_count: int) -> float:
+    return length(intersect(times, spans)) / 1e6 / max(step_count, 1)
+
+
+def _matched_names(
+    slices: pl.DataFrame, spans: Intervals, step_count: int
+) -> Iterator[MatchedName]:
+    """Yields the names of slices; times and counts are of the measured steps at `spans`."""
+    for (name, kind), own in sorted(slices.partition_by("name", "kind", as_dict=True).items()):
+        yield MatchedName(
+            name=name,
+            kind=kind,
+            count_per_step=_count_in(own, spans) / max(step_count, 1),
+            ms=_ms_per_step(covered_time(own), spans, step_count),
+        )
+
+
+def _named_host_slices(trace: Trace, work: SelectedWork) -> pl.DataFrame:
+    """Returns the host slices that were asked for, of known end, with their kind."""
+    host = trace.slices[pl.Series(work.host)].drop_nulls("duration")
+    return slices_of_kind(host.with_columns(pl.col("name").cast(pl.String)), "any")
+
+
+def _named_device_work(device: pl.DataFrame) -> pl.DataFrame:
+    """Returns device work with its kind; kernels have their short names."""
+    text = device["name"].cast(pl.String)
+    short = {name: names.short_kernel_name(name) for name in text.unique()}
+    told = device.drop("kind").with_columns(name=text.replace_strict(short, return_dtype=pl.String))
+    return slices_of_kind(told, "any")
 
 
 def _count_in(slices: pl.DataFrame, spans: Intervals) -> int:

@@ -17,7 +17,7 @@ from selftime.advice.replay import CutHostTime
 from selftime.advice.what_if.selected_work import SelectedWork, ids_of, on_main_threads
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.idle.host_waits import host_waits
-from selftime.analysis.main_thread import slices_on_main_thread
+from selftime.analysis.main_thread import is_work_of_host_thread, slices_on_main_thread
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.errors import UsageError
@@ -75,9 +75,9 @@ def _launching_operators_and_calls(trace: Trace) -> SelectedWork:
         at = above[~flags[above]]
     host = slices_on(trace, "host")
     is_call = host["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES))
-    is_operator = host["category"].is_in(list(names.OPERATOR_CATEGORIES))
+    is_work = pl.Series(is_work_of_host_thread(host), dtype=pl.Boolean)
     launches = pl.Series(flags[host["id"].to_numpy()], dtype=pl.Boolean)
-    launching = on_main_threads(trace, host.filter((is_call | is_operator) & launches))
+    launching = on_main_threads(trace, host.filter(is_work & launches))
     others = on_main_threads(trace, host.filter(is_call & ~launches))
     times = subtract(covered_time(launching), covered_time(others))
     return SelectedWork(times, ids_of(launching["id"]), _NO_IDS, _NO_IDS)
