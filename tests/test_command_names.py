@@ -69,7 +69,9 @@ def test_a_command_has_tests_of_its_name_that_call_it(command: str) -> None:
 @pytest.mark.parametrize("command", sorted(OTHER_REPORTS.keys() | OTHER_PAGES.keys()))
 def test_an_exception_is_one_of_a_command(command: str) -> None:
     assert command in COMMANDS
-    assert not (command in OTHER_REPORTS and (PACKAGE / "reports" / f"{module_of(command)}.py").exists())
+    assert not (
+        command in OTHER_REPORTS and (PACKAGE / "reports" / f"{module_of(command)}.py").exists()
+    )
     assert not (command in OTHER_PAGES and (ROOT / "docs" / f"{command}.md").exists())
 
 

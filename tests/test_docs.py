@@ -257,7 +257,7 @@ def test_commands_in_the_documents_exist(page: Path) -> None:
     called = {
         match[1]
         for block in blocks
-        for match in re.finditer(r"^(?:\$ )?selftime ([a-z]+)", block, re.MULTILINE)
+        for match in re.finditer(r"^(?:\$ )?selftime ([a-z-]+)", block, re.MULTILINE)
     }
     assert called <= {words[0] for words in COMMANDS if words}
 

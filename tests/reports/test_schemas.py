@@ -125,6 +125,13 @@ def test_a_comparison_and_a_verdict(folder: Path) -> None:
     assert validated(say("verify", *pair, "--format", "json"))["left"]
 
 
+@pytest.mark.parametrize("name", ["before", "hostile", "damaged"])
+def test_a_prediction(name: str, folder: Path) -> None:
+    path = folder / f"{name}.json"
+    [told] = validated(say("what-if", path, "--scale", "*=0.5", "--format", "json"))["traces"]
+    assert told["changes"]
+
+
 def test_a_baseline_and_a_check(folder: Path, tmp_path: Path) -> None:
     baseline = tmp_path / "baseline.json"
     say("check", folder / "before.json", "--write-baseline", baseline)

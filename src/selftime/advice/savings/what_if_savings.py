@@ -48,7 +48,9 @@ def step_after_changes(
     )
     if hidden_ms:
         saving = _limited_saving(saving, step_ms, max(0.0, step_ms - hidden_ms))
-    saved, low, high = (value or 0.0 for value in (saving.estimate_ms, saving.low_ms, saving.high_ms))
+    saved, low, high = (
+        value or 0.0 for value in (saving.estimate_ms, saving.low_ms, saving.high_ms)
+    )
     return StepAfterChanges(
         step_ms=step_ms,
         predicted_ms=step_ms - saved,

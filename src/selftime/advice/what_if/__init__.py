@@ -1,7 +1,8 @@
 """Predicts the step time of a recorded program after changes that the user names.
 
-`requested_changes.py` reads what is asked, `selected_work.py` and `named_classes.py` find the slices
-that it means, `prediction.py` simulates all changes together, and prices them as a finding is priced.
+`requested_changes.py` checks what is asked, `selected_work.py` and `named_classes.py` find the
+slices that it means, `matched_names.py` tells their names and times, and `prediction.py` simulates
+all changes together; what they save is computed as the saving of a finding is.
 """
 
 from selftime.advice.what_if.prediction import FORMAT, WhatIf, what_if

@@ -64,7 +64,7 @@ def _copies_with_their_calls(trace: Trace) -> SelectedWork:
 
 
 def _launching_operators_and_calls(trace: Trace) -> SelectedWork:
-    """Returns the host time of operators and calls that launch device work, other calls left out."""
+    """Returns the host time of operators and calls that launch device work, without other calls."""
     parent = parent_of_every_slice(trace)
     flags = np.zeros(trace.slices.height, bool)
     at = ids_of(trace.slices["launch"].drop_nulls().unique())
@@ -114,25 +114,25 @@ def _whole_trace(trace: Trace) -> Intervals:
     return union([0], [int(last) + 1 if isinstance(last, int) else 1])
 
 
-_FINDER_AND_SENTENCE_OF_CLASS: Final[
-    Mapping[str, tuple[Callable[[Trace], SelectedWork], str]]
-] = MappingProxyType(
-    {
-        "syncs": (_waits_for_devices, "the host waits for no device in this trace"),
-        "copies": (
-            _copies_with_their_calls,
-            "no copy between host and device was recorded in this trace",
-        ),
-        "launches": (
-            _launching_operators_and_calls,
-            "the host launches no device work in this trace",
-        ),
-        "data": (_data_waits, "the trace shows no data loader on the main thread"),
-        "garbage_collection": (
-            _garbage_collections,
-            "no garbage collection was recorded in this trace",
-        ),
-        "communication": (_communication, "the trace holds no collective"),
-    }
+_FINDER_AND_SENTENCE_OF_CLASS: Final[Mapping[str, tuple[Callable[[Trace], SelectedWork], str]]] = (
+    MappingProxyType(
+        {
+            "syncs": (_waits_for_devices, "the host waits for no device in this trace"),
+            "copies": (
+                _copies_with_their_calls,
+                "no copy between host and device was recorded in this trace",
+            ),
+            "launches": (
+                _launching_operators_and_calls,
+                "the host launches no device work in this trace",
+            ),
+            "data": (_data_waits, "the trace shows no data loader on the main thread"),
+            "garbage_collection": (
+                _garbage_collections,
+                "no garbage collection was recorded in this trace",
+            ),
+            "communication": (_communication, "the trace holds no collective"),
+        }
+    )
 )
 """Maps each class to the function that finds its work, and to why there may be none."""

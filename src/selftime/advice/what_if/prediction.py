@@ -91,11 +91,11 @@ def what_if(
 ) -> WhatIf:
     """Predicts the step time of a recorded program after changes, before anybody makes them.
 
-    A pattern is a glob on names of operators, annotations, runtime calls, kernels and copies, such as
-    `aten::conv*`, or a source line, such as `train.py:31`. Of an operator it means the host time
+    A pattern is a glob on names of operators, annotations, runtime calls, kernels and copies, such
+    as `aten::conv*`, or a source line, such as `train.py:31`. Of an operator it means the host time
     with all that runs in it, and the device work launched there; of a kernel its device time. Some
     names stand for a class of time: `syncs`, `copies`, `launches`, `data`, `garbage_collection` and
-    `communication`. All changes are simulated together; of changes that overlap the shares multiply.
+    `communication`. All changes are simulated together; shares of changes that overlap multiply.
     The saving is bounded as that of a finding: by the step without profiler, and by its floor.
 
     Args:

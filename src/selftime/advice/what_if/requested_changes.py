@@ -17,7 +17,7 @@ CLASSES_TO_REMOVE: Final = {
     "garbage_collection": "time of Python's garbage collector",
     "communication": "collectives and other transfers between ranks",
 }
-"""Maps each name that stands for a class of time, in place of a pattern, to what the class holds."""
+"""Maps each name of a class of time, which a pattern can be, to what the class holds."""
 CLASSES_TO_HIDE: Final = ("communication",)
 """Classes of time that a change can hide behind other work."""
 CLASSES_WITHOUT_SCALE: Final = frozenset({"syncs"})

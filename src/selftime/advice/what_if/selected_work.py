@@ -75,7 +75,8 @@ def work_of_pattern(trace: Trace, pattern: str) -> SelectedWork:
     host = filter_by_name(host, lambda name: _matches(name, pattern))
     work = device_work(trace)
     named = filter_by_name(
-        work, lambda name: _matches(name, pattern) or _matches(names.short_kernel_name(name), pattern)
+        work,
+        lambda name: _matches(name, pattern) or _matches(names.short_kernel_name(name), pattern),
     )
     if not host.height and not named.height:
         raise UsageError(_sentence_of_missing_name(trace, pattern))
@@ -157,7 +158,11 @@ def _sentence_of_missing_line(trace: Trace, file: str, line: int) -> str:
     places = source_lines_of_all_slices(trace).select("file", "line").drop_nulls().unique()
     named = [(str(name), int(number)) for name, number in places.cast({"file": pl.String}).rows()]
     asked = f"nothing in this trace is known to be of line {line} of `{file[:60]}`"
-    near = sorted((abs(n - line), n) for name, n in named if name.rpartition("/")[2] == file.rpartition("/")[2])
+    near = sorted(
+        (abs(n - line), n)
+        for name, n in named
+        if name.rpartition("/")[2] == file.rpartition("/")[2]
+    )
     if near:
         lines = ", ".join(str(number) for _, number in near[:_MAX_NEAREST_NAMES])
         return f"{asked}; the nearest lines of it are {lines}"
