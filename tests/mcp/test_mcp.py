@@ -70,6 +70,7 @@ EVERY: Final[dict[str, dict[str, Any]]] = {
     "advise": {"trace": "good.json"},
     "run": {"trace": "good.json"},
     "finding": {"trace": "good.json", "id": "slow_input"},
+    "what_if": {"trace": "good.json", "scale": {"aten::*": 0.5}, "remove": ["data"], "hide": []},
     "view": {
         "trace": "good.json",
         "name": "operators",
@@ -127,6 +128,8 @@ def answers(desk: ToolHandlers) -> Iterator[tuple[str, str]]:
         yield f"advise {trace}", call_tool(desk, "advise", {"trace": trace})
         yield f"finding {trace}", call_tool(desk, "finding", {"trace": trace, "id": "all"})
         yield f"slice {trace}", call_tool(desk, "slice", {"trace": trace, "id": 2})
+        changes = {"scale": {"*": 0.5, "*m*": 0.5}, "remove": ["*e*", "*a*", "*[!a]*"]}
+        yield f"what_if {trace}", call_tool(desk, "what_if", {"trace": trace, **changes})
         for name in VIEWS:
             given = {"trace": trace, "name": name, "rows": 200}
             yield f"view {name} {trace}", call_tool(desk, "view", given)

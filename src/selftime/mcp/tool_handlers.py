@@ -10,6 +10,8 @@ import polars as pl
 from selftime.advice import Advice, advise, rule_registry
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Evidence
+from selftime.advice.what_if import what_if
+from selftime.advice.what_if.matched_names import MAX_MATCHED_NAMES
 from selftime.compare import TABLES, compare
 from selftime.errors import UsageError
 from selftime.mcp.markdown_pages import UNTRUSTED_TEXT_NOTE, markdown_table
@@ -19,6 +21,7 @@ from selftime.reports.advice.markdown import code_span, escape_markdown
 from selftime.reports.advice.queries import slice_id_of_evidence
 from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.page_data.table_queries import RowQuery, prepare_table
+from selftime.reports.what_if import as_markdown
 from selftime.schema import Column
 from selftime.sql import QueryError, query
 from selftime.trace import Trace
@@ -34,6 +37,8 @@ _MAX_CACHED_ADVICE: Final = 32
 """Largest number of traces whose advice is cached."""
 _MAX_TRACES_IN_LIST: Final = 400
 """Largest number of traces that one answer lists."""
+_MAX_PREDICTED_CHANGES: Final = 20
+"""Largest number of changes that one prediction makes."""
 _COLUMNS_OF_TRACE_LIST: Final = (
     Column("id", pl.String, "id", "The trace's id, which the other tools take as an argument."),
     Column("name", pl.String, "name", "The name of the trace's file."),
@@ -158,6 +163,24 @@ class ToolHandlers:
         """Returns the advice on a trace as Markdown."""
         advice = self._advice_on(id_or_name)
         return as_brief(advice, self._follow_up_queries(id_or_name, advice))
+
+    def what_if(
+        self,
+        id_or_name: str,
+        scale: Mapping[str, float],
+        remove: tuple[str, ...],
+        hide: tuple[str, ...],
+    ) -> str:
+        """Returns the predicted step time of a trace after changes, cut to the token limit."""
+        if len(scale) + len(remove) + len(hide) > _MAX_PREDICTED_CHANGES:
+            raise UsageError(f"ask for at most {_MAX_PREDICTED_CHANGES} changes at once")
+        found = what_if(self.library.open(id_or_name), scale=scale, remove=remove, hide=hide)
+        named = {self.library.trace_id_of(id_or_name): found}
+        for max_names in (MAX_MATCHED_NAMES, 5, 1):
+            page = f"{UNTRUSTED_TEXT_NOTE}\n\n{as_markdown(named, max_names=max_names)}"
+            if _fits_token_limit(page):
+                return page
+        return f"{UNTRUSTED_TEXT_NOTE}\n\n{as_markdown(named, max_names=0)}"
 
     def finding(self, id_or_name: str, id_or_rule: str) -> str:
         """Returns one finding of a trace, or all findings of a rule, cut to the token limit."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
+from selftime.advice.what_if import CLASSES_TO_HIDE, CLASSES_TO_REMOVE
 from selftime.compare import TABLES
 from selftime.errors import UsageError
 from selftime.mcp.tool_handlers import DEFAULT_TABLE_ROWS, MAX_TABLE_ROWS, ToolHandlers
@@ -167,6 +168,12 @@ _MAX_ROWS_ARGUMENT_SCHEMA: Final = {
     "description": f"Rows at most; {DEFAULT_TABLE_ROWS} if not given.",
 }
 """JSON Schema of a tool's parameter for the largest number of rows to return."""
+_PATTERNS_ARGUMENT_SCHEMA: Final = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Patterns whose time goes.",
+}
+"""JSON Schema of a tool's parameter for patterns."""
 _VIEW_NAME_ARGUMENT_SCHEMA: Final = {"type": "string", "enum": sorted(VIEWS)}
 """JSON Schema of a tool's parameter that names a view."""
 
@@ -217,6 +224,30 @@ _AGENT_TOOLS: Final = (
         },
         ("trace", "id"),
         lambda handlers, arguments: handlers.finding(arguments["trace"], arguments["id"]),
+    ),
+    AgentTool(
+        "what_if",
+        "The step time after changes of your choice, by one simulation of the recorded program. A "
+        "pattern is a glob on names of operators, calls or kernels, a line such as train.py:31, "
+        f"or one of {', '.join(CLASSES_TO_REMOVE)}.",
+        {
+            "trace": _TRACE_ARGUMENT_SCHEMA,
+            "scale": {
+                "type": "object",
+                "properties": {},
+                "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+                "description": "Patterns, with the share of their time that is left, 0 to 1.",
+            },
+            "remove": _PATTERNS_ARGUMENT_SCHEMA,
+            "hide": {"type": "array", "items": {"type": "string", "enum": list(CLASSES_TO_HIDE)}},
+        },
+        ("trace",),
+        lambda handlers, arguments: handlers.what_if(
+            arguments["trace"],
+            arguments.get("scale", {}),
+            tuple(arguments.get("remove", ())),
+            tuple(arguments.get("hide", ())),
+        ),
     ),
     AgentTool(
         "view",

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime.advice.what_if import WhatIf
+from selftime.advice.what_if.matched_names import MAX_MATCHED_NAMES
 from selftime.advice.what_if.prediction import AppliedChange
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES, BoundBy
 from selftime.reports.advice.markdown import code_span
@@ -107,26 +108,29 @@ def _times_text(change: AppliedChange) -> str:
     return f"{host} on the host, {device} on devices"
 
 
-def as_markdown(predictions: Mapping[str, WhatIf]) -> str:
-    """Returns the predictions by the name of their trace as Markdown."""
+def as_markdown(predictions: Mapping[str, WhatIf], *, max_names: int = MAX_MATCHED_NAMES) -> str:
+    """Returns the predictions by the name of their trace as Markdown.
+
+    Of each change at most `max_names` of the matched names are listed.
+    """
     blocks: list[str] = []
     for name, one in predictions.items():
         blocks.append(f"# What if: {code_span(plain(name))}")
         rows = "\n".join(f"| {label} | {text} |" for label, text in _figures(one))
         blocks.append(f"| | |\n|---|---|\n{rows}")
-        blocks += [_change_as_markdown(change) for change in one.changes]
+        blocks += [_change_as_markdown(change, max_names) for change in one.changes]
     blocks.append(_NOTE_ON_NAMES)
     return "\n\n".join(blocks) + "\n"
 
 
-def _change_as_markdown(change: AppliedChange) -> str:
+def _change_as_markdown(change: AppliedChange, max_names: int) -> str:
     title = f"## {_verb(change)} {code_span(plain(change.pattern))}: {_times_text(change)}"
     rows = [
-        f"| {code_span(plain(one.name))} | {one.kind} | {one.count_per_step:.3g} "
-        f"| {milliseconds_text(one.ms)} |"
-        for one in change.names
+        f"| {code_span(cut_text_end(plain(one.name), _MAX_NAME_CHARACTERS))} | {one.kind} "
+        f"| {one.count_per_step:.3g} | {milliseconds_text(one.ms)} |"
+        for one in change.names[:max_names]
     ]
     header = "| name | kind | a step | time |\n|---|---|---:|---:|"
-    left = change.name_count - len(change.names)
-    more = f"\n\nand {count_text(left)} more" if left > 0 else ""
-    return f"{title}\n\n" + "\n".join([header, *rows]) + more
+    left = change.name_count - len(rows)
+    more = [f"and {count_text(left)} more name{'' if left == 1 else 's'}"] if left > 0 else []
+    return "\n\n".join([title, *(["\n".join([header, *rows])] if rows else []), *more])
