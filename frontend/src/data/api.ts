@@ -301,6 +301,26 @@ export interface FindingTexts {
   markdown: string;
 }
 
+export type ChangeKind = "scale" | "remove" | "hide";
+
+/** A change that the reader asks for: a pattern, and the share of its time that is left. */
+export interface AskedChange {
+  change: ChangeKind;
+  pattern: string;
+  kept_share: number;
+}
+
+/** The predicted step after changes, as texts, and what each change matched. */
+export interface WhatIf {
+  figures: { label: string; text: string }[];
+  step: StepWithFix;
+  changes: {
+    text: string;
+    name_count: number;
+    names: { name: string; kind: string; count: string; time: string }[];
+  }[];
+}
+
 /** Lines of a source file that the trace names. */
 export interface Source {
   file: string;
@@ -327,6 +347,8 @@ export interface Data {
   compare(pair: Pair, metric: Metric | null): Promise<Compared>;
   /** Returns the job of a trace. */
   job(trace: string): Promise<Job>;
+  /** Returns the step after changes; a report cannot simulate the program. */
+  whatIf(trace: string, changes: readonly AskedChange[]): Promise<WhatIf>;
   /** Returns the documentation of a rule, as Markdown. */
   rule(name: string): Promise<string>;
   /** Returns lines of a source file; null if the file is not available. */

@@ -2,7 +2,7 @@
 // Each table is decompressed on first use.
 
 import { DataError, NotInReport } from "./api.ts";
-import type { Advice, Cell, Compared, ComparedTable, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Cell, Compared, ComparedTable, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import { runQuery, gatherColumn, totals } from "./table.ts";
@@ -131,6 +131,10 @@ export class InlineData implements Data {
   async job(trace: string): Promise<Job> {
     const { job, traces } = this.#job(trace);
     return this.#once(`${traces.join(" ")} job`, () => decompress(job));
+  }
+
+  async whatIf(): Promise<WhatIf> {
+    throw new NotInReport("a report holds no program to simulate: `selftime what-if` answers in a terminal");
   }
 
   async rule(name: string): Promise<string> {

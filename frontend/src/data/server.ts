@@ -2,7 +2,7 @@
 // behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, Compared, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, AskedChange, Compared, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -85,6 +85,10 @@ export class ServerData implements Data {
 
   job(trace: string): Promise<Job> {
     return ask("job", { ".trace": trace });
+  }
+
+  whatIf(trace: string, changes: readonly AskedChange[]): Promise<WhatIf> {
+    return ask("what_if", { ".trace": trace, changes: JSON.stringify(changes) });
   }
 
   async rule(name: string): Promise<string> {

@@ -13,9 +13,11 @@ import type { Panel } from "./panel.ts";
 import { run } from "./run/index.tsx";
 import { steps } from "./steps/index.tsx";
 import { timeline } from "./timeline/index.tsx";
+import { whatif } from "./whatif/index.tsx";
 
 export const PANELS: readonly Panel[] = [
   answer,
+  whatif,
   run,
   overview,
   timeline,

@@ -42,12 +42,12 @@ def _figures_table(one: WhatIf) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    for label, text in _figures(one):
+    for label, text in figures(one):
         table.add_row(label, text)
     return table
 
 
-def _figures(one: WhatIf) -> Iterator[tuple[str, str]]:
+def figures(one: WhatIf) -> Iterator[tuple[str, str]]:
     """Yields label and text of each figure: the step now and then, the saving, what bounds it."""
     low, high = milliseconds_text(one.predicted_low_ms), milliseconds_text(one.predicted_high_ms)
     yield "Step now", f"{milliseconds_text(one.step_ms)} ({_BASIS_TEXTS[one.basis]})"
@@ -76,7 +76,7 @@ def _phrase(bound_by: BoundBy | None) -> str:
 def _tables_of_changes(one: WhatIf) -> Iterator[Text | Table]:
     """Yields for each change a line with its times, and a table of the names that it matched."""
     for change in one.changes:
-        yield Text(f"\n{_change_text(change)}", style="bold")
+        yield Text(f"\n{change_text(change)}", style="bold")
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(justify="right", no_wrap=True)
         table.add_column(justify="right", no_wrap=True)
@@ -92,7 +92,7 @@ def _tables_of_changes(one: WhatIf) -> Iterator[Text | Table]:
             yield Text(f"  and {count_text(left)} more name{'' if left == 1 else 's'}")
 
 
-def _change_text(change: AppliedChange) -> str:
+def change_text(change: AppliedChange) -> str:
     """Returns what is changed, and its time on the host and on devices in a recorded step."""
     return f"{_verb(change)} {plain(change.pattern)}: {_times_text(change)}"
 
@@ -116,7 +116,7 @@ def as_markdown(predictions: Mapping[str, WhatIf], *, max_names: int = MAX_MATCH
     blocks: list[str] = []
     for name, one in predictions.items():
         blocks.append(f"# What if: {code_span(plain(name))}")
-        rows = "\n".join(f"| {label} | {text} |" for label, text in _figures(one))
+        rows = "\n".join(f"| {label} | {text} |" for label, text in figures(one))
         blocks.append(f"| | |\n|---|---|\n{rows}")
         blocks += [_change_as_markdown(change, max_names) for change in one.changes]
     blocks.append(_NOTE_ON_NAMES)
@@ -126,7 +126,7 @@ def as_markdown(predictions: Mapping[str, WhatIf], *, max_names: int = MAX_MATCH
 def _change_as_markdown(change: AppliedChange, max_names: int) -> str:
     title = f"## {_verb(change)} {code_span(plain(change.pattern))}: {_times_text(change)}"
     rows = [
-        f"| {code_span(cut_text_end(plain(one.name), _MAX_NAME_CHARACTERS))} | {one.kind} "
+        f"| {_cell(one.name)} | {one.kind} "
         f"| {one.count_per_step:.3g} | {milliseconds_text(one.ms)} |"
         for one in change.names[:max_names]
     ]
@@ -134,3 +134,9 @@ def _change_as_markdown(change: AppliedChange, max_names: int) -> str:
     left = change.name_count - len(rows)
     more = [f"and {count_text(left)} more name{'' if left == 1 else 's'}"] if left > 0 else []
     return "\n\n".join([title, *(["\n".join([header, *rows])] if rows else []), *more])
+
+
+def _cell(name: str) -> str:
+    """Returns a name as the code span of a table's cell, in which a bar would end the cell."""
+    span = code_span(cut_text_end(plain(name), _MAX_NAME_CHARACTERS))
+    return span.replace("|", "\\|")

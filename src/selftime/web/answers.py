@@ -44,7 +44,6 @@ _NON_OPTION_PARAMETERS: Final = frozenset(
     {".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"}
 )
 """Request parameters that select the trace, rows and columns; any other one is a view option."""
-
 _INVALID_FILTERS_MESSAGE: Final = (
     '`.where` is not a list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
 )
@@ -184,9 +183,7 @@ class PageDataAnswers:
         self._comparisons: SharedCache[tuple[_TraceKey, _TraceKey, str], bytes] = SharedCache(
             _MAX_COMPARISON_CACHE_BYTES, len
         )
-        self._jobs = JobIndex(
-            sources, self._store, lambda trace: self._open_trace(self._id_and_fingerprint(trace))
-        )
+        self._jobs = JobIndex(sources, self._store, self.open_trace)
 
     def prepare_first_trace(self) -> None:
         """Opens the trace that the page shows first, and computes its advice before any request."""
@@ -263,13 +260,16 @@ class PageDataAnswers:
         first, rows = (parse_count(parameters, "from") or 1, parse_count(parameters, "rows") or 1)
         snippet = None
         if self.shows_source:
-            trace = self._open_trace(self._id_and_fingerprint(parameters.get(".trace", "")))
+            trace = self.open_trace(parameters.get(".trace", ""))
             snippet = source_snippet(trace, parameters.get("file", ""), first, rows)
         return msgspec.json.encode({"source": snippet})
 
     def _id_and_fingerprint(self, trace_id: str) -> _TraceKey:
         """Returns (id, fingerprint of the content) of a trace: the key of the trace in caches."""
         return trace_id, self.sources.fingerprint(trace_id)
+
+    def open_trace(self, trace_id: str) -> Trace:
+        return self._open_trace(self._id_and_fingerprint(trace_id))
 
     def _open_trace(self, key: _TraceKey) -> Trace:
         """Returns a trace from the cache; if it is not there, reads the trace's file."""

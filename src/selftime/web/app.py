@@ -17,6 +17,7 @@ from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
 from selftime.web.answers import PageDataAnswers
 from selftime.web.sources import TraceSources
+from selftime.web.what_if_answers import what_if_json
 
 _CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -110,6 +111,7 @@ class PageApp:
             "api/health": lambda: answers.health_json(parameters),
             "api/compare": lambda: answers.comparison_json(parameters),
             "api/job": lambda: answers.job_json(parameters),
+            "api/what_if": lambda: what_if_json(answers, parameters),
             "api/source": lambda: answers.source_json(parameters),
         }
         if path in answer_by_path:

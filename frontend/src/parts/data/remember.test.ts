@@ -34,6 +34,7 @@ function counted(rows = 1): Data & { asked: string[]; known: TraceInfo[] } {
     health: async () => assert.fail("nobody asks"),
     compare: async () => assert.fail("nobody asks"),
     job: async () => assert.fail("nobody asks"),
+    whatIf: async () => assert.fail("nobody asks"),
     rule: async (name) => name,
     source: async () => null,
     csv: () => null,

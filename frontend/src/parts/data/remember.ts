@@ -52,6 +52,7 @@ export function cachedData(data: Data): Data {
     health: (trace) => once(["health", trace], () => data.health(trace)),
     compare: (...words) => once(["compare", ...words], () => data.compare(...words)),
     job: (trace) => once(["job", trace], () => data.job(trace)),
+    whatIf: (trace, changes) => once(["whatIf", trace, JSON.stringify(changes)], () => data.whatIf(trace, changes)),
     rule: (name) => once(["rule", name], () => data.rule(name)),
     source: (...words) => once(["source", ...words], () => data.source(...words)),
     csv: (...words) => data.csv(...words),

@@ -5,7 +5,7 @@ import type { StepWithFix } from "../../../data/api.ts";
 import type { Mix } from "./background.ts";
 import { millisecondsText } from "../../../units.ts";
 
-export function WhatIfPicture(props: { step: StepWithFix | null; mix: Mix }) {
+export function WhatIfPicture(props: { step: StepWithFix | null; mix: Mix; change?: string }) {
   const { step, mix } = props;
   if (step === null) return <p class="muted">How long the step would take cannot be predicted.</p>;
   const { before_ms: before, after_ms: after, shortest_ms: shortest, longest_ms: longest, with_all_ms: withAll } = step;
@@ -14,7 +14,7 @@ export function WhatIfPicture(props: { step: StepWithFix | null; mix: Mix }) {
       <span>now</span>
       <span class="whatif-bar"><Mixed mix={mix} /></span>
       <b>{millisecondsText(before)}</b>
-      <span>with this</span>
+      <span>{props.change ?? "with this"}</span>
       <span class="whatif-bar">
         <Left after={after / before} />
         <Interval from={shortest / before} to={longest / before} />
