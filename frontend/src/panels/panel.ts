@@ -17,4 +17,6 @@ export interface Panel {
   title: string;
   group: "answer" | "time" | "code" | "memory" | "device" | "job" | "more";
   component: ComponentType<PanelProps>;
+  /** Whether only a server can answer it; a report does not list it. */
+  needsServer?: true;
 }

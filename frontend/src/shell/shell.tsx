@@ -92,7 +92,7 @@ function Rooms(props: HouseProps & { route: Route; panel: Panel; trace: TraceInf
           </button>
         </span>
       </header>
-      <Navigation panels={PANELS} shown={panel.name} letters={LETTERS} isGoing={isGoing} />
+      <Navigation panels={PANELS.filter((known) => !(data.inline && known.needsServer))} shown={panel.name} letters={LETTERS} isGoing={isGoing} />
       <main ref={main} tabIndex={-1} data-panel={panel.name} aria-label={panel.title}>
         <Amiss route={route} traces={traces} shown={trace} />
         <Boundary key={`${trace.id} ${panel.name}`} title={panel.title}>

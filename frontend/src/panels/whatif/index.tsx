@@ -3,7 +3,7 @@
 import "./style.css";
 import { useState } from "preact/hooks";
 import type { AskedChange, ChangeKind, WhatIf } from "../../data/api.ts";
-import { Empty, Waiting, useQuery } from "../../parts/data/asking.tsx";
+import { Empty, QueryResult, Waiting, useQuery } from "../../parts/data/asking.tsx";
 import type { QueryState } from "../../parts/data/asking.tsx";
 import { go } from "../../route.ts";
 import { WhatIfPicture } from "../answer/step/whatif.tsx";
@@ -15,6 +15,7 @@ export const whatif: Panel = {
   title: "What if",
   group: "answer",
   component: WhatIfPanel,
+  needsServer: true,
 };
 
 const NOT_IN_REPORT =
@@ -22,8 +23,19 @@ const NOT_IN_REPORT =
   "`selftime what-if` answers in a terminal.";
 
 function WhatIfPanel(props: PanelProps) {
+  if (props.data.inline) return <Empty title="Not in this report" text={NOT_IN_REPORT} />;
+  return <Asking {...props} />;
+}
+
+/** The trace's health tells whether it can be read at all. */
+function Asking(props: PanelProps) {
+  const { data, trace } = props;
+  const asked = useQuery(() => data.health(trace.id), trace.id);
+  return <QueryResult asked={asked}>{() => <Changes {...props} />}</QueryResult>;
+}
+
+function Changes(props: PanelProps) {
   const { data, trace, params } = props;
-  if (data.inline) return <Empty title="Not in this report" text={NOT_IN_REPORT} />;
   const changes = parseChanges(params["changes"]);
   const show = (asked: AskedChange[]) =>
     go("whatif", asked.length === 0 ? {} : { changes: JSON.stringify(asked) });
