@@ -120,6 +120,14 @@ def test_all_changes_are_one_simulation() -> None:
     assert [change.pattern for change in both.changes] == ["data", "aten::conv2d"]
 
 
+def test_host_time_beside_the_loop_saves_nothing() -> None:
+    beside = f"{ON_CPU}    cpu 2  | cccccccccccccccccccccccccccccc\n    c = aten::sort\n"
+    found = predicted(beside, remove=["aten::sort"])
+    assert found.changes[0].names[0].ms == 10.0
+    assert (found.changes[0].host_ms, found.saving.estimate_ms) == (0.0, 0.0)
+    assert predicted(beside, remove=["aten::mm"]).predicted_ms == 6.0
+
+
 def test_waits_go_with_their_class_and_with_what_they_lie_in() -> None:
     named = predicted(WAITING, remove=["syncs"])
     by_call = predicted(WAITING, remove=["cudaStream*"])
