@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 pytest.importorskip("torch")
@@ -10,36 +11,57 @@ from entries import entry
 from measuring import recorded, runner
 
 import selftime
-from selftime.advice.replay import CutHostTime, ScaleDeviceWork
-from selftime.advice.rule_definition import Finding
+from selftime.advice import Finding, Fix, Where
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+)
+from selftime.advice.detectors.operator_changes import (
+    change_shortening_operators,
+)
+from selftime.advice.replay import CutHostTime
+from selftime.advice.savings.calibration import (
+    measured_calibration_factors,
+)
+from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.saving_from_claim import outcome_with_saving
 from selftime.trace import Trace
 
 pytestmark = [pytest.mark.torch, pytest.mark.sweep]
 
 SAME = 0.05
-"""Relative difference: a rule leaves out what lies beside its cause, such as a collection that runs
-within another call, or operators of the same name that read in order."""
+"""Relative difference: the rule counts all steps, and what-if those of the typical step."""
 
 
-def kept_share(finding: Finding) -> float:
-    """The share of the time that the finding's fix leaves."""
-    [change] = finding.changes
-    assert isinstance(change, CutHostTime | ScaleDeviceWork)
-    return float(change.kept_share)
-
-
-@pytest.mark.parametrize(
-    ("name", "rule", "pattern"),
-    [
-        ("gc_pause", "garbage_collection", "garbage_collection"),
-        ("transposed_operand", "strided_operand", "aten::mul"),
-    ],
-)
-def test_the_same_change_saves_the_same(name: str, rule: str, pattern: str, tmp_path: Path) -> None:
+def recording(name: str, folder: Path) -> Trace:
+    """The trace of a program of the corpus."""
     with runner() as run:
-        trace = selftime.load(str(recorded(run, entry(name), "bad", 0, tmp_path)))
+        trace = selftime.load(str(recorded(run, entry(name), "bad", 0, folder)))
     assert isinstance(trace, Trace)
-    [finding] = [one for one in selftime.advise(trace).findings if one.rule == rule]
-    found = selftime.what_if(trace, scale={pattern: kept_share(finding)})
+    return trace
+
+
+def test_collections_save_what_their_finding_says(tmp_path: Path) -> None:
+    trace = recording("gc_pause", tmp_path)
+    [finding] = [f for f in selftime.advise(trace).findings if f.rule == "garbage_collection"]
+    [change] = finding.changes
+    assert isinstance(change, CutHostTime)
+    found = selftime.what_if(trace, scale={"garbage_collection": change.kept_share})
     assert found.saving.estimate_ms == pytest.approx(finding.saving.estimate_ms, rel=SAME)
-    assert found.saving.speedup == pytest.approx(finding.saving.speedup, rel=2 * SAME)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.0])
+def test_faster_operators_save_what_a_finding_with_that_change_says(
+    share: float, tmp_path: Path
+) -> None:
+    trace = recording("transposed_operand", tmp_path)
+    operators = operators_in_counted_steps(trace)
+    operators = operators.filter(pl.col("name").cast(pl.String) == "aten::mul")
+    claim = RemovalClaim((change_shortening_operators(trace, operators, share),))
+    finding = Finding(
+        title="It is slow.", where=Where(), confidence="high", fix=Fix("Do not."), claim=claim
+    )
+    priced = outcome_with_saving(trace, finding, measured_calibration_factors())
+    assert isinstance(priced, Finding)
+    assert (priced.saving.estimate_ms or 0.0) > 0
+    found = selftime.what_if(trace, scale={"aten::mul": share})
+    assert found.saving == priced.saving
