@@ -161,9 +161,12 @@ def steps_fault(
 def _count_fault(expected: tuple[Steps, ...], found: Counter[str], is_in_part: bool) -> str | None:
     """Each kind within 1 of its number, and no other kind.
 
-    A ledger that says that it did not count all steps one by one may have fewer.
+    A ledger that says that it did not count all steps one by one may have fewer. The iterations
+    before the first update, which are skipped, may be one rollout.
     """
     left = Counter(found)
+    if left["rollout"] <= 1 and any(steps.skipped for steps in expected):
+        del left["rollout"]
     wanted = ", ".join(f"{steps.count} {steps.kind}" for steps in expected)
     for steps in expected:
         names = NAMES.get(steps.kind, {steps.kind})

@@ -18,6 +18,10 @@ gloo and tensors on devices all communication goes through the host: use nccl. A
 how fast a link is or which one was used; nor does it show which other rank is slow.
 
 The estimate halves the transfer, as half precision halves the bytes; waits for other ranks stay.
+Where the trace of one rank does not tell a transfer from a wait, or what is sent is no gradient,
+only the exposed time is known, which is the most that a change can save: begin an exchange when its
+data are ready, compute meanwhile, and wait where the result is needed; exchange less often or fewer
+bytes.
 
 ## Fires on
 Collectives that each take as long as the quickest, while the device is idle.
@@ -40,6 +44,21 @@ Collectives that each take as long as the quickest, while the device is idle.
     n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
     m = ncclDevKernel_AllReduce_Sum_f32_RING_LL
     w = cudaDeviceSynchronize
+
+An exchange that is no gradient's, in the trace of one rank.
+
+    column = 1 ms
+    mark 1 | sssssssssstttttttttt
+    cpu 1  | a r a     a r a
+    call 1 | k nwwwwwk k nwwwwwk
+    gpu 7  | kk      kkkk      kk
+    gpu 8  |   nnnnnn    nnnnnn
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    a = aten::linear
+    r = c10d::alltoall_; line = model.py:30 exchange
+    n = ncclDevKernel_SendRecv
+    w = cudaStreamSynchronize
 
 ## Silent on
 The same collective while the device computes.
@@ -80,13 +99,13 @@ from selftime.advice.detectors.gradient_communication import (
     gradient_collectives,
 )
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.replay import replay_of
 from selftime.advice.rule_definition import (
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
-    Unknown,
     Where,
     rule,
 )
@@ -95,6 +114,7 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
+from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -125,10 +145,10 @@ FIX_CODE: Final = """from torch.distributed.algorithms.ddp_comm_hooks import def
 model.register_comm_hook(None, default_hooks.bf16_compress_hook)"""
 """Example code of the fix: all-reduce gradients in bfloat16, and add them up in float32."""
 
-MISSING_OTHER_RANKS_TEXT: Final = (
-    "traces of the other ranks, to distinguish a slow rank from a slow link"
-)
-"""What to record for this rule if the trace of one rank does not show the cause."""
+OVERLAP_FIX_CODE: Final = """work = torch.distributed.all_reduce(tensor, async_op=True)
+...  # compute what does not need the result
+work.wait()"""
+"""Example code of the fix: computes while ranks communicate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +198,52 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
         yield _outcome_from_all_ranks(trace, step_stats, forward_passes, exposed_ms, totals)
         return
     totals = _communication_totals_of_one_rank(trace)
-    if totals is None or not forward_passes.height:
-        yield Unknown(
-            f"the sizes of collectives: `record_shapes=True`; and {MISSING_OTHER_RANKS_TEXT}"
-        )
-    elif (
-        totals.fastest_bytes_per_s < _slowest_link_bytes_per_s(trace)
-        or totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME
-    ):
-        yield Unknown(MISSING_OTHER_RANKS_TEXT)
-    else:
+    is_transfer_known = (
+        totals is not None
+        and forward_passes.height > 0
+        and totals.fastest_bytes_per_s >= _slowest_link_bytes_per_s(trace)
+        and totals.transfer_share >= MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME
+    )
+    if totals is not None and is_transfer_known:
         yield _finding(trace, step_stats, forward_passes, exposed_ms, totals)
+    else:
+        yield _outcome_of_exposed_time(trace, step_stats, forward_passes, exposed_ms)
+
+
+def _outcome_of_exposed_time(
+    trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, exposed_ms: float
+) -> Outcome:
+    """Returns the outcome where one rank's trace does not tell a transfer from a wait."""
+    every = union([0], [_latest_slice_end_ns(trace)])
+    saved_ns = replay_of(trace).saving(*changes_shortening_communication(trace, every, 0.0))
+    most_ms = min(exposed_ms, step_stats.scaled_to_typical_step(saved_ns / 1e6))
+    if most_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
+        reason = "without communication that no computation hides the step would be hardly shorter"
+        return Checked(f"{reason}: something else bounds it", most_ms, is_slowed=False)
+    carried = slices_in_counted_steps(trace, communication_transfers(trace))
+    most = next(slices_by_line(trace, carried), LineSlices.as_one_group(carried))
+    every_ms = step_stats.scaled_to_typical_step(
+        length(covered_time(carried)) / counted_step_count(trace) / 1e6
+    )
+    share = exposed_ms / step_stats.step_ms
+    return Finding(
+        covers=("I3",),
+        title=f"{share:.0%} of the step is communication between ranks that no computation hides",
+        where=most.where,
+        count_per_step=carried.height / counted_step_count(trace),
+        claim=UpperBoundClaim(most_ms, is_slowed=False),
+        confidence="medium",
+        evidence=(
+            Evidence("exposed communication time", exposed_ms, "ms", most.events()),
+            Evidence("hidden communication time", max(0.0, every_ms - exposed_ms), "ms"),
+        ),
+        fix=Fix(
+            "Begin an exchange as soon as its data are ready, compute meanwhile, and wait only "
+            "where the result is needed; exchange less often, or fewer bytes. Whether the ranks "
+            "wait for the transfer or for a slower rank, only the traces of all ranks tell.",
+            FIX_CODE if forward_passes.height else OVERLAP_FIX_CODE,
+        ),
+    )
 
 
 def _exposed_times_in_steps(trace: Trace) -> Intervals:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.ingest.load import load
-from selftime.testing import Judge, sketch
+from selftime.testing import Judge
 from selftime.testing.simulated_jobs import RankDelay, SimulatedMachine, simulate_job
 from selftime.trace import Job
 
@@ -54,20 +54,52 @@ GLOO = """
 
 
 @pytest.mark.parametrize(
-    ("first_collective", "second_collective", "missing_data"),
+    ("first_collective", "second_collective"),
     [
-        ("sequence = 1", "sequence = 2", "record_shapes"),
-        ("input_shapes = [[[4000000]]]", "input_shapes = [[[4000000]]]", "other ranks"),
-        ("input_shapes = [[[400]]]", "input_shapes = [[[2000]]]", "other ranks"),
+        ("sequence = 1", "sequence = 2"),
+        ("input_shapes = [[[4000000]]]", "input_shapes = [[[4000000]]]"),
+        ("input_shapes = [[[400]]]", "input_shapes = [[[2000]]]"),
     ],
     ids=["unknown sizes", "the second waits", "too small to tell"],
 )
-def test_a_single_rank_may_lack_the_data(
-    rule: Rule, first_collective: str, second_collective: str, missing_data: str
+def test_of_a_single_rank_the_exposed_time_may_be_all_that_is_known(
+    judge: Judge[Finding], first_collective: str, second_collective: str
 ) -> None:
-    [outcome] = rule(sketch(DRAWING.format(first=first_collective, second=second_collective)))
-    assert isinstance(outcome, Unknown)
-    assert missing_data in outcome.needs
+    [found] = judge(DRAWING.format(first=first_collective, second=second_collective))
+    assert found.covers == ("I3",)
+    assert found.saving.estimate_ms is None
+    assert found.saving.upper_ms == pytest.approx(4, abs=0.01)  # as the replay says
+    told = {evidence.metric: evidence.value for evidence in found.evidence}
+    assert told["exposed communication time"] == pytest.approx(6)
+    assert told["hidden communication time"] == pytest.approx(0)
+    assert "only the traces of all ranks tell" in found.fix.text
+    assert found.semantics == "neutral"
+
+
+def test_of_exposed_communication_the_line_and_the_hidden_part_are_told(
+    judge: Judge[Finding],
+) -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | a r       a r
+        call 1 | k nwwwwwwwk nwwwwwww
+        gpu 7  | kkkkkk    kkkkkk
+        gpu 8  |    nnnnnnn   nnnnnnn
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::linear
+        r = c10d::alltoall_; line = model.py:30 exchange
+        n = ncclDevKernel_SendRecv
+        w = cudaStreamSynchronize
+    """
+    assert not judge(drawing.replace("wwwwwww", "       "))  # nothing waits for it
+    [found] = judge(drawing)
+    assert found.saving.upper_ms == pytest.approx(4, abs=0.01)
+    assert (found.where.file, found.where.line) == ("model.py", 30)
+    told = {evidence.metric: evidence.value for evidence in found.evidence}
+    assert told["exposed communication time"] == pytest.approx(4)
+    assert told["hidden communication time"] == pytest.approx(3)
 
 
 def test_collectives_as_slow_as_the_best_measured_rate_are_reported(judge: Judge[Finding]) -> None:
