@@ -12,6 +12,7 @@ from selftime.analysis.graph.serial_threads import host_states, is_host_track, s
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name, with_known_end
+from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
@@ -25,6 +26,7 @@ ACCOUNT_SEGMENT_SCHEMA: Final[dict[Any, Any]] = {
     "start": pl.Int64,
     "end": pl.Int64,
     "slice": pl.UInt32,
+    "on_device": pl.Boolean,
     "inferred": pl.Boolean,
     "file": pl.String,
     "line": pl.Int32,
@@ -33,6 +35,8 @@ ACCOUNT_SEGMENT_SCHEMA: Final[dict[Any, Any]] = {
 }
 """Columns of `account_segments`; times in ns."""
 
+_KINDS_OF_WORK: Final = ("compute", "communication", "copy")
+"""Kinds of segments of the critical path that are work, and not a delay before it."""
 _INFERRED_LINKS: Final = ("inferred", "unknown")
 """Why segments of the critical path began whose dependency the trace does not record."""
 
@@ -44,11 +48,12 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     Columns: step, its number; counted, whether the step is typical; class, one of `TIME_CLASSES`;
     what, the optimizer, else the outermost operator, that ran or launched it, else the Python frame
     or the name on the device, null if unknown; start and end in ns; slice, the id of the slice on
-    the critical path, null if there is none; inferred, whether it is not recorded what the segment
-    waited for; file, line, function, how: the source line. The segments of a step are contiguous,
-    from the step's `begin` to its `done`.
+    the critical path, null if there is none; on_device, whether the segment is work of a device;
+    inferred, whether it is not recorded what the segment waited for; file, line, function, how: the
+    source line. The segments of a step are contiguous, from the step's `begin` to its `done`.
     """
     segments = segments_split_at_frames(trace, critical_path_segments(trace))
+    is_work = trace.slices["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
     table = segments.select(
         "step",
         "counted",
@@ -57,6 +62,8 @@ def account_segments(trace: Trace) -> pl.DataFrame:
         "start",
         "end",
         "slice",
+        on_device=segments["kind"].is_in(_KINDS_OF_WORK)
+        & is_work.gather(segments["slice"]).fill_null(value=False),
         inferred=pl.col("link").is_in(_INFERRED_LINKS),
     )
     sites = source_sites_of_slices(trace, segments["slice"])
@@ -66,7 +73,8 @@ def account_segments(trace: Trace) -> pl.DataFrame:
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     """Returns the name of what ran or launched each slice, as `what`; null for null ids.
 
-    That is the optimizer's annotation around it, else the outermost operator, else the slice.
+    That is the optimizer's annotation around it, else the outermost operator, else the slice,
+    unless it is the annotation of a step.
     """
     slices = trace.slices
     own = slice_ids.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
@@ -82,6 +90,7 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     optimizer = nearest_ancestor(parent, matches_name(slices, names.is_optimizer_step), at)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
     chosen = np.where(optimizer == NO_SLICE, chosen, optimizer)
+    chosen = np.where(np.isin(chosen, profiler_step_ids(trace)), NO_SLICE, chosen)
     ids = pl.Series(chosen)
     return slices["name"].gather(ids.set(ids == NO_SLICE, None).cast(pl.UInt32)).alias("what")
 
