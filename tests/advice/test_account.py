@@ -186,8 +186,8 @@ def test_small_rows_of_a_class_are_one_row() -> None:
     """
     account = found(sketch(drawing))
     small = [row for row in account.rows if row.verdict == "small" and row.time_class == "compute"]
-    assert [(row.ns, row.where, row.text) for row in small] == [
-        (6_000, Where(), "2 places, together below 2 % of the step")
+    assert [(row.ns, row.where, row.places, row.text) for row in small] == [
+        (6_000, Where(), 2, "less than 2 % of the step")
     ]
 
 
@@ -199,7 +199,7 @@ def test_many_small_rows_are_not_called_small() -> None:
     drawing = f"mark 1 | {'s' * 51}\ncpu 1  | {letters}\ns = ProfilerStep#1\n{names}"
     [row] = found(sketch(f"column = 1 ms\n{drawing}")).rows
     assert (row.verdict, row.ms, row.where) == ("unexplained", 51.0, Where())
-    assert row.text.startswith("51 places, each below 2 % of the step: ")
+    assert row.places == 51
 
 
 def test_the_cost_of_recording_is_taken_from_the_host() -> None:
@@ -214,7 +214,8 @@ def test_json_has_the_account_before_the_findings() -> None:
     document = json.loads(advice.to_json())
     jsonschema.Draft202012Validator(schema("advice")).validate(document)
     assert list(document).index("account") < list(document).index("findings")
-    keys = ["class", "ms", "share", "where", "what", "verdict", "finding", "at_most_ms", "text"]
+    place, told = ["where", "what", "places"], ["verdict", "finding", "at_most_ms", "text"]
+    keys = ["class", "ms", "share", *place, *told]
     assert [list(row) for row in document["account"]["rows"]] == [keys] * 5
     assert_adds_up(advice)
 
@@ -235,6 +236,7 @@ def assert_adds_up(advice: Advice) -> None:
     assert sum(round(row["ms"] * 1e6) for row in document["rows"]) == step_ns
     by_verdict = [document[f"{name}_ms"] for name in ("found", "needed", "small", "unexplained")]
     assert sum(round(ms * 1e6) for ms in by_verdict) == step_ns
+    assert sum(round(part["ms"] * 1e6) for part in document["parts"]) == step_ns
     ids = {one.id for one in advice.findings}
     assert all(is_sound(row, ids) for row in account.rows)
 

@@ -13,6 +13,7 @@ from selftime.advice.account.account_rows import (
     AccountRow,
     AccountVerdict,
     StepAccount,
+    parts_of_rows,
     time_of_rows_ms,
 )
 from selftime.advice.account.claimed_time import (
@@ -21,7 +22,6 @@ from selftime.advice.account.claimed_time import (
 )
 from selftime.advice.account.row_sentences import (
     UnexplainedTime,
-    merged_sentence,
     needed_sentence,
     small_sentence,
 )
@@ -76,6 +76,7 @@ def account_of_step(
         steps=steps,
         basis="unrecorded" if factors.is_measured else "recorded",
         bound_by=what_bounds_the_step(pieces),
+        parts=parts_of_rows(rows),
         rows=rows,
         found_ms=_ms_with_verdict(rows, "finding"),
         needed_ms=_ms_with_verdict(rows, "needed"),
@@ -200,16 +201,14 @@ def _account_row(
         upper = finding.saving.upper_ms
         at_most_ms = ms if upper is None else min(ms, upper)
     elif row["is_small"]:
-        verdict, text = "small", small_sentence(places, MIN_ROW_SHARE)
+        verdict, text = "small", small_sentence(MIN_ROW_SHARE)
         at_most_ms = ms
     elif row["is_needed"]:
         verdict = "needed"
         text = needed_sentence(efficiency, by_memory=row["by_memory"], on_device=on_device)
-        text = merged_sentence(text, places, MIN_ROW_SHARE)
         at_most_ms = ms * (1.0 - efficiency) if on_device else None
     else:
         text = unexplained.sentence(time_class, efficiency, on_device=on_device)
-        text = merged_sentence(text, places, MIN_ROW_SHARE)
     if places > 1:
         where, what = Where(), None
     return AccountRow(
@@ -218,6 +217,7 @@ def _account_row(
         share=share,
         where=where,
         what=what,
+        places=places,
         verdict=verdict,
         finding=finding_id,
         at_most_ms=at_most_ms,

@@ -94,14 +94,6 @@ class UnexplainedTime:
         return "there is no model of most of these operators"
 
 
-def small_sentence(places: int, least_share: float) -> str:
+def small_sentence(least_share: float) -> str:
     """Returns that rows are too small to matter."""
-    place = "one place" if places == 1 else f"{places} places"
-    return f"{place}, together below {whole_percent_text(least_share)} of the step"
-
-
-def merged_sentence(sentence: str, places: int, least_share: float) -> str:
-    """Returns the sentence of the largest of several merged rows, and how many there are."""
-    if places == 1:
-        return sentence
-    return f"{places} places, each below {whole_percent_text(least_share)} of the step: {sentence}"
+    return f"less than {whole_percent_text(least_share)} of the step"
