@@ -202,6 +202,20 @@ def test_many_small_rows_are_not_called_small() -> None:
     assert row.places == 51
 
 
+def test_short_operators_are_told_to_be_dispatch() -> None:
+    drawing = f"""
+        column = 1 us
+        mark 1 | {"s" * 40}
+        cpu 1  | {"aaa " * 10}
+        s = ProfilerStep#1
+        a = aten::add
+    """
+    row = found(sketch(drawing)).rows[0]
+    assert row.text.startswith("10 operators a step, half of them shorter than 3.000 us: ")
+    longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
+    assert "operators a step" not in longer.text
+
+
 def test_the_cost_of_recording_is_taken_from_the_host() -> None:
     facts = 'facts = {"overhead": {"ratio": 1.2}}'
     account = found(sketch(f"{STEPS}\n    {facts}"))

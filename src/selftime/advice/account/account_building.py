@@ -21,6 +21,7 @@ from selftime.advice.account.claimed_time import (
     segments_with_claiming_finding,
 )
 from selftime.advice.account.row_sentences import (
+    OperatorsOfRow,
     UnexplainedTime,
     needed_sentence,
     small_sentence,
@@ -70,7 +71,7 @@ def account_of_step(
     factor = pl.when("on_device").then(factors.on_device).otherwise(factors.elsewhere)
     pieces = pieces.with_columns(step_time=pl.col("time") * factor / steps)
     table = _with_merged_small_rows(_rows_of_pieces(pieces))
-    rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, findings)
+    rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, steps, findings)
     return StepAccount(
         step_ms=time_of_rows_ms(rows),
         steps=steps,
@@ -130,6 +131,8 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         known_time=weight,
         by_memory=(pl.col("by_memory") * pl.col("step_time")).sum() * 2 > weight,
         first=pl.col("start").min(),
+        pieces=pl.len(),
+        median_ns=pl.col("time").median(),
     )
     # A mean tells nothing of work that is mostly not modelled.
     told = pl.when(pl.col("known_time") * 2 > pl.col("step_time")).then("efficiency")
@@ -154,11 +157,12 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
         places=pl.lit(1, pl.UInt32), is_small=pl.lit(value=False)
     )
     order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
-    first = ("on_device", "what", *SOURCE_SITE_COLUMNS, "efficiency", "by_memory")
+    first = ("on_device", "what", *SOURCE_SITE_COLUMNS, "efficiency", "by_memory", "median_ns")
     merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
         pl.col("step_time").sum(),
         pl.col(*first).first(),
         pl.col("first").min(),
+        pl.col("pieces").sum(),
         places=pl.len().cast(pl.UInt32),
     )
     is_small = pl.col("step_time") < MIN_ROW_SHARE * whole
@@ -169,11 +173,12 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _account_rows(
-    unexplained: UnexplainedTime, table: pl.DataFrame, findings: tuple[Finding, ...]
+    unexplained: UnexplainedTime, table: pl.DataFrame, steps: int, findings: tuple[Finding, ...]
 ) -> tuple[AccountRow, ...]:
     """Returns the rows with their times as ns, rounded so that they add up exactly."""
     ends = [round(end) for end in table["step_time"].cum_sum().to_list()]
     times_ns = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+    table = table.with_columns(per_step=pl.col("pieces") / steps)
     rows = zip(table.iter_rows(named=True), times_ns, strict=True)
     return tuple(
         _account_row(unexplained, row, time_ns, time_ns / max(ends[-1], 1), findings)
@@ -208,7 +213,8 @@ def _account_row(
         text = needed_sentence(efficiency, by_memory=row["by_memory"], on_device=on_device)
         at_most_ms = ms * (1.0 - efficiency) if on_device else None
     else:
-        text = unexplained.sentence(time_class, efficiency, on_device=on_device)
+        operators = OperatorsOfRow(row["per_step"], row["median_ns"])
+        text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
     if places > 1:
         where, what = Where(), None
     return AccountRow(

@@ -6,11 +6,14 @@ Sentences state shares and rates, and quote names from the trace in backticks.
 from dataclasses import dataclass
 from typing import Final
 
-from selftime.advice.well_optimised_verdict import FAST_PRODUCT_GFLOPS_PER_THREAD
+from selftime.advice.well_optimised_verdict import (
+    FAST_PRODUCT_GFLOPS_PER_THREAD,
+    MIN_COMPUTING_OPERATOR_NS,
+)
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.trace import Trace
-from selftime.units import whole_percent_text
+from selftime.units import time_text, whole_percent_text
 
 _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
@@ -49,6 +52,27 @@ def needed_sentence(efficiency: float, *, by_memory: bool, on_device: bool) -> s
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorsOfRow:
+    """How many operators a row has in a step, and their median duration in ns."""
+
+    per_step: float
+    median_ns: float
+
+    @property
+    def are_mostly_dispatch(self) -> bool:
+        """Whether most operators are so short that they dispatch more than they compute."""
+        return self.median_ns < MIN_COMPUTING_OPERATOR_NS
+
+    def dispatch_sentence(self) -> str:
+        """Returns how many operators a step has here, and that most of their time is dispatch."""
+        return (
+            f"{self.per_step:,.0f} operators a step, half of them shorter than "
+            f"{time_text(self.median_ns)}: mostly their dispatch, of which a trial of "
+            "`torch.compile`, or of fewer and larger operators, tells more"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class UnexplainedTime:
     """Says why time of a trace is unexplained, and what would tell more."""
 
@@ -56,16 +80,26 @@ class UnexplainedTime:
     has_all_ranks: bool = False
     """Whether the traces of the other ranks of the job were looked at, too."""
 
-    def sentence(self, time_class: str, efficiency: float | None, *, on_device: bool) -> str:
+    def sentence(
+        self,
+        time_class: str,
+        efficiency: float | None,
+        operators: OperatorsOfRow,
+        *,
+        on_device: bool,
+    ) -> str:
         """Returns why time of a class is unexplained, and what would tell more.
 
         Args:
             time_class: The class, one of `TIME_CLASSES`.
             efficiency: How near the machine's peak the work runs; None if unknown.
+            operators: How many pieces of work there are, and how long they are.
             on_device: Whether it is work of a device.
         """
         lacks = missing_requirement_sentences(self.trace, _NEEDS_BY_CLASS.get(time_class, ()))
         if time_class == "compute":
+            if not on_device and operators.are_mostly_dispatch:
+                return operators.dispatch_sentence()
             return self._sentence_on_computing(lacks, efficiency, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
         if lacks:
@@ -89,7 +123,9 @@ class UnexplainedTime:
             rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
             products = f"products of matrices at {rate:.1f} GFLOP/s for each thread"
             return f"{products}, and no rule explains why"
-        if on_device and common_peak_rates_of_devices(self.trace) is None:
+        if not on_device:
+            return "how near the peak of this CPU it runs is unknown: that peak is not recorded"
+        if common_peak_rates_of_devices(self.trace) is None:
             return "how near the device's peak it runs is unknown: its peak rates are not known"
         return "there is no model of most of these operators"
 
