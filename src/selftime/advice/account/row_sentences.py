@@ -116,13 +116,15 @@ class UnexplainedTime:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
-        if efficiency is not None and on_device:
-            share = whole_percent_text(efficiency)
-            return f"runs at {share} of the device's peak, and no rule explains why"
         if efficiency is not None:
+            share = whole_percent_text(efficiency)
             rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
-            products = f"products of matrices at {rate:.1f} GFLOP/s for each thread"
-            return f"{products}, and no rule explains why"
+            speed = (
+                f"runs at {share} of the device's peak"
+                if on_device
+                else f"products of matrices at {rate:.1f} GFLOP/s for each thread"
+            )
+            return f"{speed}, and no rule explains why"
         if not on_device:
             return "how near the peak of this CPU it runs is unknown: that peak is not recorded"
         if common_peak_rates_of_devices(self.trace) is None:

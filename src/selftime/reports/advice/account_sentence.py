@@ -13,7 +13,7 @@ from selftime.advice.account.account_rows import (
     StepAccount,
     optimizer_of_row,
 )
-from selftime.advice.advice_result import Advice, TypicalStep
+from selftime.advice.advice_result import Advice
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import BOUND_BY_LABELS, TIME_CLASS_LABELS
 from selftime.reports.plain import cut_text_middle, plain
@@ -57,10 +57,14 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     account = advice.account
     if account is None or not account.rows:
         return None
-    whole = f"{milliseconds_text(account.step_ms)} a step{_basis_text(account, advice.step)}"
+    whole = f"{milliseconds_text(account.step_ms)} a step{account_basis_text(advice)}"
+    return f"{whole}, bound by {bound_by_text(account)}: {largest_parts_text(account, root)}"
+
+
+def largest_parts_text(account: StepAccount, root: str | None = None) -> str:
+    """Returns the largest classes of the account with their lines, separated by commas."""
     parts = [part for part in account.parts if part.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
-    texts = [f"{time_text(part)} {_part_phrase(account, part, root)}" for part in parts]
-    return f"{whole}, bound by {bound_by_text(account)}: {', '.join(texts)}"
+    return ", ".join(f"{time_text(part)} {_part_phrase(account, part, root)}" for part in parts)
 
 
 def bound_by_text(account: StepAccount) -> str:
@@ -69,12 +73,15 @@ def bound_by_text(account: StepAccount) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _basis_text(account: StepAccount, step: TypicalStep) -> str:
+def account_basis_text(advice: Advice) -> str:
     """Returns a text on the time that is divided; empty if the line on the step shows that time.
 
     That line shows recorded medians. The account is of the mean, and of the time in which no
     earlier step was at work on the device.
     """
+    account, step = advice.account, advice.step
+    if account is None:
+        return ""
     if account.basis == "unrecorded":
         return " without recording"
     shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
