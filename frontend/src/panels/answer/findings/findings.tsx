@@ -53,7 +53,7 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
 function Unexplained(props: { advice: Advice }) {
   const { unexplained } = props.advice.said;
   if (unexplained.length === 0) return null;
-  return <ul>{unexplained.map((text) => <li key={text}><TraceText text={text} /></li>)}</ul>;
+  return <ul class="account-unexplained">{unexplained.map((text) => <li key={text}><TraceText text={text} /></li>)}</ul>;
 }
 
 /** Up and down move between the findings. */
