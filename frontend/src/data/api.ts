@@ -152,7 +152,7 @@ export type Options = Record<string, Cell>;
 
 export type Metric = "host" | "device";
 
-export type ComparedTable = "steps" | "parts" | "tree" | "kernels" | "kernel_names" | "run_parts" | "run_steps";
+export type ComparedTable = "steps" | "account" | "parts" | "tree" | "kernels" | "kernel_names" | "run_parts" | "run_steps";
 
 /** The comparison of two traces, as by `selftime compare`: times per step, after minus before. */
 export interface Compared {

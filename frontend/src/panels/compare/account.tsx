@@ -1,0 +1,28 @@
+// What a step is spent on before and after, along its critical path: the largest differences first.
+
+import { useMemo } from "preact/hooks";
+import { labelOfValue } from "../../parts/data/labels.ts";
+import type { Labels } from "../../parts/data/labels.ts";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import type { PanelProps } from "../panel.ts";
+import { differenceRows } from "./tables/merging.ts";
+import { Sheet } from "./tables/sheet.tsx";
+
+export function AccountDifference(props: { account: FullTable; labels: Labels; params: PanelProps["params"] }) {
+  const { account, labels, params } = props;
+  const rows = useMemo(() => differenceRows(account, ["class", "what", "function", "line_before", "line_after"]), [account]);
+  const left = account.total - account.rows;
+  return (
+    <section class="compare-section" aria-label="What a step is spent on">
+      <h2>
+        What a step is spent on <span class="muted">along its critical path</span>
+        {left > 0 && <span class="muted"> {left} more are not carried</span>}
+      </h2>
+      <Sheet
+        rows={rows.map((row) => ({ ...row, key: [labelOfValue(labels, String(row.key[0])).text, ...row.key.slice(1)] }))}
+        heads={["Spent on", "What", "Function", "Line before", "Line after"]}
+        params={params} inOrder word="sort-account" find={params["find"] ?? ""} linkTo={null} totals label="The account of the step"
+      />
+    </section>
+  );
+}
