@@ -1,12 +1,19 @@
 // What a step is spent on before and after, along its critical path: the largest differences first.
 
 import { useMemo } from "preact/hooks";
+import type { Cell } from "../../data/api.ts";
 import { labelOfValue } from "../../parts/data/labels.ts";
 import type { Labels } from "../../parts/data/labels.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import type { PanelProps } from "../panel.ts";
 import { differenceRows } from "./tables/merging.ts";
 import { Sheet } from "./tables/sheet.tsx";
+
+/** The class of time in words, and the name of what ran. */
+function spentOn([time, what]: readonly Cell[], labels: Labels): string {
+  const label = labelOfValue(labels, String(time)).text;
+  return what === null || what === undefined ? label : `${label} in ${String(what)}`;
+}
 
 export function AccountDifference(props: { account: FullTable; labels: Labels; params: PanelProps["params"] }) {
   const { account, labels, params } = props;
@@ -19,8 +26,8 @@ export function AccountDifference(props: { account: FullTable; labels: Labels; p
         {left > 0 && <span class="muted"> {left} more are not carried</span>}
       </h2>
       <Sheet
-        rows={rows.map((row) => ({ ...row, key: [labelOfValue(labels, String(row.key[0])).text, ...row.key.slice(1)] }))}
-        heads={["Spent on", "What", "Function", "Line before", "Line after"]}
+        rows={rows.map((row) => ({ ...row, key: [spentOn(row.key, labels), ...row.key.slice(2)] }))}
+        heads={["Spent on", "Function", "Line", "After"]}
         params={params} inOrder word="sort-account" find={params["find"] ?? ""} linkTo={null} totals label="The account of the step"
       />
     </section>
