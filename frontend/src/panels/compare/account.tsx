@@ -15,6 +15,12 @@ function spentOn([time, what]: readonly Cell[], labels: Labels): string {
   return what === null || what === undefined ? label : `${label} in ${String(what)}`;
 }
 
+/** The line on both sides; one number if it did not move. */
+function linesOf([, , , before, after]: readonly Cell[]): string | null {
+  const lines = [...new Set([before, after].filter((line) => line !== null && line !== undefined))];
+  return lines.length === 0 ? null : lines.join(" → ");
+}
+
 export function AccountDifference(props: { account: FullTable; labels: Labels; params: PanelProps["params"] }) {
   const { account, labels, params } = props;
   const rows = useMemo(() => differenceRows(account, ["class", "what", "function", "line_before", "line_after"]), [account]);
@@ -26,8 +32,8 @@ export function AccountDifference(props: { account: FullTable; labels: Labels; p
         {left > 0 && <span class="muted"> {left} more are not carried</span>}
       </h2>
       <Sheet
-        rows={rows.map((row) => ({ ...row, key: [spentOn(row.key, labels), ...row.key.slice(2)] }))}
-        heads={["Spent on", "Function", "Line", "After"]}
+        rows={rows.map((row) => ({ ...row, key: [spentOn(row.key, labels), linesOf(row.key)] }))}
+        heads={["Spent on", "Line"]}
         params={params} inOrder word="sort-account" find={params["find"] ?? ""} linkTo={null} totals label="The account of the step"
       />
     </section>
