@@ -44,6 +44,8 @@ MIN_ROW_SHARE: Final = 0.02
 
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
+_WORK_COLUMNS: Final = ("efficiency", "by_memory", "median_ns", "flops_rate", "bytes_rate")
+"""Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MERGED_ROW_KEYS: Final = ("class", "is_needed")
 """Columns by which rows that are too short to stand alone are merged."""
 
@@ -133,12 +135,19 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         first=pl.col("start").min(),
         pieces=pl.len(),
         median_ns=pl.col("time").median(),
+        **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
     )
     # A mean tells nothing of work that is mostly not modelled.
     told = pl.when(pl.col("known_time") * 2 > pl.col("step_time")).then("efficiency")
     return rows.with_columns(efficiency=told).join(
         largest.select(*_ROW_KEYS, "what"), on=_ROW_KEYS, how="left", nulls_equal=True
     )
+
+
+def _mean_over_time(rate: str) -> pl.Expr:
+    """Returns the mean of a rate over all time of a row; null where no piece of it has one."""
+    amount = (pl.col(rate) * pl.col("step_time")).sum() / pl.col("step_time").sum()
+    return pl.when(pl.col(rate).is_not_null().any()).then(amount)
 
 
 def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -157,10 +166,10 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
         places=pl.lit(1, pl.UInt32), is_small=pl.lit(value=False)
     )
     order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
-    first = ("on_device", "what", *SOURCE_SITE_COLUMNS, "efficiency", "by_memory", "median_ns")
+    of_first = ("on_device", "what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
     merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
         pl.col("step_time").sum(),
-        pl.col(*first).first(),
+        pl.col(*of_first).first(),
         pl.col("first").min(),
         pl.col("pieces").sum(),
         places=pl.len().cast(pl.UInt32),
@@ -213,7 +222,8 @@ def _account_row(
         text = needed_sentence(efficiency, by_memory=row["by_memory"], on_device=on_device)
         at_most_ms = ms * (1.0 - efficiency) if on_device else None
     else:
-        operators = OperatorsOfRow(row["per_step"], row["median_ns"])
+        rates = (row["flops_rate"], row["bytes_rate"])
+        operators = OperatorsOfRow(row["per_step"], row["median_ns"], *rates)
         text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
     if places > 1:
         where, what = Where(), None

@@ -13,7 +13,7 @@ from selftime.advice.well_optimised_verdict import (
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.trace import Trace
-from selftime.units import time_text, whole_percent_text
+from selftime.units import rate_text, time_text, whole_percent_text
 
 _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
@@ -53,15 +53,27 @@ def needed_sentence(efficiency: float, *, by_memory: bool, on_device: bool) -> s
 
 @dataclass(frozen=True, slots=True)
 class OperatorsOfRow:
-    """How many operators a row has in a step, and their median duration in ns."""
+    """How many operators a row has in a step, their median duration in ns, and modelled rates."""
 
     per_step: float
     median_ns: float
+    flops_per_ns: float | None = None
+    bytes_per_ns: float | None = None
 
     @property
     def are_mostly_dispatch(self) -> bool:
         """Whether most operators are so short that they dispatch more than they compute."""
         return self.median_ns < MIN_COMPUTING_OPERATOR_NS
+
+    def rates_text(self) -> str:
+        """Returns the modelled rates of computing and moving; empty if none is known."""
+        told = [
+            (self.flops_per_ns, "computes", "FLOP"),
+            (self.bytes_per_ns, "moves", "B"),
+        ]
+        return " and ".join(
+            f"{verb} {rate_text(rate * 1e9, unit)}" for rate, verb, unit in told if rate is not None
+        )
 
     def dispatch_sentence(self) -> str:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
@@ -100,6 +112,11 @@ class UnexplainedTime:
         if time_class == "compute":
             if not on_device and operators.are_mostly_dispatch:
                 return operators.dispatch_sentence()
+            if not on_device and not lacks and operators.rates_text():
+                return (
+                    "how near the peak of this CPU it runs is unknown: by the models it "
+                    f"{operators.rates_text()}"
+                )
             return self._sentence_on_computing(lacks, efficiency, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
         if lacks:
@@ -116,18 +133,10 @@ class UnexplainedTime:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
-        if efficiency is not None:
+        if efficiency is not None and on_device:
             share = whole_percent_text(efficiency)
-            rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
-            speed = (
-                f"runs at {share} of the device's peak"
-                if on_device
-                else f"products of matrices at {rate:.1f} GFLOP/s for each thread"
-            )
-            return f"{speed}, and no rule explains why"
-        if not on_device:
-            return "how near the peak of this CPU it runs is unknown: that peak is not recorded"
-        if common_peak_rates_of_devices(self.trace) is None:
+            return f"runs at {share} of the device's peak, and no rule explains why"
+        if on_device and common_peak_rates_of_devices(self.trace) is None:
             return "how near the device's peak it runs is unknown: its peak rates are not known"
         return "there is no model of most of these operators"
 

@@ -15,8 +15,10 @@ from selftime.advice.well_optimised_verdict import (
     FAST_PRODUCT_GFLOPS_PER_THREAD,
     intra_op_thread_count,
 )
-from selftime.analysis.call_tree.self_times import self_times
+from selftime.analysis.call_tree.parent_array_forests import subtree_totals
+from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.models.modelled_operator_work import (
+    ModelledOperatorWork,
     common_peak_rates_of_devices,
     modelled_work_of_operators,
     tensor_core_times_by_operator,
@@ -24,7 +26,7 @@ from selftime.analysis.models.modelled_operator_work import (
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import matches_name
-from selftime.array_types import Floats, Ints
+from selftime.array_types import Floats
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -39,6 +41,12 @@ _NS_PER_SECOND: Final = 1e9
 _PICOSECONDS_PER_NS: Final = 1e3
 
 
+_MIN_MODELLED_SHARE_ON_CPU: Final = 0.5
+"""Smallest share of an operator's time in products of matrices for their rate to tell its own."""
+
+_COLUMNS: Final = ("efficiency", "least_time", "by_memory", "flops_rate", "bytes_rate")
+
+
 @cached_per_trace
 def operator_efficiencies(trace: Trace) -> pl.DataFrame:
     """Returns how near each host slice's modelled work comes to the machine's peak.
@@ -46,49 +54,70 @@ def operator_efficiencies(trace: Trace) -> pl.DataFrame:
     One row for each slice of the trace. Columns: efficiency, the work's rate as a share of the
     device's peak, or on a CPU of the rate of a fast product; null where the work of the operator
     around the slice is not modelled, or no peak is known; least_time, that of the work at the peak
-    or the fast rate, in ns; by_memory, whether memory bandwidth limits the work.
+    or the fast rate, in ns; by_memory, whether memory bandwidth limits the work; flops_rate and
+    bytes_rate, the modelled FLOPs and bytes by the time, both per ns; null without a model.
 
     Caches and Winograd's algorithm let a share exceed 1; on a device it is then 1.
     """
     host = self_times(trace)
     work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
     if trace.device_args.height:
-        peaks = common_peak_rates_of_devices(trace)
-        computing = work.time_at_peak / _PICOSECONDS_PER_NS
-        moving = np.zeros(host.id.size)
-        if peaks is not None:
-            moving = work.bytes / peaks.bytes * _NS_PER_SECOND
-        least, time = np.maximum(computing, moving), host.device
-        known = work.is_counted & ~work.lacks_peak_rate & (least > 0)
+        values = _efficiencies_on_device(trace, host, work)
+        modelled = nearest_ancestor(host.parent, work.is_counted, np.arange(host.id.size))
     else:
-        computing = _least_product_times_on_cpu(trace, host.name, work.flops)
-        moving, least, time = np.zeros(host.id.size), computing, host.cpu
-        known = work.is_counted & (least > 0)
-    found = least / np.maximum(time, 1)
-    if trace.device_args.height:
-        found = np.minimum(found, 1.0)
-    modelled = nearest_ancestor(host.parent, work.is_counted, np.arange(host.id.size))
-    values = {
-        "efficiency": np.where(known, found, np.nan),
-        "least_time": least,
-        "by_memory": moving > computing,
-    }
+        values = _efficiencies_on_cpu(trace, host, work)
+        modelled = np.arange(host.id.size)
     at = np.where(host.owner == NO_SLICE, NO_SLICE, np.append(modelled, NO_SLICE)[host.owner])
-    columns = {name: np.append(value, np.nan)[at] for name, value in values.items()}
-    return pl.DataFrame(columns).with_columns(
-        pl.col("efficiency", "least_time").fill_nan(None), pl.col("by_memory") == 1.0
+    columns = {name: np.append(values[name], np.nan)[at] for name in _COLUMNS}
+    return pl.DataFrame(columns).with_columns(pl.all().fill_nan(None))
+
+
+def _efficiencies_on_device(
+    trace: Trace, host: SelfTimes, work: ModelledOperatorWork
+) -> dict[str, Floats]:
+    """Returns the columns for each operator, by the device time of what it launched."""
+    peaks = common_peak_rates_of_devices(trace)
+    computing = work.time_at_peak / _PICOSECONDS_PER_NS
+    moving = np.zeros(host.id.size)
+    if peaks is not None:
+        moving = work.bytes / peaks.bytes * _NS_PER_SECOND
+    least, time = np.maximum(computing, moving), np.maximum(host.device, 1)
+    known = work.is_counted & ~work.lacks_peak_rate & (least > 0)
+    return {
+        "efficiency": np.where(known, np.minimum(least / time, 1.0), np.nan),
+        "least_time": least,
+        "by_memory": (moving > computing).astype(np.float64),
+        "flops_rate": np.where(work.flops > 0, work.flops / time, np.nan),
+        "bytes_rate": np.where(work.bytes > 0, work.bytes / time, np.nan),
+    }
+
+
+def _efficiencies_on_cpu(
+    trace: Trace, host: SelfTimes, work: ModelledOperatorWork
+) -> dict[str, Floats]:
+    """Returns the columns for each operator, with the work of all operators that it called."""
+    is_product = work.is_counted & matches_name(
+        pl.DataFrame({"name": host.name}), names.is_matrix_operator
     )
-
-
-def _least_product_times_on_cpu(trace: Trace, name: pl.Series, flops: Ints) -> Floats:
-    """Returns the ns that products of matrices take at a fast rate; 0 for other operators."""
-    is_product = matches_name(pl.DataFrame({"name": name}), names.is_matrix_operator)
     rate = FAST_PRODUCT_GFLOPS_PER_THREAD * intra_op_thread_count(trace)
-    return np.where(is_product, flops / rate, 0.0)
+    least = subtree_totals(
+        host.parent, np.where(is_product, work.flops / rate, 0.0).astype(np.int64)
+    )
+    in_products = subtree_totals(host.parent, np.where(is_product, host.cpu, 0))
+    flops, moved = subtree_totals(host.parent, work.flops), subtree_totals(host.parent, work.bytes)
+    time = np.maximum(host.cpu, 1)
+    known = (least > 0) & (in_products >= _MIN_MODELLED_SHARE_ON_CPU * time)
+    return {
+        "efficiency": np.where(known, least / time, np.nan),
+        "least_time": least.astype(np.float64),
+        "by_memory": np.zeros(host.id.size),
+        "flops_rate": np.where(flops > 0, flops / time, np.nan),
+        "bytes_rate": np.where(moved > 0, moved / time, np.nan),
+    }
 
 
 def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFrame:
-    """Returns columns efficiency and by_memory of segments of the account; null if unknown.
+    """Returns the columns of `operator_efficiencies` for segments of the account.
 
     Those of a device have the values of the operator that launched them. The same work at the same
     line has the mean of its efficiencies.
@@ -110,5 +139,8 @@ def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
     weight = pl.col("time").filter(is_known).sum().over(same)
     mean = (pl.col("efficiency") * pl.col("time")).sum().over(same) / weight
     return table.select(
-        efficiency=pl.when(is_known & (weight > 0)).then(mean), by_memory="by_memory"
+        "flops_rate",
+        "bytes_rate",
+        efficiency=pl.when(is_known & (weight > 0)).then(mean),
+        by_memory=pl.col("by_memory") == 1.0,
     )
