@@ -267,3 +267,19 @@ def test_the_rows_add_up_on_real_traces(
 ) -> None:
     for name in real_names:
         assert_adds_up(advise(real(name)))
+
+
+def test_memory_bandwidth_bounds_a_step_of_work_near_it() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssss
+        cpu 1  | a
+        call 1 | kyyyyyyyyy
+        gpu 7  |  kkkkkkkkk
+        s = ProfilerStep#1
+        a = aten::add; input_shapes = [[SIZE], [SIZE]]; input_types = ["float", "float"]
+        y = cudaDeviceSynchronize
+        device = {"name": "Tesla V100-SXM2-16GB"}
+    """
+    assert found(sketch(drawing.replace("SIZE", "600000000"))).bound_by == ("memory_bandwidth",)
+    assert found(sketch(drawing.replace("SIZE", "60000"))).bound_by == ("compute",)

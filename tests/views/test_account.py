@@ -104,3 +104,23 @@ def test_the_largest_row_of_a_job_that_communicates(real: Callable[[str], Trace]
     row = account(real("mi300-2025-resnet-ddp-recompute")).row(0, named=True)
     assert (row["class"], row["line"]) == ("communication", 82)
     assert row["share"] > 0.5
+
+
+def test_communication_has_the_name_of_the_collective() -> None:
+    drawing = """
+        mark 1 | ssssssssssss
+        cpu 1  | bbbb
+        call 1 |  kyyyyyyyyyy
+        gpu 7  |   kkkkkkkkkk
+        s = ProfilerStep#1
+        b = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+        k = ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)
+        y = cudaStreamSynchronize
+    """
+    row = account(sketch(drawing), by="what").row(0, named=True)
+    assert (row["class"], row["what"]) == (
+        "communication",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    )
+    told = drawing.replace("4096ul>)", "4096ul>); collective = allreduce")
+    assert account(sketch(told), by="what").row(0, named=True)["what"] == "allreduce"

@@ -4,6 +4,8 @@ from typing import Final
 
 import polars as pl
 
+from selftime.advice.account.useful_work import MIN_PEAK_SHARE_OF_NEEDED_WORK
+
 MEMORY_BANDWIDTH: Final = "memory_bandwidth"
 """What bounds the step where devices compute as fast as their memory lets them."""
 
@@ -14,8 +16,8 @@ MIN_SHARE_OF_LARGEST_BOUND: Final = 0.75
 def what_bounds_the_step(pieces: pl.DataFrame) -> tuple[str, ...]:
     """Returns the classes that bound the step, largest first; computing is told apart by its limit.
 
-    Work of devices whose model says that the bandwidth of memory limits it counts as
-    `memory_bandwidth`, if most of the modelled work is of that kind.
+    Computing counts as `memory_bandwidth` if most of it is work of devices that the bandwidth of
+    memory limits, by its model, and that runs near that limit.
 
     Args:
         pieces: The segments of the account, with columns class, step_time (ns), efficiency and
@@ -25,10 +27,9 @@ def what_bounds_the_step(pieces: pl.DataFrame) -> tuple[str, ...]:
     largest = times.reverse().rows()
     most = largest[0][1]
     bounding = [name for name, time in largest if time >= MIN_SHARE_OF_LARGEST_BOUND * most]
-    is_modelled = pl.col("efficiency").is_not_null() & pl.col("on_device")
+    is_near_limit = pl.col("efficiency") >= MIN_PEAK_SHARE_OF_NEEDED_WORK
     computing = pieces.filter(pl.col("class") == "compute")
-    modelled = computing.filter(is_modelled)
-    limited = float(modelled.filter("by_memory")["step_time"].sum())
-    if 2 * limited > float(computing["step_time"].sum()):
+    limited = computing.filter(pl.col("on_device") & pl.col("by_memory") & is_near_limit)
+    if 2 * float(limited["step_time"].sum()) > float(computing["step_time"].sum()):
         bounding = [MEMORY_BANDWIDTH if name == "compute" else name for name in bounding]
     return tuple(bounding)

@@ -10,7 +10,7 @@ from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_s
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states, is_host_track, serial_threads
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name, with_known_end
 from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
@@ -47,9 +47,10 @@ def account_segments(trace: Trace) -> pl.DataFrame:
 
     Columns: step, its number; counted, whether the step is typical; class, one of `TIME_CLASSES`;
     what, the optimizer, else the outermost operator, that ran or launched it, else the Python frame
-    or the name on the device, null if unknown; start and end in ns; slice, the id of the slice on
-    the critical path, null if there is none; on_device, whether the segment is work of a device;
-    inferred, whether it is not recorded what the segment waited for; file, line, function, how: the
+    or the name on the device, and of communication the collective, null if unknown; start and end
+    in ns; slice, the id of the slice on the critical path, null if there is none; on_device,
+    whether the segment is work of a device; inferred, whether it is not recorded what the segment
+    waited for; file, line, function, how: the
     source line. The segments of a step are contiguous, from the step's `begin` to its `done`.
     """
     segments = segments_split_at_frames(trace, critical_path_segments(trace))
@@ -66,6 +67,7 @@ def account_segments(trace: Trace) -> pl.DataFrame:
         & is_work.gather(segments["slice"]).fill_null(value=False),
         inferred=pl.col("link").is_in(_INFERRED_LINKS),
     )
+    table = table.with_columns(_names_of_communication(trace, table))
     sites = source_sites_of_slices(trace, segments["slice"])
     return table.hstack(sites.select(SOURCE_SITE_COLUMNS)).cast(ACCOUNT_SEGMENT_SCHEMA)
 
@@ -93,6 +95,23 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     chosen = np.where(np.isin(chosen, profiler_step_ids(trace)), NO_SLICE, chosen)
     ids = pl.Series(chosen)
     return slices["name"].gather(ids.set(ids == NO_SLICE, None).cast(pl.UInt32)).alias("what")
+
+
+def _names_of_communication(trace: Trace, segments: pl.DataFrame) -> pl.Series:
+    """Returns the names of segments, as `what`; of communication the collective's, if known.
+
+    What launched it, such as a node of the backward pass, does not show that ranks communicate.
+    """
+    is_communication = pl.col("class") == "communication"
+    ids = segments["slice"].set(~segments.select(is_communication).to_series(), None)
+    collective = arguments_of_slices(trace, "collective_args", ids, "collective")["collective"]
+    kernel = trace.slices["name"].gather(ids.set(~segments["on_device"], None)).cast(pl.String)
+    unique = kernel.unique().drop_nulls()
+    short = unique.map_elements(names.short_kernel_name, pl.String)
+    told = pl.coalesce(
+        collective.cast(pl.String), kernel.replace(unique, short), segments["what"].cast(pl.String)
+    )
+    return pl.select(told.alias("what")).to_series()
 
 
 _BETWEEN_OPERATORS: Final = (*names.FRAME_CATEGORIES, *names.ANNOTATION_CATEGORIES)

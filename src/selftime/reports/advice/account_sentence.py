@@ -139,6 +139,8 @@ def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
     name = ""
     if place.what is not None:
         shown = names.without_backward_node_prefix(plain(place.what))
+        if len(shown) > _MAX_NAME_CHARACTERS:
+            shown = names.short_kernel_name(shown)
         name = f" in `{cut_text_middle(shown, _MAX_NAME_CHARACTERS)}`"
     if place.file is None:
         return name
