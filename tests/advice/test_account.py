@@ -283,3 +283,26 @@ def test_memory_bandwidth_bounds_a_step_of_work_near_it() -> None:
     """
     assert found(sketch(drawing.replace("SIZE", "600000000"))).bound_by == ("memory_bandwidth",)
     assert found(sketch(drawing.replace("SIZE", "60000"))).bound_by == ("compute",)
+
+
+def test_a_wait_costs_as_much_host_time_after_it_as_its_fix_is_estimated_to_save() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssss
+        cpu 1  | aaa     bbbbbbbb
+        call 1 |  kyyyyy  k    l yyyy
+        gpu 7  |   kkkkk   kk   ll
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:7 step
+        b = aten::add; line = train.py:8 step
+        y = cudaStreamSynchronize
+    """
+    trace = sketch(drawing)
+    waits = trace.slices.filter(trace.slices["name"] == "cudaStreamSynchronize")["id"]
+    remove = RemoveWaits(waits.to_numpy().astype(np.int64)[:1])
+    little = finding(changes=(remove,), saving=Saving.of_step(20.0, 1.0, method="replay"))
+    more = finding(changes=(remove,), saving=Saving.of_step(20.0, 7.0, method="replay"))
+    claimed = [found(trace, one).found_ms for one in (finding(changes=(remove,)), little, more)]
+    assert claimed[0] == claimed[1] < claimed[2] <= 9.0
+    nobody = finding(changes=(RemoveWaits(np.zeros(0, np.int64)),))
+    assert found(trace, nobody).found_ms == 0.0

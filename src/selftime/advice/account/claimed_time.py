@@ -1,9 +1,10 @@
 """Finds for each moment of the account the finding whose fix removes or shortens it.
 
 A finding claims the host time and the device work that its changes shorten. Waits of the host that
-a fix removes do not show on the critical path, which passes through the device meanwhile: what they
-cost is the time until the device has work again. A finding without changes claims the time of the
-kind that its rule is about: at its line, or in the slices that it measured.
+a fix removes do not show on the critical path, which passes through the device meanwhile. They keep
+the host from running ahead: what they cost is the time of the host after a wait, until the device
+has work again, and then as much more as the fix is estimated to save. A finding without changes
+claims the time of the kind that its rule is about: at its line, or in the slices that it measured.
 """
 
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from selftime.advice.rule_outcomes import Finding
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import covered_time
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Flags, Ints
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
@@ -52,6 +54,10 @@ class _ClaimedTime:
 
     host_time: Intervals
     work: Ints
+    wait_ends: Ints
+    """When the waits end that a fix removes, in ns, ascending."""
+    saved_per_wait_ns: float = 0.0
+    """How much of the host's time after each of these waits the fix is estimated to hide."""
     time_classes: tuple[str, ...] = ()
     file: str | None = None
     line: int | None = None
@@ -84,21 +90,28 @@ def _findings_by_priority(findings: tuple[Finding, ...]) -> list[int]:
 
 def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
     """Returns what a finding claims of the step; nothing if it is about the whole run."""
-    nothing = _ClaimedTime(union([], []), np.zeros(0, np.int64))
+    nothing = _ClaimedTime(union([], []), np.zeros(0, np.int64), np.zeros(0, np.int64))
     if isinstance(finding.claim, RunClaim):
         return nothing
     if not finding.changes:
         return _claimed_time_of_evidence(trace, finding)
-    host_time, work = [nothing.host_time], [nothing.work]
+    host_time, work, waits = [nothing.host_time], [nothing.work], [nothing.work]
     for change in finding.changes:
         match change:
             case CutHostTime(intervals):
                 host_time.append(intervals)
             case RemoveWaits(calls):
                 host_time.append(_time_until_device_works_again(trace, calls))
+                waits.append(np.asarray(calls, np.int64))
             case ScaleDeviceWork(ids):
                 work.append(np.asarray(ids, np.int64))
-    return _ClaimedTime(_union_of_all(host_time), np.unique(np.concatenate(work)))
+    ends = _ends_of_calls(trace, np.unique(np.concatenate(waits)))
+    return _ClaimedTime(
+        _union_of_all(host_time),
+        np.unique(np.concatenate(work)),
+        ends,
+        _saved_per_wait_ns(trace, finding, ends),
+    )
 
 
 def _claimed_time_of_evidence(trace: Trace, finding: Finding) -> _ClaimedTime:
@@ -107,8 +120,9 @@ def _claimed_time_of_evidence(trace: Trace, finding: Finding) -> _ClaimedTime:
     of_classes = [_TIME_CLASSES_BY_CHAPTER.get(chapter, ()) for chapter in sorted(chapters)]
     classes = tuple(dict.fromkeys(name for some in of_classes for name in some))
     nothing = union([], [])
+    none = np.zeros(0, np.int64)
     at_line = _ClaimedTime(
-        nothing, np.zeros(0, np.int64), classes, finding.where.file, finding.where.line
+        nothing, none, none, 0.0, classes, finding.where.file, finding.where.line
     )
     if finding.where.file is not None or chapters <= _CHAPTERS_OF_WHOLE_CLASSES:
         return at_line
@@ -132,6 +146,20 @@ def _time_until_device_works_again(trace: Trace, calls: Ints) -> Intervals:
     at = np.searchsorted(starts, end, side="left")
     known = at < starts.size
     return union(begin[known], starts[at[known]])
+
+
+def _ends_of_calls(trace: Trace, calls: Ints) -> Ints:
+    """Returns when host calls of known end end, in ns, ascending."""
+    known = trace.slices[calls].drop_nulls("duration")
+    return np.sort((known["start"] + known["duration"]).to_numpy())
+
+
+def _saved_per_wait_ns(trace: Trace, finding: Finding, wait_ends: Ints) -> float:
+    """Returns how much each of a finding's waits is estimated to cost, in ns; 0 if unknown."""
+    saved_ms, steps = finding.saving.estimate_ms, steps_with_counted_flags(trace).height
+    if saved_ms is None or not wait_ends.size:
+        return 0.0
+    return saved_ms * 1e6 * steps / wait_ends.size
 
 
 def _union_of_all(some: Iterable[Intervals]) -> Intervals:
@@ -168,6 +196,8 @@ def _is_claimed(pieces: pl.DataFrame, claim: _ClaimedTime) -> Flags:
         at = np.searchsorted(claim.host_time.starts, middle, side="right") - 1
         inside = (at >= 0) & (middle < claim.host_time.ends[at])
         found |= inside & ~pieces["on_device"].to_numpy()
+    if claim.saved_per_wait_ns:
+        found |= _is_hidden_without_waits(pieces, claim)
     if claim.time_classes:
         of_class = pieces["class"].cast(pl.String).is_in(list(claim.time_classes))
         if claim.file is not None:
@@ -176,3 +206,15 @@ def _is_claimed(pieces: pl.DataFrame, claim: _ClaimedTime) -> Flags:
             of_class &= pieces["line"].eq_missing(claim.line)
         found |= of_class.to_numpy()
     return np.asarray(found, np.bool_)
+
+
+def _is_hidden_without_waits(pieces: pl.DataFrame, claim: _ClaimedTime) -> Flags:
+    """Flags host time after each wait, as much as the removal of the wait is estimated to hide."""
+    start, time = pieces["start"].to_numpy(), (pieces["end"] - pieces["start"]).to_numpy()
+    may_hide = ~pieces["on_device"].to_numpy() & (pieces["class"] != "communication").to_numpy()
+    host_time_before = np.cumsum(np.where(may_hide, time, 0)) - np.where(may_hide, time, 0)
+    first_after_wait = np.searchsorted(start, claim.wait_ends, side="left")
+    before_wait = np.append(host_time_before, host_time_before[-1:])[first_after_wait]
+    wait = np.searchsorted(claim.wait_ends, start, side="right") - 1
+    since_wait = host_time_before - before_wait[np.maximum(wait, 0)]
+    return np.asarray((wait >= 0) & may_hide & (since_wait < claim.saved_per_wait_ns), np.bool_)
