@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from selftime.advice import advise
+from selftime.advice import RULES, Rule, advise
 from selftime.advice.account.account_building import account_of_step
 from selftime.advice.account.account_rows import AccountRow, StepAccount
 from selftime.advice.advice_result import Advice
@@ -21,7 +21,7 @@ from selftime.advice.savings.saving import Saving
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.intervals import union
 from selftime.reports.schemas import schema
-from selftime.testing import sketch
+from selftime.testing import sketch, sketch_job
 from selftime.trace import Trace
 
 STEPS = """
@@ -306,3 +306,16 @@ def test_a_wait_costs_as_much_host_time_after_it_as_its_fix_is_estimated_to_save
     assert claimed[0] == claimed[1] < claimed[2] <= 9.0
     nobody = finding(changes=(RemoveWaits(np.zeros(0, np.int64)),))
     assert found(trace, nobody).found_ms == 0.0
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_rows_add_up_on_what_a_rule_fires_on(rule: Rule) -> None:
+    """And a finding that saves time of a step on the host or the device claims some of it."""
+    for drawing in rule.drawings("Fires on"):
+        drawn = sketch_job(drawing)
+        if isinstance(drawn, Trace):
+            advice = advise(drawn, rules={rule.name: rule})
+            assert_adds_up(advice)
+            claimed = {row.finding for row in advice.account.rows} if advice.account else set()
+            saving = {one.id for one in advice.findings if one.saving.estimate_ms is not None}
+            assert saving <= claimed, drawing
