@@ -124,3 +124,18 @@ def test_communication_has_the_name_of_the_collective() -> None:
     )
     told = drawing.replace("4096ul>)", "4096ul>); collective = allreduce")
     assert account(sketch(told), by="what").row(0, named=True)["what"] == "allreduce"
+
+
+def test_a_row_has_its_module_and_its_thread() -> None:
+    drawing = """
+        mark 1   | ssssssssss
+        python 1 | mmmmmmmmmm
+        cpu 1    | aaaaaa
+        s = ProfilerStep#1
+        m = nn.Module: Linear_0; module_id = 0
+        a = aten::mm
+    """
+    rows = {row["class"]: row for row in account(sketch(drawing), by="what").to_dicts()}
+    assert (rows["compute"]["module"], rows["compute"]["thread"]) == ("Linear", "1")
+    of_device = account(sketch(STEPS), by="class").row(0, named=True)
+    assert (of_device["class"], of_device["thread"]) == ("compute", "stream 7")

@@ -12,6 +12,7 @@ from selftime.analysis.graph.serial_threads import host_states, is_host_track, s
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name, with_known_end
+from selftime.analysis.slice_occurrences import modules_and_threads_of_slices
 from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.array_types import Ints
@@ -32,6 +33,8 @@ ACCOUNT_SEGMENT_SCHEMA: Final[dict[Any, Any]] = {
     "line": pl.Int32,
     "function": pl.String,
     "how": pl.String,
+    "module": pl.String,
+    "thread": pl.String,
 }
 """Columns of `account_segments`; times in ns."""
 
@@ -50,8 +53,9 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     or the name on the device, and of communication the collective, null if unknown; start and end
     in ns; slice, the id of the slice on the critical path, null if there is none; on_device,
     whether the segment is work of a device; inferred, whether it is not recorded what the segment
-    waited for; file, line, function, how: the
-    source line. The segments of a step are contiguous, from the step's `begin` to its `done`.
+    waited for; file, line, function, how: the source line; module, the class of the module around
+    it; thread, the thread or stream. The segments of a step are contiguous, from the step's `begin`
+    to its `done`.
     """
     segments = segments_split_at_frames(trace, critical_path_segments(trace))
     is_work = trace.slices["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
@@ -69,7 +73,9 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     )
     table = table.with_columns(_names_of_communication(trace, table))
     sites = source_sites_of_slices(trace, segments["slice"])
-    return table.hstack(sites.select(SOURCE_SITE_COLUMNS)).cast(ACCOUNT_SEGMENT_SCHEMA)
+    ran_in = modules_and_threads_of_slices(trace, segments["slice"])
+    table = pl.concat([table, sites.select(SOURCE_SITE_COLUMNS), ran_in], how="horizontal")
+    return table.cast(ACCOUNT_SEGMENT_SCHEMA)
 
 
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
