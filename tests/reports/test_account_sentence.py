@@ -6,7 +6,7 @@ from selftime.advice import advise
 from selftime.advice.rule_outcomes import Finding, Fix, Where
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
-from selftime.reports.advice.account_table import verdict_text
+from selftime.reports.advice.account_table import ACCOUNT_TITLE, verdict_text
 from selftime.reports.advice.text import as_text
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -203,3 +203,10 @@ def test_none_of_many_lines_is_named() -> None:
     same = drawing.replace("aten::add", "aten::mm").replace("aten::mul", "aten::mm")
     told = account_sentence(advise(sketch(same)))
     assert told == "0.10 ms a step, bound by computing: 0.10 ms (100 %) computing"
+
+
+def test_one_rule_that_is_asked_for_is_answered_without_the_rows() -> None:
+    advice = replace(advise(sketch(STEPS)), selected_rule_or_finding="slow_input")
+    text = as_text(advice, width=200)
+    assert "bound by computing" in text
+    assert ACCOUNT_TITLE.upper() not in text

@@ -23,7 +23,7 @@ def account_lines(
 ) -> Iterator[str]:
     """Yields the rows of the step's account, largest first: time, what and where, verdict."""
     account = advice.account
-    if account is None or not account.rows:
+    if account is None or not account.rows or advice.selected_rule_or_finding is not None:
         return
     yield from ("", f"## {ACCOUNT_TITLE}", "", f"`{queries.all_numbers_query()}`")
     shown = account.rows if is_complete else rows_that_stand_alone(account)
@@ -38,7 +38,8 @@ def account_lines(
 
 def unexplained_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -> Iterator[str]:
     """Yields the largest unexplained rows of the step's account, where they are much of it."""
-    if advice.account is None or advice.account.is_mostly_explained:
+    account, is_selection = advice.account, advice.selected_rule_or_finding is not None
+    if account is None or account.is_mostly_explained or is_selection:
         return
-    for text in unexplained_texts(advice.account, root):
+    for text in unexplained_texts(account, root):
         yield f"- {shortened_markdown_sentence(text)}; `{queries.all_numbers_query()}`"

@@ -72,7 +72,7 @@ def _advice_text_blocks(
     has_steps = wording.has_recording(advice)
     if has_steps:
         yield _trace_health_and_step_time_table(advice, root)
-        if advice.account is not None and advice.health.verdict != "unusable":
+        if advice.account is not None and advice.selected_rule_or_finding is None:
             yield from _section_title_lines(ACCOUNT_TITLE)
             yield from account_text_blocks(advice, root)
     if advice.health.verdict != "unusable" or advice.findings or not has_steps:
@@ -116,9 +116,10 @@ def _finding_text_blocks(
 
 def _unexplained_row_lines(advice: Advice, root: str | None) -> Iterator[Padding]:
     """Yields the largest unexplained rows of the step's account, where they are much of it."""
-    if advice.account is None or advice.account.is_mostly_explained:
+    account, is_selection = advice.account, advice.selected_rule_or_finding is not None
+    if account is None or account.is_mostly_explained or is_selection:
         return
-    for text in unexplained_texts(advice.account, root):
+    for text in unexplained_texts(account, root):
         yield Padding(NamesText(f"· {text}"), (0, 0, 0, 2))
 
 
