@@ -139,3 +139,15 @@ def test_a_row_has_its_module_and_its_thread() -> None:
     assert (rows["compute"]["module"], rows["compute"]["thread"]) == ("Linear", "1")
     of_device = account(sketch(STEPS), by="class").row(0, named=True)
     assert (of_device["class"], of_device["thread"]) == ("compute", "stream 7")
+
+
+def test_a_step_that_is_recorded_as_an_operator_hides_no_operator() -> None:
+    drawing = """
+        cpu 1 | ssssssssss
+        cpu 1 | aaaaaabb
+        s = ProfilerStep#1
+        a = aten::mm
+        b = aten::add
+    """
+    rows = account(sketch(drawing), by="what").select("what", "per_step").rows()
+    assert set(rows) == {("aten::mm", 60_000), (None, 20_000), ("aten::add", 20_000)}

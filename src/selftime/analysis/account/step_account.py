@@ -81,8 +81,8 @@ def account_segments(trace: Trace) -> pl.DataFrame:
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     """Returns the name of what ran or launched each slice, as `what`; null for null ids.
 
-    That is the optimizer's annotation around it, else the outermost operator, else the slice,
-    unless it is the annotation of a step.
+    That is the optimizer's annotation around it, else the outermost operator, else the slice. The
+    annotation of a step, which some recordings have as an operator, is none of these.
     """
     slices = trace.slices
     own = slice_ids.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
@@ -93,12 +93,14 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     is_operator = np.append(
         slices["category"].is_in(list(names.OPERATOR_CATEGORIES)).to_numpy(), False
     )
+    steps = profiler_step_ids(trace)
+    is_operator[steps] = False
     is_outermost = is_operator[:-1] & ~is_operator[parent]
     outermost = nearest_ancestor(parent, is_outermost, at)
     optimizer = nearest_ancestor(parent, matches_name(slices, names.is_optimizer_step), at)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
     chosen = np.where(optimizer == NO_SLICE, chosen, optimizer)
-    chosen = np.where(np.isin(chosen, profiler_step_ids(trace)), NO_SLICE, chosen)
+    chosen = np.where(np.isin(chosen, steps), NO_SLICE, chosen)
     ids = pl.Series(chosen)
     return slices["name"].gather(ids.set(ids == NO_SLICE, None).cast(pl.UInt32)).alias("what")
 
