@@ -212,6 +212,8 @@ def test_short_operators_are_told_to_be_dispatch() -> None:
     """
     row = found(sketch(drawing)).rows[0]
     assert row.text.startswith("10 operators a step, half of them shorter than 3.000 us: ")
+    launched = next(row for row in found(sketch(STEPS)).rows if row.time_class == "launch")
+    assert launched.text.startswith("one operator a step, of 1.000 ms: no rule explains it; ")
     longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
     assert "operators a step" not in longer.text
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime import names
 from selftime.advice.account.account_rows import (
     AccountRow,
     AccountVerdict,
@@ -93,8 +94,9 @@ def _pieces_with_evidence(
 ) -> pl.DataFrame:
     """Returns the segments, cut by finding, with what is known of each piece.
 
-    Columns are added: time in ns; finding, its index; efficiency and by_memory, see
-    `efficiencies_of_segments`; is_needed; place, what tells the rows of a class apart.
+    Columns are added: time in ns; finding, its index; efficiency and others, see
+    `efficiencies_of_segments`; is_on_host, whether it is a slice of the host; is_needed; place,
+    what tells the rows of a class apart.
     """
     pieces = segments_with_claiming_finding(trace, segments, findings)
     pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
@@ -104,8 +106,10 @@ def _pieces_with_evidence(
         .otherwise(MIN_FAST_RATE_SHARE_OF_NEEDED_WORK)
     )
     is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
+    category = trace.slices["category"].gather(pieces["slice"])
     return pieces.with_columns(
         pl.col("class", "what").cast(pl.String),
+        is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
         place=pl.when(is_unclaimed).then(_place_expression()),
@@ -121,8 +125,8 @@ def _place_expression() -> pl.Expr:
 
 def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
     """Returns a row for each class, place, finding and kind of work, with its time and names."""
-    names = pieces.group_by(*_ROW_KEYS, "what").agg(pl.col("step_time").sum())
-    largest = names.sort("step_time", "what", descending=[True, False], nulls_last=True)
+    named = pieces.group_by(*_ROW_KEYS, "what").agg(pl.col("step_time").sum())
+    largest = named.sort("step_time", "what", descending=[True, False], nulls_last=True)
     largest = largest.unique(_ROW_KEYS, keep="first", maintain_order=True)
     known = pl.col("efficiency").is_not_null()
     weight = pl.col("step_time").filter(known).sum()
@@ -133,8 +137,8 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         known_time=weight,
         by_memory=(pl.col("by_memory") * pl.col("step_time")).sum() * 2 > weight,
         first=pl.col("start").min(),
-        pieces=pl.len(),
-        median_ns=pl.col("time").median(),
+        pieces=pl.col("slice").filter("is_on_host").n_unique(),
+        median_ns=pl.col("time").filter("is_on_host").median(),
         **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
     )
     # A mean tells nothing of work that is mostly not modelled.
@@ -223,7 +227,7 @@ def _account_row(
         at_most_ms = ms * (1.0 - efficiency) if on_device else None
     else:
         rates = (row["flops_rate"], row["bytes_rate"])
-        operators = OperatorsOfRow(row["per_step"], row["median_ns"], *rates)
+        operators = OperatorsOfRow(row["per_step"], row["median_ns"] or 0.0, *rates)
         text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
     if places > 1:
         where, what = Where(), None

@@ -78,10 +78,16 @@ class OperatorsOfRow:
     def dispatch_sentence(self) -> str:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
         return (
-            f"{self.per_step:,.0f} operators a step, half of them shorter than "
-            f"{time_text(self.median_ns)}: mostly their dispatch, of which a trial of "
+            f"{self.number_sentence()}: mostly their dispatch, of which a trial of "
             "`torch.compile`, or of fewer and larger operators, tells more"
         )
+
+    def number_sentence(self) -> str:
+        """Returns how many operators a step has here, and how long they are."""
+        count = max(round(self.per_step), 1)
+        if count == 1:
+            return f"one operator a step, of {time_text(self.median_ns)}"
+        return f"{count:,} operators a step, half of them shorter than {time_text(self.median_ns)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,8 @@ class UnexplainedTime:
                 )
             return self._sentence_on_computing(lacks, efficiency, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
+        if time_class == "launch":
+            reason = f"{operators.number_sentence()}: {reason}"
         if lacks:
             return f"{reason.partition(';')[0]}; that needs {lacks[0]}"
         if time_class == "communication" and self.has_all_ranks:
