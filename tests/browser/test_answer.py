@@ -15,6 +15,14 @@ from selftime import units
 from selftime.advice import Advice, advise
 from selftime.cli import app
 from selftime.reports.advice import wording
+from selftime.reports.advice.account_sentence import (
+    account_totals_text,
+    bound_by_text,
+    largest_parts_text,
+    row_texts,
+    time_text,
+)
+from selftime.reports.advice.account_table import rows_that_stand_alone, verdict_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
@@ -89,6 +97,26 @@ def unquoted(text: str) -> str:
     return one_line(text.replace("`", ""))
 
 
+def expected_of_account(advice: Advice) -> list[str]:
+    """What the page says of the account of the step: its rows with their verdicts and reasons."""
+    account = advice.account
+    if account is None:
+        return []
+    shown = rows_that_stand_alone(account)
+    rows = [
+        f"{time} {share} {what} {verdict_text(advice, row)} {row.text}"
+        for row, what in zip(account.rows, row_texts(account.rows), strict=True)
+        if row in shown
+        for time, share in [time_text(row).removesuffix(")").split(" (")]
+    ]
+    return [
+        bound_by_text(account),
+        largest_parts_text(account),
+        account_totals_text(account),
+        *rows,
+    ]
+
+
 @pytest.mark.traces
 @pytest.mark.parametrize(
     "trace",
@@ -118,9 +146,11 @@ def test_the_page_says_what_the_terminal_says(
         wording.FINDINGS_TITLE,
         wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         *(unquoted(note.text) for note in advice.health.notes),
-        wording.typical_step_text(advice.step),
+        wording.typical_step_text(advice.step, with_bound=advice.account is None),
+        *expected_of_account(advice),
         *map(wording.checked_cause_text, wording.causes_not_worth_changing(advice)),
-        *(f"needs {need}" for need in wording.rules_by_missing_data(advice)),
+        *wording.counted_missing_data_texts(advice),
+        *(f"needs {need}" for need in wording.rules_by_missing_data(advice, omit_counted=True)),
         wording.absent_causes_text(advice) or "",
         wording.joint_saving_text(advice) or "",
     ]

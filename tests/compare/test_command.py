@@ -45,7 +45,7 @@ def test_people_read_steps_then_what_changed(pair: tuple[str, str]) -> None:
 def test_of_a_recording_and_itself_nothing_is_told(pair: tuple[str, str]) -> None:
     done = run(pair[0], pair[0])
     assert " ".join(done.stdout.split()).count("no difference beyond chance") == 2
-    assert done.stdout.count("no rows") == 3
+    assert done.stdout.count("no rows") == 4
 
 
 def test_programs_read_all_tables(pair: tuple[str, str]) -> None:

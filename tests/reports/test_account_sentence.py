@@ -1,7 +1,12 @@
 """One sentence says what the time of a step was spent on, with lines and operators."""
 
+from dataclasses import replace
+
 from selftime.advice import advise
+from selftime.advice.rule_outcomes import Finding, Fix, Where
+from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.account_table import ACCOUNT_TITLE, verdict_text
 from selftime.reports.advice.text import as_text
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -20,8 +25,9 @@ STEPS = """
     y = cudaStreamSynchronize
 """
 SPENT = (
-    "58 % (0.07 ms) computing at `train.py:7`, 25 % (0.03 ms) waiting for data at `train.py:3`, "
-    "17 % (0.02 ms) launching device work at `train.py:7`"
+    "0.12 ms a step, bound by computing: 0.07 ms (58 %) computing at `train.py:7`, "
+    "0.03 ms (25 %) waiting for data at `train.py:3`, "
+    "0.02 ms (17 %) launching device work at `train.py:7`"
 )
 WITHOUT_LINES = """
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
@@ -41,8 +47,8 @@ def test_classes_are_named_with_their_lines() -> None:
 def test_without_a_line_the_largest_operator_is_named() -> None:
     told = account_sentence(advise(sketch(WITHOUT_LINES)))
     assert told == (
-        "80 % (0.08 ms) computing, most in `aten::mm`, "
-        "20 % (0.02 ms) that the trace does not explain"
+        "0.10 ms a step, bound by computing: 0.08 ms (80 %) computing, most in `aten::mm`, "
+        "0.02 ms (20 %) that the trace does not explain"
     )
 
 
@@ -59,7 +65,8 @@ def test_a_file_without_a_known_line_is_named_alone() -> None:
     """
     told = account_sentence(advise(sketch(drawing)), "/job")
     assert told == (
-        "50 % (0.05 ms) computing at `program.py`, 50 % (0.05 ms) in Python at `program.py`"
+        "0.10 ms a step, bound by Python on the host and computing: "
+        "0.05 ms (50 %) computing at `program.py`, 0.05 ms (50 %) in Python at `program.py`"
     )
 
 
@@ -77,8 +84,9 @@ def test_a_mean_beside_a_median_is_told() -> None:
     """
     advice = advise(sketch(drawing))
     assert (advice.step.count, advice.step.host_ms) == (3, 14)
-    spent = "100 % (16.0 ms) computing in `aten::mm`"
-    assert account_sentence(advice) == f"of 16.0 ms, the mean of 3 steps: {spent}"
+    spent = "16.0 ms (100 %) computing in `aten::mm`"
+    whole = "16.0 ms a step, the mean of 3 steps, bound by computing"
+    assert account_sentence(advice) == f"{whole}: {spent}"
 
 
 def test_a_step_that_begins_while_the_device_works_for_an_earlier_one_is_told() -> None:
@@ -93,20 +101,91 @@ def test_a_step_that_begins_while_the_device_works_for_an_earlier_one_is_told() 
     """
     told = account_sentence(advise(sketch(drawing)))
     assert told is not None
-    assert told.startswith("of 0.12 ms, since the device's work of earlier steps ended: ")
+    assert told.startswith("0.12 ms a step, since the device's work of earlier steps ended, bound ")
 
 
-def test_the_answer_has_it_below_the_step() -> None:
+def test_the_answer_has_it_with_the_recorded_step_below() -> None:
     lines = as_text(advise(sketch(STEPS)), width=400).splitlines()
     [step] = [number for number, line in enumerate(lines) if line.startswith("Step")]
-    assert lines[step + 1].strip() == SPENT
+    assert lines[step].removeprefix("Step").strip() == SPENT
+    assert lines[step + 1].strip().startswith("as recorded: host 0.12 ms")
+    rows = lines[lines.index("WHAT A STEP IS SPENT ON") + 1 :]
+    assert " ".join(rows[0].split()) == "0.07 ms 58 % computing at `train.py:7` unexplained"
+
+
+def test_the_step_without_recording_is_told_to_be_that() -> None:
+    told = account_sentence(
+        advise(sketch(f'{STEPS}\n    facts = {{"overhead": {{"ratio": 1.2}}}}'))
+    )
+    assert told is not None
+    assert told.startswith("0.10 ms a step without recording, bound by computing: 0.07 ms (70 %)")
+
+
+def test_a_collective_is_named_with_its_line() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = gloo::all_reduce; line = train.py:82 train
+    """
+    told = account_sentence(advise(sketch(drawing.replace("a" * 30, "aaaaaaaab " * 3))))
+    assert told is not None
+    assert "0.08 ms (80 %) in `gloo::all_reduce` at `train.py:82`" in told
+
+
+def test_an_optimizer_is_named() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        mark 1 |      ooooo     ooooo     ooooo
+        cpu 1  | aaaaabbbb aaaaabbbb aaaaabbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        o = Optimizer.step#Adagrad.step
+        a = aten::mm
+        b = aten::add_
+    """
+    told = account_sentence(advise(sketch(drawing)))
+    assert told is not None
+    assert "0.04 ms (40 %) computing in the optimizer `Adagrad`" in told
+
+
+def test_a_mostly_unexplained_step_is_not_praised() -> None:
+    advice = advise(sketch(STEPS), rules={})
+    text = as_text(advice, width=200)
+    assert wording.NO_CURE_SENTENCE in text
+    assert wording.NO_FINDINGS_SENTENCE not in text
+    assert "· 0.07 ms (58 %) computing at `train.py:7`: " in text
+    assert advice.account is not None
+    needed = replace(advice.account, unexplained_ms=0.0)
+    praised = as_text(replace(advice, account=needed), width=200)
+    assert wording.NO_FINDINGS_SENTENCE in praised
+    assert wording.NO_CURE_SENTENCE not in praised
+
+
+def test_the_rows_of_a_finding_have_its_number() -> None:
+    advice = advise(sketch(STEPS))
+    assert advice.account is not None
+    row = replace(advice.account.rows[0], verdict="finding", finding="slow-2")
+    found = (Finding(id="slow-2", title="It waits", where=Where(), confidence="high", fix=Fix("")),)
+    assert verdict_text(replace(advice, findings=found), row) == "finding 1"
+    assert verdict_text(advice, row) == "can be shortened"
+
+
+def test_a_long_path_loses_its_first_folders() -> None:
+    path = "/job/some_long_folder/some_long_project/models/adapters/text_base_model.py"
+    told = account_sentence(advise(sketch(STEPS.replace("train.py:7", f"{path}:7"))))
+    assert told is not None
+    assert "computing at `…/models/adapters/text_base_model.py:7`" in told
 
 
 def test_without_steps_there_is_none() -> None:
     assert account_sentence(advise(Trace())) is None
 
 
-def test_the_largest_of_many_lines_is_named_with_its_share() -> None:
+def test_none_of_many_lines_is_named() -> None:
     drawing = """
         mark 1 | ssssssssssttttttttttuuuuuuuuuu
         cpu 1  | aaabbccdeeaaabbccdeeaaabbccdee
@@ -120,7 +199,14 @@ def test_the_largest_of_many_lines_is_named_with_its_share() -> None:
         e = aten::sub; line = net.py:5 forward
     """
     told = account_sentence(advise(sketch(drawing)))
-    assert told == "100 % (0.10 ms) computing, 30 % of it at `net.py:1`"
+    assert told == "0.10 ms a step, bound by computing: 0.10 ms (100 %) computing"
     same = drawing.replace("aten::add", "aten::mm").replace("aten::mul", "aten::mm")
     told = account_sentence(advise(sketch(same)))
-    assert told == "100 % (0.10 ms) computing, most in `aten::mm`"
+    assert told == "0.10 ms a step, bound by computing: 0.10 ms (100 %) computing"
+
+
+def test_one_rule_that_is_asked_for_is_answered_without_the_rows() -> None:
+    advice = replace(advise(sketch(STEPS)), selected_rule_or_finding="slow_input")
+    text = as_text(advice, width=200)
+    assert "bound by computing" in text
+    assert ACCOUNT_TITLE.upper() not in text

@@ -29,6 +29,7 @@ from selftime.cli import app
 from selftime.reports.advice.text import as_text
 from selftime.reports.page_data.advice import advice_data, common_folder_of_findings
 from selftime.reports.plain import plain
+from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.units import milliseconds_text
 
@@ -269,3 +270,35 @@ def test_the_page_writes_quantities_and_names_as_the_command(
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_account_is_the_one_of_the_terminal() -> None:
+    drawing = """
+        mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+        mark 1 | ddd         ddd         ddd
+        cpu 1  |    aaabbbbbb   aaabbbbbb   aaabbbbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
+        a = aten::mm; line = train.py:7 step
+        b = aten::add; line = train.py:8 step
+    """
+    advice = advise(sketch(drawing))
+    account = advice_data(advice, "trace.json")["said"]["account"]
+    shown = one_line(as_text(advice, width=2000))
+    assert f"{account['step']} a step, bound by {account['bound_by']}: {account['spent']}" in shown
+    assert account["title"].upper() in shown
+    assert account["totals"] in shown
+    rows = [
+        f"{row['time']} {row['percent']} {row['text']} {row['verdict_text']}"
+        for row in account["rows"]
+    ]
+    assert len(rows) == account["shown"] == 3
+    assert [row for row in rows if row not in shown] == []
+    assert sum(row["share"] for row in account["rows"]) == pytest.approx(1.0)
+    assert sum(part["share"] for part in account["parts"]) == pytest.approx(1.0)
+
+
+def test_without_steps_the_page_has_no_account() -> None:
+    assert advice_data(ANSWERS[0], "trace.json")["said"]["account"] is None

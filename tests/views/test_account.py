@@ -104,3 +104,50 @@ def test_the_largest_row_of_a_job_that_communicates(real: Callable[[str], Trace]
     row = account(real("mi300-2025-resnet-ddp-recompute")).row(0, named=True)
     assert (row["class"], row["line"]) == ("communication", 82)
     assert row["share"] > 0.5
+
+
+def test_communication_has_the_name_of_the_collective() -> None:
+    drawing = """
+        mark 1 | ssssssssssss
+        cpu 1  | bbbb
+        call 1 |  kyyyyyyyyyy
+        gpu 7  |   kkkkkkkkkk
+        s = ProfilerStep#1
+        b = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+        k = ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)
+        y = cudaStreamSynchronize
+    """
+    row = account(sketch(drawing), by="what").row(0, named=True)
+    assert (row["class"], row["what"]) == (
+        "communication",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    )
+    told = drawing.replace("4096ul>)", "4096ul>); collective = allreduce")
+    assert account(sketch(told), by="what").row(0, named=True)["what"] == "allreduce"
+
+
+def test_a_row_has_its_module_and_its_thread() -> None:
+    drawing = """
+        mark 1   | ssssssssss
+        python 1 | mmmmmmmmmm
+        cpu 1    | aaaaaa
+        s = ProfilerStep#1
+        m = nn.Module: Linear_0; module_id = 0
+        a = aten::mm
+    """
+    rows = {row["class"]: row for row in account(sketch(drawing), by="what").to_dicts()}
+    assert (rows["compute"]["module"], rows["compute"]["thread"]) == ("Linear", "1")
+    of_device = account(sketch(STEPS), by="class").row(0, named=True)
+    assert (of_device["class"], of_device["thread"]) == ("compute", "stream 7")
+
+
+def test_a_step_that_is_recorded_as_an_operator_hides_no_operator() -> None:
+    drawing = """
+        cpu 1 | ssssssssss
+        cpu 1 | aaaaaabb
+        s = ProfilerStep#1
+        a = aten::mm
+        b = aten::add
+    """
+    rows = account(sketch(drawing), by="what").select("what", "per_step").rows()
+    assert set(rows) == {("aten::mm", 60_000), (None, 20_000), ("aten::add", 20_000)}

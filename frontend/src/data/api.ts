@@ -152,7 +152,7 @@ export type Options = Record<string, Cell>;
 
 export type Metric = "host" | "device";
 
-export type ComparedTable = "steps" | "parts" | "tree" | "kernels" | "kernel_names" | "run_parts" | "run_steps";
+export type ComparedTable = "steps" | "account" | "parts" | "tree" | "kernels" | "kernel_names" | "run_parts" | "run_steps";
 
 /** The comparison of two traces, as by `selftime compare`: times per step, after minus before. */
 export interface Compared {
@@ -253,9 +253,10 @@ export interface Health {
 export interface AdviceTexts {
   health: string;
   step: string;
-  /** What the time of a step was spent on; null without steps. */
-  account: string | null;
+  account: AccountTexts | null;
   nothing_to_do: string | null;
+  /** The largest unexplained rows of the account; empty where little is unexplained. */
+  unexplained: string[];
   /** Texts of each finding, in the order of the findings. */
   findings: FindingTexts[];
   joint: string | null;
@@ -269,6 +270,37 @@ export interface AdviceTexts {
   unknown: { text: string; rules: string[] }[];
   /** The output of `selftime advise --format markdown`. */
   markdown: string;
+}
+
+/** What the time of a step was spent on; null in the advice without steps. */
+export interface AccountTexts {
+  title: string;
+  /** The step's time, and the words above it. */
+  step: string;
+  step_title: string;
+  bound_by: string;
+  /** The largest classes with their lines. */
+  spent: string;
+  /** How much each verdict has of the step. */
+  totals: string;
+  /** The classes of time, largest first. */
+  parts: { class: string; label: string; share: number; text: string }[];
+  rows: AccountRow[];
+  /** The number of rows, from the first, that are shown one by one. */
+  shown: number;
+}
+
+export interface AccountRow {
+  class: string;
+  time: string;
+  share: number;
+  percent: string;
+  text: string;
+  verdict: "finding" | "needed" | "small" | "unexplained";
+  verdict_text: string;
+  /** The id of the finding that claims the time. */
+  finding: string | null;
+  reason: string;
 }
 
 /** The step time now, with a change and with all changes, in ms without recording overhead. */

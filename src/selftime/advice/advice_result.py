@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
+from selftime.advice.account.account_rows import StepAccount
 from selftime.advice.rule_outcomes import Checked, Finding, Unknown
 from selftime.analysis.health import HealthVerdict
 from selftime.analysis.steps.bound_by import BoundBy
@@ -86,6 +87,8 @@ class Advice:
 
     health: Health
     step: TypicalStep = TypicalStep()
+    account: StepAccount | None = field(default=None, kw_only=True)
+    """What the time of a step was spent on; None without a usable step."""
     findings: tuple[Finding, ...] = ()
     joint: JointSaving = JointSaving()
     checked: tuple[Checked, ...] = ()
@@ -120,8 +123,10 @@ class Advice:
 
 def _to_json_value(value: Any) -> Any:
     if is_dataclass(value):
-        told = [f.name for f in fields(value) if not f.metadata.get("inner")]
-        return {name: _to_json_value(getattr(value, name)) for name in told}
+        told = [f for f in fields(value) if not f.metadata.get("inner")]
+        return {
+            f.metadata.get("json_key", f.name): _to_json_value(getattr(value, f.name)) for f in told
+        }
     if isinstance(value, tuple):
         return [_to_json_value(element) for element in value]
     if isinstance(value, float):

@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice import rule_registry
+from selftime.advice.account.account_building import account_of_step
 from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
@@ -127,17 +128,21 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
         ]
     )
     checked = [o for o in outcomes if isinstance(o, Checked)]
-    if trace_health.verdict != "unusable":
+    is_usable = trace_health.verdict != "unusable"
+    if is_usable:
         checked += _verdict_if_healthy_and_no_findings(trace, trace_health, findings)
     return Advice(
         trace_health,
-        typical_step(trace) if trace_health.verdict != "unusable" else TypicalStep(),
+        typical_step(trace) if is_usable else TypicalStep(),
         findings,
         with_joint_saving_of_run(trace.run, joint_saving(trace, findings), findings),
         tuple(sorted(checked, key=_rule_name_and_reason)),
         tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_rule_name_and_reason)),
         run_time(trace.run),
         trace,
+        account=account_of_step(trace, findings, has_all_ranks=ranks is not None)
+        if is_usable
+        else None,
     )
 
 

@@ -116,14 +116,14 @@ def _fast_matmul_time_share(trace: Trace) -> float:
     products = filter_by_name(table, names.is_matrix_operator)
     rate = pl.col("self_model_flops") / pl.col("self_cpu_time_total")
     fast = products.filter(
-        (rate >= FAST_PRODUCT_GFLOPS_PER_THREAD * _intra_op_thread_count(trace)).fill_null(
+        (rate >= FAST_PRODUCT_GFLOPS_PER_THREAD * intra_op_thread_count(trace)).fill_null(
             value=False
         )
     )
     return sum(fast["self_cpu_time_total"].to_list()) / whole if whole else 0.0
 
 
-def _intra_op_thread_count(trace: Trace) -> int:
+def intra_op_thread_count(trace: Trace) -> int:
     told = trace.facts.get("threads")
     return told if isinstance(told, int) and told > 0 else 1
 

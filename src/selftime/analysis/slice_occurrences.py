@@ -118,6 +118,25 @@ def _innermost_operators(trace: Trace, host_slices: pl.Series) -> pl.Series:
     return itself.zip_with(itself.is_not_null(), around)
 
 
+def modules_and_threads_of_slices(trace: Trace, slice_ids: pl.Series) -> pl.DataFrame:
+    """Returns each slice's module, by its class, and its thread or stream; null where unknown.
+
+    Device work has the module of the operator that launched it. The row of a null id is all null.
+    """
+    rows = trace.slices[slice_ids.fill_null(0).cast(pl.UInt32)] if trace.slices.height else None
+    if rows is None or not rows.height:
+        return pl.DataFrame(schema={"module": pl.String, "thread": pl.String})
+    operator = _innermost_operators(trace, host_side_slices(trace, rows))
+    known = slice_ids.is_not_null()
+    found = pl.DataFrame(
+        {
+            "module": _module_names(trace, operator),
+            "thread": _thread_device_stream_columns(trace, rows)[0].cast(pl.String),
+        }
+    )
+    return found.with_columns(pl.when(known).then(pl.all()))
+
+
 def _module_names(trace: Trace, operators: pl.Series) -> pl.Series:
     frame = recorded_operator_argument(trace, operators, "module")
     modules = map_distinct_names(trace.slices["name"].gather(frame), names.module_class)

@@ -183,14 +183,14 @@ def _parse_budget_option(name_and_limit: str) -> tuple[str, float]:
 
 
 def _budget_as_valid_number(measure_name: str, value: object) -> float:
-    from selftime.compare.check.step_measures import MEASURES
+    from selftime.compare.check.account_measures import BUDGET_MEASURES
     from selftime.compare.run_figures import RUN_MEASURE_EXAMPLES, run_measure
     from selftime.run import Run
 
-    if measure_name not in MEASURES and run_measure(Run(), measure_name) is None:
+    if measure_name not in BUDGET_MEASURES and run_measure(Run(), measure_name) is None:
         raise UsageError(
-            f"there is no measure `{measure_name[:40]}`; there are {', '.join(MEASURES)}, and of "
-            f"the run {', '.join(RUN_MEASURE_EXAMPLES)}"
+            f"there is no measure `{measure_name[:40]}`; there are "
+            f"{', '.join(BUDGET_MEASURES)}, and of the run {', '.join(RUN_MEASURE_EXAMPLES)}"
         )
     try:
         most = float(value) if isinstance(value, str | int | float) else float("nan")

@@ -31,6 +31,7 @@ class TableName(str, Enum):
     """Names of the tables that a comparison of two recordings contains."""
 
     steps = "steps"
+    account = "account"
     parts = "parts"
     tree = "tree"
     kernels = "kernels"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from selftime.analysis.device.device_work import device_work
+from selftime.compare.account import ACCOUNT_TABLE, compared_accounts
 from selftime.compare.comparability import recording_differences
 from selftime.compare.kernels import KERNELS_TABLE, KernelGrouping, compared_kernels
 from selftime.compare.module_operator_tree import TREE_TABLE, Metric, compared_tree
@@ -24,6 +25,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         STEPS_TABLE,
+        ACCOUNT_TABLE,
         PARTS_TABLE,
         TREE_TABLE,
         KERNELS_TABLE,
@@ -47,6 +49,8 @@ class Comparison:
     """Other differences between the recordings, such as devices or versions, one sentence each."""
     steps: pl.DataFrame
     """Step times before and after, with the columns of `STEPS_TABLE`."""
+    account: pl.DataFrame
+    """What the mean step is spent on, before and after, with the columns of `ACCOUNT_TABLE`."""
     parts: pl.DataFrame
     """Categories of the step time, such as data loading, before and after: columns of
     `PARTS_TABLE`."""
@@ -87,6 +91,7 @@ def compare(
         metric,
         recording_differences(before, after),
         compared_steps(before, after),
+        compared_accounts(before, after),
         compared_parts(before, after),
         compared_tree(before, after, metric),
         compared_kernels(before, after, kernels),

@@ -119,9 +119,6 @@ class ToolCallQueries:
     def typical_step_query(self, _advice: Advice) -> str:
         return _tool_call_text("view", name="overview")
 
-    def time_account_query(self) -> str:
-        return _tool_call_text("view", name="account", options={"by": "class"})
-
     def slice_query(self, slice_id: int) -> str:
         return _tool_call_text("slice", id=slice_id)
 

@@ -72,6 +72,7 @@ from selftime.names.host_slices import (
     loads_on_main_thread,
     optimizer_class,
     profiler_step_number,
+    without_backward_node_prefix,
 )
 from selftime.names.kernel_kinds import (
     KERNEL_CLASSES,
@@ -335,5 +336,6 @@ __all__ = [
     "takes_bias_first",
     "unpacks_elements",
     "uses_tensor_cores",
+    "without_backward_node_prefix",
     "without_object_address",
 ]

@@ -88,6 +88,15 @@ def optimizer_class(annotation: str) -> str:
     return _OPTIMIZER_STEP_ANNOTATION.sub("", annotation).removesuffix(".step") or "the optimizer"
 
 
+def without_backward_node_prefix(operator: str) -> str:
+    """Returns an operator's name; of a node of the backward pass the node's name alone.
+
+    >>> without_backward_node_prefix("autograd::engine::evaluate_function: MmBackward0")
+    'MmBackward0'
+    """
+    return _BACKWARD_NODE_OPERATOR.sub("", operator)
+
+
 def is_multi_tensor_operator(operator: str) -> bool:
     """Returns whether an operator processes a list of tensors at once.
 

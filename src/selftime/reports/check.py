@@ -13,9 +13,9 @@ from rich.text import Text
 
 from selftime import units
 from selftime._version import __version__
+from selftime.compare.check.account_measures import BUDGET_MEASURES
 from selftime.compare.check.limit_checks import RecordingCheck
 from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
-from selftime.compare.check.step_measures import MEASURES
 from selftime.compare.run_figures import run_measure
 from selftime.reports.advice import wording
 from selftime.reports.advice.markdown import code_span, escape_markdown
@@ -107,15 +107,15 @@ def _measure_value_text(measure: str, value: float | None) -> str:
         if of_run.unit == "ns":
             return units.time_text(value * of_run.ns_per_unit)
         return units.value_text(round(value), of_run.unit)
-    if not MEASURES[measure].is_exact:
+    if not BUDGET_MEASURES[measure].is_exact:
         return units.time_text(value * 1e6)
-    return units.value_text(round(value), MEASURES[measure].unit)
+    return units.value_text(round(value), BUDGET_MEASURES[measure].unit)
 
 
 def _measure_doc(measure: str) -> str:
     """Returns what a measure of a step or of the run is, as a sentence."""
     of_run = run_measure(Run(), measure)
-    return MEASURES[measure].doc if of_run is None else of_run.doc
+    return BUDGET_MEASURES[measure].doc if of_run is None else of_run.doc
 
 
 def _contributing_source_line_text(line: ContributingLine, root: str | None) -> str:
@@ -207,7 +207,7 @@ def as_sarif(check: RecordingCheck, *, root: str | None = None) -> str:
 def _exceeded_limit_sentence(result: MeasureCheck) -> str:
     """Returns a sentence that says which limit a measure exceeds."""
     value, limit = _measure_value_and_limit_texts(result)
-    each = " a step" if result.measure in MEASURES else ""
+    each = " a step" if result.measure in BUDGET_MEASURES else ""
     return f"{result.measure}: {value}{each}, above the {result.against} of {limit}"
 
 

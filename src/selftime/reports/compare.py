@@ -33,6 +33,11 @@ class _TableSection:
 
 _SECTIONS_OF_COMPARISON_TEXT: Final = (
     _TableSection(
+        "WHAT A STEP IS SPENT ON, along its critical path",
+        "account",
+        ("class", "difference", "before", "after", "verdict", "what"),
+    ),
+    _TableSection(
         "THE RUN BY PART",
         "run_parts",
         ("part", "difference", "before", "after", "change", "count_before", "count_after"),

@@ -19,7 +19,7 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
     "step": ("step", "class"),
 }
 """Maps each value of the option `by` to the columns by which segments are grouped into rows."""
-_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS)
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS, "module", "thread")
 """Columns that are null in a row unless all its segments have the same value."""
 
 
@@ -54,6 +54,20 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS)
     ),
     Column("function", pl.String, "name", "The function that contains the source line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
+    Column(
+        "module",
+        pl.String,
+        "name",
+        "The class of the module that ran or launched the work; null if unknown or several.",
+        True,
+    ),
+    Column(
+        "thread",
+        pl.String,
+        "text",
+        "The thread or stream of the work; null if unknown or several.",
+        True,
+    ),
     Column(
         "inferred",
         pl.Int64,

@@ -18,6 +18,7 @@ from selftime.compare.check.baseline_files import Baseline
 from selftime.compare.check.limit_checks import RecordingCheck, check_recording
 from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
 from selftime.reports.check import as_json, as_junit, as_markdown, as_text
+from selftime.testing import sketch
 from selftime.trace import Trace
 
 PAIRS = 100
@@ -250,3 +251,35 @@ def test_json_keeps_the_documented_keys_of_source_lines() -> None:
     assert page["checked"][0]["lines"] == [
         {"file": "train.py", "line": 7, "function": "main", "much": 3.0}
     ]
+
+
+ACCOUNTED = """
+    column = 1 ms
+    mark 1 | ssssssssttttttttuuuuuuuuvvvvvvvvwwwwwwww
+    mark 1 | ddd     ddd     ddd     ddd     ddd
+    cpu 1  |    aaaaa   aaaaa   aaaaa   aaaaa   aaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    w = ProfilerStep#5
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
+    a = aten::mm; line = train.py:7 step
+"""
+
+
+def test_a_budget_is_held_on_a_class_of_the_account() -> None:
+    trace = sketch(ACCOUNTED)
+    budgets = {"account.data_wait_ms": 2.0, "account.compute_ms": 5.0, "account.copy_ms": 0.0}
+    waits, computes, copies = check_recording(trace, budgets=budgets).checked
+    assert (waits.state, waits.now, waits.difference) == ("over", 3.0, 1.0)
+    assert [(line.file, line.line_number) for line in waits.lines] == [("train.py", 3)]
+    assert (computes.state, computes.now) == ("within", 5.0)
+    assert (copies.state, copies.now) == ("within", 0.0)
+    assert "account.data_wait_ms" in as_text(check_recording(trace, budgets=budgets))
+    assert not set(Baseline.from_trace(trace).measures) & set(budgets)
+
+
+def test_without_steps_a_budget_on_the_account_cannot_be_judged() -> None:
+    [found] = check_recording(Trace(), budgets={"account.compute_ms": 1.0}).checked
+    assert (found.state, found.now) == ("unknown", None)

@@ -1,4 +1,4 @@
-// The panel of the advice: health, step, and the same three sections as in the terminal. Facts from
+// The panel of the advice: health, step, and the same sections as in the terminal. Facts from
 // views are shown while the advice, which takes longer, is loading.
 
 import type { Advice } from "../../data/api.ts";
@@ -10,6 +10,7 @@ import type { PanelProps } from "../panel.ts";
 import { background } from "./step/background.ts";
 import type { Background, Mix } from "./step/background.ts";
 import { CopyButton } from "./findings/copy.tsx";
+import { AccountSection } from "./account/account.tsx";
 import { Findings } from "./findings/findings.tsx";
 import { HeaviestSection } from "./heaviest.tsx";
 import { Figures, HealthNotes } from "./step/header.tsx";
@@ -34,6 +35,9 @@ function Advised(props: PanelProps & { known: Background }) {
       <Head known={known} advice={advice} />
       {known.health.verdict !== "unusable" && (
         <>
+          {advice !== null && advice.said.account !== null && (
+            <AccountSection advice={advice} account={advice.said.account} />
+          )}
           <section class="answer-section">
             <h2>Do this</h2>
             <QueryResult asked={asked} what="the trace once more for every rule">
@@ -61,7 +65,7 @@ function Head(props: { known: Background; advice: Advice | null }) {
       {known.health.verdict !== "unusable" && (
         <>
           <Figures known={known} advice={advice} />
-          {known.mix.length > 0 && <StepMix mix={known.mix} />}
+          {known.mix.length > 0 && !advice?.said.account && <StepMix mix={known.mix} />}
         </>
       )}
     </>

@@ -35,11 +35,13 @@ export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
         {said.unknown.map(({ text, rules }) => (
           <li key={text}>
             <p><TraceText text={text} /></p>
-            <p class="answer-rules">
-              {rules.map((rule, at) => (
-                <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>
-              ))}
-            </p>
+            {rules.length > 0 && (
+              <p class="answer-rules">
+                {rules.map((rule, at) => (
+                  <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>
+                ))}
+              </p>
+            )}
           </li>
         ))}
       </ul>

@@ -1,4 +1,4 @@
-// The comparison of two recordings: steps, parts of the step, tree and kernels.
+// The comparison of two recordings: steps, their accounts, parts of the step, tree and kernels.
 
 import { useMemo } from "preact/hooks";
 import type { Compared, Metric, Pair } from "../../data/api.ts";
@@ -9,6 +9,7 @@ import { fullTableOf } from "../../parts/data/full-table.ts";
 import { labelsOf } from "../../parts/data/labels.ts";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
+import { AccountDifference } from "./account.tsx";
 import { deltasOf } from "./trees/deltas.ts";
 import { Headline } from "./headline.tsx";
 import { differenceRows } from "./tables/merging.ts";
@@ -38,10 +39,10 @@ function metricOf(word: string | undefined): Metric | null {
 function Shown(props: DifferenceProps & { found: Compared }) {
   const { found, params } = props;
   const tables = useMemo(() => {
-    const { steps, parts, tree, kernels, kernel_names: names, run_parts: runParts, run_steps: runSteps } = found.tables;
+    const { account, steps, parts, tree, kernels, kernel_names: names, run_parts: runParts, run_steps: runSteps } = found.tables;
     return {
       runParts: fullTableOf(runParts), runSteps: fullTableOf(runSteps),
-      steps: fullTableOf(steps), parts: fullTableOf(parts), kernels: fullTableOf(kernels), names: fullTableOf(names),
+      account: fullTableOf(account), steps: fullTableOf(steps), parts: fullTableOf(parts), kernels: fullTableOf(kernels), names: fullTableOf(names),
       deltas: deltasOf(fullTableOf(tree), found.metric),
     };
   }, [found]);
@@ -52,6 +53,9 @@ function Shown(props: DifferenceProps & { found: Compared }) {
         <RunDifference
           parts={tables.runParts} steps={tables.runSteps} labels={labelsOf(found.specs.run_parts, "part")} params={params}
         />
+      )}
+      {tables.account.rows > 0 && (
+        <AccountDifference account={tables.account} labels={labelsOf(found.specs.account, "class")} params={params} />
       )}
       <Parts parts={tables.parts} params={params} />
       <Tree {...props} deltas={tables.deltas} metrics={found.metrics} />

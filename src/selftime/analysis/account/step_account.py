@@ -10,8 +10,10 @@ from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_s
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states, is_host_track, serial_threads
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_arguments import parent_of_every_slice
+from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name, with_known_end
+from selftime.analysis.slice_occurrences import modules_and_threads_of_slices
+from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
@@ -25,14 +27,19 @@ ACCOUNT_SEGMENT_SCHEMA: Final[dict[Any, Any]] = {
     "start": pl.Int64,
     "end": pl.Int64,
     "slice": pl.UInt32,
+    "on_device": pl.Boolean,
     "inferred": pl.Boolean,
     "file": pl.String,
     "line": pl.Int32,
     "function": pl.String,
     "how": pl.String,
+    "module": pl.String,
+    "thread": pl.String,
 }
 """Columns of `account_segments`; times in ns."""
 
+_KINDS_OF_WORK: Final = ("compute", "communication", "copy")
+"""Kinds of segments of the critical path that are work, and not a delay before it."""
 _INFERRED_LINKS: Final = ("inferred", "unknown")
 """Why segments of the critical path began whose dependency the trace does not record."""
 
@@ -43,12 +50,15 @@ def account_segments(trace: Trace) -> pl.DataFrame:
 
     Columns: step, its number; counted, whether the step is typical; class, one of `TIME_CLASSES`;
     what, the optimizer, else the outermost operator, that ran or launched it, else the Python frame
-    or the name on the device, null if unknown; start and end in ns; slice, the id of the slice on
-    the critical path, null if there is none; inferred, whether it is not recorded what the segment
-    waited for; file, line, function, how: the source line. The segments of a step are contiguous,
-    from the step's `begin` to its `done`.
+    or the name on the device, and of communication the collective, null if unknown; start and end
+    in ns; slice, the id of the slice on the critical path, null if there is none; on_device,
+    whether the segment is work of a device; inferred, whether it is not recorded what the segment
+    waited for; file, line, function, how: the source line; module, the class of the module around
+    it; thread, the thread or stream. The segments of a step are contiguous, from the step's `begin`
+    to its `done`.
     """
     segments = segments_split_at_frames(trace, critical_path_segments(trace))
+    is_work = trace.slices["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
     table = segments.select(
         "step",
         "counted",
@@ -57,16 +67,22 @@ def account_segments(trace: Trace) -> pl.DataFrame:
         "start",
         "end",
         "slice",
+        on_device=segments["kind"].is_in(_KINDS_OF_WORK)
+        & is_work.gather(segments["slice"]).fill_null(value=False),
         inferred=pl.col("link").is_in(_INFERRED_LINKS),
     )
+    table = table.with_columns(_names_of_communication(trace, table))
     sites = source_sites_of_slices(trace, segments["slice"])
-    return table.hstack(sites.select(SOURCE_SITE_COLUMNS)).cast(ACCOUNT_SEGMENT_SCHEMA)
+    ran_in = modules_and_threads_of_slices(trace, segments["slice"])
+    table = pl.concat([table, sites.select(SOURCE_SITE_COLUMNS), ran_in], how="horizontal")
+    return table.cast(ACCOUNT_SEGMENT_SCHEMA)
 
 
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     """Returns the name of what ran or launched each slice, as `what`; null for null ids.
 
-    That is the optimizer's annotation around it, else the outermost operator, else the slice.
+    That is the optimizer's annotation around it, else the outermost operator, else the slice. The
+    annotation of a step, which some recordings have as an operator, is none of these.
     """
     slices = trace.slices
     own = slice_ids.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
@@ -77,13 +93,33 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     is_operator = np.append(
         slices["category"].is_in(list(names.OPERATOR_CATEGORIES)).to_numpy(), False
     )
+    steps = profiler_step_ids(trace)
+    is_operator[steps] = False
     is_outermost = is_operator[:-1] & ~is_operator[parent]
     outermost = nearest_ancestor(parent, is_outermost, at)
     optimizer = nearest_ancestor(parent, matches_name(slices, names.is_optimizer_step), at)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
     chosen = np.where(optimizer == NO_SLICE, chosen, optimizer)
+    chosen = np.where(np.isin(chosen, steps), NO_SLICE, chosen)
     ids = pl.Series(chosen)
     return slices["name"].gather(ids.set(ids == NO_SLICE, None).cast(pl.UInt32)).alias("what")
+
+
+def _names_of_communication(trace: Trace, segments: pl.DataFrame) -> pl.Series:
+    """Returns the names of segments, as `what`; of communication the collective's, if known.
+
+    What launched it, such as a node of the backward pass, does not show that ranks communicate.
+    """
+    is_communication = pl.col("class") == "communication"
+    ids = segments["slice"].set(~segments.select(is_communication).to_series(), None)
+    collective = arguments_of_slices(trace, "collective_args", ids, "collective")["collective"]
+    kernel = trace.slices["name"].gather(ids.set(~segments["on_device"], None)).cast(pl.String)
+    unique = kernel.unique().drop_nulls()
+    short = unique.map_elements(names.short_kernel_name, pl.String)
+    told = pl.coalesce(
+        collective.cast(pl.String), kernel.replace(unique, short), segments["what"].cast(pl.String)
+    )
+    return pl.select(told.alias("what")).to_series()
 
 
 _BETWEEN_OPERATORS: Final = (*names.FRAME_CATEGORIES, *names.ANNOTATION_CATEGORIES)

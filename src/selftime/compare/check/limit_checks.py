@@ -14,6 +14,8 @@ import polars as pl
 
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.array_types import Floats as Values
+from selftime.compare.amounts_per_step import step_windows
+from selftime.compare.check.account_measures import ACCOUNT_MEASURES, time_class_of_measure
 from selftime.compare.check.baseline_files import Baseline
 from selftime.compare.check.run_checks import (
     CheckState,
@@ -108,10 +110,21 @@ def check_recording(
     for name, limit in (budgets or {}).items():
         if name in MEASURES:
             checked.append(_check_against_budget(trace, step_values, MEASURES[name], limit))
+        elif name in ACCOUNT_MEASURES:
+            values = _account_values(trace, ACCOUNT_MEASURES[name])
+            checked.append(_check_against_budget(trace, values, ACCOUNT_MEASURES[name], limit))
         else:
             checked.append(check_run_against_budget(trace.run, name, limit))
     told = None if baseline is None else baseline.source
     return RecordingCheck(trace.source, told, tuple(checked), notes)
+
+
+def _account_values(trace: Trace, measure: Measure) -> dict[str, Values]:
+    """Returns the values of a measure of the account, by its name; empty without steps."""
+    if missing_requirement_sentences(trace, ("steps",)):
+        return {}
+    values = measure.per_step(trace, step_windows(trace))
+    return {measure.name: values} if values.size else {}
 
 
 def _check_against_baseline(
@@ -231,10 +244,14 @@ def _contributing_lines_if_over(
 
 def contributing_lines(trace: Trace, measure_name: str) -> tuple[ContributingLine, ...]:
     """Returns the source lines with the largest amounts of a measure first; () if unknown."""
-    if measure_name not in _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE:
+    if measure_name in ACCOUNT_MEASURES:
+        table = trace.view("account").filter(pl.col("class") == time_class_of_measure(measure_name))
+        table = table.select("file", "line", "function", amount="time")
+    elif measure_name in _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE:
+        view, options, column = _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE[measure_name]
+        table = trace.view(view, **options).select("file", "line", "function", amount=column)
+    else:
         return ()
-    view, options, column = _VIEW_OPTIONS_AND_COLUMN_BY_MEASURE[measure_name]
-    table = trace.view(view, **options).select("file", "line", "function", amount=column)
     known = (
         table.drop_nulls(["file", "line", "amount"])
         .group_by("file", "line")

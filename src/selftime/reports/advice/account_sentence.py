@@ -1,123 +1,213 @@
-"""Writes in one sentence what the time of a step was spent on."""
+"""Writes the account of the step: what bounds it, its largest classes, rows, what is unexplained.
+
+Every time and share is one of the advice's JSON, or the sum of some of them.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import polars as pl
-
-from selftime.advice.advice_result import Advice, TypicalStep
-from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime import names
+from selftime.advice.account.account_rows import (
+    AccountPart,
+    AccountRow,
+    StepAccount,
+    optimizer_of_row,
+)
+from selftime.advice.advice_result import Advice
 from selftime.reports.advice.wording import file_and_line_text
-from selftime.reports.labels import TIME_CLASS_LABELS
-from selftime.reports.plain import plain
-from selftime.trace import Trace
+from selftime.reports.labels import BOUND_BY_LABELS, TIME_CLASS_LABELS
+from selftime.reports.plain import cut_text_middle, plain
 from selftime.units import milliseconds_text, whole_percent_text
 
 _MIN_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step of a class that the sentence names."""
-_MAX_CLASSES: Final = 4
+_MAX_PARTS: Final = 4
 """Largest number of classes that the sentence names."""
-_MIN_SHARE_OF_CLASS: Final = 0.1
-"""Smallest share of a class's time of the line or operator that the sentence names with it."""
 _SHARE_OF_MOST: Final = 0.5
 """Share of a class's time from which a line or operator is told to take most of it."""
+_SHARE_OF_NEARLY_ALL: Final = 0.9
+"""Share of a class's time from which a line or operator stands for the class."""
 _MAX_DIFFERENCE_WITHOUT_BASIS: Final = 0.02
 """Largest difference, as a share of the step's time, between the time that is divided and the times
 in the line on the step, for the sentence not to say what it divides."""
-_SHARE_OF_NEARLY_ALL: Final = 0.9
-"""Share of a class's time from which a line or operator stands for the class."""
+_MAX_NAME_CHARACTERS: Final = 60
+"""Largest width of a name in a sentence; a longer one loses its middle."""
+_MAX_PATH_CHARACTERS: Final = 44
+"""Largest width of a path in a sentence; a longer one loses its first folders."""
+_MIN_SHOWN_SHARE: Final = 0.005
+"""Smallest share of the step that is not rounded to 0 %."""
+_MAX_UNEXPLAINED_ROWS: Final = 3
+"""Largest number of unexplained rows that are named, largest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ClassTime:
-    """What a class of time takes of a step, and the line or the name that most of it belongs to."""
+class _Place:
+    """The source line, or the name, that time belongs to; None where it is unknown."""
 
-    name: str
-    share: float
-    per_step_ms: float
     file: str | None
     line: int | None
     what: str | None
-    place_share: float
-    """Share of the class's time that belongs to that line or name."""
 
 
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
-    """Returns the largest classes of the step's account with their lines; None without steps.
+    """Returns the step's time, what bounds it, and its largest classes; None without an account.
 
-    Paths of files below `root` are relative to it. Where the time that is divided is neither the
-    step's host time nor its device time, the sentence begins with it.
+    Paths of files below `root` are relative to it.
     """
-    trace = advice.trace
-    if trace is None or not advice.step.count:
+    account = advice.account
+    if account is None or not account.rows:
         return None
-    divided_ms, classes = _largest_classes(trace)
-    if not classes:
-        return None
-    texts = [
-        f"{whole_percent_text(one.share)} ({milliseconds_text(one.per_step_ms)}) "
-        f"{TIME_CLASS_LABELS[one.name].phrase}{_place_text(one, root)}"
-        for one in classes
-    ]
-    return _basis_text(advice.step, divided_ms) + ", ".join(texts)
+    whole = f"{milliseconds_text(account.step_ms)} a step{account_basis_text(advice)}"
+    return f"{whole}, bound by {bound_by_text(account)}: {largest_parts_text(account, root)}"
 
 
-def _basis_text(step: TypicalStep, divided_ms: float) -> str:
+def largest_parts_text(account: StepAccount, root: str | None = None) -> str:
+    """Returns the largest classes of the account with their lines, separated by commas."""
+    parts = [part for part in account.parts if part.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
+    return ", ".join(f"{time_text(part)} {_part_phrase(account, part, root)}" for part in parts)
+
+
+def bound_by_text(account: StepAccount) -> str:
+    """Returns what bounds the step, to follow `bound by`."""
+    *others, last = (BOUND_BY_LABELS[name].text for name in account.bound_by)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def account_basis_text(advice: Advice) -> str:
     """Returns a text on the time that is divided; empty if the line on the step shows that time.
 
-    That line shows medians. The shares are of the mean, and of the time in which no earlier step
-    was at work on the device.
+    That line shows recorded medians. The account is of the mean, and of the time in which no
+    earlier step was at work on the device.
     """
-    shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
-    if any(abs(divided_ms - time) <= _MAX_DIFFERENCE_WITHOUT_BASIS * time for time in shown):
+    account, step = advice.account, advice.step
+    if account is None:
         return ""
-    if step.count > 1:
-        return f"of {milliseconds_text(divided_ms)}, the mean of {step.count} steps: "
-    return f"of {milliseconds_text(divided_ms)}, since the device's work of earlier steps ended: "
+    if account.basis == "unrecorded":
+        return " without recording"
+    shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
+    limit = _MAX_DIFFERENCE_WITHOUT_BASIS
+    if any(abs(account.step_ms - time) <= limit * time for time in shown):
+        return ""
+    if account.steps > 1:
+        return f", the mean of {account.steps} steps"
+    return ", since the device's work of earlier steps ended"
 
 
-def _place_text(one: _ClassTime, root: str | None) -> str:
-    """Returns the line, else the name, with most of a class's time; may be empty."""
-    if one.place_share >= _SHARE_OF_NEARLY_ALL:
-        most = ""
-    elif one.place_share >= _SHARE_OF_MOST:
-        most = ", most"
-    else:
-        most = f", {whole_percent_text(one.place_share)} of it"
-    if one.file is not None:
-        return f"{most} at `{file_and_line_text(one.file, one.line, root)}`"
-    return "" if one.what is None else f"{most} in `{plain(one.what)}`"
+def time_text(time: AccountPart | AccountRow) -> str:
+    """Returns a time with its share of the step, such as `179 ms (82 %)`."""
+    return f"{milliseconds_text(time.ms)} ({whole_percent_text(time.share)})"
 
 
-@cached_per_trace
-def _largest_classes(trace: Trace) -> tuple[float, tuple[_ClassTime, ...]]:
-    """Returns the time (ms) of a step that the account divides, and its largest classes."""
-    every = trace.view("account", by="class")
-    by_line, by_name = trace.view("account", by="line"), trace.view("account", by="what")
-    classes = every.filter(pl.col("share") >= _MIN_SHARE_OF_STEP).head(_MAX_CLASSES)
-    return sum(every["per_step"].to_list()) / 1e6, tuple(
-        _class_time(row, by_line, by_name) for row in classes.iter_rows(named=True)
+def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> str:
+    """Returns the words for the time of a part: what it was, and where most of it was spent."""
+    phrase = TIME_CLASS_LABELS[part.time_class].phrase
+    if part.optimizer is not None:
+        return f"{phrase} in the optimizer `{plain(part.optimizer)}`"
+    place, share = _main_place(account.rows_of_part(part))
+    if place is None or share < _SHARE_OF_MOST:
+        return phrase
+    is_communication = part.time_class == "communication"
+    where = _place_text(place, root, with_name=is_communication)
+    if share < _SHARE_OF_NEARLY_ALL:
+        return f"{phrase}, most{where}"
+    return where.strip() if is_communication and place.what is not None else f"{phrase}{where}"
+
+
+def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
+    """Returns the line or name with the most time of some rows, and its share of their time."""
+    times: dict[_Place, int] = {}
+    for row in rows:
+        place = _Place(row.where.file, row.where.line, row.what)
+        if place.file is not None or place.what is not None:
+            known = next((one for one in times if _is_same_place(one, place)), place)
+            times[known] = times.get(known, 0) + row.ns
+    if not times:
+        return None, 0.0
+    largest = max(times, key=lambda place: times[place])
+    return largest, times[largest] / max(sum(row.ns for row in rows), 1)
+
+
+def _is_same_place(one: _Place, other: _Place) -> bool:
+    """Returns whether two places are one line, or one name where no line is known."""
+    if one.file is None or other.file is None:
+        return one == other
+    return (one.file, one.line) == (other.file, other.line)
+
+
+def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
+    """Returns the line, else the name; both with `with_name`."""
+    name = ""
+    if place.what is not None:
+        shown = names.without_backward_node_prefix(plain(place.what))
+        if len(shown) > _MAX_NAME_CHARACTERS:
+            shown = names.short_kernel_name(shown)
+        name = f" in `{cut_text_middle(shown, _MAX_NAME_CHARACTERS)}`"
+    if place.file is None:
+        return name
+    line = f" at `{_short_path(file_and_line_text(place.file, place.line, root))}`"
+    return f"{name}{line}" if with_name else line
+
+
+def _short_path(path: str) -> str:
+    """Returns the end of a long path: as many of its last parts as fit, at least the file."""
+    if len(path) <= _MAX_PATH_CHARACTERS:
+        return path
+    *folders, file = path.split("/")
+    kept = file
+    for folder in reversed(folders):
+        if len(kept) + len(folder) + 3 > _MAX_PATH_CHARACTERS:
+            break
+        kept = f"{folder}/{kept}"
+    return f"…/{kept}"
+
+
+def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str]:
+    """Returns what each row's time was spent on and where, such as `computing at train.py:7`.
+
+    Rows of one class and line have the name of what took most of their time as well.
+    """
+    lines = [(row.time_class, row.where.file, row.where.line) for row in rows]
+    return [
+        _row_text(row, root, with_name=lines.count(line) > 1)
+        for row, line in zip(rows, lines, strict=True)
+    ]
+
+
+def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
+    label = TIME_CLASS_LABELS[row.time_class].text
+    if row.places > 1:
+        return f"{label} in {row.places:,} places"
+    optimizer = optimizer_of_row(row)
+    place = _Place(row.where.file, row.where.line, row.what)
+    if optimizer is not None:
+        where = "" if place.file is None else _place_text(place, root, with_name=False)
+        return f"{label} in the optimizer `{plain(optimizer)}`{where}"
+    with_name = with_name or row.time_class == "communication"
+    return f"{label}{_place_text(place, root, with_name=with_name)}"
+
+
+def account_totals_text(account: StepAccount, *, as_times: bool = False) -> str:
+    """Returns how much of the step has each verdict: shares, or times with `as_times`."""
+    parts = [
+        (account.found_ms, "in findings"),
+        (account.needed_ms, "needed"),
+        (account.small_ms, "small"),
+        (account.unexplained_ms, "unexplained"),
+    ]
+    shown = [(ms, words) for ms, words in parts if ms >= _MIN_SHOWN_SHARE * account.step_ms]
+    return ", ".join(
+        f"{milliseconds_text(ms) if as_times else whole_percent_text(ms / account.step_ms)} {words}"
+        for ms, words in shown
     )
 
 
-def _class_time(
-    of_class: dict[str, Any], by_line: pl.DataFrame, by_name: pl.DataFrame
-) -> _ClassTime:
-    is_own = pl.col("class") == of_class["class"]
-    least = _MIN_SHARE_OF_CLASS * of_class["time"]
-    lines = by_line.filter(is_own & pl.col("file").is_not_null() & (pl.col("time") >= least))
-    named = by_name.filter(is_own & pl.col("what").is_not_null() & (pl.col("time") >= least))
-    line = lines.row(0, named=True) if lines.height else None
-    name = named.row(0, named=True) if named.height else None
-    if line and name and line["time"] < _SHARE_OF_MOST * of_class["time"] <= name["time"]:
-        line = None  # the name says more
-    place = line or name
-    return _ClassTime(
-        of_class["class"],
-        of_class["share"],
-        of_class["per_step"] / 1e6,
-        line["file"] if line else None,
-        line["line"] if line else None,
-        str(name["what"]) if name else None,
-        0.0 if place is None else place["time"] / of_class["time"],
-    )
+def unexplained_texts(account: StepAccount, root: str | None = None) -> list[str]:
+    """Returns the largest unexplained rows as sentences: time, line, and what would tell.
+
+    Rows of which the same would tell are one sentence.
+    """
+    texts: dict[str, list[str]] = {}
+    rows = account.rows_with_verdict("unexplained")[:_MAX_UNEXPLAINED_ROWS]
+    for row, text in zip(rows, row_texts(rows, root), strict=True):
+        texts.setdefault(row.text, []).append(f"{time_text(row)} {text}")
+    return [f"{', '.join(places)}: {reason}" for reason, places in texts.items()]

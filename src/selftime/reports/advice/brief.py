@@ -13,12 +13,10 @@ from typing import Final
 from selftime.advice.advice_result import Advice
 from selftime.advice.rule_definition import Checked, Finding
 from selftime.reports.advice import wording
+from selftime.reports.advice.account_markdown import account_lines, unexplained_lines
 from selftime.reports.advice.account_sentence import account_sentence
-from selftime.reports.advice.markdown import (
-    LINE_START_MARKUP_CHARACTERS,
-    code_span,
-    escaped_markdown_pieces,
-)
+from selftime.reports.advice.markdown import code_span
+from selftime.reports.advice.markdown_sentences import shortened_markdown_sentence
 from selftime.reports.advice.queries import FollowUpQueries
 from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
@@ -37,10 +35,6 @@ _VERIFYING_COMMANDS_NOTE: Final = (
     "The command after a number or a heading prints its numbers again; `ID` is in the row."
 )
 """Sentence that explains that each number is followed by a command that prints the number."""
-_MAX_SENTENCE_TOKENS: Final = 240
-"""Largest number of tokens of one sentence, not counting names that the sentence quotes."""
-_MAX_READ_SENTENCE_CHARACTERS: Final = 4000
-"""Largest number of characters of a sentence that are used; the rest is dropped."""
 _MAX_HEALTH_NOTES: Final = 4
 """Largest number of listed defects of the trace, such as lost events."""
 _MAX_CODE_LINES: Final = 24
@@ -90,7 +84,7 @@ def as_brief(
         whole: Write everything, including events, without a limit.
         token_limit: The limit in tokens.
     """
-    head_lines = list(_opening_lines(advice, queries, root))
+    head_lines = list(_opening_lines(advice, queries, root, whole=whole))
     absent_causes = wording.absent_causes_text(advice, is_complete=whole)
     max_entries = None if whole else _MAX_LIST_ENTRIES
     checked_causes, missing_data = (
@@ -103,7 +97,7 @@ def as_brief(
         sections = findings, checked_causes, missing_data
     else:
         frame = _lines_of_all_sections(
-            advice, queries, (_BriefSection((), _MAX_LEFT_OUT_ENTRIES),) * 3, absent_causes
+            advice, queries, (_BriefSection((), _MAX_LEFT_OUT_ENTRIES),) * 3, absent_causes, root
         )
         room = token_limit - _estimated_token_count([*head_lines, *frame])
         lists = checked_causes.tokens + missing_data.tokens
@@ -116,7 +110,9 @@ def as_brief(
         missing = _cut_section_to_tokens(missing_data, remaining - checked.tokens)
         sections = findings, checked, missing
     return (
-        "\n".join([*head_lines, *_lines_of_all_sections(advice, queries, sections, absent_causes)])
+        "\n".join(
+            [*head_lines, *_lines_of_all_sections(advice, queries, sections, absent_causes, root)]
+        )
         + "\n"
     )
 
@@ -126,6 +122,7 @@ def _lines_of_all_sections(
     queries: FollowUpQueries,
     sections: tuple[_BriefSection, _BriefSection, _BriefSection],
     absent_causes: str | None,
+    root: str | None,
 ) -> Iterator[str]:
     """Yields the Markdown lines of findings, ruled-out causes of lost time, and missing data."""
     findings, checked, missing_data = sections
@@ -133,7 +130,8 @@ def _lines_of_all_sections(
         yield from ("", f"## {wording.FINDINGS_TITLE}", "")
         yield from findings.lines
         if not advice.findings:
-            yield _escape_and_shorten_sentence(wording.no_findings_text(advice))
+            yield shortened_markdown_sentence(wording.no_findings_text(advice))
+            yield from unexplained_lines(advice, queries, root)
         yield from _left_out_entries_line(findings, "more findings", queries)
         joint_sentence = wording.joint_saving_text(advice)
         if joint_sentence is not None:
@@ -154,6 +152,8 @@ def _lines_of_all_sections(
             yield f"- {absent_causes}: `{queries.full_answer_query()}`"
     if advice.unknown:
         yield from ("", f"## {wording.MISSING_DATA_TITLE}", "")
+        if advice.findings:
+            yield from unexplained_lines(advice, queries, root)
         yield from missing_data.lines
         yield from _left_out_entries_line(missing_data, "more needs", queries)
 
@@ -167,7 +167,9 @@ def _left_out_entries_line(
         yield f"- left out here: {left_out}; `{queries.full_answer_query()}`"
 
 
-def _opening_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -> Iterator[str]:
+def _opening_lines(
+    advice: Advice, queries: FollowUpQueries, root: str | None, *, whole: bool
+) -> Iterator[str]:
     """Yields the lines before the findings: reading notes, quality of the trace, step time."""
     yield f"{_UNTRUSTED_TEXT_NOTE} {_VERIFYING_COMMANDS_NOTE}"
     yield f"`{queries.name_definitions}`"
@@ -175,29 +177,32 @@ def _opening_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -
     yield from _run_lines(advice)
     verdict, notes = wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict], advice.health.notes
     yield f"**Health** {verdict}" + (f"; `{queries.all_numbers_query()}`" if notes else "")
-    yield from (
-        f"- {_escape_and_shorten_sentence(note.text)}" for note in notes[:_MAX_HEALTH_NOTES]
-    )
+    yield from (f"- {shortened_markdown_sentence(note.text)}" for note in notes[:_MAX_HEALTH_NOTES])
     if len(notes) > _MAX_HEALTH_NOTES:
         left_out = len(notes) - _MAX_HEALTH_NOTES
         yield f"- left out here: {left_out} more notes; `{queries.all_numbers_query()}`"
     if advice.health.verdict != "unusable":
         yield ""
-        step_text = wording.typical_step_text(advice.step)
-        yield f"**Step** {step_text}; `{queries.typical_step_query(advice)}`"
-        if (spent := account_sentence(advice, root)) is not None:
-            yield f"- {_escape_and_shorten_sentence(spent)}; `{queries.time_account_query()}`"
+        spent = account_sentence(advice, root)
+        step_text = wording.typical_step_text(advice.step, with_bound=spent is None)
+        if spent is not None:
+            numbers = queries.all_numbers_query()
+            yield f"**Step** {shortened_markdown_sentence(spent)}; `{numbers}`"
+            yield f"- as recorded: {step_text}; `{queries.typical_step_query(advice)}`"
+        else:
+            yield f"**Step** {step_text}; `{queries.typical_step_query(advice)}`"
+        yield from account_lines(advice, queries, root, is_complete=whole)
 
 
 def _run_lines(advice: Advice) -> Iterator[str]:
     """Yields the account of the whole run, and how much of it was recorded; nothing without it."""
     if advice.run is None or advice.trace is None:
         return
-    yield f"**Run** {_escape_and_shorten_sentence(run_sentence(advice.trace.run))}"
+    yield f"**Run** {shortened_markdown_sentence(run_sentence(advice.trace.run))}"
     has_recording = advice.trace.slices.height > 0
     share = recorded_steps_share_sentence(advice.run, has_recording=has_recording)
     for sentence in (share, *recorded_slow_step_sentences(advice.trace.run)):
-        yield f"- {_escape_and_shorten_sentence(sentence)}"
+        yield f"- {shortened_markdown_sentence(sentence)}"
     yield ""
 
 
@@ -235,8 +240,8 @@ def _finding_texts_by_length(
         finding_id = finding.id or finding.rule
         command = f"`{queries.finding_query(finding_id)}`"
         title, fix = (
-            _escape_and_shorten_sentence(finding.title),
-            _escape_and_shorten_sentence(finding.fix.text),
+            shortened_markdown_sentence(finding.title),
+            shortened_markdown_sentence(finding.fix.text),
         )
         place = code_span(wording.source_location_text(finding.where, root))
         saving = (
@@ -273,7 +278,7 @@ def _measured_number_lines(
     """Yields a line for each measured number of a finding, and a command to verify the number."""
     has_example = with_events or advice.trace is None
     for evidence in finding.evidence:
-        line = f"- {_escape_and_shorten_sentence(wording.evidence_text(evidence, root))}"
+        line = f"- {shortened_markdown_sentence(wording.evidence_text(evidence, root))}"
         query = queries.evidence_query(evidence)
         if query is not None:
             line += f"; `{query}`"
@@ -317,7 +322,7 @@ def _checked_causes_section(
     present = wording.causes_not_worth_changing(advice, is_complete=max_entries is None)
     checked_causes = sorted(present, key=_largest_saving_first_sort_key)
     rules_and_sentences = (
-        (checked.rule, _escape_and_shorten_sentence(wording.checked_cause_text(checked, root)))
+        (checked.rule, shortened_markdown_sentence(wording.checked_cause_text(checked, root)))
         for checked in checked_causes[:max_entries]
     )
     lines = tuple(f"- `{rule}`: {text}" for rule, text in rules_and_sentences)
@@ -334,12 +339,12 @@ def _missing_data_section(
 ) -> _BriefSection:
     """Returns the section on data that the recording lacks, and the rules that need these data."""
     sentences = wording.counted_missing_data_texts(advice)
-    counted = [f"- {_escape_and_shorten_sentence(sentence)}" for sentence in sentences]
+    counted = [f"- {shortened_markdown_sentence(sentence)}" for sentence in sentences]
     rules_by_missing_data = wording.rules_by_missing_data(
         advice, root, omit_counted=max_entries is not None
     )
     sentences_and_rules = (
-        (_escape_and_shorten_sentence(need), rules)
+        (shortened_markdown_sentence(need), rules)
         for need, rules in islice(rules_by_missing_data.items(), max_entries)
     )
     lines = tuple(
@@ -347,24 +352,6 @@ def _missing_data_section(
         for need, rules in sentences_and_rules
     )
     return _BriefSection((*counted, *lines), len(rules_by_missing_data) - len(lines))
-
-
-def _escape_and_shorten_sentence(text: str) -> str:
-    """Returns the text escaped for Markdown and shortened, without cutting a quoted name."""
-    shortened, remaining = "", _MAX_SENTENCE_TOKENS
-    for piece in escaped_markdown_pieces(text[:_MAX_READ_SENTENCE_CHARACTERS]):
-        tokens = estimate_max_tokens(piece)
-        if tokens > remaining:
-            words = "" if piece.startswith("`") else piece[:remaining]
-            return f"{_escape_line_start(shortened + words)} …"
-        shortened += piece
-        remaining -= tokens
-    return _escape_line_start(shortened)
-
-
-def _escape_line_start(sentence: str) -> str:
-    """Returns the sentence with an escape if its first character would start a list or heading."""
-    return f"\\{sentence}" if sentence.startswith(LINE_START_MARKUP_CHARACTERS) else sentence
 
 
 def _cut_section_to_tokens(section: _BriefSection, max_section_tokens: int) -> _BriefSection:

@@ -42,9 +42,6 @@ class FollowUpQueries(Protocol):
     def typical_step_query(self, advice: Advice) -> str:
         """Returns the query for the host and device time of the typical step."""
 
-    def time_account_query(self) -> str:
-        """Returns the query for the view that divides the time of the steps into classes."""
-
     def slice_query(self, slice_id: int) -> str:
         """Returns the query for a slice by its id."""
 
@@ -97,9 +94,6 @@ class ShellQueries:
             if is_known and self.trace is not None
             else self.all_numbers_query()
         )
-
-    def time_account_query(self) -> str:
-        return self.view_command("account", "--by class")
 
     def slice_query(self, slice_id: int) -> str:
         return self.view_command("slice", f"--id {slice_id}")

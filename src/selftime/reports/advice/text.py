@@ -14,7 +14,8 @@ from rich.text import Text
 from selftime.advice.advice_result import Advice, HealthVerdict
 from selftime.advice.rule_definition import Evidence, Finding, Unknown
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.account_sentence import account_sentence, unexplained_texts
+from selftime.reports.advice.account_table import ACCOUNT_TITLE, account_text_blocks
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
 from selftime.reports.ledger import recorded_steps_share_sentence, run_table
 from selftime.reports.plain import plain
@@ -71,6 +72,9 @@ def _advice_text_blocks(
     has_steps = wording.has_recording(advice)
     if has_steps:
         yield _trace_health_and_step_time_table(advice, root)
+        if advice.account is not None and advice.selected_rule_or_finding is None:
+            yield from _section_title_lines(ACCOUNT_TITLE)
+            yield from account_text_blocks(advice, root)
     if advice.health.verdict != "unusable" or advice.findings or not has_steps:
         yield from _finding_text_blocks(advice, root, trace)
     if advice.checked:
@@ -86,6 +90,8 @@ def _advice_text_blocks(
             yield Padding(Text(absent_causes, "dim"), (0, 0, 0, 2))
     if _missing_data_of_recording_or_run(advice):
         yield from _section_title_lines(wording.MISSING_DATA_TITLE)
+        if advice.findings:
+            yield from _unexplained_row_lines(advice, root)
         yield from _missing_data_text_blocks(advice, root)
 
 
@@ -96,6 +102,7 @@ def _finding_text_blocks(
     yield from _section_title_lines(wording.FINDINGS_TITLE)
     if not advice.findings:
         yield Padding(NamesText(wording.no_findings_text(advice)), (0, 0, 0, 2))
+        yield from _unexplained_row_lines(advice, root)
     for number, finding in enumerate(advice.findings, start=1):
         is_only_one_of_rule = [other.rule for other in advice.findings].count(finding.rule) == 1
         selector = (
@@ -105,6 +112,15 @@ def _finding_text_blocks(
     joint_sentence = wording.joint_saving_text(advice)
     if joint_sentence is not None:
         yield Padding(Text(joint_sentence), (1, 0, 0, 2))
+
+
+def _unexplained_row_lines(advice: Advice, root: str | None) -> Iterator[Padding]:
+    """Yields the largest unexplained rows of the step's account, where they are much of it."""
+    account, is_selection = advice.account, advice.selected_rule_or_finding is not None
+    if account is None or account.is_mostly_explained or is_selection:
+        return
+    for text in unexplained_texts(account, root):
+        yield Padding(NamesText(f"· {text}"), (0, 0, 0, 2))
 
 
 def _missing_data_of_recording_or_run(advice: Advice) -> tuple[Unknown, ...]:
@@ -137,9 +153,11 @@ def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table
     for note in advice.health.notes:
         table.add_row("", NamesText(f"· {plain(note.text)}"))
     if verdict != "unusable":
-        table.add_row(Text("Step", "bold"), Text(wording.typical_step_text(advice.step)))
-        if (spent := account_sentence(advice, root)) is not None:
-            table.add_row("", NamesText(spent))
+        spent = account_sentence(advice, root)
+        step = wording.typical_step_text(advice.step, with_bound=spent is None)
+        table.add_row(Text("Step", "bold"), NamesText(spent or step))
+        if spent is not None and step:
+            table.add_row("", Text(f"as recorded: {step}", "dim"))
     return table
 
 

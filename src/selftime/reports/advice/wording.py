@@ -31,6 +31,8 @@ MISSING_DATA_TITLE: Final = "Cannot tell"
 """Title of the section of rules that could not be checked, as the recording lacks data."""
 NO_FINDINGS_SENTENCE: Final = "Nothing was found that is worth a change."
 """Sentence for advice without findings."""
+NO_CURE_SENTENCE: Final = "No rule knows what would shorten this step; this is what it spends:"
+"""Sentence for advice without findings on a step that is mostly unexplained."""
 NO_FINDINGS_OF_RUN_SENTENCE: Final = (
     "Nothing was found in the account of the run that is worth a change; no step was recorded."
 )
@@ -198,6 +200,8 @@ def checked_cause_text(checked: Checked, root: str | None = None) -> str:
 def no_findings_text(advice: Advice) -> str:
     """Returns the sentence for advice without findings, of all rules or of one chosen rule."""
     if advice.selected_rule_or_finding is None:
+        if advice.account is not None and not advice.account.is_mostly_explained:
+            return NO_CURE_SENTENCE
         return NO_FINDINGS_SENTENCE if has_recording(advice) else NO_FINDINGS_OF_RUN_SENTENCE
     nothing = f"The rule `{advice.selected_rule_or_finding}` found nothing here"
     if advice.checked or not advice.unknown:
@@ -265,14 +269,17 @@ def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | No
     return f"{count_text} {verb_phrase} checked and {result}"
 
 
-def typical_step_text(step: TypicalStep) -> str:
-    """Returns the typical step's host time, device time and limiting factor as text, if known."""
+def typical_step_text(step: TypicalStep, *, with_bound: bool = True) -> str:
+    """Returns the typical step's host time, device time and limiting factor as text, if known.
+
+    Without `with_bound`, the limiting factor is left out.
+    """
     parts = []
     if step.host_ms is not None:
         parts.append(f"host {milliseconds(step.host_ms)}")
     if step.device_ms is not None:
         parts.append(f"device {milliseconds(step.device_ms)}")
-    if step.regime is not None:
+    if step.regime is not None and with_bound:
         parts.append(f"bound by {BOUND_BY_PHRASES[step.regime]}")
     if not step.count:
         return ", ".join(["no steps marked", *parts])

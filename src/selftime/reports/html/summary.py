@@ -8,10 +8,17 @@ from html import escape
 
 from selftime.advice import Advice, Finding
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.account_sentence import (
+    account_sentence,
+    bound_by_text,
+    row_texts,
+    time_text,
+)
+from selftime.reports.advice.account_table import rows_that_stand_alone, verdict_text
 from selftime.reports.ledger import run_sentence
 from selftime.reports.plain import plain
 from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
+from selftime.units import milliseconds_text
 
 
 def advice_summary_html(advice: Advice, *, root: str | None = None) -> str:
@@ -25,9 +32,17 @@ def one_line_advice_summary(advice: Advice) -> str:
     if advice.health.verdict != "unusable":
         count = len(advice.findings)
         if advice.step.count:
-            parts.append(f"step {wording.typical_step_text(advice.step)}")
+            parts.append(_one_line_about_step(advice))
         parts.append(f"{count or 'no'} finding{'' if count == 1 else 's'}")
     return _escape_for_html(" · ".join(parts))
+
+
+def _one_line_about_step(advice: Advice) -> str:
+    """Returns the step's time and what bounds it, by its account if there is one."""
+    if advice.account is None:
+        return f"step {wording.typical_step_text(advice.step)}"
+    time = milliseconds_text(advice.account.step_ms)
+    return f"step {time}, bound by {bound_by_text(advice.account)}"
 
 
 def _advice_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
@@ -62,9 +77,32 @@ def _recording_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
         yield f"<ul>{notes}</ul>"
     if advice.health.verdict == "unusable" and not advice.findings:
         return
-    yield f"<p>Step {_escape_for_html(wording.typical_step_text(advice.step))}</p>"
-    if (spent := account_sentence(advice, root)) is not None:
-        yield f"<p>{_escape_for_html(spent)}</p>"
+    spent = account_sentence(advice, root)
+    step = wording.typical_step_text(advice.step, with_bound=spent is None)
+    if spent is not None:
+        yield f"<p>Step {_escape_for_html(spent)}</p>"
+        yield f"<p>As recorded: {_escape_for_html(step)}</p>"
+        yield _account_table(advice, root)
+    else:
+        yield f"<p>Step {_escape_for_html(step)}</p>"
+
+
+def _account_table(advice: Advice, root: str | None) -> str:
+    """Returns the largest rows of the step's account as an HTML table."""
+    account = advice.account
+    if account is None:
+        return ""
+    shown = rows_that_stand_alone(account)
+    cells = (
+        (time_text(row), text, verdict_text(advice, row), row.text)
+        for row, text in zip(shown, row_texts(shown, root), strict=True)
+    )
+    rows = "\n".join(
+        f"<tr>{''.join(f'<td>{_escape_for_html(cell)}</td>' for cell in of_row)}</tr>"
+        for of_row in cells
+    )
+    head = "<tr><th>Time</th><th>Spent on</th><th>Verdict</th><th>Why</th></tr>"
+    return f"<table>\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
 
 
 def _finding_table_row(finding: Finding, root: str | None) -> str:

@@ -13,10 +13,11 @@ from selftime.advice.advice_result import Health, truncate_middle
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Finding
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.account_sentence import unexplained_texts
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.labels import LINE_EVIDENCE_LABELS
+from selftime.reports.page_data.account import account_data
 from selftime.reports.page_data.step_with_fixes import (
     step_with_all_fixes_texts,
     step_with_fix_data,
@@ -39,9 +40,10 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
     queries = ShellQueries(command_path or source or "PATH", advice.trace, command_path)
     sentences = {
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
-        "step": wording.typical_step_text(advice.step),
-        "account": account_sentence(advice, root),
+        "step": wording.typical_step_text(advice.step, with_bound=advice.account is None),
+        "account": account_data(advice, root),
         "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
+        "unexplained": _unexplained_texts(advice, root),
         "findings": [
             _texts_of_finding_on_page(advice, entry, root, current_folder, queries)
             for entry in advice.findings
@@ -56,12 +58,24 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
         "absent": wording.absent_causes_text(advice),
         "unknown_title": wording.MISSING_DATA_TITLE,
         "unknown": [
-            {"text": truncate_middle(f"needs {needs}"), "rules": rules}
-            for needs, rules in wording.rules_by_missing_data(advice, root).items()
+            *({"text": text, "rules": []} for text in wording.counted_missing_data_texts(advice)),
+            *(
+                {"text": truncate_middle(f"needs {needs}"), "rules": rules}
+                for needs, rules in wording.rules_by_missing_data(
+                    advice, root, omit_counted=True
+                ).items()
+            ),
         ],
         "markdown": as_brief(advice, queries, root=current_folder),
     }
     return {**advice.to_dict(), "said": sentences}
+
+
+def _unexplained_texts(advice: Advice, root: str | None) -> list[str]:
+    """Returns the largest unexplained rows as sentences, where they are much of the step."""
+    if advice.account is None or advice.account.is_mostly_explained:
+        return []
+    return [truncate_middle(text) for text in unexplained_texts(advice.account, root)]
 
 
 def health_data(health: Health) -> dict[str, Any]:

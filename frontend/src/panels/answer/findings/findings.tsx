@@ -1,6 +1,7 @@
 // The first section: the ranked findings.
 
 import type { Advice } from "../../../data/api.ts";
+import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change } from "../../../route.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { Background } from "../step/background.ts";
@@ -15,7 +16,14 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
   const scale = scaleOf(findings);
   const open = params["open"];
   const toggle = (name: string) => change({ open: open === name ? undefined : name });
-  if (said.nothing_to_do !== null) return <p>{said.nothing_to_do}</p>;
+  if (said.nothing_to_do !== null) {
+    return (
+      <>
+        <p>{said.nothing_to_do}</p>
+        <Unexplained advice={advice} />
+      </>
+    );
+  }
   return (
     <>
       <RangeScale scale={scale} />
@@ -39,6 +47,13 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
       {said.joint !== null && <p class="answer-joint">{said.joint}</p>}
     </>
   );
+}
+
+/** The largest unexplained rows of the account, where they are much of the step. */
+function Unexplained(props: { advice: Advice }) {
+  const { unexplained } = props.advice.said;
+  if (unexplained.length === 0) return null;
+  return <ul class="account-unexplained">{unexplained.map((text) => <li key={text}><TraceText text={text} /></li>)}</ul>;
 }
 
 /** Up and down move between the findings. */

@@ -28,19 +28,24 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
   const { known, advice } = props;
   const step = advice?.step ?? null;
   const time = step?.device_ms ?? step?.host_ms ?? known.typical;
+  const account = advice?.said.account ?? null;
   if (time === null) return null;
   return (
     <dl class="answer-figures">
       <div>
-        <dt>{step?.count === 0 ? "The recording" : "A step"}</dt>
-        <dd class="answer-big">{millisecondsText(time)}</dd>
+        <dt>{account?.step_title ?? (step?.count === 0 ? "The recording" : "A step")}</dt>
+        <dd class="answer-big">{account === null ? millisecondsText(time) : account.step}</dd>
         <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
-        {advice?.said.account && (
-          <dd class="muted"><a href={link("account")}><TraceText text={advice.said.account} /></a></dd>
-        )}
       </div>
       {advice?.said.with_all_fixes && <WithAllFixes {...advice.said.with_all_fixes} />}
-      {known.bound !== null && (
+      {account !== null && (
+        <div class="answer-regime">
+          <dt>Bound by</dt>
+          <dd class="answer-word">{account.bound_by}</dd>
+          <dd class="muted"><a href={link("account")}><TraceText text={account.spent} /></a></dd>
+        </div>
+      )}
+      {account === null && known.bound !== null && (
         <div class="answer-regime">
           <dt>Bound by</dt>
           <dd class="answer-word">{known.bound}</dd>

@@ -1,0 +1,249 @@
+"""Builds the account of a step from its segments, the findings, and what is known of the work.
+
+A row is the time of one class at one line, or of one operator where no line is known; what a
+finding claims is a row of its own. Rows are fractions of the step, rounded to nanoseconds one after
+another, so that they add up to it exactly.
+"""
+
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import names
+from selftime.advice.account.account_rows import (
+    AccountRow,
+    AccountVerdict,
+    StepAccount,
+    parts_of_rows,
+    time_of_rows_ms,
+)
+from selftime.advice.account.claimed_time import (
+    CLAIMED_SEGMENT_COLUMN,
+    segments_with_claiming_finding,
+)
+from selftime.advice.account.row_sentences import (
+    OperatorsOfRow,
+    UnexplainedTime,
+    needed_sentence,
+    small_sentence,
+)
+from selftime.advice.account.step_bounds import what_bounds_the_step
+from selftime.advice.account.useful_work import (
+    MIN_FAST_RATE_SHARE_OF_NEEDED_WORK,
+    MIN_PEAK_SHARE_OF_NEEDED_WORK,
+    efficiencies_of_segments,
+)
+from selftime.advice.rule_outcomes import Finding, Where, where_from_row
+from selftime.advice.savings.undisturbed_step import undisturbed_factors
+from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.slice_filters import common_value_expression
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.trace import Trace
+
+MIN_ROW_SHARE: Final = 0.02
+"""Smallest share of the step of a row that stands alone; smaller ones of a class are merged."""
+
+_ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
+"""Columns by which segments are grouped into rows."""
+_WORK_COLUMNS: Final = ("efficiency", "by_memory", "median_ns", "flops_rate", "bytes_rate")
+"""Columns of what is known of a row's work; rows that are merged have those of the largest."""
+_MERGED_ROW_KEYS: Final = ("class", "is_needed")
+"""Columns by which rows that are too short to stand alone are merged."""
+
+
+def account_of_step(
+    trace: Trace, findings: tuple[Finding, ...], *, has_all_ranks: bool = False
+) -> StepAccount | None:
+    """Returns what the step's time was spent on, with a verdict of each row; None without steps.
+
+    Args:
+        trace: The trace.
+        findings: What was found in it, in the order in which it is advised, with ids.
+        has_all_ranks: Whether the traces of the other ranks of its job were looked at, too.
+    """
+    segments = account_segments(trace)
+    if segments["counted"].any():
+        segments = segments.filter("counted")
+    if not segments.height:
+        return None
+    steps = segments["step"].n_unique()
+    pieces = _pieces_with_evidence(trace, segments, findings)
+    on_device_ns = int(pieces.filter("on_device")["time"].sum())
+    whole_ns = int(pieces["time"].sum())
+    factors = undisturbed_factors(trace, on_device_ns // steps, whole_ns // steps)
+    factor = pl.when("on_device").then(factors.on_device).otherwise(factors.elsewhere)
+    pieces = pieces.with_columns(step_time=pl.col("time") * factor / steps)
+    table = _with_merged_small_rows(_rows_of_pieces(pieces))
+    rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, steps, findings)
+    return StepAccount(
+        step_ms=time_of_rows_ms(rows),
+        steps=steps,
+        basis="unrecorded" if factors.is_measured else "recorded",
+        bound_by=what_bounds_the_step(pieces),
+        parts=parts_of_rows(rows),
+        rows=rows,
+        found_ms=_ms_with_verdict(rows, "finding"),
+        needed_ms=_ms_with_verdict(rows, "needed"),
+        small_ms=_ms_with_verdict(rows, "small"),
+        unexplained_ms=_ms_with_verdict(rows, "unexplained"),
+    )
+
+
+def _pieces_with_evidence(
+    trace: Trace, segments: pl.DataFrame, findings: tuple[Finding, ...]
+) -> pl.DataFrame:
+    """Returns the segments, cut by finding, with what is known of each piece.
+
+    Columns are added: time in ns; finding, its index; efficiency and others, see
+    `efficiencies_of_segments`; is_on_host, whether it is a slice of the host; is_needed; place,
+    what tells the rows of a class apart.
+    """
+    pieces = segments_with_claiming_finding(trace, segments, findings)
+    pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
+    least = (
+        pl.when("on_device")
+        .then(MIN_PEAK_SHARE_OF_NEEDED_WORK)
+        .otherwise(MIN_FAST_RATE_SHARE_OF_NEEDED_WORK)
+    )
+    is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
+    category = trace.slices["category"].gather(pieces["slice"])
+    return pieces.with_columns(
+        pl.col("class", "what").cast(pl.String),
+        is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
+        is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
+        time=pl.col("end") - pl.col("start"),
+        place=pl.when(is_unclaimed).then(_place_expression()),
+    )
+
+
+def _place_expression() -> pl.Expr:
+    """Returns the text that tells rows apart: the source line, else the name of what ran."""
+    line = pl.col("line").cast(pl.String).fill_null("")
+    at_line = pl.concat_str(pl.lit("line\0"), "file", pl.lit("\0"), line)
+    return pl.coalesce(at_line, pl.concat_str(pl.lit("name\0"), "what"), pl.lit(""))
+
+
+def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Returns a row for each class, place, finding and kind of work, with its time and names."""
+    named = pieces.group_by(*_ROW_KEYS, "what").agg(pl.col("step_time").sum())
+    largest = named.sort("step_time", "what", descending=[True, False], nulls_last=True)
+    largest = largest.unique(_ROW_KEYS, keep="first", maintain_order=True)
+    known = pl.col("efficiency").is_not_null()
+    weight = pl.col("step_time").filter(known).sum()
+    rows = pieces.group_by(_ROW_KEYS, maintain_order=True).agg(
+        pl.col("step_time").sum(),
+        *(common_value_expression(name) for name in SOURCE_SITE_COLUMNS),
+        efficiency=(pl.col("efficiency") * pl.col("step_time")).sum() / weight,
+        known_time=weight,
+        by_memory=(pl.col("by_memory") * pl.col("step_time")).sum() * 2 > weight,
+        first=pl.col("start").min(),
+        pieces=pl.col("slice").filter("is_on_host").n_unique(),
+        median_ns=pl.col("time").filter("is_on_host").median(),
+        **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
+    )
+    # A mean tells nothing of work that is mostly not modelled.
+    told = pl.when(pl.col("known_time") * 2 > pl.col("step_time")).then("efficiency")
+    return rows.with_columns(efficiency=told).join(
+        largest.select(*_ROW_KEYS, "what"), on=_ROW_KEYS, how="left", nulls_equal=True
+    )
+
+
+def _mean_over_time(rate: str) -> pl.Expr:
+    """Returns the mean of a rate over all time of a row; null where no piece of it has one."""
+    amount = (pl.col(rate) * pl.col("step_time")).sum() / pl.col("step_time").sum()
+    return pl.when(pl.col(rate).is_not_null().any()).then(amount)
+
+
+def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Returns the rows; those of a class that are small become one.
+
+    The largest row of each finding stays. Columns are added: places, the number of rows that became
+    one; is_small, whether they are small even together.
+    """
+    whole = float(rows["step_time"].sum())
+    largest_of_finding = pl.col("step_time").max().over(CLAIMED_SEGMENT_COLUMN)
+    is_kept = pl.col(CLAIMED_SEGMENT_COLUMN).is_not_null() & (
+        pl.col("step_time") == largest_of_finding
+    )
+    is_short = (pl.col("step_time") < MIN_ROW_SHARE * whole) & ~is_kept
+    alone = rows.filter(~is_short).with_columns(
+        places=pl.lit(1, pl.UInt32), is_small=pl.lit(value=False)
+    )
+    order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
+    of_first = ("on_device", "what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
+    merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
+        pl.col("step_time").sum(),
+        pl.col(*of_first).first(),
+        pl.col("first").min(),
+        pl.col("pieces").sum(),
+        places=pl.len().cast(pl.UInt32),
+    )
+    is_small = pl.col("step_time") < MIN_ROW_SHARE * whole
+    merged = merged.with_columns(is_small=is_small)
+    return pl.concat([alone, merged], how="diagonal").sort(
+        "step_time", "first", descending=[True, False]
+    )
+
+
+def _account_rows(
+    unexplained: UnexplainedTime, table: pl.DataFrame, steps: int, findings: tuple[Finding, ...]
+) -> tuple[AccountRow, ...]:
+    """Returns the rows with their times as ns, rounded so that they add up exactly."""
+    ends = [round(end) for end in table["step_time"].cum_sum().to_list()]
+    times_ns = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+    table = table.with_columns(per_step=pl.col("pieces") / steps)
+    rows = zip(table.iter_rows(named=True), times_ns, strict=True)
+    return tuple(
+        _account_row(unexplained, row, time_ns, time_ns / max(ends[-1], 1), findings)
+        for row, time_ns in rows
+        if time_ns
+    )
+
+
+def _account_row(
+    unexplained: UnexplainedTime,
+    row: dict[str, Any],
+    time_ns: int,
+    share: float,
+    findings: tuple[Finding, ...],
+) -> AccountRow:
+    ms, time_class = time_ns / 1e6, row["class"]
+    number, efficiency, on_device = row[CLAIMED_SEGMENT_COLUMN], row["efficiency"], row["on_device"]
+    where, what = where_from_row(row), row["what"]
+    places, at_most_ms, finding_id = row["places"], None, None
+    verdict: AccountVerdict = "unexplained"
+    if number is not None:
+        finding = findings[number]
+        verdict, finding_id, text = "finding", finding.id or finding.rule, finding.title
+        where = where if where.file is not None else finding.where
+        upper = finding.saving.upper_ms
+        at_most_ms = ms if upper is None else min(ms, upper)
+    elif row["is_small"]:
+        verdict, text = "small", small_sentence(MIN_ROW_SHARE)
+        at_most_ms = ms
+    elif row["is_needed"]:
+        verdict = "needed"
+        text = needed_sentence(efficiency, by_memory=row["by_memory"], on_device=on_device)
+        at_most_ms = ms * (1.0 - efficiency) if on_device else None
+    else:
+        rates = (row["flops_rate"], row["bytes_rate"])
+        operators = OperatorsOfRow(row["per_step"], row["median_ns"] or 0.0, *rates)
+        text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
+    if places > 1:
+        where, what = Where(), None
+    return AccountRow(
+        time_class=time_class,
+        ms=ms,
+        share=share,
+        where=where,
+        what=what,
+        places=places,
+        verdict=verdict,
+        finding=finding_id,
+        at_most_ms=at_most_ms,
+        text=text,
+    )
+
+
+def _ms_with_verdict(rows: tuple[AccountRow, ...], verdict: AccountVerdict) -> float:
+    return time_of_rows_ms(tuple(row for row in rows if row.verdict == verdict))

@@ -1,0 +1,154 @@
+"""Writes why a row of the account has its verdict, and what would tell more of what is unexplained.
+
+Sentences state shares and rates, and quote names from the trace in backticks.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from selftime.advice.well_optimised_verdict import (
+    FAST_PRODUCT_GFLOPS_PER_THREAD,
+    MIN_COMPUTING_OPERATOR_NS,
+)
+from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
+from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
+from selftime.trace import Trace
+from selftime.units import rate_text, time_text, whole_percent_text
+
+_NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
+    "compute": ("operators", "shapes"),
+    "launch": ("operators", "stacks"),
+    "python": ("stacks",),
+    "other": ("stacks", "operators"),
+    "idle": ("stacks", "operators"),
+    "data_wait": ("workers",),
+}
+"""Maps classes of time to what a recording should contain for their time to be explained."""
+
+_NO_RULE: Final = "no rule explains it"
+_REASONS_BY_CLASS: Final = {
+    "communication": f"{_NO_RULE}; the traces of all ranks, advised on as one folder, tell "
+    "whether the ranks wait for the last of them or for the transfer",
+    "copy": f"{_NO_RULE}; the view `copies` lists sizes and rates",
+    "data_wait": _NO_RULE,
+    "launch": f"{_NO_RULE}; the view `launches` lists the calls",
+    "python": f"{_NO_RULE}; the view `flame` shows its functions",
+    "device_wait": f"{_NO_RULE}; the view `syncs` lists what the host waited for",
+    "compile": f"{_NO_RULE}; more recorded steps tell whether it happens again",
+    "garbage_collection": f"{_NO_RULE}; more recorded steps tell how often it happens",
+    "idle": f"{_NO_RULE}; the view `idle` lists the gaps with their causes",
+    "other": "the trace does not show what ran",
+}
+"""Maps classes of time to why their time is unexplained, and what is there to look at."""
+
+
+def needed_sentence(efficiency: float, *, by_memory: bool, on_device: bool) -> str:
+    """Returns why work is needed: how near the machine's peak it runs."""
+    if not on_device:
+        rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
+        return f"useful work: products of matrices at {rate:.0f} GFLOP/s or more for each thread"
+    peak = "memory bandwidth" if by_memory else "peak rate"
+    return f"useful work at {whole_percent_text(efficiency)} of the device's {peak}"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorsOfRow:
+    """How many operators a row has in a step, their median duration in ns, and modelled rates."""
+
+    per_step: float
+    median_ns: float
+    flops_per_ns: float | None = None
+    bytes_per_ns: float | None = None
+
+    @property
+    def are_mostly_dispatch(self) -> bool:
+        """Whether most operators are so short that they dispatch more than they compute."""
+        return self.median_ns < MIN_COMPUTING_OPERATOR_NS
+
+    def rates_text(self) -> str:
+        """Returns the modelled rates of computing and moving; empty if none is known."""
+        told = [
+            (self.flops_per_ns, "computes", "FLOP"),
+            (self.bytes_per_ns, "moves", "B"),
+        ]
+        return " and ".join(
+            f"{verb} {rate_text(rate * 1e9, unit)}" for rate, verb, unit in told if rate is not None
+        )
+
+    def dispatch_sentence(self) -> str:
+        """Returns how many operators a step has here, and that most of their time is dispatch."""
+        return (
+            f"{self.number_sentence()}: mostly their dispatch, of which a trial of "
+            "`torch.compile`, or of fewer and larger operators, tells more"
+        )
+
+    def number_sentence(self) -> str:
+        """Returns how many operators a step has here, and how long they are."""
+        count = max(round(self.per_step), 1)
+        if count == 1:
+            return f"one operator a step, of {time_text(self.median_ns)}"
+        return f"{count:,} operators a step, half of them shorter than {time_text(self.median_ns)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedTime:
+    """Says why time of a trace is unexplained, and what would tell more."""
+
+    trace: Trace
+    has_all_ranks: bool = False
+    """Whether the traces of the other ranks of the job were looked at, too."""
+
+    def sentence(
+        self,
+        time_class: str,
+        efficiency: float | None,
+        operators: OperatorsOfRow,
+        *,
+        on_device: bool,
+    ) -> str:
+        """Returns why time of a class is unexplained, and what would tell more.
+
+        Args:
+            time_class: The class, one of `TIME_CLASSES`.
+            efficiency: How near the machine's peak the work runs; None if unknown.
+            operators: How many pieces of work there are, and how long they are.
+            on_device: Whether it is work of a device.
+        """
+        lacks = missing_requirement_sentences(self.trace, _NEEDS_BY_CLASS.get(time_class, ()))
+        if time_class == "compute":
+            if not on_device and operators.are_mostly_dispatch:
+                return operators.dispatch_sentence()
+            if not on_device and not lacks and operators.rates_text():
+                return (
+                    "how near the peak of this CPU it runs is unknown: by the models it "
+                    f"{operators.rates_text()}"
+                )
+            return self._sentence_on_computing(lacks, efficiency, on_device=on_device)
+        reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
+        if time_class == "launch":
+            reason = f"{operators.number_sentence()}: {reason}"
+        if lacks:
+            return f"{reason.partition(';')[0]}; that needs {lacks[0]}"
+        if time_class == "communication" and self.has_all_ranks:
+            return f"{_NO_RULE}; the view `stragglers` shows for which ranks the others wait"
+        return reason
+
+    def _sentence_on_computing(
+        self, lacks: list[str], efficiency: float | None, *, on_device: bool
+    ) -> str:
+        has_device = self.trace.device_args.height > 0
+        if has_device and not on_device:
+            return "operators on the host that launch no device work, and no rule explains them"
+        if lacks:
+            return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
+        if efficiency is not None and on_device:
+            share = whole_percent_text(efficiency)
+            return f"runs at {share} of the device's peak, and no rule explains why"
+        if on_device and common_peak_rates_of_devices(self.trace) is None:
+            return "how near the device's peak it runs is unknown: its peak rates are not known"
+        return "there is no model of most of these operators"
+
+
+def small_sentence(least_share: float) -> str:
+    """Returns that rows are too small to matter."""
+    return f"less than {whole_percent_text(least_share)} of the step"

@@ -1,0 +1,146 @@
+"""Tells of computing time how near it comes to what the machine can do, by the models of operators.
+
+On a device an operator's least time is that of its operations at the peak rate of their dtype, or
+that of the bytes that it must move at the peak bandwidth, whichever is longer. On a CPU the peak is
+not known: there products of matrices count as useful whose rate for each thread is high.
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.advice.well_optimised_verdict import (
+    FAST_PRODUCT_GFLOPS_PER_THREAD,
+    intra_op_thread_count,
+)
+from selftime.analysis.call_tree.parent_array_forests import subtree_totals
+from selftime.analysis.call_tree.self_times import SelfTimes, self_times
+from selftime.analysis.models.modelled_operator_work import (
+    ModelledOperatorWork,
+    common_peak_rates_of_devices,
+    modelled_work_of_operators,
+    tensor_core_times_by_operator,
+)
+from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import arguments_of_slices
+from selftime.analysis.slice_filters import matches_name
+from selftime.array_types import Floats
+from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.trace import Trace
+
+MIN_PEAK_SHARE_OF_NEEDED_WORK: Final = 0.5
+"""Smallest share of the device's peak at which work counts as needed: no other implementation of
+the same work can be twice as fast."""
+MIN_FAST_RATE_SHARE_OF_NEEDED_WORK: Final = 1.0
+"""Smallest share of the rate of a fast product of matrices on a CPU at which one counts as
+needed."""
+
+_NS_PER_SECOND: Final = 1e9
+_PICOSECONDS_PER_NS: Final = 1e3
+
+
+_MIN_MODELLED_SHARE_ON_CPU: Final = 0.5
+"""Smallest share of an operator's time in products of matrices for their rate to tell its own."""
+
+_COLUMNS: Final = ("efficiency", "least_time", "by_memory", "flops_rate", "bytes_rate")
+
+
+@cached_per_trace
+def operator_efficiencies(trace: Trace) -> pl.DataFrame:
+    """Returns how near each host slice's modelled work comes to the machine's peak.
+
+    One row for each slice of the trace. Columns: efficiency, the work's rate as a share of the
+    device's peak, or on a CPU of the rate of a fast product; null where the work of the operator
+    around the slice is not modelled, or no peak is known; least_time, that of the work at the peak
+    or the fast rate, in ns; by_memory, whether memory bandwidth limits the work; flops_rate and
+    bytes_rate, the modelled FLOPs and bytes by the time, both per ns; null without a model.
+
+    Caches and Winograd's algorithm let a share exceed 1; on a device it is then 1.
+    """
+    host = self_times(trace)
+    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    if trace.device_args.height:
+        values = _efficiencies_on_device(trace, host, work)
+        modelled = nearest_ancestor(host.parent, work.is_counted, np.arange(host.id.size))
+    else:
+        values = _efficiencies_on_cpu(trace, host, work)
+        modelled = np.arange(host.id.size)
+    at = np.where(host.owner == NO_SLICE, NO_SLICE, np.append(modelled, NO_SLICE)[host.owner])
+    columns = {name: np.append(values[name], np.nan)[at] for name in _COLUMNS}
+    return pl.DataFrame(columns).with_columns(pl.all().fill_nan(None))
+
+
+def _efficiencies_on_device(
+    trace: Trace, host: SelfTimes, work: ModelledOperatorWork
+) -> dict[str, Floats]:
+    """Returns the columns for each operator, by the device time of what it launched."""
+    peaks = common_peak_rates_of_devices(trace)
+    computing = work.time_at_peak / _PICOSECONDS_PER_NS
+    moving = np.zeros(host.id.size)
+    if peaks is not None:
+        moving = work.bytes / peaks.bytes * _NS_PER_SECOND
+    least, time = np.maximum(computing, moving), np.maximum(host.device, 1)
+    known = work.is_counted & ~work.lacks_peak_rate & (least > 0)
+    return {
+        "efficiency": np.where(known, np.minimum(least / time, 1.0), np.nan),
+        "least_time": least,
+        "by_memory": (moving > computing).astype(np.float64),
+        "flops_rate": np.where(work.flops > 0, work.flops / time, np.nan),
+        "bytes_rate": np.where(work.bytes > 0, work.bytes / time, np.nan),
+    }
+
+
+def _efficiencies_on_cpu(
+    trace: Trace, host: SelfTimes, work: ModelledOperatorWork
+) -> dict[str, Floats]:
+    """Returns the columns for each operator, with the work of all operators that it called."""
+    is_product = work.is_counted & matches_name(
+        pl.DataFrame({"name": host.name}), names.is_matrix_operator
+    )
+    rate = FAST_PRODUCT_GFLOPS_PER_THREAD * intra_op_thread_count(trace)
+    least = subtree_totals(
+        host.parent, np.where(is_product, work.flops / rate, 0.0).astype(np.int64)
+    )
+    in_products = subtree_totals(host.parent, np.where(is_product, host.cpu, 0))
+    flops, moved = subtree_totals(host.parent, work.flops), subtree_totals(host.parent, work.bytes)
+    time = np.maximum(host.cpu, 1)
+    known = (least > 0) & (in_products >= _MIN_MODELLED_SHARE_ON_CPU * time)
+    return {
+        "efficiency": np.where(known, least / time, np.nan),
+        "least_time": least.astype(np.float64),
+        "by_memory": np.zeros(host.id.size),
+        "flops_rate": np.where(flops > 0, flops / time, np.nan),
+        "bytes_rate": np.where(moved > 0, moved / time, np.nan),
+    }
+
+
+def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFrame:
+    """Returns the columns of `operator_efficiencies` for segments of the account.
+
+    Those of a device have the values of the operator that launched them. The same work at the same
+    line has the mean of its efficiencies.
+    """
+    known = operator_efficiencies(trace)
+    launcher = arguments_of_slices(trace, "device_args", segments["slice"], "operator")["operator"]
+    at = pl.select(
+        pl.when(segments["on_device"]).then(launcher).otherwise(segments["slice"])
+    ).to_series()
+    is_computing = (segments["class"] == "compute") & at.is_not_null()
+    at = at.set(~is_computing, None)
+    name = trace.slices["name"].gather(segments["slice"])
+    time = (segments["end"] - segments["start"]).cast(pl.Float64)
+    table = known.select(pl.all().gather(at)).with_columns(
+        segments.select("file", "line", "what"), name=name, time=time
+    )
+    same = ("file", "line", "what", "name", "least_time")
+    is_known = pl.col("efficiency").is_not_null()
+    weight = pl.col("time").filter(is_known).sum().over(same)
+    mean = (pl.col("efficiency") * pl.col("time")).sum().over(same) / weight
+    return table.select(
+        "flops_rate",
+        "bytes_rate",
+        efficiency=pl.when(is_known & (weight > 0)).then(mean),
+        by_memory=pl.col("by_memory") == 1.0,
+    )

@@ -1,0 +1,73 @@
+"""Describes the account of a step as JSON for the page, with all sentences that it shows."""
+
+from typing import Any
+
+from selftime.advice import Advice
+from selftime.advice.account.account_rows import AccountRow, StepAccount
+from selftime.advice.advice_result import truncate_middle
+from selftime.reports.advice.account_sentence import (
+    account_basis_text,
+    account_totals_text,
+    bound_by_text,
+    largest_parts_text,
+    row_texts,
+)
+from selftime.reports.advice.account_table import (
+    ACCOUNT_TITLE,
+    rows_that_stand_alone,
+    verdict_text,
+)
+from selftime.reports.labels import TIME_CLASS_LABELS
+from selftime.units import milliseconds_text, whole_percent_text
+
+
+def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
+    """Returns the page's JSON object `AccountTexts`; None without an account."""
+    account = advice.account
+    if account is None or not account.rows:
+        return None
+    texts = row_texts(account.rows, root)
+    return {
+        "title": ACCOUNT_TITLE,
+        "step": milliseconds_text(account.step_ms),
+        "step_title": f"A step{account_basis_text(advice)}",
+        "bound_by": bound_by_text(account),
+        "spent": truncate_middle(largest_parts_text(account, root)),
+        "totals": account_totals_text(account),
+        "parts": _parts_of_bar(account),
+        "rows": [
+            _row_data(advice, row, text) for row, text in zip(account.rows, texts, strict=True)
+        ],
+        "shown": len(rows_that_stand_alone(account)),
+    }
+
+
+def _parts_of_bar(account: StepAccount) -> list[dict[str, Any]]:
+    """Returns each class's time, largest first, for the bar above the rows."""
+    times: dict[str, float] = {}
+    for part in account.parts:
+        times[part.time_class] = times.get(part.time_class, 0.0) + part.ms
+    return [
+        {
+            "class": name,
+            "label": TIME_CLASS_LABELS[name].text,
+            "share": ms / account.step_ms,
+            "text": f"{milliseconds_text(ms)} ({whole_percent_text(ms / account.step_ms)})",
+        }
+        for name, ms in sorted(times.items(), key=lambda entry: -entry[1])
+    ]
+
+
+def _row_data(advice: Advice, row: AccountRow, text: str) -> dict[str, Any]:
+    """Returns the texts of one row."""
+    return {
+        "class": row.time_class,
+        "time": milliseconds_text(row.ms),
+        "share": row.share,
+        "percent": whole_percent_text(row.share),
+        "text": truncate_middle(text),
+        "verdict": row.verdict,
+        "verdict_text": verdict_text(advice, row),
+        "finding": row.finding,
+        "reason": truncate_middle(row.text),
+    }

@@ -1,0 +1,323 @@
+"""The account in the advice: rows that add up to the step, and a verdict of each."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from string import ascii_letters
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from selftime.advice import RULES, Rule, advise
+from selftime.advice.account.account_building import account_of_step
+from selftime.advice.account.account_rows import AccountRow, StepAccount
+from selftime.advice.advice_result import Advice
+from selftime.advice.replay import CutHostTime, RemoveWaits, ScaleDeviceWork
+from selftime.advice.rule_outcomes import Finding, Fix, Where
+from selftime.advice.savings.claims import RunClaim
+from selftime.advice.savings.saving import Saving
+from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.intervals import union
+from selftime.reports.schemas import schema
+from selftime.testing import sketch, sketch_job
+from selftime.trace import Trace
+
+STEPS = """
+    column = 1 ms
+    mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+    mark 1 | ddd         ddd         ddd
+    cpu 1  |    aaa         aaa         aaa
+    call 1 |     kxyyyyyy    kxyyyyyy    kxyyyyyy
+    gpu 7  |      kkkkkkk     kkkkkkk     kkkkkkk
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
+    a = aten::mm; line = train.py:7 step
+    y = cudaStreamSynchronize
+"""
+"""Each step: 3 ms of data, 2 ms of launches, 7 ms of a kernel."""
+WAITING = """
+    column = 1 ms
+    mark 1 | ssssssssssssssss
+    cpu 1  | aaa     bbb
+    call 1 |  kyyyyy  k yyyyy
+    gpu 7  |   kkkkk     kkkk
+    s = ProfilerStep#1
+    a = aten::mm; line = train.py:7 step
+    b = aten::add; line = train.py:8 step
+    y = cudaStreamSynchronize
+"""
+
+
+def found(trace: Trace, *findings: Finding) -> StepAccount:
+    account = account_of_step(trace, findings)
+    assert account is not None
+    assert sum(row.ns for row in account.rows) == round(account.step_ms * 1e6)
+    return account
+
+
+def finding(upper_ms: float | None = None, **more: Any) -> Finding:
+    plain = Finding(
+        id="slow-1",
+        title="It waits",
+        where=Where("train.py", 3, "main", "stack"),
+        confidence="high",
+        fix=Fix("Do not wait."),
+        saving=Saving(upper_ms=upper_ms),
+    )
+    return replace(plain, **more)
+
+
+def times(account: StepAccount, verdict: str) -> dict[str, float]:
+    return {row.time_class: row.ms for row in account.rows if row.verdict == verdict}
+
+
+def test_without_steps_there_is_no_account() -> None:
+    assert account_of_step(Trace(), ()) is None
+    assert advise(Trace()).account is None
+
+
+def test_time_that_nothing_claims_is_unexplained_and_says_what_would_tell() -> None:
+    account = found(sketch(STEPS))
+    assert times(account, "unexplained") == {"compute": 7.0, "data_wait": 3.0, "launch": 2.0}
+    assert (account.unexplained_ms, account.found_ms, account.step_ms) == (12.0, 0.0, 12.0)
+    assert (account.bound_by, account.basis, account.steps) == (("compute",), "recorded", 2)
+    assert all(row.at_most_ms is None for row in account.rows)
+    assert "record_shapes=True" in account.rows[0].text
+    assert account.rows[0].where == Where("train.py", 7, "step", "stack")
+
+
+def test_host_time_that_a_fix_removes_is_its_finding() -> None:
+    cut = CutHostTime(union([0, 12_000_000, 24_000_000], [2_000_000, 14_000_000, 26_000_000]))
+    account = found(sketch(STEPS), finding(1.5, changes=(cut,)))
+    assert times(account, "finding") == {"data_wait": 2.0}
+    row = next(row for row in account.rows if row.verdict == "finding")
+    assert (row.finding, row.at_most_ms, row.text) == ("slow-1", 1.5, "It waits")
+    assert (row.where.line, account.found_ms, account.unexplained_ms) == (3, 2.0, 10.0)
+
+
+def test_device_work_that_a_fix_removes_is_its_finding() -> None:
+    trace = sketch(STEPS)
+    kernels = trace.device_args["id"].to_numpy().astype(np.int64)
+    account = found(trace, finding(changes=(ScaleDeviceWork(kernels, 0.5),)))
+    assert times(account, "finding") == {"compute": 7.0}
+    assert account.rows[0].at_most_ms == 7.0
+
+
+def test_host_time_behind_device_work_is_not_claimed() -> None:
+    cut = CutHostTime(union([5_000_000], [12_000_000]))
+    assert found(sketch(STEPS), finding(changes=(cut,))).found_ms == 0.0
+
+
+def test_a_wait_costs_the_time_until_the_device_works_again() -> None:
+    trace = sketch(WAITING)
+    waits = trace.slices.filter(trace.slices["name"] == "cudaStreamSynchronize")["id"]
+    remove = RemoveWaits(waits.to_numpy().astype(np.int64)[:1])
+    account = found(trace, finding(changes=(remove,)))
+    assert account.found_ms == 5.0  # from the end of the first kernel to the begin of the second
+    assert found(trace).found_ms == 0.0
+
+
+def test_of_two_findings_the_first_has_the_time() -> None:
+    cut = CutHostTime(union([0], [36_000_000]))
+    first, second = finding(changes=(cut,)), finding(id="slow-2", changes=(cut,))
+    assert {row.finding for row in found(sketch(STEPS), first, second).rows} == {"slow-1", None}
+    assert {row.finding for row in found(sketch(STEPS), second, first).rows} == {"slow-2", None}
+
+
+def test_a_finding_without_changes_claims_the_time_of_its_kind_at_its_line() -> None:
+    assert times(found(sketch(STEPS), finding(covers=("A1",))), "finding") == {"data_wait": 3.0}
+    elsewhere = finding(covers=("A1",), where=Where("train.py", 7, "step", "stack"))
+    assert found(sketch(STEPS), elsewhere).found_ms == 0.0
+
+
+def test_a_finding_about_the_run_claims_nothing_of_the_step() -> None:
+    assert found(sketch(STEPS), finding(covers=("A1",), claim=RunClaim(9))).found_ms == 0.0
+
+
+def test_work_near_the_peak_is_needed() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | sssssssssssstttttttttttt
+        cpu 1  | aab         aab
+        call 1 | k xyyyyyyyy k xyyyyyyyy
+        gpu 7  |  kkkkkkxxxx  kkkkkkxxxx
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::mm; input_shapes = [[4096, 4096], [4096, 4096]]; input_types = ["float", "float"]
+        b = aten::mm; input_shapes = [[128, 128], [128, 128]]; input_types = ["float", "float"]
+        y = cudaDeviceSynchronize
+        device = {"name": "Tesla V100-SXM2-16GB"}
+    """
+    account = found(sketch(drawing))
+    assert "useful work at" in next(row.text for row in account.rows if row.verdict == "needed")
+    assert account.needed_ms == 6.0  # 137 GFLOP in 6 ms of at most 94
+    unexplained = [row for row in account.rows if row.verdict == "unexplained"]
+    assert any("runs at 0 % of the device's peak" in row.text for row in unexplained)
+
+
+def test_a_fast_product_on_the_cpu_is_needed_and_a_slow_one_is_not() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssss
+        cpu 1  | aaaaabbbbb
+        s = ProfilerStep#1
+        a = aten::mm; input_shapes = [[1024, 1024], [1024, 1024]]; input_types = ["float", "float"]
+        b = aten::mm; input_shapes = [[128, 128], [128, 128]]; input_types = ["float", "float"]
+        facts = {"threads": 8}
+    """
+    account = found(sketch(drawing))
+    assert account.needed_ms == 5.0
+    assert "54 GFLOP/s" in next(row.text for row in account.rows if row.verdict == "needed")
+
+
+def test_small_rows_of_a_class_are_one_row() -> None:
+    drawing = f"""
+        column = 1 us
+        mark 1 | {"s" * 1200}
+        cpu 1  | {"a" * 1190}bbbccc
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:3 main
+        b = aten::add; line = train.py:4 main
+        c = aten::mul; line = train.py:5 main
+    """
+    account = found(sketch(drawing))
+    small = [row for row in account.rows if row.verdict == "small" and row.time_class == "compute"]
+    assert [(row.ns, row.where, row.places, row.text) for row in small] == [
+        (6_000, Where(), 2, "less than 2 % of the step")
+    ]
+
+
+def test_many_small_rows_are_not_called_small() -> None:
+    letters = ascii_letters.replace("s", "")
+    names = "\n".join(
+        f"{one} = aten::op{at}; line = a.py:{at} main" for at, one in enumerate(letters)
+    )
+    drawing = f"mark 1 | {'s' * 51}\ncpu 1  | {letters}\ns = ProfilerStep#1\n{names}"
+    [row] = found(sketch(f"column = 1 ms\n{drawing}")).rows
+    assert (row.verdict, row.ms, row.where) == ("unexplained", 51.0, Where())
+    assert row.places == 51
+
+
+def test_short_operators_are_told_to_be_dispatch() -> None:
+    drawing = f"""
+        column = 1 us
+        mark 1 | {"s" * 40}
+        cpu 1  | {"aaa " * 10}
+        s = ProfilerStep#1
+        a = aten::add
+    """
+    row = found(sketch(drawing)).rows[0]
+    assert row.text.startswith("10 operators a step, half of them shorter than 3.000 us: ")
+    launched = next(row for row in found(sketch(STEPS)).rows if row.time_class == "launch")
+    assert launched.text.startswith("one operator a step, of 1.000 ms: no rule explains it; ")
+    longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
+    assert "operators a step" not in longer.text
+
+
+def test_the_cost_of_recording_is_taken_from_the_host() -> None:
+    facts = 'facts = {"overhead": {"ratio": 1.2}}'
+    account = found(sketch(f"{STEPS}\n    {facts}"))
+    assert (account.basis, account.step_ms) == ("unrecorded", 10.0)
+    assert times(account, "unexplained") == {"compute": 7.0, "data_wait": 1.8, "launch": 1.2}
+
+
+def test_json_has_the_account_before_the_findings() -> None:
+    advice = advise(sketch(STEPS))
+    document = json.loads(advice.to_json())
+    jsonschema.Draft202012Validator(schema("advice")).validate(document)
+    assert list(document).index("account") < list(document).index("findings")
+    place, told = ["where", "what", "places"], ["verdict", "finding", "at_most_ms", "text"]
+    keys = ["class", "ms", "share", *place, *told]
+    assert [list(row) for row in document["account"]["rows"]] == [keys] * 5
+    assert_adds_up(advice)
+
+
+def assert_adds_up(advice: Advice) -> None:
+    """The account of a trace is its steps, to the nanosecond, in the object and in the JSON."""
+    assert advice.trace is not None
+    account, steps = advice.account, steps_with_counted_flags(advice.trace)
+    counted = steps.filter("counted") if steps["counted"].any() else steps
+    if account is None:
+        assert advice.health.verdict == "unusable" or not counted.height
+        return
+    whole = int((counted["done"] - counted["begin"]).sum())
+    if account.basis == "recorded":
+        assert abs(round(account.step_ms * 1e6) - whole / account.steps) <= 0.5
+    document = json.loads(advice.to_json())["account"]
+    step_ns = round(document["step_ms"] * 1e6)
+    assert sum(round(row["ms"] * 1e6) for row in document["rows"]) == step_ns
+    by_verdict = [document[f"{name}_ms"] for name in ("found", "needed", "small", "unexplained")]
+    assert sum(round(ms * 1e6) for ms in by_verdict) == step_ns
+    assert sum(round(part["ms"] * 1e6) for part in document["parts"]) == step_ns
+    ids = {one.id for one in advice.findings}
+    assert all(is_sound(row, ids) for row in account.rows)
+
+
+def is_sound(row: AccountRow, finding_ids: set[str]) -> bool:
+    is_claimed = row.verdict == "finding"
+    within = row.at_most_ms is None or 0 <= row.at_most_ms <= row.ms
+    return row.ms > 0 and within and (row.finding in finding_ids if is_claimed else not row.finding)
+
+
+@pytest.mark.traces
+def test_the_rows_add_up_on_real_traces(
+    real_names: list[str], real: Callable[[str], Trace]
+) -> None:
+    for name in real_names:
+        assert_adds_up(advise(real(name)))
+
+
+def test_memory_bandwidth_bounds_a_step_of_work_near_it() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssss
+        cpu 1  | a
+        call 1 | kyyyyyyyyy
+        gpu 7  |  kkkkkkkkk
+        s = ProfilerStep#1
+        a = aten::add; input_shapes = [[SIZE], [SIZE]]; input_types = ["float", "float"]
+        y = cudaDeviceSynchronize
+        device = {"name": "Tesla V100-SXM2-16GB"}
+    """
+    assert found(sketch(drawing.replace("SIZE", "600000000"))).bound_by == ("memory_bandwidth",)
+    assert found(sketch(drawing.replace("SIZE", "60000"))).bound_by == ("compute",)
+
+
+def test_a_wait_costs_as_much_host_time_after_it_as_its_fix_is_estimated_to_save() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssss
+        cpu 1  | aaa     bbbbbbbb
+        call 1 |  kyyyyy  k    l yyyy
+        gpu 7  |   kkkkk   kk   ll
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:7 step
+        b = aten::add; line = train.py:8 step
+        y = cudaStreamSynchronize
+    """
+    trace = sketch(drawing)
+    waits = trace.slices.filter(trace.slices["name"] == "cudaStreamSynchronize")["id"]
+    remove = RemoveWaits(waits.to_numpy().astype(np.int64)[:1])
+    little = finding(changes=(remove,), saving=Saving.of_step(20.0, 1.0, method="replay"))
+    more = finding(changes=(remove,), saving=Saving.of_step(20.0, 7.0, method="replay"))
+    claimed = [found(trace, one).found_ms for one in (finding(changes=(remove,)), little, more)]
+    assert claimed[0] == claimed[1] < claimed[2] <= 9.0
+    nobody = finding(changes=(RemoveWaits(np.zeros(0, np.int64)),))
+    assert found(trace, nobody).found_ms == 0.0
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_rows_add_up_on_what_a_rule_fires_on(rule: Rule) -> None:
+    """And a finding that saves time of a step on the host or the device claims some of it."""
+    for drawing in rule.drawings("Fires on"):
+        drawn = sketch_job(drawing)
+        if isinstance(drawn, Trace):
+            advice = advise(drawn, rules={rule.name: rule})
+            assert_adds_up(advice)
+            claimed = {row.finding for row in advice.account.rows} if advice.account else set()
+            saving = {one.id for one in advice.findings if one.saving.estimate_ms is not None}
+            assert saving <= claimed, drawing
