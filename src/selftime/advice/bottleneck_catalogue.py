@@ -60,6 +60,7 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "D6": "Python's garbage collector pauses the step",
     "D7": "DataParallel drives several devices from one process",
     "D8": "Hooks and wrappers take the host's time",
+    "D9": "Python code outside of operators takes much of the step",
     "E1": "Matrix products are in float32 where 16 bits suffice",
     "E2": "Matrix products in float32 without TF32",
     "E3": "Sizes of matrix products are not aligned",

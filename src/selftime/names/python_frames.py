@@ -23,6 +23,7 @@ _LIGHTNING_ANNOTATION: Final = re.compile(r"\[pl\]\[module\]([\w.]+): ([\w.]+)")
 _WAITING_BUILT_IN_FRAME: Final = re.compile(
     r"<built-in (?:method (?:acquire|poll|control|get|recv\w*|accept) of (?:_thread\.R?[lL]ock"
     r"|_multiprocessing\.SemLock|select\.\w+|_queue\.SimpleQueue|(?:_socket\.)?socket) object.*"
+    r"|method wait of pybind11_builtins\..*"
     r"|function (?:sleep|select|wait\w*|sigwait\w*))>"
 )
 _WAITING_PYTHON_FRAME: Final = re.compile(

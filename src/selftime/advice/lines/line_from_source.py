@@ -67,7 +67,7 @@ def with_line_from_source(trace: Trace, finding: Finding) -> Finding:
     place = finding.where
     if place.how != "definition" or place.file is None or place.function is None:
         return finding
-    scope = _syntax_scope_of_place(place, _source_folders(trace, place.file))
+    scope = syntax_scope_of_place(place, source_folders(trace, place.file))
     if scope is None:
         return finding
     if place.function != "<module>":
@@ -92,7 +92,7 @@ def with_line_from_source(trace: Trace, finding: Finding) -> Finding:
     return replace(finding, evidence=(*finding.evidence, told))
 
 
-def _source_folders(trace: Trace, file: str) -> tuple[str, ...]:
+def source_folders(trace: Trace, file: str) -> tuple[str, ...]:
     """Returns the folders in which to look for a source file with a relative path.
 
     Frames name files from a folder that Python imports from; operators name the same files in full.
@@ -106,7 +106,7 @@ def _source_folders(trace: Trace, file: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*imported, *ran_in, ".", beside]))
 
 
-def _syntax_scope_of_place(place: Where, folders: tuple[str, ...]) -> SyntaxScope | None:
+def syntax_scope_of_place(place: Where, folders: tuple[str, ...]) -> SyntaxScope | None:
     """Returns the syntax tree of the function at `place`; None if its source was not found."""
     for folder in folders:
         tree = parse_file(Path(folder) / (place.file or ""))

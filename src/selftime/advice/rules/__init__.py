@@ -30,6 +30,7 @@ from selftime.advice.rules.host import (
     intercepted_calls,
     loop_indexing,
     parameter_loop,
+    python_computation,
     small_batch,
     small_kernels,
 )
@@ -196,6 +197,7 @@ RULES: dict[str, Rule] = {
         small_batch.check,
         optimizer_temporaries.check,
         intercepted_calls.check,
+        python_computation.check,
         epoch_worker_starts.check,
         first_batch_wait.check,
         repeated_compilations.check,

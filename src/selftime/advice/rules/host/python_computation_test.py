@@ -1,0 +1,150 @@
+"""Tests the rule `python_computation` on edge cases that its documentation page omits."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from selftime.advice.advise import advise
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
+
+DRAWING = """
+    column = 100 us
+    mark 1   | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+    python 1 | ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff
+    python 1 | {frames}
+    python 1 | {inner}
+    cpu 1    | {operators}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    f = train.py(3): main
+    a = {function}
+    r = {called}
+    m = aten::mm
+"""
+
+
+def drawing(
+    frames: str,
+    inner: str = "",
+    operators: str = "            mmmmmmmm",
+    function: str = "train.py(20): augment",
+    called: str = "<built-in method random of Random object at 0x7f00>",
+) -> str:
+    parts = {"frames": frames, "inner": inner, "operators": operators}
+    rows = {key: 3 * text.ljust(20) for key, text in parts.items()}
+    return DRAWING.format(**rows, function=function, called=called)
+
+
+def test_function_of_user_without_operators_is_reported(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("aaaaaaaaaaa"))
+    assert finding.where.function == "augment"
+    assert finding.count_per_step == 1
+    assert finding.evidence[0].value == pytest.approx(1.1)
+    assert finding.saving.low_ms == 0
+    assert finding.saving.upper_ms == pytest.approx(1.1)
+    assert finding.confidence != "high"
+
+
+def test_calls_in_rounds_leave_less_of_the_time(judge: Judge[Finding]) -> None:
+    [loop] = judge(drawing("aaaaaaaaaaaaaaaaaa", " r r r r r r r r r", " " * 18 + "mm"))
+    [other] = judge(drawing("aaaaaaaaaaaaaaaaaa", " r r r", " " * 18 + "mm"))
+    assert loop.saving.estimate_ms == pytest.approx(0.8 * 1.8)
+    assert other.saving.estimate_ms == pytest.approx(0.5 * 1.8)
+    assert (loop.confidence, other.confidence) == ("medium", "low")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "torch/nn/utils/clip_grad.py(30): clip_grad_norm_",
+        "torch/utils/data/dataloader.py(700): __next__",
+        "nn.Module: Net_0",
+    ],
+)
+def test_functions_of_torch_are_not_reported(judge: Judge[Finding], function: str) -> None:
+    assert not judge(drawing("aaaaaaaaaaa", function=function))
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        "<built-in function sleep>",
+        "<built-in method wait of pybind11_builtins.pybind11_detail_function_record_v1 object>",
+        "<built-in method item of Tensor object>",
+        "logging/__init__.py(1477): info",
+        "<built-in function print>",
+    ],
+)
+def test_waits_calls_of_torch_and_logging_are_not_reported(
+    judge: Judge[Finding], called: str
+) -> None:
+    assert not judge(drawing("aaaaaaaaaaa", " rrrrrrrrrr", called=called))
+
+
+def test_time_of_a_library_counts_for_the_function_that_calls_it(judge: Judge[Finding]) -> None:
+    called = "numpy/lib/function_base.py(5): histogram"
+    [finding] = judge(drawing("aaaaaaaaaaa", " rrrrrrrrr ", called=called))
+    assert finding.where.function == "augment"
+    assert finding.evidence[0].value == pytest.approx(1.1)
+
+
+def test_drawing_is_to_be_done_seldom(judge: Judge[Finding]) -> None:
+    called = "matplotlib/pyplot.py(5): draw"
+    [finding] = judge(drawing("aaaaaaaaaaa", " rrrrrrrrr ", called=called))
+    assert "many steps" in finding.fix.text
+
+
+def test_short_stretches_between_operators_of_a_function_do_not_count(
+    judge: Judge[Finding],
+) -> None:
+    assert not judge(drawing("aaaaaaaaaaaaaaaaaaa", operators="m m m m m m m m m m "))
+    [finding] = judge(drawing("aaaaaaaaaaaaaaaaaaa", operators="m      mmmmmmmmmmmmm"))
+    assert finding.evidence[0].value == pytest.approx(0.6)
+
+
+def test_a_pause_in_one_step_is_no_finding(rule: Rule) -> None:
+    always = drawing("", operators="mmmmmmmmmmmmmmmmmmmm")
+    once = always.replace("m" * 60, " " * 12 + "m" * 48)
+    assert not any(isinstance(outcome, Finding) for outcome in rule(sketch(once)))
+
+
+def test_without_frames_long_times_between_operators_are_unknown(rule: Rule) -> None:
+    def told(operators: str) -> object:
+        lines = drawing("", operators=operators).splitlines()
+        return rule(sketch("\n".join(line for line in lines if "python" not in line)))[0]
+
+    assert isinstance(told(" " * 12 + "mmmmmmmm"), Unknown)
+    assert isinstance(told("m" * 20), Checked)
+
+
+SOURCE = """
+import random
+
+
+def augment(row):
+    total = random.random()
+    for value in row:
+        scaled = value * total
+        total += random.gauss(
+            scaled, 1.0
+        )
+    return total
+"""
+
+
+def test_the_line_with_most_of_the_time_is_found_in_the_source(tmp_path: Path) -> None:
+    (tmp_path / "prepare.py").write_text(textwrap.dedent(SOURCE))
+    facts = f'    facts = {{"cwd": "{tmp_path}"}}\n'
+    text = drawing(
+        "aaaaaaaaaaaaaaaaaa",
+        " r r r r r r r r r",
+        " " * 18 + "mm",
+        function="prepare.py(5): augment",
+        called="random.py(5): gauss",
+    )
+    trace = sketch(text.replace("    mark 1", facts + "    mark 1", 1))
+    [finding] = [f for f in advise(trace).findings if f.rule == "python_computation"]
+    assert (finding.where.line, finding.where.how) == (9, "static")
