@@ -28,6 +28,7 @@ _SAMPLE_LOADING_FRAME: Final = re.compile(
 _TENSOR_RECEPTION_FRAME: Final = re.compile(
     r"(?:.*[/\\])?torch[/\\]multiprocessing[/\\]reductions\.py\(\d+\): rebuild_\w+"
 )
+_TENSOR_ROW_FRAME: Final = re.compile(r"(?:.*/)?torch/utils/data/dataset\.py\(\d+\): <genexpr>")
 _COMPREHENSION_FRAME: Final = re.compile(r"(?:.*: )?<(?:list|dict|set)comp>|(?:.*: )?<genexpr>")
 _UNPACKING_OPERATORS: Final = frozenset(
     f"aten::{name}" for name in ("unbind", "select", "split", "chunk", "item")
@@ -83,6 +84,15 @@ def receives_tensor(frame_name: str) -> bool:
     True
     """
     return _TENSOR_RECEPTION_FRAME.fullmatch(frame_name) is not None
+
+
+def may_take_tensor_row(frame_name: str) -> bool:
+    """Returns whether a frame may be that in which a `TensorDataset` indexes its tensors.
+
+    >>> may_take_tensor_row("torch/utils/data/dataset.py(206): <genexpr>")
+    True
+    """
+    return _TENSOR_ROW_FRAME.fullmatch(frame_name.replace("\\", "/")) is not None
 
 
 def is_comprehension(frame_name: str) -> bool:

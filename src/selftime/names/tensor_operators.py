@@ -23,6 +23,9 @@ _BATCH_NORM_OPERATOR: Final = re.compile(r"aten::batch_norm")
 _OPERATOR_HANDLER_FRAME: Final = re.compile(
     r"(?!(?:.*/)?selftime/).*\.py\(\d+\): __torch_(?:function|dispatch)__$"
 )
+_TENSOR_FROM_VALUES_FRAME: Final = re.compile(
+    r"<built-in method (?:tensor|as_tensor|asarray) of type object.*>"
+)
 _MODULE_CALL_FRAME: Final = re.compile(
     r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): (?:_call_impl|_wrapped_call_impl|inner)$"
 )
@@ -165,6 +168,17 @@ def intercepts_operators(frame_name: str) -> bool:
     True
     """
     return _OPERATOR_HANDLER_FRAME.match(_name_with_forward_slashes(frame_name)) is not None
+
+
+def makes_tensor_of_values(frame_name: str) -> bool:
+    """Returns whether a Python frame is a call that makes a tensor of a list, an array or numbers.
+
+    >>> makes_tensor_of_values("<built-in method tensor of type object at 0x7f74ad8cea40>")
+    True
+    >>> makes_tensor_of_values("<built-in function asarray>")  # NumPy's
+    False
+    """
+    return _TENSOR_FROM_VALUES_FRAME.fullmatch(frame_name) is not None
 
 
 def is_module_call(frame_name: str) -> bool:

@@ -82,7 +82,8 @@ def program_python_segments(trace: Trace) -> pl.DataFrame:
     """
     segments = _python_segments(trace)
     frame = segments["frame"].to_numpy()
-    caller, is_own, is_torch = caller_of_every_frame(trace), _own_frames(trace), _torch_calls(trace)
+    caller, is_own = caller_of_every_frame(trace), frames_of_program(trace)
+    is_torch = _torch_calls(trace)
     owner = nearest_ancestor(caller, is_own | is_torch, frame)
     is_known = (owner != NO_SLICE) & np.append(is_own & ~is_torch, False)[owner]
     segments = segments.with_columns(owner=owner).filter(pl.Series(is_known, dtype=pl.Boolean))
@@ -109,7 +110,8 @@ def _python_segments(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _own_frames(trace: Trace) -> Flags:
+@cached_per_trace
+def frames_of_program(trace: Trace) -> Flags:
     """Flags the frames of the program's own functions."""
 
     def is_own(name: str) -> bool:
@@ -166,7 +168,7 @@ def _outermost_without_operators(trace: Trace, owners: Ints) -> Ints:
     caller, issues = caller_of_every_frame(trace), _frames_with_operators(trace)
     is_top = (caller == NO_SLICE) | np.append(issues, True)[caller]
     top = nearest_ancestor(caller, is_top, owners)
-    return np.where(np.append(_own_frames(trace), False)[top], top, owners)
+    return np.where(np.append(frames_of_program(trace), False)[top], top, owners)
 
 
 def _stretch_ns(segments: pl.DataFrame) -> Ints:

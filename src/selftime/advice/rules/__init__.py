@@ -31,8 +31,10 @@ from selftime.advice.rules.host import (
     loop_indexing,
     parameter_loop,
     python_computation,
+    single_sample_calls,
     small_batch,
     small_kernels,
+    tensor_from_list,
 )
 from selftime.advice.rules.inference import (
     eager_decoding,
@@ -47,6 +49,7 @@ from selftime.advice.rules.input import (
     late_first_batch,
     restarted_workers,
     saturated_cores,
+    single_row_loading,
     slow_collate,
     slow_input,
 )
@@ -124,6 +127,7 @@ RULES: dict[str, Rule] = {
     for rule in (
         slow_input.check,
         slow_collate.check,
+        single_row_loading.check,
         restarted_workers.check,
         saturated_cores.check,
         heavy_transform.check,
@@ -198,6 +202,8 @@ RULES: dict[str, Rule] = {
         optimizer_temporaries.check,
         intercepted_calls.check,
         python_computation.check,
+        single_sample_calls.check,
+        tensor_from_list.check,
         epoch_worker_starts.check,
         first_batch_wait.check,
         repeated_compilations.check,

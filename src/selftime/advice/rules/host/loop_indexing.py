@@ -6,7 +6,8 @@ with the element is another. Loops whose rounds multiply matrices are left out: 
 has to go step by step.
 
 In the trace: 50 or more operators that select an element, from one line, one after the other, with
-no product of matrices between them.
+no product of matrices between them. Between rounds of several elements there may be more time, if
+no layer of a network, no operator of more than 50 us and no other step is between them.
 
 ## Why it costs
 An operator costs its dispatch, about a microsecond in the library and several with Python around

@@ -49,6 +49,40 @@ def test_a_pause_within_a_loop_is_not_part_of_its_time(judge: Judge[Finding]) ->
     assert finding.saving.estimate_ms == pytest.approx(0.95 * 1.2)
 
 
+UNEVEN = """
+    column = 1 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::select; line = cells.py:4 advance
+    p = {operator}; line = cells.py:6 advance
+"""
+
+
+def uneven(rounds: int, *, operator: str = "aten::mul", steps: int = 1) -> str:
+    """Draws loops whose rounds read three elements, and then do something that takes longer."""
+    loop = ("a a a" + "pp".center(60)) * rounds
+    each = [letter * len(loop) for letter in "stu"[:steps]]
+    return UNEVEN.format(step="".join(each), loop=loop * steps, operator=operator)
+
+
+def test_rounds_of_several_elements_and_a_long_body_are_a_loop(judge: Judge[Finding]) -> None:
+    assert not judge(uneven(16))
+    [finding] = judge(uneven(18))
+    assert finding.where.line == 4
+    assert finding.count_per_step == 54
+
+
+def test_a_layer_between_the_elements_ends_a_loop(judge: Judge[Finding]) -> None:
+    assert not judge(uneven(18, operator="aten::layer_norm"))
+
+
+def test_elements_of_several_steps_are_no_loop(judge: Judge[Finding]) -> None:
+    assert not judge(uneven(9, steps=3))
+
+
 PROGRAM = """
 import torch
 

@@ -1,0 +1,30 @@
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def forever(batches):
+    while True:
+        yield from batches()
+
+
+def build(knobs):
+    device, width, batch = knobs["device"], knobs["width"], 32 * knobs["batch"]
+    data, target = torch.randn(8192, width), torch.randint(10, (8192,))
+    model = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, 10))
+    model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
+
+    def loaded():
+        return iter(DataLoader(TensorDataset(data, target), batch, shuffle=True))
+
+    batches = forever(loaded)
+
+    def step():
+        x, y = next(batches)  # planted: A11
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
