@@ -63,7 +63,7 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
 def _uneven_loops_of_line(line_slices: LineSlices, edges: Ints) -> LineSlices | None:
     """Returns a line's slices merged into one per loop whose rounds have gaps of unequal length.
 
-    Such as three elements that are read one after the other, and then the rest of the round. `edges`
+    Such as three elements that are read one after the other, then the rest of the round. `edges`
     are the instants (ns, ascending) at which such a loop ends: at a layer of a network, a large
     operator or the next step, for they are no part of a round that one operation can replace.
     """
