@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from selftime.advice.advise import advise
 from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
@@ -135,7 +134,9 @@ def augment(row):
 """
 
 
-def test_the_line_with_most_of_the_time_is_found_in_the_source(tmp_path: Path) -> None:
+def test_the_line_with_most_of_the_time_is_found_in_the_source(
+    judge: Judge[Finding], tmp_path: Path
+) -> None:
     (tmp_path / "prepare.py").write_text(textwrap.dedent(SOURCE))
     facts = f'    facts = {{"cwd": "{tmp_path}"}}\n'
     text = drawing(
@@ -145,6 +146,5 @@ def test_the_line_with_most_of_the_time_is_found_in_the_source(tmp_path: Path) -
         function="prepare.py(5): augment",
         called="random.py(5): gauss",
     )
-    trace = sketch(text.replace("    mark 1", facts + "    mark 1", 1))
-    [finding] = [f for f in advise(trace).findings if f.rule == "python_computation"]
+    [finding] = judge(text.replace("    mark 1", facts + "    mark 1", 1))
     assert (finding.where.line, finding.where.how) == (9, "static")
