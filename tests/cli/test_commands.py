@@ -15,7 +15,7 @@ def test_the_version() -> None:
 def test_the_commands_are_listed_in_the_order_of_need() -> None:
     listed = say("--help").stdout.partition("Commands:")[2].splitlines()
     names = [line.split()[0] for line in listed if line.startswith("  ") and line.strip()]
-    assert names[:7] == ["run", "advise", "serve", "report", "view", "views", "explain"]
+    assert names[:7] == ["run", "advise", "what-if", "serve", "report", "view", "views"]
 
 
 @pytest.mark.parametrize("command", ["advise", "view"])
