@@ -51,4 +51,4 @@ for iteration in range(80):
     nn.utils.clip_grad_norm_(model.parameters(), 5.0)
     optimizer.step()
 print(loss.item())
-print(write(model, "t", 400))
+print(write(model, "t", 2000))

@@ -12,7 +12,7 @@ y, x = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
 u = torch.exp(-((x - 150.0) ** 2 + (y - 120.0) ** 2) / 50)
 before = u.clone()
 heights = []
-for step in range(400):
+for step in range(3000):
     u, before = wave_step(u, before, 0.2), u
     if step % 10 == 0:
         heights.append(u[100, 100].item())

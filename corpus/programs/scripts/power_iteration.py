@@ -13,7 +13,7 @@ while True:
     eigenvalue = torch.dot(v, w).item()
     v = w / w.norm()
     count += 1
-    if count >= 600:
+    if count >= 4000:
         break
     old = eigenvalue
 print(f"largest eigenvalue {eigenvalue:.5f} after {count} iterations, {abs(eigenvalue - old):.2e}")
