@@ -27,10 +27,8 @@ class CreationSite:
 
 def creation_sites(trace: Trace) -> tuple[CreationSite, ...]:
     """Returns where optimizers and DataLoaders were created; () if that was not recorded."""
-    told, folders = trace.facts.get("created"), trace.facts.get("paths")
-    folders = [one for one in folders if isinstance(one, str)] if isinstance(folders, list) else []
-    sites = filter(_is_site, told) if isinstance(told, list) else ()
-    return tuple(_site(site, folders) for site in sites)
+    told = trace.facts.get("created")
+    return tuple(map(_site, filter(_is_site, told))) if isinstance(told, list) else ()
 
 
 def _is_site(told: Any) -> bool:
@@ -43,16 +41,9 @@ def _is_site(told: Any) -> bool:
     )
 
 
-def _site(told: dict[str, Any], folders: list[str]) -> CreationSite:
-    """Returns a site of the notes, its file within the folder of `sys.path` that it lies in.
-
-    So are files of other lines. A backtick in a name would end its quotation.
-    """
+def _site(told: dict[str, Any]) -> CreationSite:
+    """Returns a site of the notes; a backtick in a name would end its quotation."""
     file = told["file"]
-    for folder in folders if file is not None else ():
-        if file.startswith(f"{folder}/"):
-            file = file.removeprefix(f"{folder}/")
-            break
     return CreationSite(
         told["kind"],
         told["class_name"],

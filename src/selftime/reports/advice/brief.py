@@ -241,7 +241,7 @@ def _finding_texts_by_length(
         command = f"`{queries.finding_query(finding_id)}`"
         title, fix = (
             shortened_markdown_sentence(finding.title),
-            shortened_markdown_sentence(finding.fix.text),
+            shortened_markdown_sentence(wording.with_relative_files(finding.fix.text, root)),
         )
         place = code_span(wording.source_location_text(finding.where, root))
         saving = (

@@ -175,7 +175,7 @@ def _numbered_finding_text_blocks(
     head.add_row(NamesText(plain(finding.title), "bold"))
     head.add_row(NamesText(wording.source_location_text(finding.where, root), "cyan"))
     head.add_row(Text(wording.saving_text(finding.saving), "green"))
-    head.add_row(NamesText(plain(finding.fix.text)))
+    head.add_row(NamesText(plain(wording.with_relative_files(finding.fix.text, root))))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
     numbered.add_row(Text(str(number), "bold"), head)
