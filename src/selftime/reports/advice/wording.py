@@ -258,6 +258,8 @@ def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | No
     listed = {checked.rule for checked in present}
     unlisted = [checked for checked in advice.checked if checked.rule not in listed]
     count = len({checked.rule for checked in unlisted})
+    shorter = {checked.rule for checked in causes_not_worth_changing(advice)}
+    left_out = len({checked.rule for checked in advice.checked} - shorter)
     if not count or advice.selected_rule_or_finding is not None:
         return None
     count_text = f"and {count} other" if listed else f"{count}"
@@ -266,7 +268,8 @@ def absent_causes_text(advice: Advice, *, is_complete: bool = False) -> str | No
     small = {checked.rule for checked in unlisted if not checked.is_absent}
     result = "not found in this trace, or too small" if absent else "found too small to matter"
     result = result if small else "not found in this trace"
-    return f"{count_text} {verb_phrase} checked and {result}"
+    note = f"; {left_out} are left out of a shorter list" if left_out > count else ""
+    return f"{count_text} {verb_phrase} checked and {result}{note}"
 
 
 def typical_step_text(step: TypicalStep, *, with_bound: bool = True) -> str:
