@@ -114,8 +114,7 @@ EVALUATION = "if step % 40 == 39: net.eval(); time.sleep(0.6); net.train()"
 
 
 def test_a_slow_step_that_evaluates_is_recorded_if_that_is_cheap(record: "Runner") -> None:
-    evaluating = program(condition="False", each=EVALUATION, pause=0.02)
-    record_slow_steps(record, evaluating, hold=10.0)
+    record_slow_steps(record, program(condition="False", each=EVALUATION, pause=0.02))
 
     assert len(slow_traces(record)) == 1
 

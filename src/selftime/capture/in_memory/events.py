@@ -13,12 +13,15 @@ from numpy.typing import DTypeLike, NDArray
 from torch._C._autograd import _KinetoEvent
 
 from selftime.array_types import Ints
-from selftime.names import FRAME_CATEGORIES
+from selftime.names import FRAME_CATEGORIES, SELFTIME_WORK_SLICE
 
 Value = TypeVar("Value", bound=Hashable)
 
 _ALLOCATION_CATEGORY: Final = "cpu_instant_event"
 """Category of events of memory that is allocated or released."""
+
+_RANGE_CATEGORY: Final = "user_annotation"
+"""Category of ranges that a program marks, and of the recorder's own work."""
 
 _NAMES_OF_METHODS_READ_FROM_EVENTS: Final = (
     "activity_type",
@@ -46,10 +49,25 @@ def are_kineto_events_supported() -> bool:
 
 
 def event_counts(events: Sequence[_KinetoEvent]) -> tuple[int, int, int]:
-    """Returns the numbers of events and, among them, of Python frames and of allocations."""
-    counts = Counter(event.activity_type() for event in events)
+    """Returns the numbers of events and, among them, of Python frames and of allocations.
+
+    Events that begin within the recorder's own work are none of the step's, and do not count.
+    """
+    categories = [event.activity_type() for event in events]
+    counts = Counter(categories)
+    own = [
+        (event.start_ns(), event.end_ns())
+        for event, category in zip(events, categories, strict=True)
+        if category == _RANGE_CATEGORY and event.name() == SELFTIME_WORK_SLICE
+    ]
+    if own:
+        starts = np.fromiter((event.start_ns() for event in events), np.int64, len(events))
+        is_own = np.zeros(starts.size, bool)
+        for begin, end in own:
+            is_own |= (starts >= begin) & (starts <= end)
+        counts -= Counter(categories[at] for at in np.flatnonzero(is_own).tolist())
     frames = sum(counts[category] for category in FRAME_CATEGORIES)
-    return len(events), frames, counts[_ALLOCATION_CATEGORY]
+    return sum(counts.values()), frames, counts[_ALLOCATION_CATEGORY]
 
 
 class CodeByValue(dict[Value, int]):
