@@ -211,11 +211,43 @@ def test_short_operators_are_told_to_be_dispatch() -> None:
         a = aten::add
     """
     row = found(sketch(drawing)).rows[0]
-    assert row.text.startswith("10 operators a step, half of them shorter than 3.000 us: ")
+    assert row.text.startswith(
+        "10 operators a step, 100 % of the time in those shorter than 12.000 us: mostly their "
+    )
     launched = next(row for row in found(sketch(STEPS)).rows if row.time_class == "launch")
     assert launched.text.startswith("one operator a step, of 1.000 ms: no rule explains it; ")
     longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
     assert "operators a step" not in longer.text
+
+
+def test_a_long_operator_among_many_short_ones_is_no_dispatch() -> None:
+    drawing = f"""
+        column = 3 us
+        mark 1 | {"s" * 100}
+        cpu 1  | {"a " * 10}{"b" * 60}
+        s = ProfilerStep#1
+        a = aten::add
+        b = aten::sort
+    """
+    rows = found(sketch(drawing)).rows
+    assert next(row.what for row in rows if row.time_class == "compute") == "aten::sort"
+    assert not any("dispatch" in row.text for row in rows if row.what == "aten::sort")
+    at_one_line = drawing.replace("aten::add", "aten::add; line = a.py:3 main")
+    at_one_line = at_one_line.replace("aten::sort", "aten::sort; line = a.py:3 main")
+    [row] = [row for row in found(sketch(at_one_line)).rows if row.time_class == "compute"]
+    assert "dispatch" not in row.text
+
+
+def test_an_objects_address_is_no_part_of_a_name() -> None:
+    drawing = f"""
+        column = 1 ms
+        mark 1   | {"s" * 40}
+        python 1 | {"f" * 40}
+        s = ProfilerStep#1
+        f = <built-in method sort of list object at 0x7f3e8bc17c00>
+    """
+    rows = found(sketch(drawing)).rows
+    assert [row.what for row in rows] == ["<built-in method sort of list object>"]
 
 
 def test_the_cost_of_recording_is_taken_from_the_host() -> None:

@@ -35,6 +35,7 @@ from selftime.advice.account.useful_work import (
 )
 from selftime.advice.rule_outcomes import Finding, Where, where_from_row
 from selftime.advice.savings.undisturbed_step import undisturbed_factors
+from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
 from selftime.analysis.account.step_account import account_segments
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
@@ -45,7 +46,14 @@ MIN_ROW_SHARE: Final = 0.02
 
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
-_WORK_COLUMNS: Final = ("efficiency", "by_memory", "median_ns", "flops_rate", "bytes_rate")
+_WORK_COLUMNS: Final = (
+    "efficiency",
+    "by_memory",
+    "median_ns",
+    "short_share",
+    "flops_rate",
+    "bytes_rate",
+)
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MERGED_ROW_KEYS: Final = ("class", "is_needed")
 """Columns by which rows that are too short to stand alone are merged."""
@@ -95,8 +103,8 @@ def _pieces_with_evidence(
     """Returns the segments, cut by finding, with what is known of each piece.
 
     Columns are added: time in ns; finding, its index; efficiency and others, see
-    `efficiencies_of_segments`; is_on_host, whether it is a slice of the host; is_needed; place,
-    what tells the rows of a class apart.
+    `efficiencies_of_segments`; is_on_host, whether it is a slice of the host; is_short, whether
+    that slice is too short to compute much; is_needed; place, what tells the rows of a class apart.
     """
     pieces = segments_with_claiming_finding(trace, segments, findings)
     pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
@@ -106,9 +114,11 @@ def _pieces_with_evidence(
         .otherwise(MIN_FAST_RATE_SHARE_OF_NEEDED_WORK)
     )
     is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
-    category = trace.slices["category"].gather(pieces["slice"])
+    slices = trace.slices.select("category", "duration")[pieces["slice"]]
+    category, duration = slices["category"], slices["duration"]
     return pieces.with_columns(
         pl.col("class", "what").cast(pl.String),
+        is_short=(duration < MIN_COMPUTING_OPERATOR_NS).fill_null(value=False),
         is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
@@ -139,6 +149,8 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         first=pl.col("start").min(),
         pieces=pl.col("slice").filter("is_on_host").n_unique(),
         median_ns=pl.col("time").filter("is_on_host").median(),
+        short_share=pl.col("time").filter(pl.col("is_on_host") & pl.col("is_short")).sum()
+        / pl.col("time").sum(),
         **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
     )
     # A mean tells nothing of work that is mostly not modelled.
@@ -209,7 +221,7 @@ def _account_row(
 ) -> AccountRow:
     ms, time_class = time_ns / 1e6, row["class"]
     number, efficiency, on_device = row[CLAIMED_SEGMENT_COLUMN], row["efficiency"], row["on_device"]
-    where, what = where_from_row(row), row["what"]
+    where, what = where_from_row(row), row["what"] and names.without_object_address(row["what"])
     places, at_most_ms, finding_id = row["places"], None, None
     verdict: AccountVerdict = "unexplained"
     if number is not None:
@@ -227,7 +239,9 @@ def _account_row(
         at_most_ms = ms * (1.0 - efficiency) if on_device else None
     else:
         rates = (row["flops_rate"], row["bytes_rate"])
-        operators = OperatorsOfRow(row["per_step"], row["median_ns"] or 0.0, *rates)
+        operators = OperatorsOfRow(
+            row["per_step"], row["median_ns"] or 0.0, row["short_share"], *rates
+        )
         text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
     if places > 1:
         where, what = Where(), None

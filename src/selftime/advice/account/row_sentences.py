@@ -25,6 +25,9 @@ _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
 }
 """Maps classes of time to what a recording should contain for their time to be explained."""
 
+_MIN_SHORT_SHARE_OF_DISPATCH: Final = 0.5
+"""Smallest share of a row's time in short operators that is told as dispatch."""
+
 _NO_RULE: Final = "no rule explains it"
 _REASONS_BY_CLASS: Final = {
     "communication": f"{_NO_RULE}; the traces of all ranks, advised on as one folder, tell "
@@ -57,13 +60,15 @@ class OperatorsOfRow:
 
     per_step: float
     median_ns: float
+    short_share: float
+    """Share of the row's time in operators shorter than `MIN_COMPUTING_OPERATOR_NS`."""
     flops_per_ns: float | None = None
     bytes_per_ns: float | None = None
 
     @property
     def are_mostly_dispatch(self) -> bool:
-        """Whether most operators are so short that they dispatch more than they compute."""
-        return self.median_ns < MIN_COMPUTING_OPERATOR_NS
+        """Whether most of the time is in operators that dispatch more than they compute."""
+        return self.short_share >= _MIN_SHORT_SHARE_OF_DISPATCH
 
     def rates_text(self) -> str:
         """Returns the modelled rates of computing and moving; empty if none is known."""
@@ -77,9 +82,12 @@ class OperatorsOfRow:
 
     def dispatch_sentence(self) -> str:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
+        count, short = max(round(self.per_step), 1), time_text(MIN_COMPUTING_OPERATOR_NS)
+        operators = "one operator" if count == 1 else f"{count:,} operators"
         return (
-            f"{self.number_sentence()}: mostly their dispatch, of which a trial of "
-            "`torch.compile`, or of fewer and larger operators, tells more"
+            f"{operators} a step, {whole_percent_text(self.short_share)} of the time in those "
+            f"shorter than {short}: mostly their dispatch, of which a trial of `torch.compile`, "
+            "or of fewer and larger operators, tells more"
         )
 
     def number_sentence(self) -> str:
