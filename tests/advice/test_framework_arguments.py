@@ -1,15 +1,19 @@
 """A fix names the argument of the framework that creates the object, or the line that does."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from selftime.advice import framework_arguments
 from selftime.advice.advise import advise
 from selftime.advice.framework_arguments import ARGUMENT_BY_FRAMEWORK
 from selftime.advice.rule_outcomes import Finding
 from selftime.reports.advice.text import as_text
 from selftime.testing import sketch
+
+ADVICE = Path(framework_arguments.__file__).parent
 
 OPTIMIZER = """
     column = 20 us
@@ -101,6 +105,16 @@ def test_every_framework_formats_its_arguments() -> None:
         for template in arguments.values():
             code = template.format(value="8")
             compile(code if "=" not in code.partition("(")[0] else f"f({code})", "fix", "exec")
+
+
+def test_every_argument_is_one_that_a_rule_sets() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ADVICE / "rules").rglob("*.py")]
+    sources += [path.read_text(encoding="utf-8") for path in (ADVICE / "detectors").glob("*.py")]
+    text = "".join(sources)
+    known = {name for arguments in ARGUMENT_BY_FRAMEWORK.values() for name in arguments}
+    forms = {"fused", "foreach"}  # those of `OptimizerForm`
+    assert forms < known
+    assert {name for name in known - forms if f'", "{name}", ' not in text} == set()
 
 
 def test_a_file_is_named_as_in_other_lines() -> None:

@@ -4,7 +4,7 @@ Where a framework creates the optimizer or the DataLoader, no line of the user's
 constructor. Then the framework has an argument, which it passes on. Where the user's own code
 creates them, in a method that the framework calls or before the loop, the fix is made at that line.
 
-The arguments are those of transformers 5.24, Lightning 2.6, skorch 1.2, Stable-Baselines3 2.9,
+The arguments are those of transformers 5.24, Lightning 2.6, skorch 1.4, Stable-Baselines3 2.9,
 pytorch-tabnet 4.1, Ultralytics 8.4, fastai 2.8 and Accelerate 1.15, each read in its source.
 """
 
@@ -26,14 +26,11 @@ _TRANSFORMERS: Final = {
     "checkpointing": "TrainingArguments(..., gradient_checkpointing={value})",
     "compile": "TrainingArguments(..., torch_compile={value})",
     "log_interval": "TrainingArguments(..., logging_steps={value})",
-    "evaluation_interval": 'TrainingArguments(..., eval_strategy="steps", eval_steps={value})',
-    "checkpoint_interval": 'TrainingArguments(..., save_strategy="steps", save_steps={value})',
     "unused_parameters": "TrainingArguments(..., ddp_find_unused_parameters={value})",
 }
 _LIGHTNING: Final = {
     "precision": 'Trainer(..., precision="bf16-mixed")',
     "log_interval": "Trainer(..., log_every_n_steps={value})",
-    "evaluation_interval": "Trainer(..., check_val_every_n_epoch={value})",
     "anomaly": "Trainer(..., detect_anomaly={value})",
     "unused_parameters": 'Trainer(..., strategy="ddp")',
 }
@@ -55,7 +52,6 @@ ARGUMENT_BY_FRAMEWORK: Final[Mapping[str, Mapping[str, str]]] = {
     "stable_baselines3": {
         "fused": 'policy_kwargs={{"optimizer_kwargs": {{"fused": {value}}}}}',
         "foreach": 'policy_kwargs={{"optimizer_kwargs": {{"foreach": {value}}}}}',
-        "batch_size": "PPO(..., batch_size={value})",
     },
     "pytorch_tabnet": {
         "fused": 'TabNetClassifier(..., optimizer_params={{"lr": ..., "fused": {value}}})',

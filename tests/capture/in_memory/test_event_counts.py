@@ -1,11 +1,10 @@
 """How many events a step has: those of the recorder's own work are none of them."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from selftime import names  # noqa: E402 - after the check that torch is there
-from selftime.capture.in_memory.events import event_counts  # noqa: E402
+from selftime import names
+from selftime.capture.in_memory.events import event_counts
 
 pytestmark = pytest.mark.torch
 

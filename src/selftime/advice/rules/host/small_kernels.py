@@ -82,7 +82,7 @@ from selftime.advice.detectors.work_dispatching import (
     is_device_bound_without_recording,
 )
 from selftime.advice.replay import CutHostTime
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import Argument, Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import StepStatistics, step_statistics
@@ -248,5 +248,6 @@ def _finding(
             "Compile the model, or use fewer, larger operators"
             + ("." if most.where.line is None else "; the named line issues most."),
             FIX_CODE,
+            Argument("loop", "compile", "True"),
         ),
     )

@@ -68,7 +68,16 @@ from selftime.advice.detectors.operator_changes import changes_shortening_interv
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.lines.source_syntax import line_of_only_call
 from selftime.advice.replay import Change, RemoveWaits
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.rule_definition import (
+    Argument,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Where,
+    rule,
+)
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.idle.host_waits import host_waits
@@ -146,6 +155,7 @@ def _finding(
         fix=Fix(
             "Switch anomaly detection off; the named line sets it or runs the pass that it checks.",
             DISABLE_ANOMALY_DETECTION_FIX_CODE,
+            Argument("loop", "anomaly", "False"),
         ),
     )
 

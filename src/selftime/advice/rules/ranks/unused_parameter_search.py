@@ -57,7 +57,7 @@ from selftime.advice.detectors.counted_steps import counted_step_count, slices_i
 from selftime.advice.detectors.gradient_communication import ddp_forward_passes
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.replay import CutHostTime
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import Argument, Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name, slices_on
@@ -108,5 +108,6 @@ def _finding(
         fix=Fix(
             "Do not search if each step uses all parameters.",
             "DistributedDataParallel(model)   # without find_unused_parameters=True",
+            Argument("loop", "unused_parameters", "False"),
         ),
     )
