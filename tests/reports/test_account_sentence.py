@@ -52,7 +52,8 @@ def test_without_a_line_the_largest_operator_is_named() -> None:
     )
 
 
-def test_a_file_without_a_known_line_is_named_alone() -> None:
+def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:
+    """But not with a function of a file, which would be named twice."""
     drawing = """
         mark 1 | ssssssssssttttttttttuuuuuuuuuu
         python 1 | mmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
@@ -66,7 +67,8 @@ def test_a_file_without_a_known_line_is_named_alone() -> None:
     told = account_sentence(advise(sketch(drawing)), "/job")
     assert told == (
         "0.10 ms a step, bound by Python on the host and computing: "
-        "0.05 ms (50 %) computing at `program.py`, 0.05 ms (50 %) in Python at `program.py`"
+        "0.05 ms (50 %) computing in `aten::mm` at `program.py`, 0.05 ms (50 %) in Python at "
+        "`program.py`"
     )
 
 

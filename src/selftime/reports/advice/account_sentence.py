@@ -135,7 +135,10 @@ def _is_same_place(one: _Place, other: _Place) -> bool:
 
 
 def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
-    """Returns the line, else the name; both with `with_name`."""
+    """Returns the line, else the name; both with `with_name`.
+
+    Both as well where only the file is known, if the name is not that of a function in a file.
+    """
     name = ""
     if place.what is not None:
         shown = names.without_backward_node_prefix(plain(place.what))
@@ -145,7 +148,8 @@ def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
     if place.file is None:
         return name
     line = f" at `{_short_path(file_and_line_text(place.file, place.line, root))}`"
-    return f"{name}{line}" if with_name else line
+    is_function = place.what is not None and names.parse_frame(place.what) is not None
+    return f"{name}{line}" if with_name or (place.line is None and not is_function) else line
 
 
 def _short_path(path: str) -> str:
