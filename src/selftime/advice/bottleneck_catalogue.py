@@ -142,6 +142,7 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "M8": "The same line makes steps slow again and again",
     "M9": "Imports take much of a short run",
     "M10": "The run waits for data",
+    "M11": "Acting in an environment takes much of the run",
 }
 """Description of every bottleneck in the catalogue, by its code: a letter and a number."""
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime.analysis.run.segment_lines import longest_line_of_segments
 from selftime.analysis.run.slow_steps import checkpoint_time_by_step
 from selftime.ledger_format import (
     MODULE_STEP_KIND,
@@ -46,18 +47,7 @@ def line_of_evaluations(run: Run) -> dict[str, Any] | None:
 
     A row with file, line and function; None where no stack was read in them.
     """
-    evaluated = run.segments.filter(pl.col("evaluation") > 0)["id"].implode()
-    seen = (
-        run.readings.filter(
-            pl.col("segment").is_in(evaluated)
-            & pl.col("file").is_not_null()
-            & (pl.col("part").cast(pl.String) != "checkpoint")
-        )
-        .group_by("file", "line", "function", maintain_order=True)
-        .agg(pl.col("duration").sum())
-        .sort("duration", descending=True, maintain_order=True)
-    )
-    return seen.row(0, named=True) if seen.height else None
+    return longest_line_of_segments(run, run.segments.filter(pl.col("evaluation") > 0)["id"])
 
 
 def _time_without_checkpoints(run: Run) -> pl.Series:
