@@ -1,6 +1,7 @@
 """Finds Python loops: source lines that run many times in a row, as over a tensor's elements."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -12,9 +13,11 @@ from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import begins_during_intervals, times_of_slices_named
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.analysis.per_trace_cache import cached_per_trace
+from selftime.analysis.slice_arguments import caller_of_every_frame
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.steps.steady_steps import counted_step_windows
-from selftime.array_types import Ints
+from selftime.array_types import Flags, Ints
+from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
 MIN_LOOP_ITERATIONS: Final = 50
@@ -37,72 +40,93 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
     """Returns source lines whose loops read or write a tensor element by element, longest first.
 
     Each slice spans a run of the loop; `rounds` is its number of elements. Runs that multiply
-    matrices, and those of data loading and optimizers, are left out.
+    matrices or call a network, and those of data loading and optimizers, are left out.
     """
     ops = outermost_operators(trace)
     selects = filter_by_name(ops, names.selects_one_index)
     explained = times_of_slices_named(trace, names.is_data_loading, names.is_optimizer_annotation)
     selects = selects.filter(~begins_during_intervals(selects, explained))
-    products = filter_by_name(ops, names.is_matrix_operator)["start"]
-    edges = np.sort(
-        np.concatenate(
-            [
-                filter_by_name(ops, names.is_layer_operator)["start"].to_numpy(),
-                ops.filter(pl.col("duration") > LARGE_OPERATOR_NS)["start"].to_numpy(),
-                counted_step_windows(trace)["start"].to_numpy(),
-            ]
-        )
+    ends = _LoopEnds(
+        always=_in_order(
+            filter_by_name(ops, names.is_matrix_operator)["start"],
+            _starts_of_network_calls(trace),
+            counted_step_windows(trace)["start"],
+        ),
+        in_long_gaps=_in_order(
+            filter_by_name(ops, names.is_layer_operator)["start"],
+            ops.filter(pl.col("duration") > LARGE_OPERATOR_NS)["start"],
+        ),
     )
-    found = (
-        _loops_of_line(line_slices, products) or _uneven_loops_of_line(line_slices, edges)
-        for line_slices in slices_by_line(trace, selects)
-    )
+    found = (_loops_of_line(line_slices, ends) for line_slices in slices_by_line(trace, selects))
     return tuple(loop for loop in found if loop is not None)
 
 
-def _uneven_loops_of_line(line_slices: LineSlices, edges: Ints) -> LineSlices | None:
-    """Returns a line's slices merged into one per loop whose rounds have gaps of unequal length.
+@dataclass(frozen=True, slots=True)
+class _LoopEnds:
+    """Instants, in ns and ascending, at which no loop over elements runs."""
 
-    Such as three elements that are read one after the other, then the rest of the round. `edges`
-    are the instants (ns, ascending) at which such a loop ends: at a layer of a network, a large
-    operator or the next step, for they are no part of a round that one operation can replace.
+    always: Ints
+    """Starts of matrix products, networks and steps."""
+    in_long_gaps: Ints
+    """Starts of layers and large operators: they end a loop unless each round has them."""
+
+
+def _in_order(*starts: pl.Series) -> Ints:
+    """Returns the instants of all series, ascending."""
+    return np.sort(np.concatenate([each.to_numpy() for each in starts]))
+
+
+def _starts_of_network_calls(trace: Trace) -> pl.Series:
+    """Returns the starts, in ns, of calls of modules that call others: a network, and no loss."""
+    modules = trace.frame_args.filter(pl.col("module_id").is_not_null())["id"].to_numpy()
+    caller = caller_of_every_frame(trace)
+    is_module = np.zeros(trace.slices.height, np.bool_)
+    is_module[modules] = True
+    around = nearest_ancestor(caller, is_module, caller[modules])
+    return trace.slices["start"].gather(np.unique(around[around != NO_SLICE]))
+
+
+def _loops_of_line(line_slices: LineSlices, ends: _LoopEnds) -> LineSlices | None:
+    """Returns a line's slices merged into the time of its loops; None if it runs in no loop.
+
+    The gaps of a loop may differ: three elements are read one after the other, then comes the rest
+    of the round. Longer ones, in which the system took the core from the program, belong to the
+    loop, and their time does not.
     """
     slices = line_slices.slices
     if slices.height < MIN_LOOP_ITERATIONS:
         return None
     begin = slices["start"].to_numpy()
     between = np.diff(begin)
+    is_long = between > MIN_LOOP_END_TO_USUAL_GAP_RATIO * np.median(between)
+    is_end = _lies_in_gaps(ends.always, begin) | (is_long & _lies_in_gaps(ends.in_long_gaps, begin))
     usual = np.quantile(between, SHARE_OF_GAPS_WITHIN_LOOP)
-    is_cut = np.searchsorted(edges, begin[1:], side="right") != np.searchsorted(
-        edges, begin[:-1], side="right"
-    )
-    breaks = np.flatnonzero((between > MIN_LOOP_END_TO_USUAL_GAP_RATIO * usual) | is_cut) + 1
-    runs = [
-        slices.slice(first, last - first)
-        for first, last in pairwise([0, *breaks.tolist(), begin.size])
+    is_foreign = between > MIN_LOOP_END_TO_USUAL_GAP_RATIO * usual
+    spans = [
+        _run_as_row(slices.slice(first + start, end - start))
+        for first, last in _pieces(is_end)
         if last - first >= MIN_LOOP_ITERATIONS
+        for start, end in _pieces(is_foreign[first : last - 1])
     ]
-    return (
-        LineSlices(line_slices.where, pl.concat([_run_as_row(run) for run in runs]))
-        if runs
-        else None
-    )
+    return LineSlices(line_slices.where, pl.concat(spans)) if spans else None
+
+
+def _lies_in_gaps(instants: Ints, begin: Ints) -> Flags:
+    """Returns for each gap between successive starts whether one of the instants lies in it."""
+    before = np.searchsorted(instants, begin, side="right")
+    return np.diff(before) > 0
+
+
+def _pieces(is_cut: Flags) -> Iterator[tuple[int, int]]:
+    """Yields [first, last) of each piece of a row of elements, of whose gaps some are cut."""
+    cuts = (np.flatnonzero(is_cut) + 1).tolist()
+    yield from pairwise([0, *cuts, is_cut.size + 1])
 
 
 def _run_as_row(run: pl.DataFrame) -> pl.DataFrame:
     """Returns one row for a run of a loop; `rounds` is its number of slices."""
     begin, end = start_and_end_of_run(run)
     return run.head(1).with_columns(duration=pl.lit(end - begin), rounds=pl.lit(run.height))
-
-
-def _loops_of_line(line_slices: LineSlices, matmul_starts: pl.Series) -> LineSlices | None:
-    """Returns a source line's slices merged into one per loop; None if it runs in no loop."""
-    spans = [
-        _run_as_row(run)
-        for run in runs_without_long_gap(line_slices.slices, MIN_LOOP_ITERATIONS)
-        if not matmul_starts.is_between(*start_and_end_of_run(run)).any()
-    ]
-    return LineSlices(line_slices.where, pl.concat(spans)) if spans else None
 
 
 def runs_without_long_gap(slices: pl.DataFrame, min_length: int) -> Iterator[pl.DataFrame]:

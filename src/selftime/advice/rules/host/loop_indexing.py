@@ -2,12 +2,13 @@
 
 ## What it means
 A line runs `t[i]` for every `i`: each is an operator of its own, `aten::select`, and what is done
-with the element is another. Loops whose rounds multiply matrices are left out: a recurrent network
-has to go step by step.
+with the element is another. Loops whose rounds multiply matrices or call a network are left out: a
+recurrent network has to go step by step.
 
 In the trace: 50 or more operators that select an element, from one line, one after the other, with
-no product of matrices between them. Between rounds of several elements there may be more time, if
-no layer of a network, no operator of more than 50 us and no other step is between them.
+no product of matrices, call of a network or other step between them. Between rounds of several
+elements there may be more time, if no layer of a network and no operator of more than 50 us is
+between them. Time in which the program does not have the core belongs to no round.
 
 ## Why it costs
 An operator costs its dispatch, about a microsecond in the library and several with Python around
@@ -53,6 +54,20 @@ A loop over time that multiplies in each round.
     a = aten::select; line = cell.py:4 unroll
     b = aten::select; line = cell.py:4 unroll
     m = aten::mm; line = cell.py:5 unroll
+
+A loop that calls a network in each round, and stores its loss.
+
+    column = 10 us
+    mark 1   | ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    python 1 | n   n   n   n   n   n   n   n   n   n   n   n   n   n   n   n   n   n   n
+    python 1 | l   l   l   l   l   l   l   l   l   l   l   l   l   l   l   l   l   l   l
+    cpu 1    | eabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeabaeaba
+    s = ProfilerStep#1
+    n = nn.Module: Bigram_0; module_id = 1
+    l = nn.Module: Embedding_0; module_id = 2
+    e = aten::embedding; line = bigram.py:9 forward
+    a = aten::select; line = bigram.py:4 estimate_loss
+    b = aten::select; line = bigram.py:4 estimate_loss
 
 Samples that a loader takes from a tensor, which is data loading.
 

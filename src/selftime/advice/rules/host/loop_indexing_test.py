@@ -43,7 +43,10 @@ def test_elements_of_two_lines_are_two_loops(judge: Judge[Finding]) -> None:
 
 
 def test_a_pause_within_a_loop_is_not_part_of_its_time(judge: Judge[Finding]) -> None:
-    assert not judge(drawing(80, pause_columns=100))
+    assert not judge(drawing(48, pause_columns=100))
+    [finding] = judge(drawing(80, pause_columns=100))
+    assert finding.count_per_step == 80
+    assert finding.saving.upper_ms == pytest.approx(0.8)
     [finding] = judge(drawing(120, pause_columns=100))
     assert finding.saving.upper_ms == pytest.approx(1.2)
     assert finding.saving.estimate_ms == pytest.approx(0.95 * 1.2)
@@ -111,7 +114,6 @@ def test_a_program_that_fills_a_tensor(rule: Rule, tmp_path: Path) -> None:
     assert isinstance(trace, Trace)
     [finding] = [o for o in rule(trace) if isinstance(o, Finding)]
     assert (finding.where.file, finding.where.function) == (str(file), "step")
-    assert finding.count_per_step is not None
-    assert 150 < finding.count_per_step <= 200  # where the system takes the core, a run is cut
+    assert finding.count_per_step == 200
     assert finding.saving.speedup is not None
     assert finding.saving.speedup > 3
