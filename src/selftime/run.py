@@ -65,6 +65,18 @@ RUN_READINGS: Final = Table(
     ),
 )
 
+RUN_SAMPLES: Final = Table(
+    "run_samples",
+    "What the program was doing at random instants of usual steps, in order.",
+    (
+        Column("segment", pl.UInt32, "id", "The id of the segment in `run_segments`."),
+        Column("part", schema.NameType, "name", "The activity; `program` is the user's own code."),
+        Column("file", pl.String, "text", "The user's source file in the stack.", True),
+        Column("line", pl.Int32, "id", "The user's source line in the stack.", True),
+        Column("function", pl.String, "name", "The user's function in the stack.", True),
+    ),
+)
+
 RUN_COMPILATIONS: Final = Table(
     "run_compilations",
     "Compilations by `torch.compile`, in order.",
@@ -132,6 +144,7 @@ class Run:
 
     segments: pl.DataFrame = field(default_factory=RUN_SEGMENTS.empty)
     readings: pl.DataFrame = field(default_factory=RUN_READINGS.empty)
+    samples: pl.DataFrame = field(default_factory=RUN_SAMPLES.empty)
     compilations: pl.DataFrame = field(default_factory=RUN_COMPILATIONS.empty)
     iterators: pl.DataFrame = field(default_factory=RUN_ITERATORS.empty)
     loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))

@@ -99,6 +99,23 @@ def test_readings_name_part_and_line() -> None:
     ]
 
 
+def test_samples_are_of_the_segment_of_their_instant() -> None:
+    run = read(
+        {"activity": 0, "part": "program", "file": "/a.py", "line": 3, "function": "main"},
+        {"activity": 1, "part": "data_wait"},
+        segments(start=[1_500, 2_000], duration=[500, 500], kind=[-1, 0]),
+        {"samples": {"at": [2_001, 2_400, 9_999], "activity": [0, 1, 0]}},
+        {"samples": {"at": [1_600, 2_100], "activity": [1, 7]}},
+        {"samples": {"at": [1_600], "activity": []}},
+        {"samples": "none"},
+    )
+    assert run.samples.rows() == [
+        (1, "program", "/a.py", 3, "main"),
+        (1, "data_wait", None, None, None),
+        (0, "data_wait", None, None, None),
+    ]
+
+
 def test_a_segment_whose_readings_have_no_time() -> None:
     run = read(
         {"activity": 0, "part": "imports", "what": "torch"},

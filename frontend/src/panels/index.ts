@@ -32,6 +32,7 @@ export const PANELS: readonly Panel[] = [
   grid("workers", "Loader workers", "time"),
   grid("worker_batches", "Worker batches", "time"),
   grid("run_steps", "Steps of the run", "time"),
+  grid("run_lines", "Lines of the run", "time"),
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),
   grid("launches", "Launches", "device"),

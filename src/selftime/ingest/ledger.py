@@ -31,6 +31,7 @@ from selftime.run import (
     RUN_COMPILATIONS,
     RUN_ITERATORS,
     RUN_READINGS,
+    RUN_SAMPLES,
     RUN_SEGMENTS,
     Run,
 )
@@ -97,6 +98,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
     return Run(
         segments=segments,
         readings=_readings(lines, segments, began),
+        samples=_samples(lines, segments, began),
         compilations=_compilations(lines, began),
         iterators=_iterators(lines, began),
         loop_lines=MappingProxyType(loop_lines),
@@ -211,9 +213,7 @@ def _recorded_slow_steps(
 
 
 def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -> pl.DataFrame:
-    activities = {
-        _number(line["activity"]): line for line in lines if type(line.get("activity")) is int
-    }
+    activities = _activities(lines)
     segment_at = _segment_finder(segments)
     rows = [
         _reading(number, activities[told[0]], told)
@@ -224,6 +224,24 @@ def _readings(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -
         if _is_numbers(told) and len(told) == 3 and told[0] in activities
     ]
     return pl.DataFrame(rows, schema=dict(RUN_READINGS.dtypes), orient="row")
+
+
+def _samples(lines: list[dict[str, Any]], segments: pl.DataFrame, began: int) -> pl.DataFrame:
+    activities, segment_at = _activities(lines), _segment_finder(segments)
+    tables = [line["samples"] for line in lines if _is_table(line, "samples", ("at", "activity"))]
+    rows = [
+        (segment, part, *place)
+        for told in tables
+        for at, number in zip(told["at"], told["activity"], strict=True)
+        if number in activities and (segment := segment_at(at - began)) is not None
+        for _, part, _, *place, _, _ in [_reading(segment, activities[number], [number, 0, 0])]
+    ]
+    return pl.DataFrame(rows, schema=dict(RUN_SAMPLES.dtypes), orient="row")
+
+
+def _activities(lines: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Returns the ledger's lines that say what an activity is, by its number."""
+    return {_number(line["activity"]): line for line in lines if type(line.get("activity")) is int}
 
 
 def _segment_finder(segments: pl.DataFrame) -> Callable[[int], int | None]:

@@ -1,7 +1,7 @@
 """Writes as text or JSON how a program's run time divides into phases such as steps and loading."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,11 +17,17 @@ from selftime.analysis.run.parts import run_parts
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.analysis.run.step_trend import StepTrend, step_trend
-from selftime.ledger_format import ROLLOUT_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
+from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import RUN_PART_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
+from selftime.reports.run_steps_text import (
+    at_file_and_line_text,
+    has_uncounted_steps,
+    number_text,
+    text_of_steps,
+)
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import PHASES, Run
@@ -31,9 +37,6 @@ FORMAT: Final = "selftime.run/1"
 
 SMALL: Final = 0.01
 """Smallest share of the wall time that a phase of the run must take to be named in the text."""
-
-_MAX_KINDS: Final = 3
-"""Largest number of kinds of steps that the text counts apart."""
 
 
 def _table_of_parts(run: Run, root: str | None) -> Table:
@@ -103,77 +106,14 @@ def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
     """Returns what the program does in a part of its run, and the line that takes most of it."""
     text = _part_phrase(row["part"], run)
     if row["part"] == "steps":
-        return f"{text.removesuffix('steps')}{_steps_text(run, row['count'], root)}"
+        return f"{text.removesuffix('steps')}{text_of_steps(run, row['count'], root)}"
     if row["part"] == "compile" and run.compilations.height:  # else the first has not ended
-        text += f", {count_text(row['count'], 'compilation')}"
+        text += f", {number_text(row['count'], 'compilation')}"
     if row["part"] == "imports" and row["what"]:
         text += f", most of it {plain(row['what'])}"
     if row["part"] == "evaluation":
         row = line_of_evaluations(run) or row
-    return text + _at_file_and_line_text(row, root)
-
-
-def has_uncounted_steps(run: Run) -> bool:
-    """Returns whether the run made steps that the ledger did not count one by one."""
-    kinds = run.segments["kind"].cast(pl.String)
-    return bool((kinds == UNCOUNTED_STEPS_NAME).any())
-
-
-def _steps_text(run: Run, count: int, root: str | None) -> str:
-    """Returns how many steps a run made of each kind of work, and the lines of their loops."""
-    families = _steps_by_work(run)
-    counted = families.filter(pl.col("count") > 0)
-    more = "more than " if has_uncounted_steps(run) else ""
-    if not count:
-        return f"steps that were not counted{_loop_text(run, families['kinds'], root)}"
-    if counted.height == 1:
-        return f"{more}{count_text(count, 'step')}{_loop_text(run, families['kinds'], root)}"
-    texts = []
-    for work, steps, kinds in counted.head(_MAX_KINDS).select("work", "count", "kinds").rows():
-        noun = work if work == ROLLOUT_KIND else f"{plain(work)} step"
-        texts.append(f"{count_text(steps, noun)}{_loop_text(run, [kinds], root)}")
-    left = count - int(counted["count"].head(_MAX_KINDS).sum())
-    return more + ", ".join([*texts, *([count_text(left, "other step")] if left else [])])
-
-
-def _steps_by_work(run: Run) -> pl.DataFrame:
-    """Returns work, kinds, count: the steps of a run by kind of work, most time first.
-
-    Steps that differ from most, such as those with an evaluation, are of the same work. Those that
-    were not counted one by one are work of their own, with the count 0.
-    """
-    kind = pl.col("kind").cast(pl.String)
-    is_counted = kind != UNCOUNTED_STEPS_NAME
-    return (
-        run.segments.drop_nulls("kind")
-        .group_by(kind.str.strip_suffix(UNUSUAL_KIND_SUFFIX).alias("work"), maintain_order=True)
-        .agg(
-            kind.unique(maintain_order=True).alias("kinds"),
-            is_counted.sum().cast(pl.Int64).alias("count"),
-            pl.col("duration").sum(),
-        )
-        .sort("duration", descending=True, maintain_order=True)
-    )
-
-
-def _loop_text(run: Run, kinds: Iterable[list[str]], root: str | None) -> str:
-    """Returns text with file and line of the first known loop of kinds of steps; may be empty."""
-    known = [run.loop_lines[kind] for some in kinds for kind in some if kind in run.loop_lines]
-    if not known:
-        return ""
-    file, line = known[0]
-    return f" of the loop at {file_and_line_text(file, line, root)}"
-
-
-def _at_file_and_line_text(row: dict[str, Any], root: str | None) -> str:
-    if not row.get("file"):
-        return ""
-    return f" at {file_and_line_text(row['file'], row['line'], root)}"
-
-
-def count_text(count: int, noun: str) -> str:
-    """Returns a count with its noun, such as `1,200 steps`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return text + at_file_and_line_text(row, root)
 
 
 def _slow_steps_largest_excess_first(steps: pl.DataFrame) -> pl.DataFrame:
@@ -285,7 +225,7 @@ def run_sentence(run: Run, root: str | None = None) -> str:
     parts = list(_largest_part_texts(run, root))
     told = f"{seconds_text(run.wall_ns)}{ended}"
     sentence = f"{told}: {', '.join(parts)}" if parts else told
-    slow = _slow_steps_text(run, root)
+    slow = _slowtext_of_steps(run, root)
     return f"{sentence}; {slow}." if slow else f"{sentence}."
 
 
@@ -304,7 +244,7 @@ def recorded_steps_share_sentence(run: RunTime, *, has_recording: bool) -> str:
         return f"{nothing}; all findings are about the whole run."
     if run.covered_s is None or run.steps is None:
         return "A part of the run was recorded that is none of its steps."
-    steps = count_text(run.steps, f"{plain(run.kind or '')} step".strip())
+    steps = number_text(run.steps, f"{plain(run.kind or '')} step".strip())
     share = share_text(run.covered_s / run.wall_s) if run.wall_s else "all"
     covered = seconds_text(run.covered_s * 1e9)
     return f"The recorded steps represent {steps}: {covered}, {share} of the run."
@@ -324,7 +264,7 @@ def _part_text(run: Run, parts: pl.DataFrame, part: str, count: int, root: str |
         kinds = parts.filter((pl.col("part") == "steps") & (pl.col("count") > 0))
         families = kinds["what"].str.strip_suffix(UNUSUAL_KIND_SUFFIX).unique()
         kind = f"{plain(str(families[0]))} " if families.len() == 1 else ""
-        steps = count_text(count, f"{kind}step")
+        steps = number_text(count, f"{kind}step")
         if has_uncounted_steps(run):
             steps = f"more than {steps}" if count else "steps that were not counted"
         return f"in {steps}"
@@ -345,7 +285,7 @@ def _compilations_text(run: Run, root: str | None) -> str:
     )
     if not run.compilations.height:
         return ""
-    times = count_text(run.compilations.height, "time")
+    times = number_text(run.compilations.height, "time")
     if not again.height:
         return f" ({times})"
     row, placed = again.row(0, named=True), again.sort("how", nulls_last=True).row(0, named=True)
@@ -363,7 +303,7 @@ def _iterator_that_starts_workers(run: Run) -> dict[str, Any] | None:
     return lines.row(0, named=True) if lines.height else None
 
 
-def _slow_steps_text(run: Run, root: str | None) -> str:
+def _slowtext_of_steps(run: Run, root: str | None) -> str:
     """Returns the number, extra time and main cause of slow steps as text; empty without any."""
     slow = steps_of_run(run).filter(pl.col("excess") > 0)
     if not slow.height:

@@ -9,6 +9,7 @@
     run | compiled forward 2 s at model.py:3: the size of `x` changed
     run | iterator 500 ms with 4 new workers at train.py:9 main
     run | loop training at train.py:9
+    run | 30 samples at train.py:12 features  of the segment before
 
 After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
 (`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
@@ -30,6 +31,7 @@ from selftime.run import (
     RUN_COMPILATIONS,
     RUN_ITERATORS,
     RUN_READINGS,
+    RUN_SAMPLES,
     RUN_SEGMENTS,
     Run,
 )
@@ -43,6 +45,7 @@ _SEGMENT: Final = re.compile(
 _DETAIL: Final = re.compile(rf"(?P<part>[a-z_]+)(?: (?P<what>[\w.]+))? {_TIME}{_AT}")
 _COMPILED: Final = re.compile(rf"compiled (?P<what>\w+) {_TIME}{_AT}(?:: (?P<reason>.+))?")
 _ITERATOR: Final = re.compile(rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AT}")
+_SAMPLES: Final = re.compile(rf"(?P<count>\d+) samples{_AT}")
 _LOOP: Final = re.compile(r"loop (?P<kind>\w+) at (?P<file>\S+):(?P<line>\d+)")
 
 
@@ -52,6 +55,7 @@ class _RunDrawing:
 
     segments: list[tuple[Any, ...]] = field(default_factory=list)
     readings: list[tuple[Any, ...]] = field(default_factory=list)
+    samples: list[tuple[Any, ...]] = field(default_factory=list)
     compilations: list[tuple[Any, ...]] = field(default_factory=list)
     iterators: list[tuple[Any, ...]] = field(default_factory=list)
     loop_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -69,6 +73,7 @@ def run_of_lines(lines: list[str]) -> Run:
     return Run(
         segments=_table(RUN_SEGMENTS, drawing.segments),
         readings=_table(RUN_READINGS, drawing.readings),
+        samples=_table(RUN_SAMPLES, drawing.samples),
         compilations=_table(RUN_COMPILATIONS, drawing.compilations),
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
@@ -90,6 +95,9 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
         drawing.iterators.append((drawing.now_ns, _nanoseconds(found), *workers, *_place(found)))
     elif found := _LOOP.fullmatch(line):
         drawing.loop_lines[found["kind"]] = (found["file"], int(found["line"]))
+    elif found := _SAMPLES.fullmatch(line):
+        sample = (len(drawing.segments) - 1, "program", *_place(found))
+        drawing.samples.extend([sample] * int(found["count"]))
     elif found := _SEGMENT.fullmatch(line):
         _add_segments(drawing, found)
     else:

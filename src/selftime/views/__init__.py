@@ -35,6 +35,7 @@ from selftime.views.ranks import ranks
 from selftime.views.run import run
 from selftime.views.run_curve import run_curve
 from selftime.views.run_kinds import run_kinds
+from selftime.views.run_lines import run_lines
 from selftime.views.run_steps import run_steps
 from selftime.views.run_summary import run_summary
 from selftime.views.selection import selection
@@ -68,6 +69,7 @@ VIEWS: dict[str, View[Any]] = {
         run_summary,
         run,
         run_kinds,
+        run_lines,
         run_steps,
         run_curve,
         operators,

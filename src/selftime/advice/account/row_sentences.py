@@ -4,6 +4,7 @@ Sentences state shares and rates, and quote names from the trace in backticks.
 """
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from selftime.advice.well_optimised_verdict import (
@@ -12,6 +13,7 @@ from selftime.advice.well_optimised_verdict import (
 )
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
+from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.trace import Trace
 from selftime.units import rate_text, time_text, whole_percent_text
 
@@ -136,10 +138,20 @@ class UnexplainedTime:
         if time_class == "launch":
             reason = f"{operators.number_sentence()}: {reason}"
         if lacks:
-            return f"{reason.partition(';')[0]}; that needs {lacks[0]}"
+            told = self._sampled_line_text() or f"that needs {lacks[0]}"
+            return f"{reason.partition(';')[0]}; {told}"
         if time_class == "communication" and self.has_all_ranks:
             return f"{_NO_RULE}; the view `stragglers` shows for which ranks the others wait"
         return reason
+
+    def _sampled_line_text(self) -> str:
+        """Returns where steps without recording were sampled most often; empty if unknown."""
+        lines = sampled_lines(self.trace.run).drop_nulls("file")
+        if not lines.height:
+            return ""
+        row = lines.row(0, named=True)
+        share, file = whole_percent_text(row["share"]), PurePath(row["file"]).name
+        return f"{share} of the samples of steps without recording are at `{file}:{row['line']}`"
 
     def _sentence_on_computing(
         self, lacks: list[str], efficiency: float | None, *, on_device: bool

@@ -1,12 +1,14 @@
 """Finds the line or loop of a function in which most of its time in Python passes.
 
-A recording has the calls of a function, by name and in order of time, and no lines of them. The
-source has the lines of these calls. Time between two calls passes on their line, or somewhere in
-the innermost loop around both.
+A run's ledger has samples of the stack in steps without recording, with their lines. Where it has
+few of a function, the recording tells: it has the calls of the function, by name and in order of
+time, and no lines of them. The source has the lines of these calls. Time between two calls passes
+on their line, or somewhere in the innermost loop around both.
 """
 
 import ast
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -17,6 +19,7 @@ from selftime import names
 from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
 from selftime.advice.lines.source_syntax import SyntaxScope, nodes_in_scope
 from selftime.advice.rule_definition import Where
+from selftime.analysis.run.sampled_lines import samples_by_line_of_function
 from selftime.analysis.slice_arguments import caller_of_every_frame
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
@@ -28,6 +31,9 @@ MIN_TIME_SHARE_OF_SLOWEST_CODE: Final = 0.5
 MIN_LOOP_ROUNDS: Final = 8
 """Smallest number of calls of one function, by one call of another, that are the rounds of a loop.
 """
+
+MIN_SAMPLES_OF_FUNCTION: Final = 10
+"""Smallest number of samples of a function for its lines to be told by them."""
 
 _Chain: TypeAlias = tuple[int, ...]
 """Lines of a function, from the outermost loop to a line within the innermost one."""
@@ -68,7 +74,12 @@ def slowest_code_of_function(
         return SlowestCode(place, is_loop=True)
     chains = _loops_around_calls(scope)
     loops = {loop for several in chains.values() for chain in several for loop in chain[:-1]}
-    found = _longest_chain_with_most_time(trace, segments, chains)
+    found: _Chain = ()
+    if _is_most_of_function(trace, segments):  # samples do not tell operators from Python
+        found = _longest_chain_with_most_samples(trace, place, scope)
+        loops |= {line for line, _ in _loops_of_scope(scope)}
+        is_often = is_often or (bool(found) and not rounds)
+    found = found or _longest_chain_with_most_time(trace, segments, chains)
     if not found and not rounds:
         found = _only_outermost_loop(scope)
         is_often, loops = bool(found), set(found)
@@ -76,6 +87,46 @@ def slowest_code_of_function(
         return SlowestCode(place, is_loop=False)
     where = Where(place.file, found[-1], place.function, "static")
     return SlowestCode(where, is_loop=is_often and not loops.isdisjoint(found))
+
+
+def _is_most_of_function(trace: Trace, segments: pl.DataFrame) -> bool:
+    """Returns whether the segments are most of the time of the function's frames."""
+    owners = segments["owner"].unique().cast(pl.UInt32)
+    whole = int(trace.slices["duration"].gather(owners).sum())
+    return 2 * int((segments["end"] - segments["start"]).sum()) > whole
+
+
+def _longest_chain_with_most_samples(trace: Trace, place: Where, scope: SyntaxScope) -> _Chain:
+    """Returns the longest chain of loops with most of the samples; else the line with most.
+
+    A loop stands for its lines: Python gives up its lock for a sample at calls and ends of rounds
+    only. It is empty if there are too few samples of the function.
+    """
+    samples = samples_by_line_of_function(trace.run, place.file, place.function)
+    whole = sum(samples.values())
+    if whole < MIN_SAMPLES_OF_FUNCTION:
+        return ()
+    loops = _loops_of_scope(scope)
+    seen: dict[_Chain, int] = defaultdict(int)
+    for line, count in samples.items():
+        chain = tuple(first for first, last in loops if first <= line <= last) or (line,)
+        for depth in range(1, len(chain) + 1):
+            seen[chain[:depth]] += count
+    return _longest_chain_with(seen, MIN_TIME_SHARE_OF_SLOWEST_CODE * whole)
+
+
+def _loops_of_scope(scope: SyntaxScope) -> list[tuple[int, int]]:
+    """Returns (first line, last line) of each loop of a function, outer ones first."""
+    return sorted(
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in nodes_in_scope(scope)
+        if isinstance(node, (*_LOOPS, *_COMPREHENSIONS))
+    )
+
+
+def _longest_chain_with(spent: Mapping[_Chain, int], least: float) -> _Chain:
+    """Returns the longest chain with at least so much; () if there is none."""
+    return max((chain for chain, amount in spent.items() if amount >= least), key=len, default=())
 
 
 def _longest_chain_with_most_time(
@@ -88,8 +139,7 @@ def _longest_chain_with_most_time(
         for depth in range(1, len(chain) + 1):
             spent[chain[:depth]] += time
     whole = int((segments["end"] - segments["start"]).sum())
-    least = MIN_TIME_SHARE_OF_SLOWEST_CODE * whole
-    return max((chain for chain, time in spent.items() if time >= least), key=len, default=())
+    return _longest_chain_with(spent, MIN_TIME_SHARE_OF_SLOWEST_CODE * whole)
 
 
 def _only_outermost_loop(scope: SyntaxScope) -> _Chain:

@@ -22,6 +22,7 @@ from selftime.capture.ledger.iterators import IteratorLines
 from selftime.capture.ledger.kinds import StepKinds
 from selftime.capture.ledger.process_start import process_start_ns
 from selftime.capture.ledger.stacks import Activity, StackReadings
+from selftime.capture.ledger.step_samples import StepSamples
 from selftime.capture.ledger.steps import SegmentColumns, SlowStepLimit
 from selftime.ledger_format import (
     AFTER_LAST_STEP,
@@ -73,6 +74,7 @@ class Ledger:
         self.take_phases: Callable[[int, dict[str, int]], None] = _nothing
         """Function that adds a segment's phases, until its end in ns, to what was counted in it."""
         self._readings = StackReadings()
+        self.samples = StepSamples(self.began)
         self.iterators = IteratorLines(self.add_line)
         self._lines: list[dict[str, Any]] = []
         self._lock = threading.Lock()
@@ -282,6 +284,15 @@ class Ledger:
             if activity.part == "checkpoint" and self.is_evaluating:
                 self._saved_in_evaluation_ns += duration
 
+    def add_sample(self, activity: Activity) -> None:
+        """Adds what the program was doing at this instant of a usual step."""
+        with self._lock:
+            number, line = self._readings.number(activity)
+            if line is not None:
+                self._lines.append(line)
+            if number is not None:
+                self.samples.add(perf_counter_ns(), number)
+
     def flush(self) -> None:
         """Appends to the file what was recorded since the last call."""
         self.collections.compact()
@@ -294,6 +305,7 @@ class Ledger:
             columns, self._columns = self._columns, SegmentColumns()
             lines, self._lines = self._lines, []
             lines += self._lines_of_open_segment()
+            samples = self.samples.take()
         if not self.file.has_begun and self.file.failure is None:
             told = (self._command, self.process_began, self.began, self._own_start)
             self.file.append(header_of_ledger(*told))
@@ -301,6 +313,8 @@ class Ledger:
             self.file.append(line)
         if len(columns):
             self.file.append({"segments": columns.as_json()})
+        if samples is not None:
+            self.file.append(samples)
 
     def _lines_of_open_segment(self) -> list[dict[str, Any]]:
         """Returns a line with what a long segment holds so far, since a kill may end the run."""

@@ -177,18 +177,26 @@ class StackReadings:
         Returns:
             The ledger's line that gives the activity its number, the first time; else None.
         """
-        number, line = self._activities.get(activity), None
+        number, line = self.number(activity)
         if number is None:
-            if len(self._activities) >= MAX_ACTIVITIES:
-                return None
-            number = self._activities[activity] = len(self._activities)
-            line = {"activity": number, **_known_fields(activity)}
+            return None
         summed = self.summed.setdefault(number, [0, 0])
         summed[0] += duration
         summed[1] += 1
         if is_before_first_step:
             self._first.append((perf_counter_ns(), number, duration))
         return line
+
+    def number(self, activity: Activity) -> tuple[int | None, dict[str, Any] | None]:
+        """Returns an activity's number, and the ledger's line that gives it, the first time.
+
+        The number is None if there are too many activities; the line is None later.
+        """
+        number = self._activities.get(activity)
+        if number is not None or len(self._activities) >= MAX_ACTIVITIES:
+            return number, None
+        number = self._activities[activity] = len(self._activities)
+        return number, {"activity": number, **_known_fields(activity)}
 
     def take(self) -> list[list[int]]:
         """Returns [activity, time in ns, number of samples] of the segment that ends."""

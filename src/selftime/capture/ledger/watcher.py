@@ -1,14 +1,15 @@
-"""Samples the Python stack of the thread that runs steps, during slow steps and between steps.
+"""Samples the Python stack of the thread that runs steps, often in slow steps and between steps.
 
 It reads in a thread of its own, which takes Python's lock for some 20 us a reading. While steps
-take what they usually do it reads nothing, and wakes a few times a second. While a profiler runs
-there is no such thread, since the profiler would record it.
+take what they usually do it reads at a few random instants a second, which tell the lines of a
+usual step. While a profiler runs there is no such thread, since the profiler would record it.
 """
 
 import sys
 import threading
-from collections.abc import Callable
-from time import perf_counter_ns
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter_ns, sleep
 from types import FrameType
 from typing import Final
 
@@ -28,6 +29,17 @@ WAKE_S: Final = 0.25
 
 FLUSH_NS: Final = 1_000_000_000
 """Time between two writes of the ledger to its file, in ns."""
+
+QUICK_SWITCH_S: Final = 1e-4
+"""Time in s after which the program's thread gives up Python's lock for a sample of a usual step.
+
+After Python's usual 5 ms it would be at another line. The time is set for `QUICK_SWITCH_NEEDED_S`
+at most, and then as it was.
+"""
+
+QUICK_SWITCH_NEEDED_S: Final = 0.005
+"""Longest time in s between setting that time and the sample; it is random, for when the time is
+set the program has just given up the lock."""
 
 _MAX_JOIN_S: Final = 0.5
 """Longest time in seconds to wait for the sampling thread to end: a profiler would record it."""
@@ -94,7 +106,7 @@ class StackWatcher:
                 last_collected = collections.total_ns()
             early = segment + ledger.slow_step_limit.read_after_ns - now
             if early > 0:
-                pause_s = min(WAKE_S, early / 1e9)
+                pause_s = min(WAKE_S, early / 1e9, self._sample_usual_step(now))
             else:
                 # Collections are counted apart, and hold up this thread as well.
                 collected = collections.total_ns()
@@ -108,6 +120,20 @@ class StackWatcher:
             if end.wait(max(pause_s, 0.001)):
                 return
 
+    def _sample_usual_step(self, now: int) -> float:
+        """Takes a sample of a usual step if one is due; returns the time in s to the next one."""
+        ledger, samples = self._ledger, self._ledger.samples
+        if now >= samples.next_at:
+            if ledger.steps and "recording" not in ledger.activities.running:
+                with _quick_switch():
+                    sleep(samples.random.uniform(0, QUICK_SWITCH_NEEDED_S))
+                    frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - documented
+                    activity = self._reader.read(frame)
+                    del frame  # it would keep the program's objects alive
+                ledger.add_sample(activity)
+            samples.plan_next(now)
+        return max(0, samples.next_at - now) / 1e9
+
     def _read(self, segment: int, duration: int) -> None:
         ledger = self._ledger
         if ledger.activities.running or duration <= 0:
@@ -118,6 +144,19 @@ class StackWatcher:
             self._reads_often = self.on_program_stack(frame)
         del frame  # it would keep the program's objects alive
         ledger.add_reading(segment, activity, duration)
+
+
+@contextmanager
+def _quick_switch() -> Iterator[None]:
+    """Has a thread that runs Python give up the lock soon to a thread that waits for it."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(QUICK_SWITCH_S)
+    quick = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        if sys.getswitchinterval() == quick:  # the program has not set it meanwhile
+            sys.setswitchinterval(usual)
 
 
 def _never(_frame: FrameType | None) -> bool:

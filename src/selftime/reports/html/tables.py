@@ -54,6 +54,7 @@ VIEWS_OPENED_FIRST: Final = (
     "run_summary",
     "run",
     "run_kinds",
+    "run_lines",
     "run_curve",
 )
 """Names of the views that readers open most; their tables are included first."""

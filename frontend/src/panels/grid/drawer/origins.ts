@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<string, string>> = {
 /** Views whose rows stand for no slices: measures, and instants. */
 const WITHOUT: ReadonlySet<string> = new Set([
   "health", "overview", "memory_curve", "overlap", "timeline", "modules",
-  "run", "run_summary", "run_kinds", "run_steps", "run_curve",
+  "run", "run_summary", "run_kinds", "run_lines", "run_steps", "run_curve",
 ]);
 const OF_ROWS: Readonly<Record<string, string>> = {
   operator: "operator",

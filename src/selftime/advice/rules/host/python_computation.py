@@ -8,8 +8,9 @@ and on a GPU no kernel.
 In the trace: 10 % of the median step or more on the critical path in Python frames of one function
 and what it calls, in which no operator runs, or 200 us and more passes between two of them. Time in
 PyTorch's own functions, loading by a `DataLoader`, logging, checkpoints, compilation, optimizers,
-garbage collections and waits are left out: other rules are about them. Without Python frames this
-rule cannot tell.
+garbage collections and waits are left out: other rules are about them. Without Python frames the
+samples of the stack in steps without recording tell a line: where it has more of the step than all
+operators have, the rest of it is Python.
 
 ## Why it costs
 Python takes 20 to 100 ns for each operation on one number and about a microsecond for a call of a
@@ -99,11 +100,13 @@ from selftime.advice.rule_definition import (
     Fix,
     Outcome,
     Unknown,
+    Where,
     rule,
     where_from_row,
 )
 from selftime.advice.savings.claims import UNSURE_SAVING_RANGE, RemovalClaim, SavingRange
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import covered_time_before, length
@@ -193,7 +196,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no step has a duration", is_absent=True)
         return
     if not trace.frame_args.height:
-        yield _outcome_without_frames(trace, step_stats)
+        yield _outcome_by_samples(trace, step_stats)
         return
     if token_decoding_of(trace) is not None:
         yield Checked("each step makes a token of a language model; see `host_between_tokens`")
@@ -213,13 +216,44 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
 
 
-def _outcome_without_frames(trace: Trace, step_stats: StepStatistics) -> Outcome:
-    """Returns that no Python takes long, or that it does and frames would tell which."""
-    spent = length(python_without_frames(trace)) / counted_step_count(trace) / 1e6
+def _outcome_by_samples(trace: Trace, step_stats: StepStatistics) -> Outcome:
+    """Returns what samples of the stack tell of the time between operators, without frames."""
+    python = python_without_frames(trace)
+    spent = length(python) / counted_step_count(trace) / 1e6
     spent = step_stats.scaled_to_typical_step(spent)
-    if spent < MIN_PYTHON_SHARE_OF_STEP * step_stats.step_ms:
+    least = MIN_PYTHON_SHARE_OF_STEP * step_stats.step_ms
+    if spent < least:
         return Checked("hardly any time passes between operators", spent)
-    return Unknown(FRAMES_REMEDY)
+    lines = sampled_lines(trace.run).filter(
+        (pl.col("part") == "program")
+        & pl.col("file").is_not_null()
+        & (pl.col("kind") == pl.col("kind").first())
+    )
+    if not lines.height:
+        return Unknown(FRAMES_REMEDY)
+    line = lines.row(0, named=True)
+    at_least = line["low"] * step_stats.step_ms - max(0.0, step_stats.step_ms - spent)
+    if at_least < least:
+        return Unknown(FRAMES_REMEDY)
+    share, cure = at_least / step_stats.step_ms, _CURE_ELSEWHERE
+    kept = 1.0 - at_least / spent
+    return Finding(
+        title=f"A line takes {share:.0%} of the step or more in Python, outside of operators",
+        where=Where(line["file"], line["line"], line["function"], "stack"),
+        claim=RemovalClaim(
+            (CutHostTime(python, kept + (1.0 - kept) * cure.remaining_share),),
+            largest_changes=(CutHostTime(python, kept),),
+            interval=cure.interval,
+            noise_ms=step_stats.noise_ms,
+        ),
+        confidence=cure.confidence,
+        evidence=(
+            Evidence("samples of steps without recording", float(line["samples"]), "count"),
+            Evidence("of all samples", line["share"], "ratio"),
+            Evidence("time between operators", spent, "ms"),
+        ),
+        fix=Fix(cure.text, cure.code),
+    )
 
 
 def _median_ms(trace: Trace, step_stats: StepStatistics, function: PythonFunctionTime) -> float:

@@ -148,3 +148,42 @@ def test_the_line_with_most_of_the_time_is_found_in_the_source(
     )
     [finding] = judge(text.replace("    mark 1", facts + "    mark 1", 1))
     assert (finding.where.line, finding.where.how) == (9, "static")
+
+
+def test_samples_of_the_stack_tell_the_loop_of_a_function(
+    judge: Judge[Finding], tmp_path: Path
+) -> None:
+    (tmp_path / "prepare.py").write_text(textwrap.dedent(SOURCE))
+    facts = f'    facts = {{"cwd": "{tmp_path}"}}\n'
+    samples = """
+    run | 20 training 10 ms
+    run | {} samples at prepare.py:8 augment
+"""
+    text = drawing("aaaaaaaaaaa", " r", function="prepare.py(5): augment").replace(
+        "    mark 1", facts + "    mark 1", 1
+    )
+    lines = [judge(text + samples.format(count))[0].where.line for count in (5, 20)]
+    assert lines == [6, 7]
+
+
+def without_frames(samples: int, others: int) -> str:
+    """Draws steps of 2 ms with 0.8 ms in operators and no frames, in a run with samples."""
+    lines = drawing("").splitlines()
+    kept = [line for line in lines if "python" not in line]
+    run = f"""
+    run | 20 training 10 ms
+    run | {samples} samples at train.py:12 augment
+    run | {others} samples at train.py:30 main
+"""
+    return "\n".join(kept) + run
+
+
+def test_samples_tell_the_line_where_there_are_no_frames(judge: Judge[Finding], rule: Rule) -> None:
+    [finding] = judge(without_frames(380, 20))
+    assert (finding.where.file, finding.where.line) == ("train.py", 12)
+    told = {each.metric: each.value for each in finding.evidence}
+    assert told["samples of steps without recording"] == 380
+    # At least 92 % of the step are at the line by Wilson's interval, operators take 40 % at most.
+    assert finding.saving.upper_ms == pytest.approx((0.924 - 0.4) * 2.0, rel=0.01)
+    [outcome] = rule(sketch(without_frames(160, 160)))
+    assert isinstance(outcome, Unknown)
