@@ -151,3 +151,37 @@ def test_a_step_that_is_recorded_as_an_operator_hides_no_operator() -> None:
     """
     rows = account(sketch(drawing), by="what").select("what", "per_step").rows()
     assert set(rows) == {("aten::mm", 60_000), (None, 20_000), ("aten::add", 20_000)}
+
+
+HOOK = """
+    column = 1 ms
+    mark 1   | ssssssssssssssssssss
+    python 1 | ffffffffffffffffffff
+    python 1 |  bbbbbbbbbbbbbbbb
+    python 1 |       hhhhhhhhh
+    cpu 1    |   oooooooooooooo mm
+    cpu 1    |   gg    eeee
+    s = ProfilerStep#1
+    f = train.py(3): main
+    b = <built-in method run_backward of torch._C._EngineBase object>
+    h = privacy.py(20): capture
+    o = autograd::engine::evaluate_function: EmbeddingBackward0; line = net.py:9 forward
+    g = aten::embedding_dense_backward; line = net.py:9 forward
+    e = aten::einsum; line = privacy.py:22 capture
+    m = aten::mm; line = train.py:5 main
+"""
+
+
+def test_a_hook_of_a_backward_pass_counts_at_its_own_lines() -> None:
+    trace = sketch(HOOK)
+    assert_adds_up(trace)
+    rows = account(trace, by="line").select("class", "file", "line", "time").rows()
+    assert set(rows) == {
+        ("compute", "net.py", 9, 5_000_000),  # what is left of the operator around the hook
+        ("compute", "privacy.py", 22, 4_000_000),
+        ("python", "privacy.py", 20, 5_000_000),
+        ("compute", "train.py", 5, 2_000_000),
+        ("python", "train.py", 3, 4_000_000),
+    }
+    named = dict(account(trace, by="what").select("what", "time").rows())
+    assert named["aten::einsum"] == 4_000_000

@@ -6,6 +6,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.account.inner_python import (
+    is_called_by_python_within_operator,
+    segments_split_at_inner_python,
+)
 from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_segments
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states, is_host_track, serial_threads
@@ -57,7 +61,8 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     it; thread, the thread or stream. The segments of a step are contiguous, from the step's `begin`
     to its `done`.
     """
-    segments = segments_split_at_frames(trace, critical_path_segments(trace))
+    segments = segments_split_at_inner_python(trace, critical_path_segments(trace))
+    segments = segments_split_at_frames(trace, segments)
     is_work = trace.slices["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
     table = segments.select(
         "step",
@@ -81,7 +86,8 @@ def account_segments(trace: Trace) -> pl.DataFrame:
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     """Returns the name of what ran or launched each slice, as `what`; null for null ids.
 
-    That is the optimizer's annotation around it, else the outermost operator, else the slice. The
+    That is the optimizer's annotation around it, else the outermost operator, else the slice. An
+    operator that Python called within another one, as in a hook, counts as outermost. The
     annotation of a step, which some recordings have as an operator, is none of these.
     """
     slices = trace.slices
@@ -96,6 +102,7 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     steps = profiler_step_ids(trace)
     is_operator[steps] = False
     is_outermost = is_operator[:-1] & ~is_operator[parent]
+    is_outermost |= is_called_by_python_within_operator(trace)
     outermost = nearest_ancestor(parent, is_outermost, at)
     optimizer = nearest_ancestor(parent, matches_name(slices, names.is_optimizer_step), at)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
