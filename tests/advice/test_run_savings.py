@@ -63,7 +63,9 @@ def finding(
 
 
 def priced_for(run: Run, estimate_ms: float) -> Finding:
-    [priced] = with_savings_of_run(run, [finding("garbage_collection", "D6", estimate_ms)])
+    [priced] = with_savings_of_run(
+        Trace(run=run), [finding("garbage_collection", "D6", estimate_ms)]
+    )
     return priced
 
 
@@ -102,7 +104,7 @@ def test_steps_of_another_kind_and_the_excess_of_slow_ones_do_not_count() -> Non
 
 def test_a_run_without_recorded_steps_prices_none() -> None:
     told = finding("slow", "D6", 2.0)
-    assert with_savings_of_run(run_of("run | 9 training 12 ms"), [told]) == [told]
+    assert with_savings_of_run(Trace(run=run_of("run | 9 training 12 ms")), [told]) == [told]
 
 
 @pytest.mark.parametrize(

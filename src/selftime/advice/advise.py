@@ -135,10 +135,10 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
         trace_health,
         typical_step(trace) if is_usable else TypicalStep(),
         findings,
-        with_joint_saving_of_run(trace.run, joint_saving(trace, findings), findings),
+        with_joint_saving_of_run(trace, joint_saving(trace, findings), findings),
         tuple(sorted(checked, key=_rule_name_and_reason)),
         tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_rule_name_and_reason)),
-        run_time(trace.run),
+        run_time(trace),
         trace,
         account=account_of_step(trace, findings, has_all_ranks=ranks is not None)
         if is_usable
@@ -165,7 +165,7 @@ def _outcomes_one_per_cause(
     outcomes = rest + resolve_overlapping_findings(
         trace, found, broad, apart, measured_calibration_factors()
     )
-    priced = with_savings_of_run(trace.run, (o for o in outcomes if isinstance(o, Finding)))
+    priced = with_savings_of_run(trace, (o for o in outcomes if isinstance(o, Finding)))
     others = [outcome for outcome in outcomes if not isinstance(outcome, Finding)]
     return [*others, *one_finding_per_cause(trace, priced)]
 

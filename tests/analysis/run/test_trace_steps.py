@@ -4,7 +4,10 @@ from dataclasses import replace
 
 from tests.ledgers import EPOCH, MS, STARTUP, Step, run_of
 
-from selftime.analysis.run.recorded_step_coverage import step_starts_in_trace
+from selftime.analysis.run.recorded_step_coverage import (
+    recorded_step_coverage,
+    step_starts_in_trace,
+)
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -30,6 +33,18 @@ def test_a_step_is_found_although_the_recorder_worked_before_it() -> None:
 
 def test_the_steps_of_another_recording_of_the_run_are_not_in_this_one() -> None:
     assert step_starts_in_trace(recorded(EPOCH + STARTUP + 500 * MS)).height == 0
+
+
+def test_a_recording_that_was_given_up_before_represents_nothing() -> None:
+    calls = [Step(1, kind="inference", recorded=True), *[Step(1, kind="inference")] * 9]
+    trace = recorded(EPOCH + STARTUP + 17 * MS)
+    trace = replace(trace, run=run_of([*calls, *STEPS]))
+    coverage = recorded_step_coverage(trace)
+    assert coverage is not None
+    assert (coverage.kinds, coverage.steps) == (("training",), 7)
+    other = recorded_step_coverage(replace(trace, origin=None))
+    assert other is not None
+    assert (other.kinds, other.steps) == (("training", "inference"), 17)
 
 
 def test_without_the_time_of_day_no_step_is_found() -> None:

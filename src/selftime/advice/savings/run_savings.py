@@ -76,10 +76,10 @@ def _saving_of_run_claim(claim: RunClaim, whole_ns: int) -> Saving:
     )
 
 
-def with_savings_of_run(run: Run, findings: Iterable[Finding]) -> list[Finding]:
+def with_savings_of_run(trace: Trace, findings: Iterable[Finding]) -> list[Finding]:
     """Returns findings about steps with what each fix saves over the run; unchanged if unknown."""
     every = list(findings)
-    coverage = recorded_step_coverage(run) if every else None
+    coverage = recorded_step_coverage(trace) if every else None
     return every if coverage is None else [_with_saving_of_run(coverage, one) for one in every]
 
 
@@ -90,9 +90,9 @@ def _with_saving_of_run(coverage: RecordedStepCoverage, finding: Finding) -> Fin
     return replace(finding, saving=_with_seconds_of_run(coverage, saving))
 
 
-def saving_with_seconds_of_run(run: Run, saving: Saving) -> Saving:
+def saving_with_seconds_of_run(trace: Trace, saving: Saving) -> Saving:
     """Returns the saving of a step with what it is over the whole run; unchanged if unknown."""
-    coverage = recorded_step_coverage(run)
+    coverage = recorded_step_coverage(trace)
     return saving if coverage is None else _with_seconds_of_run(coverage, saving)
 
 
@@ -148,27 +148,28 @@ def _checked_as_same_cause(trace: Trace, finding: Finding, others: list[Finding]
 
 
 def with_joint_saving_of_run(
-    run: Run, joint: JointSaving, findings: tuple[Finding, ...]
+    trace: Trace, joint: JointSaving, findings: tuple[Finding, ...]
 ) -> JointSaving:
     """Returns the joint saving of all fixes, with the seconds that they save of the run.
 
     Causes outside of steady steps are parts of the run that do not overlap: they add up.
     """
-    coverage = recorded_step_coverage(run)
+    coverage = recorded_step_coverage(trace)
     of_steps = _seconds_of_steps(coverage, joint.estimate_ms) if coverage is not None else None
     is_unknown = of_steps is None and any(f.saving.estimate_ms is not None for f in findings)
     outside = [f.saving.run_s for f in findings if isinstance(f.claim, RunClaim)]
     known = [seconds for seconds in (of_steps, *outside) if seconds is not None]
     if is_unknown or not known:
         return joint
-    return replace(joint, run_s=min(sum(known), program_ns(run) / 1e9))
+    return replace(joint, run_s=min(sum(known), program_ns(trace.run) / 1e9))
 
 
-def run_time(run: Run) -> RunTime | None:
-    """Returns the run's wall time and the steps that the recorded ones represent; None if empty."""
+def run_time(trace: Trace) -> RunTime | None:
+    """Returns a run's wall time and the steps that its trace represents; None without a run."""
+    run = trace.run
     if not run.segments.height:
         return None
-    coverage, wall_s = recorded_step_coverage(run), run.wall_ns / 1e9
+    coverage, wall_s = recorded_step_coverage(trace), run.wall_ns / 1e9
     if coverage is None:
         return RunTime(wall_s)
     kinds = " and ".join(coverage.kinds)

@@ -57,7 +57,7 @@ def step_after_changes(
         predicted_low_ms=step_ms - high,
         predicted_high_ms=step_ms - low,
         is_unrecorded=step_stats.assumed_slowdown == 1.0,
-        saving=saving_with_seconds_of_run(trace.run, saving),
+        saving=saving_with_seconds_of_run(trace, saving),
     )
 
 

@@ -26,7 +26,7 @@ def check_recorded_steps_are_usual(recording: RecordingUnderCheck) -> Iterator[H
     Where short and long steps alternate the medians of a few steps differ by chance. So the means
     have to differ, too.
     """
-    coverage = recorded_step_coverage(recording.trace.run)
+    coverage = recorded_step_coverage(recording.trace)
     around = unrecorded_step_times(recording.trace)
     if coverage is None or not around or not coverage.duration_ns:
         return

@@ -7,7 +7,6 @@ import polars as pl
 from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
-from selftime.run import Run
 from selftime.trace import Trace
 
 
@@ -34,12 +33,22 @@ class RecordedStepCoverage:
         return int(self.usual_ns.clip(upper_bound=int(saving_per_step_ns)).sum())
 
 
-def recorded_step_coverage(run: Run) -> RecordedStepCoverage | None:
-    """Returns which steps the recorded ones represent; None if the run has no recorded step."""
+def recorded_step_coverage(trace: Trace) -> RecordedStepCoverage | None:
+    """Returns which steps of its run a trace represents; None if the run has no recorded step.
+
+    They are of the kinds that the trace has. The run may have recorded others before, which the
+    recorder gave up, such as calls of a model before the training began. Where it is not known
+    which steps the trace has, all that were recorded count.
+    """
+    run = trace.run
     family = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
     usual = pl.col("duration") - pl.col("recording") - pl.col("excess")
-    steps = steps_of_run(run).select(family.alias("kind"), usual.alias("usual"), "recorded")
-    is_covered = pl.col("recorded").any().over("kind")
+    in_trace = step_starts_in_trace(trace)["segment"]
+    is_recorded = pl.col("id").is_in(in_trace.implode()) if in_trace.len() else pl.col("recorded")
+    steps = steps_of_run(run).select(
+        family.alias("kind"), usual.alias("usual"), is_recorded=is_recorded
+    )
+    is_covered = pl.col("is_recorded").any().over("kind")
     covered = steps.filter(is_covered)
     if not covered.height:
         return None
