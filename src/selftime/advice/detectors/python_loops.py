@@ -12,11 +12,13 @@ from selftime import names
 from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import begins_during_intervals, times_of_slices_named
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import caller_of_every_frame
-from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.array_types import Flags, Ints
+from selftime.intervals import Intervals, intersect, length
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -40,7 +42,8 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
     """Returns source lines whose loops read or write a tensor element by element, longest first.
 
     Each slice spans a run of the loop; `rounds` is its number of elements. Runs that multiply
-    matrices or call a network, and those of data loading and optimizers, are left out.
+    matrices or call a network, and those of data loading and optimizers, are left out. So are loops
+    that compute for most of their time: one operation for all rounds would compute as much.
     """
     ops = outermost_operators(trace)
     selects = filter_by_name(ops, names.selects_one_index)
@@ -58,7 +61,18 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
         ),
     )
     found = (_loops_of_line(line_slices, ends) for line_slices in slices_by_line(trace, selects))
-    return tuple(loop for loop in found if loop is not None)
+    computing = times_of_computing_operators(trace)
+    return tuple(
+        loop
+        for loop in found
+        if loop is not None and 2 * length(intersect(loop.times, computing)) < length(loop.times)
+    )
+
+
+def times_of_computing_operators(trace: Trace) -> Intervals:
+    """Returns when operators run that are too long to be mostly dispatch."""
+    ops = outermost_operators(trace)
+    return covered_time(ops.filter(pl.col("duration") >= MIN_COMPUTING_OPERATOR_NS))
 
 
 @dataclass(frozen=True, slots=True)

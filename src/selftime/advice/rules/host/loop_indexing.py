@@ -21,7 +21,9 @@ Write the loop as one operation on the whole tensor: slices, broadcasting, `torc
 `index_put`, `scatter`, `torch.cumsum`. Where only Python needs the values, take them out at once
 with `t.tolist()`.
 
-The estimate leaves a twentieth of the time of the loop and of its backward pass.
+Loops that take most of their time in operators of 12 us and more are left out, for one operation
+on the whole tensor computes as much, and takes more memory. Of other loops the estimate leaves such
+operators, and a twentieth of the time of the loop and of its backward pass.
 
 ## Fires on
 Very many elements taken one after the other.
@@ -93,13 +95,17 @@ from selftime.advice.detectors.counted_steps import (
     union_of_interval_sets,
 )
 from selftime.advice.detectors.operator_changes import changes_shortening_intervals
-from selftime.advice.detectors.python_loops import MIN_LOOP_ITERATIONS, tensor_element_loops
+from selftime.advice.detectors.python_loops import (
+    MIN_LOOP_ITERATIONS,
+    tensor_element_loops,
+    times_of_computing_operators,
+)
 from selftime.advice.detectors.source_lines import LineSlices
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import covered_time
-from selftime.intervals import length
+from selftime.intervals import length, subtract
 from selftime.trace import Trace
 
 REMAINING_LOOP_TIME_SHARE: Final = 0.05
@@ -135,7 +141,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
     backward = covered_time(
         backward_slices_of(trace, ops.filter(begins_during_intervals(ops, forward)))
     )
-    time = union_of_interval_sets(forward, backward)
+    time = subtract(union_of_interval_sets(forward, backward), times_of_computing_operators(trace))
     less = changes_shortening_intervals(trace, time, REMAINING_LOOP_TIME_SHARE)
     spent = [
         ("host time of the loop", forward),

@@ -86,6 +86,29 @@ def test_elements_of_several_steps_are_no_loop(judge: Judge[Finding]) -> None:
     assert not judge(uneven(9, steps=3))
 
 
+LARGE = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::select; line = curve.py:4 update
+    g = aten::ge; line = curve.py:5 update
+    h = aten::sum; line = curve.py:6 update
+"""
+
+
+def test_a_loop_that_mostly_computes_is_left_out_and_large_operators_stay(
+    judge: Judge[Finding],
+) -> None:
+    def told(rounds: str, many: int) -> list[Finding]:
+        return judge(LARGE.format(step="s" * len(rounds) * many, loop=rounds * many))
+
+    assert not told("agggggghhhhhh", 60)
+    [finding] = told("a g a g a g a g a g hh", 12)
+    # Of each round of 220 us, 20 us are a sum that computes; the last round ends with its element.
+    assert finding.saving.upper_ms == pytest.approx(12 * 0.22 - 11 * 0.02 - 0.05, abs=0.011)
+
+
 PROGRAM = """
 import torch
 
