@@ -1,7 +1,7 @@
 """Tells from the source of a loop whether a round needs what an earlier one computed by a call."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -56,7 +56,8 @@ def does_round_need_earlier_one(found: CallInLoop) -> bool:
 
     What is assigned or changed from the result of the call counts as of its result, whatever path
     the program takes through the loop; a call with an argument of it may change the object that it
-    is called on. What the called function keeps for itself is not known.
+    is called on. What the called function keeps for itself is told by
+    `attributes_kept_between_calls`.
     """
     loop = found.loop
     if not isinstance(loop, ast.For | ast.While):
@@ -71,6 +72,32 @@ def does_round_need_earlier_one(found: CallInLoop) -> bool:
             return True
         sources |= _names_in(test)
     return any(_overlap(one, other) for one in _with_origins(loop, sources) for other in of_result)
+
+
+def attributes_kept_between_calls(scopes: Iterable[SyntaxScope]) -> list[str]:
+    """Returns the attributes that some methods, called in each round, both set and read.
+
+    Such as `h`, where `forward` has `self.h = self.cell(x, self.h)`: a round may need what the one
+    before left there.
+    """
+    stored: set[str] = set()
+    read: set[str] = set()
+    for scope in scopes:
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) or not scope.args.args:
+            continue
+        own = scope.args.args[0].arg
+        for node in nodes_in_scope(scope):
+            match node:
+                case ast.AugAssign(target=ast.Attribute(value=ast.Name(id=name), attr=attribute)):
+                    told = {attribute} if name == own else set()
+                    stored |= told
+                    read |= told
+                case ast.Attribute(value=ast.Name(id=name), attr=attribute, ctx=ctx):
+                    if name == own:
+                        (read if isinstance(ctx, ast.Load) else stored).add(attribute)
+                case _:
+                    pass
+    return sorted(stored & read)
 
 
 def _names_from_result(loop: ast.For | ast.While, call: ast.Call) -> set[str]:

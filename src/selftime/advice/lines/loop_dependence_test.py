@@ -5,7 +5,11 @@ import textwrap
 
 import pytest
 
-from selftime.advice.lines.loop_dependence import calls_in_loops, does_round_need_earlier_one
+from selftime.advice.lines.loop_dependence import (
+    attributes_kept_between_calls,
+    calls_in_loops,
+    does_round_need_earlier_one,
+)
 
 INDEPENDENT = (
     "for x in xs:\n    out.append(model(x))",
@@ -49,3 +53,19 @@ def test_a_round_that_takes_an_earlier_result_is_dependent(source: str) -> None:
 
 def test_a_call_in_the_expression_that_is_iterated_is_in_no_loop() -> None:
     assert not list(calls_in_loops(ast.parse("for x in model(xs):\n    y = x + 1")))
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("self.h = self.cell(x, self.h)", ["h"]),
+        ("self.calls += 1", ["calls"]),
+        ("self.last = x", []),
+        ("other.h = other.h + x", []),
+        ("return self.cell(x)", []),
+    ],
+)
+def test_attributes_that_a_method_sets_and_reads_are_kept(body: str, kept: list[str]) -> None:
+    method = ast.parse(f"def forward(self, x, other):\n    {body}").body[0]
+    assert isinstance(method, ast.FunctionDef)
+    assert attributes_kept_between_calls([method]) == kept

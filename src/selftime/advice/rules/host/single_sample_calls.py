@@ -100,9 +100,11 @@ from selftime.advice.detectors.token_decoding import token_decoding_of
 from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
 from selftime.advice.lines.loop_dependence import (
     CallInLoop,
+    attributes_kept_between_calls,
     calls_in_loops,
     does_round_need_earlier_one,
 )
+from selftime.advice.lines.source_syntax import SyntaxScope
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
 from selftime.advice.rule_definition import (
     Checked,
@@ -122,6 +124,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.intervals import Intervals, length
 from selftime.names.tensor_operators import is_batch_norm
+from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
 OPERATOR_OVERHEAD_NS: Final = 5_000
@@ -169,7 +172,7 @@ def _outcome(trace: Trace, step_stats: StepStatistics, loop: SingleSampleLoop) -
             f"the source of the loop that calls `{loop.model}`, to see whether its rounds need "
             "each other: run `advise` where the program's files are"
         )
-    reason = _reason_against_batch(loop, calls)
+    reason = _reason_against_batch(trace, loop, calls)
     if reason is not None:
         return Checked(f"`{loop.model}` gets one sample at a time, {reason}")
     lines = {call.line for call in calls}
@@ -184,7 +187,9 @@ def _optimizer_steps(trace: Trace) -> int:
     return slices_in_counted_steps(trace, steps).height
 
 
-def _reason_against_batch(loop: SingleSampleLoop, calls: list[CallInLoop]) -> str | None:
+def _reason_against_batch(
+    trace: Trace, loop: SingleSampleLoop, calls: list[CallInLoop]
+) -> str | None:
     """Returns why the samples cannot be put into a batch, by the source; None if they can."""
     if not calls:
         return "from no loop that the source shows"
@@ -192,7 +197,8 @@ def _reason_against_batch(loop: SingleSampleLoop, calls: list[CallInLoop]) -> st
         return "and each call needs the one before"
     if loop.is_step and any(isinstance(call.loop, ast.While) for call in calls):
         return "as they come"
-    return None
+    kept = attributes_kept_between_calls(_scopes_called(trace, loop))
+    return f"and keeps `self.{kept[0]}` from one call to the next" if kept else None
 
 
 def _calls_in_source(trace: Trace, loop: SingleSampleLoop, place: Where) -> list[CallInLoop] | None:
@@ -208,6 +214,22 @@ def _calls_in_source(trace: Trace, loop: SingleSampleLoop, place: Where) -> list
         return [call for name, call in told if name == loop.callee]
     other = _names_of_other_calls(trace, loop.frame) | set(dir(builtins))
     return [call for name, call in told if name not in other]
+
+
+def _scopes_called(trace: Trace, loop: SingleSampleLoop) -> Iterator[SyntaxScope]:
+    """Yields the source of each function that runs within the calls of the model, where known."""
+    caller = caller_of_every_frame(trace)
+    is_call = np.zeros(trace.slices.height, np.bool_)
+    is_call[loop.calls["id"].to_numpy()] = True
+    frames = trace.frame_args["id"].to_numpy()
+    within = frames[nearest_ancestor(caller, is_call, frames) != NO_SLICE]
+    texts = trace.slices["name"].gather(within).unique().sort().cast(pl.String)
+    for frame in filter(None, map(names.parse_frame, texts)):
+        if frame.origin == "user":
+            place = Where(frame.file, frame.line, frame.function)
+            scope = syntax_scope_of_place(place, source_folders(trace, frame.file))
+            if scope is not None:
+                yield scope
 
 
 def _names_of_other_calls(trace: Trace, frame: int) -> set[str]:

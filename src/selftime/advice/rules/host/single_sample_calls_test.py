@@ -67,6 +67,19 @@ def test_rounds_that_need_the_one_before_are_no_finding(rule: Rule, tmp_path: Pa
     assert "needs the one before" in outcome.reason
 
 
+def test_a_model_that_keeps_its_state_is_no_finding(rule: Rule, tmp_path: Path) -> None:
+    body = "    for x in xs:\n        out.append(model(x))\n"
+    cell = "class Net:\n    def forward(self, x):\n        {} = self.cell(x, self.h)\n"
+    for told, state in (("self.h", True), ("self.seen", False)):
+        drawn = with_source(tmp_path, body)
+        (tmp_path / "net.py").write_text(cell.format(told), encoding="utf-8")
+        inner = "    python 1 | " + 2 * ("wwa" * 8).ljust(25).replace("a", " ") + "\n"
+        text = drawn.replace("    cpu 1 ", f"{inner}    cpu 1 ", 1) + "    w = net.py(2): forward\n"
+        [outcome] = rule(sketch(text))
+        assert isinstance(outcome, Checked if state else Finding), outcome
+        assert not isinstance(outcome, Checked) or "keeps `self.h`" in outcome.reason
+
+
 def test_without_the_source_the_outcome_is_unknown(rule: Rule, tmp_path: Path) -> None:
     [outcome] = rule(sketch(in_step(8, folder=tmp_path)))
     assert isinstance(outcome, Unknown)
