@@ -33,6 +33,7 @@ from selftime.capture.lines.event_tree import (
 from selftime.capture.lines.marked_lines import FunctionKey, MarkedLines, learn_marked_lines
 from selftime.capture.lines.sources import SourceFiles, readable_sys_path
 from selftime.capture.profiler.inductor_import import compiler_import
+from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.steps.loop_trace import LOOP_TRACE_MODULE, step_loop_trace
 
@@ -57,11 +58,14 @@ class LineMarker:
     def begin_marking(self) -> bool:
         """Begins to mark lines; returns False if another profiler or trace function is running.
 
-        At least one unrecorded step must come before. Torch's profiler writes the end of an event
-        that began in another recording into freed memory, and step boundaries are inside
-        `Optimizer.step`: to begin where a recording stops would crash.
+        At least one unrecorded step must come before, and no range of the recording may be open.
+        Torch's profiler writes the end of an event that began in another recording into freed
+        memory, and step boundaries are inside `Optimizer.step`: to begin where a recording stops
+        would crash.
         """
         if not _is_traced_by_selftime_at_most() or _profiler_enabled():
+            return False
+        if open_ranges.outlive_recording:
             return False
         step = _MarkedStep(self._sources_factory())
         if step.start_marking(sys._getframe(1)):  # noqa: SLF001 - the only way to the caller
@@ -110,6 +114,7 @@ class _MarkedStep:
                 self._recorder.start()
         except RuntimeError:  # another recording runs that `_profiler_enabled` does not report
             return False
+        open_ranges.begin_recording()
         self._running = True
         self._loop_trace = sys.gettrace()
         frame: FrameType | None = innermost_frame
@@ -126,6 +131,7 @@ class _MarkedStep:
         self._stop_tracing()
         with readable_sys_path(), hide_usdt_lines():
             self._recorder.stop()
+        open_ranges.end_recording()
 
     def read_marked_lines(self) -> MarkedLines:
         tree = self._recorder.profiler.kineto_results.experimental_event_tree()

@@ -86,21 +86,32 @@ class FurtherRecordings:
         """
         self._steps += 1
         if self._steps == 1:
-            return self._begin_line_marks(main, hold_ns, before_recording)
+            return self._begin_line_marks(main, hold_ns, limit, before_recording)
         return self.are_over and self._begin_times(main, limit, before_recording)
 
     def _begin_line_marks(
-        self, main: MainRecording, hold_ns: int, before_recording: Callable[[], None]
+        self,
+        main: MainRecording,
+        hold_ns: int,
+        limit: EventLimit | None,
+        before_recording: Callable[[], None],
     ) -> bool:
         """Begins to mark the lines of a step, unless that holds the program longer than `hold_ns`.
 
-        `before_recording` is called right before a profiler starts. Returns whether one runs.
+        `limit` is how many events it may have, None if that was not planned: the step may be much
+        longer than those before. `before_recording` is called right before a profiler starts.
+        Returns whether one runs.
         """
         slowest = max(main.recorded_ns) * LINE_MARKS_SLOWDOWN_FACTOR + main.pause_ns
         if not main.details.frames or slowest > hold_ns:
             return False
         before_recording()
-        return self._marked_step.begin()
+        if limit is not None:
+            self._guard.prepare(limit)
+        if not self._marked_step.begin():
+            return False
+        self._guard.begin()
+        return True
 
     def _begin_times(
         self, main: MainRecording, limit: EventLimit | None, before_recording: Callable[[], None]
@@ -133,11 +144,11 @@ class FurtherRecordings:
 
     def end(self) -> None:
         """Ends the running recording; times of fewer steps than the main one has are forgotten."""
+        self._guard.end()
         if not self._runs_times or self._times is None:
             self._marked_step.end()
             return
         self._runs_times = False
-        self._guard.end()
         if not self._times.stop() or not self._times.is_whole:
             self.forget()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch._C._autograd import _enable_record_function
 
 from selftime.capture.facts.allocator import page_fault_count
+from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.recorder.fallback_recording import FallbackRecording
 from selftime.capture.recorder.ledger_steps import ledger_name, recording_time
 from selftime.capture.recorder.no_recording import LIGHT, NOT_ASKED, no_recording_reason
@@ -292,7 +293,7 @@ class Recorder:
                 return
             self._cycle = self._create_cycle()
         cycle = self._cycle
-        if cycle is None:
+        if cycle is None or open_ranges.outlive_recording:  # no recording may begin or go on
             return
         was_recording = cycle.recording
         cycle.advance_step(elapsed_ns, self._step_faults, is_usual=not self._is_unusual_step)

@@ -5,10 +5,9 @@ By default, the steps of a training loop are used so:
 - Step 2 is recorded in case the program ends soon; it shows how large steps are.
 - Steps from 3 on are timed without the profiler, until they are steady.
 - Then 1 step warms the profiler up and 5 are recorded, with shapes and Python frames.
-- Then 5 are timed without the profiler. If steps are short, 1 between them is recorded with line
-  marks.
-- If the recording made its steps longer, 1 step warms the profiler up again, and 5 are recorded
-  without shapes and frames: the events get the times of these.
+- Then 5 are timed without it. If steps are short, 1 between them is recorded with line marks.
+- If recording made its steps longer, 5 more are recorded without shapes and frames after 1 of
+  warm-up: the events get the times of these.
 
 If the program ends earlier, the trace contains what was recorded last, and is marked as partial.
 """
@@ -22,6 +21,7 @@ from torch.profiler import ProfilerAction, schedule
 from selftime.capture.facts.allocator import page_fault_count_since
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.facts.step_overhead import StepOverhead
+from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.recorder.cycle_states import (
     RECORDING_STATES,
@@ -264,9 +264,9 @@ class RecordingCycle:
         self._first_recording = None
 
     def _should_warm_up_profiler(self) -> bool:
-        if self.options.warmup is not None:
-            return self.steps_seen >= max(self.options.warmup, 1)
-        return are_steps_steady(self._times.unprofiled)
+        if self.options.warmup is None:
+            return are_steps_steady(self._times.unprofiled)
+        return self.steps_seen >= max(self.options.warmup, 1) and not open_ranges.outlive_recording
 
     def _start_first_recording(self) -> None:
         self._guard.prepare(limit_of_unknown_step(self.options, free_memory_bytes()))

@@ -6,6 +6,7 @@ from contextlib import suppress
 from torch._C._autograd import _profiler_enabled
 from torch.profiler import ProfilerAction
 
+from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
@@ -43,14 +44,20 @@ class RunningProfiler:
             raise RecordingError(
                 "the program runs its own profiler, and only one can run at a time; remove one"
             )
+        if open_ranges.outlive_recording:
+            raise RecordingError(
+                "a range of `record_function` of an earlier recording is still open"
+            )
         self.profile: Profile = new_profile(action_of_step, details, packages)
         """The profiler object; once stopped, it has the recording."""
         self.profile.recorder_work = recorder_work
         before_start()
+        open_ranges.begin_recording()
         try:
             with hide_usdt_lines():
                 self.profile.start()
         except RuntimeError as error:
+            open_ranges.end_recording()
             raise RecordingError(f"the recorder could not start: {error}") from error
 
     @property
@@ -70,6 +77,7 @@ class RunningProfiler:
                     self.profile.stop()
             except RecordingError:
                 return False
+            open_ranges.end_recording()
         return True
 
     def forget(self) -> None:
