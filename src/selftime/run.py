@@ -134,6 +134,13 @@ RUN_ITERATORS: Final = Table(
             "The user's function that created the DataLoader's iterator.",
             True,
         ),
+        Column(
+            "ahead",
+            pl.Int64,
+            "count",
+            "The number of batches that the DataLoader's workers may make ahead of the loop.",
+            True,
+        ),
     ),
 )
 

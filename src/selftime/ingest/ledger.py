@@ -291,6 +291,7 @@ def _iterators(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:
             _text(told.get("file")),
             _int32(told.get("line")),
             _text(told.get("function")),
+            _int32(told.get("ahead")),
         )
         for line in lines
         if isinstance(told := line.get("iterator"), dict)

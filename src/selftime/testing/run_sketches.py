@@ -8,6 +8,7 @@
     run | after 100 ms
     run | compiled forward 2 s at model.py:3: the size of `x` changed
     run | iterator 500 ms with 4 new workers at train.py:9 main
+    run | iterator 500 ms with 4 workers and 8 batches ahead at train.py:9 main
     run | loop training at train.py:9
     run | 30 samples at train.py:12 features  of the segment before
 
@@ -44,8 +45,11 @@ _SEGMENT: Final = re.compile(
 )
 _DETAIL: Final = re.compile(rf"(?P<part>[a-z_]+)(?: (?P<what>[\w.]+))? {_TIME}{_AT}")
 _COMPILED: Final = re.compile(rf"compiled (?P<what>\w+) {_TIME}{_AT}(?:: (?P<reason>.+))?")
-_ITERATOR: Final = re.compile(rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AT}")
 _SAMPLES: Final = re.compile(rf"(?P<count>\d+) samples{_AT}")
+_AHEAD: Final = r"(?: and (?P<ahead>\d+) batches ahead)?"
+_ITERATOR: Final = re.compile(
+    rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AHEAD}{_AT}"
+)
 _LOOP: Final = re.compile(r"loop (?P<kind>\w+) at (?P<file>\S+):(?P<line>\d+)")
 
 
@@ -92,7 +96,9 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
         drawing.compilations.append((*head, *_place(found)[:2], found["reason"]))
     elif found := _ITERATOR.fullmatch(line):
         workers = (int(found["count"]), found["new"] is not None)
-        drawing.iterators.append((drawing.now_ns, _nanoseconds(found), *workers, *_place(found)))
+        ahead = None if found["ahead"] is None else int(found["ahead"])
+        made = (drawing.now_ns, _nanoseconds(found), *workers, *_place(found), ahead)
+        drawing.iterators.append(made)
     elif found := _LOOP.fullmatch(line):
         drawing.loop_lines[found["kind"]] = (found["file"], int(found["line"]))
     elif found := _SAMPLES.fullmatch(line):

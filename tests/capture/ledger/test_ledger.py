@@ -204,6 +204,7 @@ def test_iterators_tell_their_workers_and_their_line(record: "Runner") -> None:
     iterators = run_of(record, program, is_light=True).iterators
     assert iterators["workers"].to_list() == [1, 0] * 3
     assert iterators["starts_workers"].to_list() == [True] + [False] * 5
+    assert iterators["ahead"].to_list() == [2, None] * 3
     assert set(iterators["line"]) == {13}
     assert all(Path(file).name == "program.py" for file in iterators["file"])
     assert iterators["start"].is_sorted()

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.advice.detectors.batch_delivery import USUAL_READY_BATCH_FETCH_NS
 from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import begins_during_intervals, slices_in_counted_steps
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse
@@ -23,10 +24,6 @@ from selftime.array_types import Ints
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
-
-USUAL_READY_BATCH_FETCH_NS: Final = 1_000_000
-"""Usual time of `next` on a DataLoader, in ns, if a worker has the batch ready; 0.1 to 1.9 ms were
-recorded."""
 
 PREFETCHED_BATCHES_PER_WORKER: Final = 2
 """Number of batches that a DataLoader requests from each worker at once when an epoch begins."""

@@ -4,16 +4,21 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Final
 
-import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.advice.detectors.batch_delivery import (
+    MIN_EXPOSED_LOADING_SHARE,
+    Delivery,
+    recorded_delivery,
+    run_delivery,
+)
 from selftime.advice.detectors.batch_fetching import (
     epoch_boundary_worker_wait_times,
     mid_epoch_worker_wait_times,
 )
-from selftime.advice.detectors.recorded_facts import WorkerCoreUse
 from selftime.advice.replay import CutHostTime, replay_of
+from selftime.advice.rule_outcomes import Checked
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.main_thread import slices_on_main_thread
@@ -22,19 +27,9 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import Intervals, covered_time_before, length, subtract
 from selftime.trace import Trace
 
-MIN_EXPOSED_LOADING_SHARE: Final = 0.05
-"""Smallest share of the step spent waiting for data for which worker processes are worth their
-cost."""
-
 MIN_EXPOSED_LOADING_MS: Final = 2.0
 """Shortest wait for data per step, in ms, for which worker processes are worth their cost: a worker
 takes about a millisecond to hand over a batch."""
-
-MIN_LATE_BATCH_STEPS_SHARE: Final = 0.5
-"""Share of the steps that wait for data above which the DataLoader's workers count as too slow."""
-
-MIN_EQUAL_WAITING_STEP_DISTANCES: Final = 2
-"""Smallest number of equal distances between waiting steps for the waits to count as regular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +62,9 @@ class DataLoadingTimes:
     measured steps."""
     has_workers: bool
     has_device: bool
+    delivery: Delivery = "unknown"
+    """Whether workers are too slow for the loop, or late now and then; over the run if its ledger
+    tells."""
 
     @property
     def exposed_share(self) -> float:
@@ -89,29 +87,7 @@ class DataLoadingTimes:
     @property
     def waiting_steps(self) -> list[int]:
         """The indices of the measured steps that wait for data for over 5 % of their time."""
-        return [
-            at
-            for at, share in enumerate(self.waiting_share_by_step)
-            if share > MIN_EXPOSED_LOADING_SHARE
-        ]
-
-    def is_steady(self, workers: WorkerCoreUse | None) -> bool:
-        """Returns whether batches come late in most steps, or in every n-th step.
-
-        Workers that began together end together, so that starved loops wait once in so many steps
-        as there are workers. Workers that never rest are too slow, whatever the rhythm.
-        """
-        late = self.waiting_steps
-        if len(late) > MIN_LATE_BATCH_STEPS_SHARE * len(self.waiting_share_by_step) or (
-            workers is not None and workers.are_always_busy
-        ):
-            return True
-        gaps = np.diff(late).tolist()
-        if len(set(gaps)) != 1:
-            return False
-        return len(gaps) >= MIN_EQUAL_WAITING_STEP_DISTANCES or (
-            workers is not None and gaps[0] == workers.worker_count
-        )
+        return _waiting_steps(self.waiting_share_by_step)
 
 
 @cached_per_trace
@@ -139,6 +115,7 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
     total = max(
         _median_ms(told["loading"].to_list()), step - step_without_loading
     )  # of medians, parts need not fit
+    shares = tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True))
     return DataLoadingTimes(
         step_ms=step,
         exposed_ms=_typical_exposed_loading_ms(exposed, limits, is_average=has_workers),
@@ -147,13 +124,43 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
         total_ms=total,
         waiting_ms=_waiting_share_of_loading(trace) * total,
         noise_ms=_median_absolute_deviation_ms(exposed),
-        waiting_share_by_step=tuple(
-            part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)
-        ),
+        waiting_share_by_step=shares,
         step_without_loading_ms=step_without_loading,
         device_lag_ms=_median_ms(told["lag"].drop_nulls().to_list()),
         has_workers=has_workers,
         has_device=time == "device_time",
+        delivery=recorded_delivery(trace, _waiting_steps(shares), shares)
+        if has_workers
+        else "unknown",
+    )
+
+
+def _waiting_steps(waiting_share_by_step: tuple[float, ...]) -> list[int]:
+    """Returns the indices of the steps that wait for data for over 5 % of their time."""
+    return [
+        at for at, share in enumerate(waiting_share_by_step) if share > MIN_EXPOSED_LOADING_SHARE
+    ]
+
+
+def outcome_of_brief_waits(trace: Trace, loading: DataLoadingTimes) -> Checked:
+    """Returns what is known of workers for which recorded steps wait briefly, or now and then."""
+    longer = longer_waits_of_run_text(trace) if loading.is_small else None
+    if longer is not None:
+        return Checked(longer)
+    late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
+    reason = f"the loop waits for a worker in {late} of {steps} steps"
+    return Checked(reason, loading.exposed_ms, is_slowed=False)
+
+
+def longer_waits_of_run_text(trace: Trace) -> str | None:
+    """Returns that a run waits for its workers, of one whose recorded steps hardly do; or None."""
+    found = run_delivery(trace)
+    if found is None or found.waiting_share <= MIN_EXPOSED_LOADING_SHARE:
+        return None
+    return (
+        f"the recorded steps hardly wait for workers, but {found.late_count} of the "
+        f"{found.step_count} steps of the run do, {found.waiting_share:.0%} of their time: see "
+        "`data_waits_of_run`"
     )
 
 

@@ -22,11 +22,13 @@ class IteratorLines:
         workers: int,
         *,
         starts_workers: bool,
+        ahead: int | None,
         frame: FrameType | None,
         is_user_file: Callable[[str], bool],
     ) -> None:
         """Adds a line on the creation of a DataLoader's iterator, from `start` (ns) until now.
 
+        `ahead` is the number of batches that workers may make ahead of the loop, if it is known.
         `frame` is the innermost one; the first of the user's own has the line that made it.
         """
         self._count += 1
@@ -36,6 +38,8 @@ class IteratorLines:
             frame = frame.f_back
         told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
         told |= {"workers": workers, "starts_workers": starts_workers}
+        if ahead is not None:
+            told["ahead"] = ahead
         if frame is not None:
             code = frame.f_code
             told |= {"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name}

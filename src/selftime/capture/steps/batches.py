@@ -118,6 +118,7 @@ class BatchStepFinder:
                         start,
                         workers,
                         starts_workers=starts_workers,
+                        ahead=_batches_made_ahead(loader, workers),
                         frame=sys._getframe().f_back,  # noqa: SLF001 - the only way to the line
                         is_user_file=ledger.kinds.is_user_file,
                     )
@@ -155,3 +156,9 @@ class BatchStepFinder:
 def _worker_count(loader: Any) -> int:
     count = getattr(loader, "num_workers", 0)
     return count if isinstance(count, int) else 0
+
+
+def _batches_made_ahead(loader: Any, worker_count: int) -> int | None:
+    """Returns how many batches workers may make ahead of the loop; None if it is not known."""
+    each = getattr(loader, "prefetch_factor", None)
+    return each * worker_count if isinstance(each, int) else None

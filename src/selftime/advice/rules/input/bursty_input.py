@@ -1,12 +1,14 @@
 """Some steps wait for a batch, though on average batches come fast enough.
 
 ## What it means
-The loop waits for its workers in a few steps, without a rhythm, and in most not at all. A batch
-that takes longer than usual finds the queue of ready batches too short to bridge it.
+The loop waits for its workers in a few steps, and in most not at all. A batch that takes longer
+than usual finds the queue of ready batches too short to bridge it.
 
-In the trace: the time in which the loop waits for its workers and no device works, by step. Two
-steps or more wait for over 5 % of their time, without a rhythm, and the waits' deviation exceeds
-their mean.
+In the trace, and in the ledger of the run where there is one: two steps or more wait for a batch
+for over 5 % of their time, and most of that comes after more steps without a wait than the queue
+holds batches, `num_workers * prefetch_factor`. Only then have workers rested. Waits that follow
+each other sooner, in whatever rhythm, mean that the workers are too slow, which is `slow_input`:
+the queue that was filled at the start is empty, and a longer one would empty as well.
 
 ## Why it costs
 Workers prepare two batches each ahead of the loop. A slow sample, a disk that pauses, a large file
@@ -14,18 +16,18 @@ take longer than that reserve lasts.
 
 ## What to do
 Make the reserve longer: `prefetch_factor=4` or 8. It takes `num_workers * prefetch_factor` batches
-of host memory. Steps that wait in a strict rhythm mean that the workers are too few, which is
-`slow_input`.
+of host memory.
 
 The estimate removes the waits; its low end is 0.
 
 ## Fires on
-Three steps of eight wait, one and three steps apart.
+Two steps of eight wait, four steps apart, where one worker makes two batches ahead.
 
     column = 2 ms
-    mark 1 | ssssttttuuuuuuuuvvvvvvvvwwwwxxxxyyyyyyyyzzzz
-    mark 1 |         dddd    dddd            dddd
-    cpu 1  | aaaaaaaa    aaaa    aaaaaaaaaaaa    aaaaaaaa
+    facts = {"usage": {"wall_s": 1, "workers": {"count": 1, "cpu_s": 0}}}
+    mark 1 | ssssttttuuuuuuuuvvvvwwwwxxxxyyyyyyyyzzzz
+    mark 1 |         dddd                dddd
+    cpu 1  | aaaaaaaa    aaaaaaaaaaaaaaaa    aaaaaaaa
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
@@ -47,28 +49,69 @@ Every step waits: that is no burst.
     t = ProfilerStep#2
     u = ProfilerStep#3
     d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+
+Waits without a rhythm, but none after more steps than two workers make batches ahead.
+
+    column = 2 ms
+    facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 0}}}
+    mark 1 | ssssttttuuuuuuuuvvvvvvvvwwwwxxxxyyyyyyyyzzzz
+    mark 1 |         dddd    dddd            dddd
+    cpu 1  | aaaaaaaa    aaaa    aaaaaaaaaaaa    aaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    w = ProfilerStep#5
+    x = ProfilerStep#6
+    y = ProfilerStep#7
+    z = ProfilerStep#8
+    d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+
+The queue of eight batches drains at the start of the run, and each second step waits from then on.
+
+    column = 2 ms
+    run | before 1 s
+    run | iterator 1 ms with 2 new workers and 8 batches ahead at train.py:9 main
+    run | 20 training 8 ms
+    run | training 16 ms: data_wait 8 ms
+    run | training 8 ms
+    run | training 16 ms: data_wait 8 ms
+    run | training 8 ms
+    run | training 16 ms: data_wait 8 ms
+    mark 1 | ssssttttuuuuuuuuvvvvwwwwxxxxyyyyyyyyzzzz
+    mark 1 |         dddd                dddd
+    cpu 1  | aaaaaaaa    aaaaaaaaaaaaaaaa    aaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    w = ProfilerStep#5
+    x = ProfilerStep#6
+    y = ProfilerStep#7
+    z = ProfilerStep#8
+    d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from selftime.advice.detectors.batch_fetching import mid_epoch_worker_wait_times
 from selftime.advice.detectors.exposed_loading import (
     data_loading_annotations,
     data_loading_times_of,
+    outcome_of_brief_waits,
 )
 from selftime.advice.detectors.loader_workers import loader_worker_record
-from selftime.advice.detectors.recorded_facts import WorkerCoreUse
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
+    MORE_STEPS,
     Argument,
     Checked,
     Evidence,
     Finding,
     Fix,
     Outcome,
+    Unknown,
     rule,
     where_from_row,
 )
@@ -79,9 +122,6 @@ from selftime.trace import Trace
 MIN_WAITING_STEPS: Final = 2
 """Smallest number of steps that wait for a batch to report; a single wait may be an exception."""
 
-MIN_WAIT_VARIATION_COEFFICIENT: Final = 1.0
-"""Smallest ratio of the waits' standard deviation to their mean to report; random waits have 1."""
-
 
 @rule(covers=("A9",))
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -89,18 +129,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or loading is None or not loading.has_workers:
         yield Checked("no data loader has worker processes", is_absent=True)
         return
-    workers = WorkerCoreUse.from_facts(trace.facts)
-    shares, late = np.array(loading.waiting_share_by_step), loading.waiting_steps
-    spread = float(shares.std() / shares.mean()) if shares.any() else 0.0
-    steady = loading.is_steady(workers)
-    if (
-        loading.is_small
-        or steady
-        or len(late) < MIN_WAITING_STEPS
-        or spread <= MIN_WAIT_VARIATION_COEFFICIENT
-    ):
-        reason = f"the loop waits for a worker in {len(late)} of {shares.size} steps"
-        yield Checked(reason, loading.exposed_ms, is_slowed=False)
+    late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
+    if loading.delivery == "unknown" and not loading.is_small and late < MIN_WAITING_STEPS:
+        yield Unknown(f"whether the wait in {late} of {steps} steps comes again: {MORE_STEPS}")
+        return
+    if loading.is_small or loading.delivery != "uneven" or late < MIN_WAITING_STEPS:
+        yield outcome_of_brief_waits(trace, loading)
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     change = CutHostTime(mid_epoch_worker_wait_times(trace))
@@ -111,14 +145,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
     slowest = None if told is None else told.slowest_sample_ms
     longest = [] if slowest is None else [Evidence("time of the slowest sample", slowest, "ms")]
     yield Finding(
-        title=f"{len(late)} of {shares.size} steps wait for a batch, the other steps do not",
+        title=f"{late} of {steps} steps wait for a batch, the other steps do not",
         where=where_from_row(row),
-        count_per_step=len(late) / shares.size,
+        count_per_step=late / steps,
         claim=claim,
         confidence="low",
         evidence=(
             Evidence("wait in a step, on average", loading.exposed_ms, "ms", (row["first"],)),
-            Evidence("standard deviation of the wait, relative to its mean", spread, "ratio"),
             *longest,
         ),
         fix=Fix(

@@ -50,6 +50,7 @@ from collections.abc import Iterator
 from selftime.advice.detectors.exposed_loading import (
     data_loading_annotations,
     data_loading_times_of,
+    outcome_of_brief_waits,
 )
 from selftime.advice.detectors.loader_workers import RECORD_WORKERS_HINT, loader_worker_record
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse
@@ -75,8 +76,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no data loader has worker processes", is_absent=True)
         return
     workers = WorkerCoreUse.from_facts(trace.facts)
-    if loading.is_small or not loading.is_steady(workers):
-        yield Checked("the workers are fast enough", loading.exposed_ms, is_slowed=False)
+    if loading.is_small or loading.delivery == "uneven":
+        yield outcome_of_brief_waits(trace, loading)
         return
     if workers is None or workers.core_use_share is None or workers.core_demand_share is None:
         yield Unknown("the use of the CPU cores: record with `selftime run`, for 0.2 s or longer")

@@ -86,7 +86,6 @@ from selftime.advice.detectors.exposed_loading import (
     data_loading_times_of,
 )
 from selftime.advice.detectors.loader_workers import LoaderWorkerRecord, loader_worker_record
-from selftime.advice.detectors.recorded_facts import WorkerCoreUse
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
     Checked,
@@ -165,13 +164,10 @@ def _outcome_from_worker_record(
     trace: Trace, loading: DataLoadingTimes, workers_record: LoaderWorkerRecord
 ) -> Outcome:
     """Returns a finding if the workers' own measurements show that they mostly collate samples."""
-    place, steady = (
-        workers_record.collation_line,
-        loading.is_steady(WorkerCoreUse.from_facts(trace.facts)),
-    )
+    place = workers_record.collation_line
     if (
         loading.is_small
-        or not steady
+        or loading.delivery == "uneven"
         or workers_record.are_mostly_idle
         or workers_record.collating_share < MIN_COLLATE_SHARE_OF_LOADING
         or place is None

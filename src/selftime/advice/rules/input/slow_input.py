@@ -99,6 +99,7 @@ from selftime.advice.detectors.exposed_loading import (
     change_shortening_loading,
     data_loading_annotations,
     data_loading_times_of,
+    longer_waits_of_run_text,
 )
 from selftime.advice.detectors.loader_fixes import (
     HAND_OVER_LESS_FIX,
@@ -151,6 +152,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if loading is None or step_stats is None:
         yield Unknown("a recorded data loader, such as `torch.utils.data.DataLoader`")
         return
+    longer = longer_waits_of_run_text(trace) if loading.is_small else None
+    if longer is not None:
+        yield Checked(longer)
+        return
     reason = _reason_against_adding_workers(trace, loading)
     if reason is not None:
         yield Checked(reason, loading.exposed_ms, is_slowed=not loading.has_workers)
@@ -191,8 +196,8 @@ def _reason_against_more_workers(
     loading: DataLoadingTimes, workers: WorkerCoreUse | None, record: LoaderWorkerRecord | None
 ) -> str | None:
     waits = f"the loop waits {loading.exposed_share:.1%} of its time for its workers"
-    if not loading.is_steady(workers):
-        late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
+    late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
+    if loading.delivery == "uneven" or (loading.delivery == "unknown" and late < 2):
         return f"{waits}, but in {late} of {steps} steps only: see `bursty_input`"
     if workers is not None and workers.saturate_cores:
         return f"{waits}, and no core is free for more of them: see `saturated_cores`"
@@ -307,9 +312,9 @@ def _finding_with_workers(
             changes=(CutHostTime(waits, 1 - estimate / upper_ms if upper_ms else 1.0),),
             interval=UNSURE_SAVING_RANGE,
             step_ms=loading.step_ms,
-            noise_ms=loading.noise_ms,
+            noise_ms=0.0 if loading.delivery == "too slow" else loading.noise_ms,
         ),
-        confidence="low" if crowded else "medium",
+        confidence="low" if crowded or loading.delivery == "unknown" else "medium",
         evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
         fix=worker_count_fix(text_on_more_workers(record), code, count),
     )

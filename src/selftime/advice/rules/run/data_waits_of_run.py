@@ -13,7 +13,8 @@ itself.
 
 ## What to do
 Without workers: `num_workers=4`, so that batches are made beside the steps. With workers: more of
-them while cores are free, or less work for each sample. `selftime run --workers` tells what workers
+them while cores are free, or less work for each sample; a longer queue, by `prefetch_factor`, only
+where workers rest between two waits. `selftime run --workers` tells what workers
 do.
 
 Without workers the estimate hides of each wait as much as the rest of its step lasts; half of that
@@ -47,12 +48,20 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime.advice.detectors.batch_delivery import iterators_of_step_loop, run_delivery
 from selftime.advice.detectors.loader_workers import ASSUMED_LOADER_WORKERS
 from selftime.advice.detectors.recorded_facts import available_cores
 from selftime.advice.detectors.run_lines import where_from_reading, where_of_step_loop
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import (
+    Argument,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    rule,
+)
 from selftime.advice.savings.claims import RunClaim
-from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
 
@@ -69,7 +78,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if not spent:
         yield Checked("no step waited for a batch", is_absent=True)
         return
-    made = _iterators_of_step_loop(run, waits)
+    made = iterators_of_step_loop(run)
     counted = made.group_by("workers", maintain_order=True).len()
     workers = counted.sort("len", descending=True, maintain_order=True)["workers"].first()
     rest = waits.select(pl.min_horizontal("data_wait", pl.col("duration") - pl.col("data_wait")))
@@ -90,8 +99,21 @@ def check(trace: Trace) -> Iterator[Outcome]:
         ),
         fix=Fix("Load in workers.", _code_of_loader_with_workers(trace))
         if workers == 0
-        else Fix("Give the DataLoader more workers while cores are free, or less work a sample."),
+        else _fix_of_workers(trace),
     )
+
+
+def _fix_of_workers(trace: Trace) -> Fix:
+    """Returns what to do about workers that are too slow, or late now and then."""
+    found = run_delivery(trace)
+    if found is not None and found.delivery == "uneven":
+        return Fix(
+            "The workers make batches fast enough on average: prefetch more of them; they take "
+            "that much more host memory.",
+            "DataLoader(..., num_workers=workers, prefetch_factor=8)",
+            Argument("loader", "prefetch_factor", "8"),
+        )
+    return Fix("Give the DataLoader more workers while cores are free, or less work a sample.")
 
 
 def _code_of_loader_with_workers(trace: Trace) -> str:
@@ -103,22 +125,6 @@ def _code_of_loader_with_workers(trace: Trace) -> str:
     free = ASSUMED_LOADER_WORKERS if cores is None else max(1, int(cores) - 1)
     workers = min(ASSUMED_LOADER_WORKERS, free)
     return f"DataLoader(..., num_workers={workers}, persistent_workers=True)"
-
-
-def _iterators_of_step_loop(run: Run, waits: pl.DataFrame) -> pl.DataFrame:
-    """Returns the iterators of DataLoaders that the steps with waits most likely waited for.
-
-    Those made where the loop of these steps begins; else, where the first was made: a loader for
-    evaluation has iterators of its own, mostly more of them.
-    """
-    waited = waits.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("data_wait").sum())
-    kind = waited.sort("data_wait", "kind", descending=True)["kind"][0]
-    file, line = run.loop_lines.get(kind, ("", 0))
-    at_loop = run.iterators.filter((pl.col("file") == file) & (pl.col("line") == line))
-    if at_loop.height:
-        return at_loop
-    first = [pl.col(name).eq_missing(pl.col(name).first()) for name in ("file", "line")]
-    return run.iterators.filter(*first)
 
 
 def _as_float(count: Any) -> float | None:
