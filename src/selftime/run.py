@@ -157,6 +157,9 @@ class Run:
     loop_lines: Mapping[str, tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     """Maps each kind of step, such as `training`, to the file and line of the loop whose
     iterations are these steps."""
+    evaluation_nodes: tuple[int, ...] = ()
+    """The number of autograd nodes that each evaluation recorded, where it was counted: one that
+    ran from `model.eval()` to `model.train()` without a backward pass."""
     recorded_slow_steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """Maps the segment of each slow step that was recorded to the name of the trace that holds it,
     a file beside the ledger."""

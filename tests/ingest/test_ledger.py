@@ -149,6 +149,12 @@ def test_iterators_of_loaders() -> None:
     ]
 
 
+def test_nodes_of_evaluations() -> None:
+    damaged: list[dict[str, Any]] = [{"evaluation": {"start": 1, "nodes": "2"}}, {"evaluation": 3}]
+    told = [{"evaluation": {"start": 1_700, "nodes": count}} for count in (40, 0)]
+    assert read(*told, *damaged).evaluation_nodes == (40, 0)
+
+
 @pytest.mark.parametrize("tail", [b'{"segments":{"sta', b"\xff\xfe", b"null\n[1]\n", b"\n\n"])
 def test_what_a_killed_process_left_half_written_is_left_out(tail: bytes) -> None:
     run = read(segments(start=[1_500], duration=[500], kind=[-1]), tail=tail)

@@ -102,6 +102,12 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
         compilations=_compilations(lines, began),
         iterators=_iterators(lines, began),
         loop_lines=MappingProxyType(loop_lines),
+        evaluation_nodes=tuple(
+            told["nodes"]
+            for line in lines
+            if isinstance(told := line.get("evaluation"), dict)
+            and _is_numbers([told.get("start"), told.get("nodes")])
+        ),
         recorded_slow_steps=MappingProxyType(_recorded_slow_steps(lines, segments, began)),
         startup_ns=max(0, _number(head.get("began"), began) - began),
         began_at=_began_at(head, began),

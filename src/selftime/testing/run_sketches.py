@@ -11,6 +11,7 @@
     run | iterator 500 ms with 4 workers and 8 batches ahead at train.py:9 main
     run | loop training at train.py:9
     run | 30 samples at train.py:12 features  of the segment before
+    run | 3 evaluations with 40 nodes each     autograd's, which no backward pass uses
 
 After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
 (`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
@@ -51,6 +52,7 @@ _ITERATOR: Final = re.compile(
     rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AHEAD}{_AT}"
 )
 _LOOP: Final = re.compile(r"loop (?P<kind>\w+) at (?P<file>\S+):(?P<line>\d+)")
+_EVALUATIONS: Final = re.compile(r"(?P<count>\d+) evaluations with (?P<nodes>\d+) nodes each")
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class _RunDrawing:
     compilations: list[tuple[Any, ...]] = field(default_factory=list)
     iterators: list[tuple[Any, ...]] = field(default_factory=list)
     loop_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
+    evaluation_nodes: list[int] = field(default_factory=list)
     startup_ns: int = 0
     now_ns: int = 0
 
@@ -81,6 +84,7 @@ def run_of_lines(lines: list[str]) -> Run:
         compilations=_table(RUN_COMPILATIONS, drawing.compilations),
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
+        evaluation_nodes=tuple(drawing.evaluation_nodes),
         startup_ns=drawing.startup_ns,
         source="(sketch)",
     )
@@ -104,6 +108,8 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
     elif found := _SAMPLES.fullmatch(line):
         sample = (len(drawing.segments) - 1, "program", *_place(found))
         drawing.samples.extend([sample] * int(found["count"]))
+    elif found := _EVALUATIONS.fullmatch(line):
+        drawing.evaluation_nodes.extend([int(found["nodes"])] * int(found["count"]))
     elif found := _SEGMENT.fullmatch(line):
         _add_segments(drawing, found)
     else:

@@ -184,6 +184,32 @@ def test_the_trace_names_its_ledger(record: "Runner") -> None:
     assert first["format"] == "selftime.ledger/1"
 
 
+@pytest.mark.parametrize(("mode", "has_nodes"), [("enable_grad", True), ("no_grad", False)])
+def test_evaluations_tell_the_nodes_that_no_backward_pass_uses(
+    record: "Runner", mode: str, has_nodes: bool
+) -> None:
+    program = f"""
+        import torch
+
+        net = torch.nn.Linear(16, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for epoch in range(3):
+            for step in range(5):
+                net(torch.randn(4, 16)).sum().backward()
+                optimizer.step()
+            net.eval()
+            with torch.{mode}():
+                net(torch.randn(4, 16)).argmax()
+            net.train()
+        net.eval()  # a model may be trained in this mode
+        net(torch.randn(4, 16)).sum().backward()
+        optimizer.step()
+        net.train()
+    """
+    nodes = run_of(record, program, is_light=True).evaluation_nodes
+    assert [count > 0 for count in nodes] == [has_nodes] * 3
+
+
 def test_iterators_tell_their_workers_and_their_line(record: "Runner") -> None:
     program = """
         import torch

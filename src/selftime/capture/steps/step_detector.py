@@ -13,6 +13,7 @@ from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.batches import BatchStepFinder
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.evaluation_graphs import EvaluationGraphs
 from selftime.capture.steps.loops import LoopStepFinder
 from selftime.capture.steps.modules import ModuleStepFinder
 from selftime.capture.steps.optimizers import OptimizerStepFinder
@@ -166,6 +167,8 @@ class StepDetector:
             self._state.module_calls.remove_wrapper()
 
     def _wrap_train(self, original: Any) -> Any:
+        graphs = EvaluationGraphs()
+
         @functools.wraps(original)
         def train(self_: Any, mode: bool = True) -> Any:
             state = self._state
@@ -174,8 +177,10 @@ class StepDetector:
                 with state.recorder_work:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
+                        graphs.begin(state.backward_passes)
                     else:
                         state.has_evaluated = True
+                        graphs.end(state.backward_passes, state.ledger)
                     if state.ledger is not None:
                         state.ledger.set_evaluating(not mode)
             return original(self_, mode)

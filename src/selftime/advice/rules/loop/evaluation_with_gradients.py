@@ -5,7 +5,9 @@ Steps run the network forward only, as evaluation and inference do, but with gra
 autograd numbers every operator, makes a node for it and keeps what the backward pass would need.
 
 In the trace: autograd's sequence number rises from operator to operator in two steps in a row or
-more, without a backward node, in a program that runs layers.
+more, without a backward node, in a program that runs layers; or in two steps with a backward pass
+there are layers that it does not reach. In the ledger of the run: an evaluation, from
+`model.eval()` to `model.train()`, in which the number rises and no backward pass runs.
 
 ## Why it costs
 The activations of all layers stay until the output is dropped, instead of one after the other. That
@@ -31,10 +33,66 @@ Steps whose operators autograd numbers, and no backward pass.
     e = aten::relu; sequence = 5; line = net.py:6 forward
     f = aten::linear; sequence = 6; line = net.py:7 forward
 
+A layer in each step that the step's backward pass does not reach.
+
+    column = 10 us
+    mark 1 | sssssssssssssttttttttttttuuuuu
+    cpu 1  | aaabbbbccccdeeefffgggghhhiiiii
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::linear; sequence = 1; line = net.py:5 forward
+    b = MmBackward0; sequence = 1; forward = a
+    c = aten::linear; sequence = 2; line = train.py:9 validate
+    d = aten::argmax; sequence = 3
+    e = aten::linear; sequence = 3; line = net.py:5 forward
+    f = MmBackward0; sequence = 3; forward = e
+    g = aten::linear; sequence = 4; line = train.py:9 validate
+    h = aten::argmax; sequence = 5
+    i = aten::add; sequence = 5
+
+Evaluations that no recorded step holds.
+
+    column = 10 us
+    run | before 1 s
+    run | 50 training 100 ms
+    run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
+    run | 50 training 100 ms
+    run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
+    run | 2 evaluations with 40 nodes each
+    mark 1 | sssssssssssstttttttttttt
+    cpu 1  | aaaaabbbbcccddddeeeefff
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    a = aten::linear; sequence = 1
+    b = aten::relu; sequence = 2
+    c = autograd::engine::evaluate_function: ReluBackward0; sequence = 2; forward_thread = 1
+    d = aten::linear; sequence = 3
+    e = aten::relu; sequence = 4
+    f = autograd::engine::evaluate_function: ReluBackward0; sequence = 4; forward_thread = 1
+
 ## Silent on
 Training: a backward pass uses the graph.
 
     column = 10 us
+    mark 1 | sssssssssssstttttttttttt
+    cpu 1  | aaaaabbbbcccddddeeeefff
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    a = aten::linear; sequence = 1
+    b = aten::relu; sequence = 2
+    c = autograd::engine::evaluate_function: ReluBackward0; sequence = 2; forward_thread = 1
+    d = aten::linear; sequence = 3
+    e = aten::relu; sequence = 4
+    f = autograd::engine::evaluate_function: ReluBackward0; sequence = 4; forward_thread = 1
+
+Evaluations of the run that make no node.
+
+    column = 10 us
+    run | before 1 s
+    run | 50 training 100 ms
+    run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
+    run | 2 evaluations with 0 nodes each
     mark 1 | sssssssssssstttttttttttt
     cpu 1  | aaaaabbbbcccddddeeeefff
     s = ProfilerStep#1
@@ -70,14 +128,18 @@ No gradients: autograd numbers nothing.
 """
 
 from collections.abc import Iterator
+from statistics import median
 from typing import Final
 
 import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.detectors.unused_graphs import layers_without_backward
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.analysis.run.evaluations import evaluations_of_run, line_of_evaluations
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.trace import Trace
@@ -96,16 +158,77 @@ INFERENCE_MODE_FIX_CODE: Final = """with torch.inference_mode():
 def check(trace: Trace) -> Iterator[Outcome]:
     steps = _steps_with_autograd_node_counts(trace)
     forward_only = steps.filter("alone")
-    if forward_only.height < MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
-        yield Checked(
-            "every graph that autograd records is used by a backward pass", is_absent=True
-        )
-        return
     layers = _layer_operators_recorded_by_autograd(trace, forward_only)
-    if not layers.height:
-        yield Checked("the operators recorded for gradients are no layers of a network")
+    if layers.height and forward_only.height >= MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
+        yield _finding(trace, forward_only, layers)
         return
-    yield _finding(trace, forward_only, layers)
+    unused = _unused_layers_in_steps_with_backward(trace, steps)
+    if unused.height:
+        yield _finding_on_unused_layers(trace, steps, unused)
+    elif sum(nodes > 0 for nodes in trace.run.evaluation_nodes):
+        yield _finding_on_evaluations_of_run(trace)
+    elif forward_only.height >= MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
+        yield Checked("the operators recorded for gradients are no layers of a network")
+    else:
+        yield Checked(_text_on_absence(trace, steps.height), is_absent=True)
+
+
+def _text_on_absence(trace: Trace, step_count: int) -> str:
+    """Returns where no graph without a backward pass was seen, and where none was looked for."""
+    text = f"in {step_count} recorded steps a backward pass uses the graphs that autograd records"
+    evaluations = evaluations_of_run(trace.run).len()
+    if not evaluations:
+        return text
+    counted = len(trace.run.evaluation_nodes)
+    if counted:
+        return f"{text}, and {counted} of the run's evaluations record none"
+    return f"{text}; whether the {evaluations} evaluations of the run record any was not counted"
+
+
+def _unused_layers_in_steps_with_backward(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Returns layers with an unused graph, if there are some in two steps or more."""
+    layers = layers_without_backward(trace, _forward_operators_with_autograd_numbers(trace))
+    at = _indices_of_steps_at_times(steps, layers["start"])
+    # A later step, which was not recorded, may use the graph of the last one.
+    within = layers.with_columns(step=at).filter(pl.col("step") < steps.height - 1)
+    is_recurring = within["step"].n_unique() >= MIN_CONSECUTIVE_FORWARD_ONLY_STEPS
+    return within.drop("step") if is_recurring else layers.clear()
+
+
+def _finding_on_unused_layers(
+    trace: Trace, steps: pl.DataFrame, layer_operators: pl.DataFrame
+) -> Finding:
+    most = next(slices_by_line(trace, layer_operators))
+    per_step = layer_operators.height / max(steps.height - 1, 1)
+    return Finding(
+        title="Layers record a graph for gradients that the step's backward pass does not use",
+        where=most.where,
+        count_per_step=per_step,
+        confidence="medium",
+        evidence=(
+            Evidence("layers a step without a backward pass", per_step, "count", most.events()),
+        ),
+        fix=Fix(
+            "Run what needs no gradients, such as a metric or a validation, without a graph.",
+            INFERENCE_MODE_FIX_CODE,
+        ),
+    )
+
+
+def _finding_on_evaluations_of_run(trace: Trace) -> Finding:
+    nodes = trace.run.evaluation_nodes
+    recording = [count for count in nodes if count > 0]
+    return Finding(
+        title=f"{len(recording)} of {len(nodes)} evaluations of the run record a graph for "
+        "gradients",
+        where=where_from_reading(line_of_evaluations(trace.run) or {}),
+        confidence="high",
+        evidence=(
+            Evidence("evaluations without a backward pass", float(len(nodes)), "count"),
+            Evidence("autograd nodes that one of them records", median(recording), "count"),
+        ),
+        fix=Fix("Run evaluation without a graph.", INFERENCE_MODE_FIX_CODE),
+    )
 
 
 def _steps_with_autograd_node_counts(trace: Trace) -> pl.DataFrame:

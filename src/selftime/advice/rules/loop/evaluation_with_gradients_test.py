@@ -26,7 +26,7 @@ def test_a_graph_that_a_later_step_uses_is_used(judge: Judge[Finding]) -> None:
     drawing = """
         mark 1 | sssssstttttt
         cpu 1  | aabbccddeeff
-        cpu 1  |             gg
+        cpu 1  |             gghh
         s = ProfilerStep#1
         t = ProfilerStep#2
         a = aten::linear; sequence = 1
@@ -35,10 +35,11 @@ def test_a_graph_that_a_later_step_uses_is_used(judge: Judge[Finding]) -> None:
         d = aten::linear; sequence = 4
         e = aten::relu; sequence = 5
         f = aten::linear; sequence = 6
-        g = LinearBackward0{link}
+        g = LinearBackward0{last}
+        h = LinearBackward0{first}
     """
-    assert judge(drawing.format(link=""))
-    assert not judge(drawing.format(link="; forward = c"))
+    assert judge(drawing.format(first="", last=""))
+    assert not judge(drawing.format(first="; forward = a", last="; forward = c"))
 
 
 def test_arithmetic_that_is_no_network_is_left_alone(judge: Judge[Finding]) -> None:
@@ -58,6 +59,7 @@ def test_arithmetic_that_is_no_network_is_left_alone(judge: Judge[Finding]) -> N
 
 PROGRAM = """
 import torch
+import torch.utils.checkpoint
 
 model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
 rows = torch.randn(8, 16)
@@ -71,6 +73,19 @@ def careful():
 
 def training():
     model(rows).sum().backward()
+
+def metric():
+    model(rows).sum().backward()
+    model(rows).argmax(1)
+
+frozen = torch.nn.Linear(16, 16).requires_grad_(False)
+
+def recomputing():
+    parts = torch.utils.checkpoint.checkpoint(model, rows.requires_grad_(), use_reentrant=True)
+    parts.sum().backward()
+
+def tuning():
+    model(frozen(rows)).sum().backward()
 """
 
 
@@ -81,7 +96,7 @@ def test_programs(rule: Rule, tmp_path: Path) -> None:
     file.write_text(PROGRAM, encoding="utf-8")
     program = runpy.run_path(str(file))
     found = {}
-    for name in ("careless", "careful", "training"):
+    for name in ("careless", "careful", "training", "metric", "tuning", "recomputing"):
         schedule = selftime.schedule(wait=0, warmup=1, active=3, repeat=1)
         with selftime.profile(schedule=schedule, with_stack=True) as prof:
             for _ in range(4):
@@ -92,8 +107,13 @@ def test_programs(rule: Rule, tmp_path: Path) -> None:
         assert isinstance(trace, Trace)
         found[name] = [o for o in rule(trace) if isinstance(o, Finding)]
     [finding] = found["careless"]
-    assert (finding.where.file, finding.where.line) == (str(file), 8)
+    assert (finding.where.file, finding.where.line) == (str(file), 9)
     assert finding.count_per_step == pytest.approx(5)  # each layer transposes and multiplies
     assert finding.saving.estimate_ms is None
     assert not found["careful"]
     assert not found["training"]
+    assert not found["tuning"]
+    assert not found["recomputing"]
+    [finding] = found["metric"]
+    assert (finding.where.file, finding.where.line) == (str(file), 20)
+    assert finding.count_per_step == pytest.approx(3)

@@ -1,0 +1,69 @@
+"""Finds layers whose nodes for gradients no backward pass uses, within steps that have one."""
+
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import names
+from selftime.advice.detectors.counted_steps import begins_within_enclosing
+from selftime.analysis.slice_filters import filter_by_name
+from selftime.trace import Trace
+
+_NO_NUMBER: Final = -1
+
+
+def layers_without_backward(trace: Trace, numbered: pl.DataFrame) -> pl.DataFrame:
+    """Returns the outermost layer operators that record an unused graph.
+
+    `numbered` has the forward operators with autograd's number (`sequence`): that of the next node,
+    which rises as one is made. A node is used if a backward operator belongs to an operator within
+    the layer. Of the last layer of a thread, and in a recording that links no backward operator,
+    nothing is known; the table is then without them.
+    """
+    backward = filter_by_name(trace.slices, names.is_backward_node)
+    backward = backward.with_columns(end=pl.col("start") + pl.col("duration").fill_null(0))
+    # What a backward node runs, such as recomputed layers, is used by the pass that it is part of.
+    recomputed = begins_within_enclosing(numbered, backward)
+    numbered = numbered.filter(pl.Series(~recomputed, dtype=pl.Boolean))
+    linked = trace.op_args["forward"].drop_nulls().unique()
+    layers = filter_by_name(numbered, names.is_layer_operator)
+    layers = layers.filter(~pl.col("parent").is_in(layers["id"].implode()).fill_null(value=False))
+    if not linked.len() or not layers.height:
+        return layers.clear()
+    used = trace.slices.select("id", "track", "start")[linked]
+    layers = layers.sort("track", "start").with_columns(end=pl.col("start") + pl.col("duration"))
+    is_used = _contains_any(layers, used)
+    makes_node = _next_numbers(layers, numbered) > layers["sequence"].to_numpy()
+    return layers.filter(pl.Series(makes_node & ~is_used, dtype=pl.Boolean)).drop("end")
+
+
+def _contains_any(layers: pl.DataFrame, slices: pl.DataFrame) -> Any:
+    """Returns for each layer whether any of the slices begins within it, on its thread."""
+    found = begins_within_enclosing(slices, layers)
+    inner = slices.filter(pl.Series(found, dtype=pl.Boolean)).sort("start")
+    joined = inner.join_asof(
+        layers.select("id", "track", "start").sort("start"),
+        on="start",
+        by="track",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    return layers["id"].is_in(joined["id_right"].implode()).to_numpy()
+
+
+def _next_numbers(layers: pl.DataFrame, numbered: pl.DataFrame) -> Any:
+    """Returns the number of the first operator after each layer on its thread; -1 for none."""
+    after = (
+        layers.select("id", "track", "end")
+        .sort("end")
+        .join_asof(
+            numbered.select("track", "start", "sequence").sort("start"),
+            left_on="end",
+            right_on="start",
+            by="track",
+            strategy="forward",
+            check_sortedness=False,
+        )
+    )
+    known = layers.select("id").join(after, on="id", how="left", maintain_order="left")
+    return known["sequence"].fill_null(_NO_NUMBER).to_numpy()
