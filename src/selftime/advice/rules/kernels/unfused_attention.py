@@ -15,8 +15,12 @@ than the products as soon as S is some hundreds, and they are kept for the backw
 ## What to do
 Call `torch.nn.functional.scaled_dot_product_attention`, which keeps the scores on chip. Where it is
 called and still runs as a chain (its *math* backend), make it eligible for a fused one: a mask of
-the queries' dtype, `is_causal=True` for a dense causal mask, no head wider than 256. Where the
-weights themselves are wanted, leave it.
+the queries' dtype that needs no gradient, `is_causal=True` for a dense causal mask, no head wider
+than 256. Where the weights themselves are wanted, leave it.
+
+On a CPU no fused backend drops out weights. Where scores pass a dropout there, the dropout is the
+reason, whatever the mask: only a rate of 0 for the weights of attention makes the call eligible,
+and that changes the training.
 
 The estimate removes the operators between the two products, and their gradients.
 
@@ -32,6 +36,20 @@ A softmax over what a product made, with a second product after it.
     q = aten::bmm; input_shapes = [[8,512,64],[8,64,512]]; line = attend.py:5 forward
     m = aten::mul; input_shapes = [[2,4,512,512],[]]; line = attend.py:5 forward
     x = aten::_softmax; input_shapes = [[2,4,512,512],[],[]]; line = attend.py:6 forward
+    v = aten::bmm; input_shapes = [[8,512,512],[8,512,64]]; line = attend.py:7 forward
+    a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
+
+On a CPU, with dropout of the weights.
+
+    column = 1 ms
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | qxxxddvaaaqxxxddvaaaqxxxddvaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    q = aten::bmm; input_shapes = [[8,512,64],[8,64,512]]; line = attend.py:5 forward
+    x = aten::_softmax; input_shapes = [[2,4,512,512],[],[]]; line = attend.py:6 forward
+    d = aten::dropout; input_shapes = [[2,4,512,512],[],[]]; line = attend.py:6 forward
     v = aten::bmm; input_shapes = [[8,512,512],[8,512,64]]; line = attend.py:7 forward
     a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
 
@@ -117,6 +135,9 @@ MATMUL_OPERATORS: Final = frozenset({"aten::bmm", "aten::baddbmm", "aten::mm", "
 SOFTMAX_OPERATORS: Final = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 """Softmax operators, which normalise attention scores."""
 
+DROPOUT_OPERATORS: Final = frozenset({"aten::dropout", "aten::native_dropout", "aten::bernoulli_"})
+"""Operators that drop out attention weights."""
+
 ATTENTION_MATH_BACKEND_OPERATOR: Final = "aten::_scaled_dot_product_attention_math"
 """Operator that runs attention as a chain of operators if no fused backend is eligible."""
 
@@ -124,6 +145,12 @@ FUSED_ATTENTION_FIX_CODE: Final = """out = torch.nn.functional.scaled_dot_produc
     q, k, v, attn_mask=mask)  # or is_causal=True
 # q, k, v: (batch, heads, length, width)"""
 """Example code of the fix: a call of fused attention."""
+
+ATTENTION_WITHOUT_DROPOUT_FIX_CODE: Final = """\
+attend = torch.nn.functional.scaled_dot_product_attention
+out = attend(q, k, v, attn_mask=mask, dropout_p=0.0)  # or is_causal=True
+# torch.nn.MultiheadAttention(..., dropout=0.0)"""
+"""Example code of the fix on a CPU, where no fused backend drops out weights."""
 
 
 @rule(covers=("E4", "E5"), needs=("operators", "shapes"))
@@ -152,6 +179,9 @@ class _FusedAttentionChanges:
         products = filter_by_name(chain_operators, MATMUL_OPERATORS.__contains__)
         between = chain_operators.join(products.select("id"), on="id", how="anti")
         self.cut = change_shortening_operators(trace, with_backward_operators(trace, between), 0.0)
+        self.drops_out = bool(
+            filter_by_name(chain_operators, DROPOUT_OPERATORS.__contains__).height
+        )
         self.all = change_shortening_operators(
             trace, with_backward_operators(trace, chain_operators), 0.0
         )
@@ -269,15 +299,17 @@ def _finding(
     rows, columns = softmaxes.select("rows", "columns").row(0)
     count = softmaxes.height / recorded_step_count(trace)
     size = f"{rows} x {columns}"
+    is_by_dropout = changes.drops_out and not trace.device_args.height
+    chain = "The math backend of fused attention" if is_math_backend else "Attention"
+    reason = ", with dropout" if is_by_dropout else ""
     return Finding(
         covers=("E5",) if is_math_backend else ("E4",),
-        title=f"The math backend of fused attention runs as a chain over {size} scores"
-        if is_math_backend
-        else f"Attention runs as a chain over {size} scores",
+        title=f"{chain} runs as a chain over {size} scores{reason}",
         where=location,
         count_per_step=count,
         claim=RemovalClaim((changes.cut,), largest_changes=(changes.all,)),
         confidence="high" if location.line is not None else "medium",
+        semantics="training" if is_by_dropout else "numerics",
         evidence=(
             Evidence(
                 "time in the products, the softmax and operators between them",
@@ -287,15 +319,26 @@ def _finding(
             Evidence("number of queries", rows, "count"),
             Evidence("number of keys", columns, "count"),
         ),
-        fix=_fused_attention_fix(is_math_backend=is_math_backend),
+        fix=_fix_of_dropout()
+        if is_by_dropout
+        else _fused_attention_fix(is_math_backend=is_math_backend),
+    )
+
+
+def _fix_of_dropout() -> Fix:
+    return Fix(
+        "On a CPU no fused backend drops out weights: call the fused operator, with the dropout of "
+        "attention at 0. That changes the training; other dropout may stay.",
+        ATTENTION_WITHOUT_DROPOUT_FIX_CODE,
     )
 
 
 def _fused_attention_fix(*, is_math_backend: bool) -> Fix:
     if is_math_backend:
         text = (
-            "Make the call eligible for a fused backend: a mask of the queries' dtype or none, "
-            "`is_causal=True` for a causal mask, heads no wider than 256, half precision on a GPU."
+            "Make the call eligible for a fused backend: a mask of the queries' dtype without a "
+            "gradient, or none, `is_causal=True` for a causal mask, heads no wider than 256, half "
+            "precision on a GPU."
         )
         return Fix(text, FUSED_ATTENTION_FIX_CODE)
     text = (

@@ -83,8 +83,11 @@ def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
     def fused() -> None:
         torch.nn.functional.scaled_dot_product_attention(q, k, v).sum().backward()
 
+    def dropping() -> None:
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1).sum().backward()
+
     chains = {}
-    for step in (naive, fused):
+    for step in (naive, fused, dropping):
         path = tmp_path / f"{step.__name__}.json"
         with selftime.profile(
             schedule=selftime.schedule(wait=0, warmup=1, active=4, repeat=1), record_shapes=True
@@ -97,5 +100,33 @@ def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
         assert isinstance(trace, Trace)
         [outcome] = rule(trace)  # on a busy machine it may vary by more than it saves
         told = outcome.title if isinstance(outcome, Finding) else str(outcome)
-        chains[step.__name__] = "Attention runs as a chain over 256 x 256 scores" in told
-    assert chains == {"naive": True, "fused": False}
+        chains[step.__name__] = (
+            "runs as a chain over 256 x 256 scores" in told,
+            "with dropout" in told,
+        )
+    assert chains == {"naive": (True, False), "fused": (False, False), "dropping": (True, True)}
+
+
+@pytest.mark.parametrize("has_device", [True, False])
+def test_dropout_of_weights_is_the_reason_on_a_cpu_only(
+    judge: Judge[Finding], *, has_device: bool
+) -> None:
+    host, call = ("qxdva" * 3, "qxdva" * 3) if has_device else ("qxxxdvaaaa" * 3, "")
+    steps = "".join(step * (len(host) // 3) for step in "stu")
+    [finding] = judge(f"""
+        column = 1 ms
+        mark 1 | {steps}
+        cpu 1  | {host}
+        call 1 | {call}
+        gpu 7  | {" qxxxddvva" * 3 if has_device else ""}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        q = aten::bmm; input_shapes = [[8,512,64],[8,64,512]]
+        x = aten::_softmax; input_shapes = [[2,4,512,512],[],[]]
+        d = aten::dropout; input_shapes = [[2,4,512,512],[],[]]
+        v = aten::bmm; input_shapes = [[8,512,512],[8,512,64]]
+        a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
+    """)
+    assert finding.semantics == ("numerics" if has_device else "training")
+    assert ("dropout" in finding.title) != has_device
