@@ -7,11 +7,12 @@ value), and the two bound it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
+from selftime.advice.detectors.step_results import RESULT_TEXT, reads_result
 from selftime.advice.detectors.wait_sites import (
     WaitSite,
     lines_that_would_wait_for_device,
@@ -147,9 +148,16 @@ def outcomes_of_waiting_lines(
     for site in regular:
         advised, cost = advise(site), priced.cost_by_line.get(site)
         if cost is not None and limits.is_saving_worth_reporting(_likely_saving_ms(cost)):
-            yield _wait_finding(site, advised, cost, limits)
+            finding = _wait_finding(site, advised, cost, limits)
+            yield _doubted_finding(finding) if reads_result(trace, site) else finding
         else:
             yield _outcome_of_insignificant_wait(site, cost, priced, limits)
+
+
+def _doubted_finding(finding: Finding) -> Finding:
+    """Returns a finding on a wait that may be for the result that the step is made for."""
+    fix = replace(finding.fix, text=f"{finding.fix.text} {RESULT_TEXT}")
+    return replace(finding, confidence="low", fix=fix)
 
 
 def _wait_finding(

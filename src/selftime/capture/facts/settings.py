@@ -37,6 +37,7 @@ _PERFORMANCE_ENVIRONMENT_VARIABLES: Final = (
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_HIP_ALLOC_CONF",
     "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "PYTORCH_NO_HIP_MEMORY_CACHING",
 )
 """Environment variables that change how fast a program runs."""
 

@@ -168,6 +168,7 @@ def _finding(module_frame: str, compiled_ms: float, eager_ms: float) -> Finding:
             Evidence("a compiled call, median", compiled_ms, "ms"),
             Evidence("an uncompiled call, median", eager_ms, "ms"),
         ),
+        semantics="numerics",
         fix=Fix(
             "Leave this module uncompiled, and compare two recordings with `selftime verify`.",
             "torch.compiler.disable(model.encoder)",

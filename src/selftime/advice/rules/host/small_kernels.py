@@ -244,6 +244,7 @@ def _finding(
             Evidence("operators a step", count, "count"),
             Evidence("median host time of an operator", dispatching.median_operator_ns / 1e6, "ms"),
         ),
+        semantics="numerics",
         fix=Fix(
             "Compile the model, or use fewer, larger operators"
             + ("." if most.where.line is None else "; the named line issues most."),

@@ -126,6 +126,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
             Evidence("host time to issue work", spent, "ms", most.events()),
             Evidence("operators a step", dispatching.operators_per_step, "count"),
         ),
+        semantics="numerics",
         fix=Fix(
             "Give the cache a fixed size, compile, and replay a CUDA graph for each token.",
             FIX_CODE,

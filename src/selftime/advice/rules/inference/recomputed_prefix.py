@@ -254,5 +254,6 @@ def _finding(trace: Trace, growing_products: pl.DataFrame) -> Finding:
                 "count",
             ),
         ),
+        semantics="numerics",
         fix=Fix("Keep keys and values, and compute the new token alone.", FIX_CODE),
     )

@@ -180,6 +180,7 @@ def _finding(
                 "ratio",
             ),
         ),
+        semantics="numerics",
         fix=Fix(
             f"Call {replacement}. If it differs on purpose, put `torch.compile` around the module.",
             FIX_CODE_BY_LAYER_KIND[kind],

@@ -184,6 +184,7 @@ def _finding(
                 "ratio",
             ),
         ),
+        semantics="numerics",
         fix=Fix(
             "Compile the function or module that contains these operators.",
             "@torch.compile\ndef activate(x): ...\n# or: model.block = torch.compile(model.block)",

@@ -13,8 +13,9 @@ of the device first. It happens where sizes differ from step to step, so that no
 where memory is nearly full, or where the program calls `torch.cuda.empty_cache()` in its loop.
 
 ## What to do
-Do not empty the cache in the loop. Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, which
-lets blocks grow, or pad to a few sizes so that blocks fit again.
+Unset `PYTORCH_NO_CUDA_MEMORY_CACHING` if it is set: without PyTorch's cache every tensor is one
+call. Do not empty the cache in the loop. Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`,
+which lets blocks grow, or pad to a few sizes so that blocks fit again.
 
 The estimate removes the time of these calls and their waits for the device.
 
@@ -66,6 +67,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.detectors.counted_steps import operator_intervals
+from selftime.advice.detectors.recorded_facts import environment_variable, recorded_setting
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.replay import Change, CutHostTime, RemoveWaits
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
@@ -77,6 +79,9 @@ from selftime.trace import Trace
 
 MIN_ALLOCATING_STEPS_SHARE: Final = 0.5
 """Share of the steps with allocations from the driver above which they are reported."""
+
+CACHE_SWITCHES: Final = ("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_NO_HIP_MEMORY_CACHING")
+"""Environment variables that, set to anything, turn PyTorch's cache of device memory off."""
 
 
 @rule(covers=("G1",), needs=("device", "steps"))
@@ -139,9 +144,21 @@ def _finding(trace: Trace, allocation_calls: pl.DataFrame, location: Where) -> F
             ),
             Evidence("calls a step", count, "count"),
         ),
-        fix=Fix(
-            "Keep `torch.cuda.empty_cache()` out of the loop; let blocks grow, or pad inputs to a "
-            "few sizes.",
-            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        ),
+        fix=_fix(trace),
+    )
+
+
+def _fix(trace: Trace) -> Fix:
+    switches = [name for name in CACHE_SWITCHES if environment_variable(trace, name) is not None]
+    if switches:
+        return Fix(
+            f"PyTorch's cache of device memory is off, by `{switches[0]}`: leave it on.",
+            f"unset {switches[0]}",
+        )
+    is_told = recorded_setting(trace, "environment") is not None
+    unless = "" if is_told else f"Look whether `{CACHE_SWITCHES[0]}` turns PyTorch's cache off. "
+    return Fix(
+        f"{unless}Keep `torch.cuda.empty_cache()` out of the loop; let blocks grow, or pad inputs "
+        "to a few sizes.",
+        "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
     )

@@ -24,3 +24,20 @@ def test_hidden_allocations_are_checked_with_a_saving_of_0_ms(rule: Rule) -> Non
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert outcome.upper_ms == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "unset PYTORCH_NO_CUDA_MEMORY_CACHING"),
+        ({}, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
+    ],
+)
+def test_a_cache_that_is_off_is_the_reason(
+    rule: Rule, environment: dict[str, str], code: str
+) -> None:
+    metadata = {"selftime": {"settings": {"environment": environment}}}
+    [finding] = rule(sketch(rule.drawings("Fires on")[0], metadata=metadata))
+    assert isinstance(finding, Finding)
+    assert finding.fix.code == code
+    assert "Look whether" not in finding.fix.text

@@ -4,8 +4,9 @@
 The device waits for the host to launch small work, which larger batches make fewer and larger; but
 at the peak more than nine tenths of its memory are allocated.
 
-In the trace: more than nine tenths of the device's memory are allocated at the peak, and the steps
-are launch-bound.
+In the trace: more than nine tenths of the device's memory are allocated at the peak, the steps are
+launch-bound, and they run backward passes. A server without these fills its memory on purpose, with
+its cache of keys and values, and keeps no activations that could be recomputed.
 
 ## Why it costs
 Full memory slows nothing by itself. It costs what a larger batch would give.
@@ -22,7 +23,7 @@ A device that is full and waits for the host.
 
     column = 10 us
     mark 1   | ssssssssssssssstttttttttttttttuuuuuuuuuuuuuuu
-    cpu 1    | aaaabbbbcccc   aaaabbbbcccc   aaaabbbbcccc
+    cpu 1    | aaaabbbbcccn   aaaabbbbcccn   aaaabbbbcccn
     call 1   | k   k   k      k   k   k      k   k   k
     gpu 7    |  k   k   k      k   k   k      k   k   k
     memory 1 | A          a   A          a   A          a
@@ -32,6 +33,7 @@ A device that is full and waits for the host.
     a = aten::mm; line = model.py:30 forward
     b = aten::mm
     c = aten::mm
+    n = autograd::engine::evaluate_function: MmBackward0
     k = cudaLaunchKernel
     A = activation; bytes = 76000000000; device_type = 1; device = 0
     device = {"name": "NVIDIA A100-SXM4-80GB", "memory": 80000000000}
@@ -53,6 +55,24 @@ A device that is full and always busy: a larger batch takes as much longer.
     c = aten::mm
     k = cudaLaunchKernel
     A = activation; bytes = 76000000000; device_type = 1; device = 0
+    device = {"name": "NVIDIA A100-SXM4-80GB", "memory": 80000000000}
+
+A server that is full of its cache, which was there before the steps.
+
+    column = 10 us
+    mark 1   | ssssssssssssssstttttttttttttttuuuuuuuuuuuuuuu
+    cpu 1    | aaaabbbbcccc   aaaabbbbcccc   aaaabbbbcccc
+    call 1   | k   k   k      k   k   k      k   k   k
+    gpu 7    |  k   k   k      k   k   k      k   k   k
+    memory 1 | A
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; line = model.py:30 forward
+    b = aten::mm
+    c = aten::mm
+    k = cudaLaunchKernel
+    A = cache; bytes = 76000000000; device_type = 1; device = 0
     device = {"name": "NVIDIA A100-SXM4-80GB", "memory": 80000000000}
 
 A device with room.
@@ -79,6 +99,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from selftime import names
 from selftime.advice.detectors.device_memory import (
     DeviceMemoryPeak,
     device_memory_peaks,
@@ -94,6 +115,7 @@ from selftime.advice.rule_definition import (
     rule,
     where_from_row,
 )
+from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
 from selftime.units import bytes_text, share_text
@@ -121,14 +143,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
     ]
     if not told:
         yield Unknown(MISSING_DATA_MESSAGE)
+    trains = filter_by_name(slices_on(trace, "host"), names.is_backward_node).height > 0
     for device_memory in told:
         largest_holder = _line_holding_most_memory_at_peak(trace, device_memory)
-        if device_memory.is_nearly_full and step_bound_by(trace) == "launch-bound":
+        if device_memory.is_nearly_full and trains and step_bound_by(trace) == "launch-bound":
             yield _finding(device_memory, largest_holder)
         else:
-            yield Checked(
-                f"{_peak_memory_text(device_memory)}{_largest_memory_holder_text(largest_holder)}{_no_speedup_text_if_nearly_full(device_memory)}"
-            )
+            peak, holder = _peak_memory_text(device_memory), largest_holder
+            why = _reason_if_nearly_full(trace, device_memory, trains=trains)
+            yield Checked(f"{peak}{_largest_memory_holder_text(holder)}{why}")
 
 
 def _peak_memory_text(device_memory: DeviceMemoryPeak) -> str:
@@ -147,8 +170,20 @@ def _largest_memory_holder_text(largest_holder: dict[str, Any] | None) -> str:
     return f"; of it `{largest_holder['operator']}`{at} allocated {size}"
 
 
-def _no_speedup_text_if_nearly_full(device_memory: DeviceMemoryPeak) -> str:
-    return "; a larger batch would not speed the device up" if device_memory.is_nearly_full else ""
+def _reason_if_nearly_full(trace: Trace, device_memory: DeviceMemoryPeak, *, trains: bool) -> str:
+    """Returns text on why a nearly full device needs no room; empty if it is not nearly full."""
+    if not device_memory.is_nearly_full:
+        return ""
+    if not trains:
+        return "; no backward pass runs, so no activations are kept that could be recomputed"
+    bound = step_bound_by(trace)
+    return (
+        "; the device has work nearly all the time, so that a larger batch takes as much longer"
+        if bound == "device-bound"
+        else "; whether a larger batch would be faster is unknown"
+        if bound is None
+        else "; the device does not wait for launches most of the time, which a larger batch saves"
+    )
 
 
 def _line_holding_most_memory_at_peak(

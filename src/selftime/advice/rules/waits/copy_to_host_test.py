@@ -41,3 +41,21 @@ def test_copies_of_megabytes_are_another_entry(judge: Judge[Finding]) -> None:
     large = drawing("aten::to", "aten::_to_copy", copy=f"{TO_HOST}; bytes = 4000000")
     [checkpoint] = judge(large)
     assert (small.covers, checkpoint.covers) == (("B4",), ("C6",))
+
+
+def test_the_result_that_ends_a_step_without_training_is_doubted(judge: Judge[Finding]) -> None:
+    result = drawing("aten::to", "aten::_to_copy")
+    [doubted] = judge(result)
+    assert doubted.confidence == "low"
+    assert "result" in doubted.fix.text
+    [trained] = judge(
+        result.replace(
+            "    a = aten::mm\n", "    a = autograd::engine::evaluate_function: MmBackward0\n"
+        )
+    )
+    assert trained.confidence != "low"
+    within = result.replace("kmmmmmmmmm          ", "kmmmmmmmmmn         ").replace(
+        "kkkkkkkk            ", "kkkkkkkk   n        "
+    )
+    [found] = judge(within + "    n = cudaLaunchKernel\n")
+    assert found.confidence != "low"
