@@ -136,6 +136,7 @@ def steps_of(recorded: list[int], others: list[int]) -> dict[str, Any]:
         (steps_of([10, 16, 17], [10, 10, 10]), "overhead", "good"),
         (steps_of([10, 16, 27], [10, 10, 10]), "overhead", "degraded"),
         (steps_of([1, 30, 1, 30, 30], [1, 30, 1, 30, 1]), "overhead", "good"),
+        ({"usage": {"wall_s": 1.6, "process_s": 0.32, "queued_s": 1.2}}, "cores", "degraded"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.9}}, "overhead", "good"),
         ({"overhead": {"ratio": 1.0}, "steps": {"matched_share": 0.5}}, "overhead", "degraded"),
     ],
@@ -144,6 +145,22 @@ def test_the_recorders_own_facts_are_judged(
     facts: dict[str, Any], check: str, verdict: str
 ) -> None:
     assert verdicts(sketch(WHOLE, metadata={"selftime": facts}))[check] == verdict
+
+
+@pytest.mark.parametrize("queued", [0.01, None])
+def test_a_thread_that_had_its_core_is_not_told(queued: float | None) -> None:
+    """A thread that waits for a device needs no core, however little it computes."""
+    usage = {"wall_s": 1.6, "process_s": 0.32, "queued_s": queued}
+    assert "cores" not in verdicts(sketch(WHOLE, metadata={"selftime": {"usage": usage}}))
+
+
+def test_what_a_starved_process_computed_is_told() -> None:
+    usage = {"wall_s": 1.6, "process_s": 0.32, "queued_s": 1.2}
+    told = text(sketch(WHOLE, metadata={"selftime": {"usage": usage}}), "cores")
+    assert told.startswith(
+        "the main thread was ready to run and had no core for 75.0 % of the recording; the process "
+        "computed for 0.32 s in 1.60 s"
+    )
 
 
 def test_times_of_other_steps_are_told_with_what_was_taken_off() -> None:

@@ -32,6 +32,12 @@ def test_shares_are_of_the_time_between() -> None:
     assert found["steal"] == pytest.approx(0.1)
 
 
+def test_what_the_main_thread_waited_for_a_core_is_told() -> None:
+    before, after = replace(START, queued=1.5), replace(START, wall=12.0, queued=2.25)
+    assert cpu_usage_between(before, after)["queued_s"] == pytest.approx(0.75)
+    assert cpu_usage_between(START, after)["queued_s"] is None
+
+
 def test_workers_that_came_or_went_are_not_counted() -> None:
     after = replace(START, workers={7: 1.5, 9: 0.5}, seconds_waiting_for_core={7: 0.75, 9: 0.5})
     told = {"count": 1, "cpu_s": pytest.approx(0.5), "queued_s": pytest.approx(0.25)}

@@ -1,4 +1,4 @@
-"""Tells waits that read the result of a step: what a request is made for must be read once."""
+"""Tells copies to the host that read the result of a step: what a request is made for must be read once."""
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,13 @@ RESULT_TEXT = (
 
 
 def reads_result(trace: Trace, site: WaitSite) -> bool:
-    """Returns whether a line waits once at the end of steps that run no backward pass.
+    """Returns whether a line copies to the host once, at the end of steps without a backward pass.
 
     At the end of a step no kernel is launched after the wait.
     """
-    if site.waits_per_step > 1 or filter_by_name(trace.slices, names.is_backward_node).height:
+    if site.cause != "copy_to_host" or site.waits_per_step > 1:
+        return False
+    if filter_by_name(trace.slices, names.is_backward_node).height:
         return False
     waits = trace.slices["start"].gather(pl.Series(site.call_ids)).sort().to_numpy()
     launched = device_work(trace).filter(pl.col("kind") == "kernel")["launched"].drop_nulls()

@@ -31,6 +31,7 @@ from selftime.analysis.health.process_identity_checks import (
     check_time_origin,
 )
 from selftime.analysis.health.recorder_checks import (
+    check_cores_available,
     check_device_wait_records,
     check_dropped_trace_records,
     check_early_end_of_recording,
@@ -67,6 +68,7 @@ _HEALTH_CHECKS: Final[tuple[_HealthCheckFunction, ...]] = (
     check_dropped_trace_records,
     check_early_end_of_recording,
     check_slow_step,
+    check_cores_available,
     check_launches_without_work,
     check_lost_work_at_recording_end,
     check_streams_that_lost_all_work,

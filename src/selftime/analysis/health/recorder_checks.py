@@ -22,6 +22,8 @@ _MIN_SHARE_WITH_OTHER_TIMES: Final = 0.8
 """Smallest share of a good trace's events that have the times of steps without details."""
 _MAX_RECORDER_SHARE_OF_STEP_TIME: Final = 0.02
 """Largest share of the steps that the recorder's own work may take in a good trace."""
+_MAX_SHARE_WAITING_FOR_CORE: Final = 0.1
+"""Largest share of a good recording in which the program's main thread may wait for a core."""
 _PROFILER_OPTIONS_SLOWING_HOST: Final = {
     "with_stack": "Python stacks",
     "profile_memory": "memory",
@@ -131,6 +133,25 @@ def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthC
             verdict = "degraded"
     affected = "host times, launch-bound or not"
     yield HealthCheckResult("overhead", verdict, text, slowdown.of_typical_step, affected)
+
+
+def check_cores_available(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports that the program's main thread often had no core while it was recorded."""
+    usage = recording.trace.facts.get("usage")
+    told = usage if isinstance(usage, dict) else {}
+    wall, queued, ran = (told.get(name) for name in ("wall_s", "queued_s", "process_s"))
+    if not isinstance(wall, int | float) or wall <= 0 or not isinstance(queued, int | float):
+        return
+    share = min(queued / wall, 1.0)
+    if share <= _MAX_SHARE_WAITING_FOR_CORE:
+        return
+    text = (
+        f"the main thread was ready to run and had no core for {share_text(share)} of the recording"
+    )
+    if isinstance(ran, int | float):
+        text += f"; the process computed for {ran:.2f} s in {wall:.2f} s"
+    text += ": other programs, or its own threads, took the cores, and host times are longer by it"
+    yield HealthCheckResult("cores", "degraded", text, share, "host times")
 
 
 def _number_about_steps(recording: RecordingUnderCheck, key: str) -> float | None:

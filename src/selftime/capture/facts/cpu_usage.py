@@ -38,6 +38,9 @@ class CpuCounters:
     cores: dict[int, tuple[int, ...]]
     """Maps each core that this process may use to its clock ticks by kind of time; empty if
     unknown."""
+    queued: float | None = None
+    """Seconds in which this process's main thread was ready to run but had no core; None if
+    unknown."""
 
 
 class CpuUsage:
@@ -70,6 +73,7 @@ def read_cpu_counters(root: Path = Path("/")) -> CpuCounters:
         {pid: _process_cpu_seconds(root, pid) for pid in workers},
         {pid: _process_seconds_waiting_for_core(root, pid) for pid in workers},
         _cpu_time_ticks_by_core(root),
+        _process_seconds_waiting_for_core(root, os.getpid()),
     )
 
 
@@ -79,9 +83,11 @@ def cpu_usage_between(before: CpuCounters, after: CpuCounters) -> dict[str, Any]
     `workers` counts the worker processes that ran throughout and adds up their times.
     """
     busy, steal = _busy_and_stolen_shares(before, after)
+    queued = None if None in (before.queued, after.queued) else after.queued - before.queued  # type: ignore[operator]  # neither is None
     return {
         "wall_s": after.wall - before.wall,
         "process_s": after.process - before.process,
+        "queued_s": queued,
         "workers": {
             "count": len(before.workers.keys() & after.workers.keys()),
             "cpu_s": _total_cpu_seconds_between(before.workers, after.workers),
@@ -140,9 +146,9 @@ def _process_cpu_seconds(root: Path, pid: int) -> float | None:
 
 
 def _process_seconds_waiting_for_core(root: Path, pid: int) -> float | None:
-    """Returns how many seconds a process was ready to run but had no core; None if unknown.
+    """Returns how long a process's main thread was ready to run but had no core, in seconds.
 
-    Systems that do not count this report that the process never ran.
+    None if unknown. Systems that do not count this report that the process never ran.
     """
     try:
         ran, queued, _ = map(int, (root / f"proc/{pid}/schedstat").read_text().split())
