@@ -70,13 +70,29 @@ def _compilation_and_kernel_loading_slices(trace: Trace, steps: pl.DataFrame) ->
     ended = with_known_end(trace.slices)
     compiling = _outermost_slices(filter_by_name(ended, names.is_compilation))
     at = np.searchsorted(steps["start"].to_numpy(), compiling["start"].to_numpy(), side="right")
-    if np.unique(at).size > MAX_COMPILING_STEPS:
+    if max(np.unique(at).size, _compiling_steps_of_run(trace)) > MAX_COMPILING_STEPS:
         compiling = compiling.clear()  # again and again is not for the first time
     both = _outermost_slices(pl.concat([compiling, filter_by_name(ended, names.is_kernel_loading)]))
     mine = is_instant_in_windows(both["start"].to_numpy(), steps)
     return both.filter(pl.Series(mine, dtype=pl.Boolean)).with_columns(
         extra="duration", first=pl.lit(value=True)
     )
+
+
+def may_compile_in_later_steps(trace: Trace) -> bool:
+    """Returns whether all recorded steps compile, and nothing tells of others."""
+    steps = steps_with_counted_flags(trace).select("start", "end").sort("start")
+    compiling = filter_by_name(trace.slices, names.is_compilation)
+    compiled = np.searchsorted(steps["start"].to_numpy(), compiling["start"].to_numpy(), "right")
+    is_all = np.isin(np.arange(1, steps.height + 1), compiled).all()
+    is_told = trace.run.segments["kind"].drop_nulls().len() > steps.height
+    return bool(is_all and not is_told and steps.height <= MAX_COMPILING_STEPS)
+
+
+def _compiling_steps_of_run(trace: Trace) -> int:
+    """Returns in how many steps the run compiled, by its ledger; 0 without one."""
+    steps = trace.run.segments
+    return steps.filter(pl.col("kind").is_not_null() & (pl.col("compile") > 0)).height
 
 
 def _outermost_slices(slices: pl.DataFrame) -> pl.DataFrame:

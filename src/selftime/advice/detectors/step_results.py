@@ -1,4 +1,4 @@
-"""Tells copies to the host that read the result of a step: what a request is made for must be read once."""
+"""Tells copies to the host that read the result of a step, which must be read once."""
 
 import numpy as np
 import polars as pl

@@ -128,6 +128,9 @@ model = torch.compile(model)  # makes one kernel of many operators
 model = torch.compile(model, mode="reduce-overhead")"""
 """Example code of the fix: the two modes of `torch.compile` that help."""
 
+LAUNCH_AT_ONCE_FIX_CODE: Final = 'model = torch.compile(model, mode="reduce-overhead")'
+"""Example code of the fix where compiled code runs already: one launch of many kernels."""
+
 
 @rule(covers=("D1", "J9"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -245,10 +248,20 @@ def _finding(
             Evidence("median host time of an operator", dispatching.median_operator_ns / 1e6, "ms"),
         ),
         semantics="numerics",
-        fix=Fix(
-            "Compile the model, or use fewer, larger operators"
-            + ("." if most.where.line is None else "; the named line issues most."),
-            FIX_CODE,
-            Argument("loop", "compile", "True"),
-        ),
+        fix=_fix(trace, "." if most.where.line is None else "; the named line issues most."),
+    )
+
+
+def _fix(trace: Trace, end: str) -> Fix:
+    """Returns the fix; where compiled code runs already, what is left is to launch it at once."""
+    is_compiled = times_of_slices_named(trace, lambda name: names.compiled_region(name) is not None)
+    if is_compiled.starts.size:
+        return Fix(
+            f"Compiled code runs already: let it launch its kernels as one, or compile more{end}",
+            LAUNCH_AT_ONCE_FIX_CODE,
+        )
+    return Fix(
+        f"Compile the model, or use fewer, larger operators{end}",
+        FIX_CODE,
+        Argument("loop", "compile", "True"),
     )

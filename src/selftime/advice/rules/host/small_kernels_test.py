@@ -50,6 +50,18 @@ def test_it_names_a_line_only_where_one_is_known(judge: Judge[Finding]) -> None:
     assert "the named line issues most" in somewhere.fix.text
 
 
+def test_where_compiled_code_runs_it_is_not_told_to_compile(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
+    text = rule.drawings("Fires on")[1]
+    [eager] = judge(text)
+    region = "cpu 1  | zzzz\nz = Torch-Compiled Region: 0/0\n"
+    [compiled] = judge(text.replace("cpu 1", region + "cpu 1", 1))
+    assert eager.fix.text.startswith("Compile the model")
+    assert compiled.fix.text.startswith("Compiled code runs already")
+    assert compiled.fix.argument is None
+
+
 def test_what_the_host_does_for_long_without_an_operator_is_no_dispatch(
     judge: Judge[Finding],
 ) -> None:

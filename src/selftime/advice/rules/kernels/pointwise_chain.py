@@ -68,8 +68,13 @@ from typing import Final
 
 import polars as pl
 
+from selftime import names
 from selftime.advice.detectors.counted_operators import with_backward_operators
-from selftime.advice.detectors.counted_steps import recorded_step_count
+from selftime.advice.detectors.counted_steps import (
+    begins_during_intervals,
+    recorded_step_count,
+    times_of_slices_named,
+)
 from selftime.advice.detectors.elementwise_operators import (
     fused_chain_bytes_share,
     operator_ms_per_step,
@@ -110,6 +115,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "no four elementwise operators in a row pass over a large tensor", is_absent=True
         )
         return
+    compiled = times_of_slices_named(trace, lambda name: names.compiled_region(name) is not None)
+    inside = chains.filter(begins_during_intervals(chains, compiled))["chain"].unique()
+    chains = chains.filter(~pl.col("chain").is_in(inside.implode()))
+    if inside.len():
+        yield Checked(f"{inside.len()} chains of elementwise operators run in compiled code")
     on_device = bool(trace.device_args.height)
     least = MIN_SAVED_SHARE_OF_STEP if on_device else MIN_SAVED_SHARE_OF_STEP_ON_CPU
     for location, forward in _pointwise_chains_by_function(trace, chains):

@@ -44,6 +44,13 @@ def test_what_is_no_chain(judge: Judge[Finding], one: str) -> None:
     assert not judge(drawing(one))
 
 
+def test_what_runs_in_compiled_code_is_not_to_be_compiled(judge: Judge[Finding]) -> None:
+    region = f"    cpu 1  | {'zzzzzzzzzz' * 3}\n    z = Torch-Compiled Region: 0/0\n"
+    text = drawing("aabbaaccmm")
+    assert judge(text)
+    assert not judge(text.replace("    cpu 1", region + "    cpu 1", 1))
+
+
 def test_three_passes_are_in_every_residual_network(judge: Judge[Finding]) -> None:
     assert not judge(drawing("aabbccmmmm"))
 

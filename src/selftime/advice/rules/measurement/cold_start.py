@@ -7,7 +7,8 @@ itself is opened. These costs fell into the steps that were recorded, and make u
 them.
 
 In the trace: compilations, loading of kernels and libraries, and first calls that take far longer
-than later ones make up a fifth of the steps or more.
+than later ones make up a fifth of the steps or more. Compilations in more than two steps, of the
+trace or by the ledger of the run, are none of it: see `recompilation` and `repeated_compilations`.
 
 ## Why it costs
 It costs the program nothing more, but falsifies what the recording shows. Sums and means over it
@@ -50,6 +51,17 @@ Compilation within the recording.
     a = aten::mm
 
 ## Silent on
+A program that compiles in each step, of which one was recorded.
+
+    column = 10 ms
+    run | before 1 s
+    run | 8 training 160 ms: compile 140 ms
+    mark 1 | ssssssssssssssss
+    cpu 1  | cccccccccccccc a
+    s = ProfilerStep#1
+    c = _compile.compile_inner (dynamo_timed); line = train.py:9 step
+    a = aten::mm
+
 A first step that is no longer than the others.
 
     column = 1 ms
@@ -87,8 +99,13 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.detectors.first_time_work import first_time_work_ns, first_time_work_slices
+from selftime.advice.detectors.first_time_work import (
+    first_time_work_ns,
+    first_time_work_slices,
+    may_compile_in_later_steps,
+)
 from selftime.advice.rule_definition import (
+    MORE_STEPS,
     Checked,
     Evidence,
     Finding,
@@ -128,6 +145,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if initialisation_share < MIN_INITIALISATION_SHARE:
         told = f"initialisation is {share_text(initialisation_share)} of the recording"
         yield Checked(told, is_absent=not initialisation_ns)
+        return
+    rows = first_time_work_slices(trace)
+    compiling = filter_by_name(rows, names.is_compilation)["extra"].sum()
+    if may_compile_in_later_steps(trace) and (
+        initialisation_ns - compiling < MIN_INITIALISATION_SHARE * whole
+    ):
+        recorded = steps_with_counted_flags(trace).height
+        steps = "the recorded step compiles" if recorded == 1 else "all recorded steps compile"
+        yield Unknown(f"whether later steps compile as well, as {steps}: {MORE_STEPS}")
         return
     yield _finding(trace, initialisation_ns, initialisation_share)
 

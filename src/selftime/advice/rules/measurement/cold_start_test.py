@@ -1,8 +1,10 @@
 """Tests the rule `cold_start` on edge cases that its documentation page omits."""
 
+from textwrap import dedent
+
 import pytest
 
-from selftime.advice.rule_definition import Checked, Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 
@@ -70,3 +72,20 @@ def test_random_pauses_are_not_initialisation(judge: Judge[Finding]) -> None:
     """
     assert not judge(drawing)
     assert judge(drawing.replace("baaaaaaaaaaaaaaaaaaaabab", "ba bababababababababababa"))
+
+
+def test_one_step_does_not_tell_whether_later_ones_compile(rule: Rule) -> None:
+    one = """
+        column = 10 ms
+        mark 1 | ssssssssssssssss
+        cpu 1  | cccccccccccccc a
+        s = ProfilerStep#1
+        c = _compile.compile_inner (dynamo_timed)
+        a = aten::mm
+    """
+    [outcome] = rule(sketch(one))
+    assert isinstance(outcome, Unknown)
+    assert "the recorded step compiles" in outcome.needs
+    first = "run | before 1 s\nrun | training 160 ms: compile 140 ms\nrun | 8 training 20 ms\n"
+    [outcome] = rule(sketch(first + dedent(one)))
+    assert isinstance(outcome, Finding)
