@@ -141,7 +141,7 @@ def outcomes_of_waiting_lines(
     own = [site for site in wait_sites(trace) if site.cause in causes]
     regular = [site for site in own if site.is_regular]
     if not regular:
-        seldom = "in most of the steps" if own else "in any step"
+        seldom = "in most of the recorded steps" if own else "in any recorded step"
         told = f"the program does not wait for the device in this way {seldom}"
         yield Checked(told, 0.0, is_absent=not own)
     priced = wait_costs(trace)

@@ -59,7 +59,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     host = pl.concat([slices_on(trace, "host"), slices_on(trace, "python")])
     calls = slices_in_counted_steps(trace, filter_by_name(host, names.is_data_parallel_slice))
     if not calls.height:
-        yield Checked("`DataParallel` does not run in the steps", is_absent=True)
+        yield Checked("`DataParallel` does not run in the recorded steps", is_absent=True)
         return
     yield _finding(trace, next(slices_by_line(trace, calls), LineSlices.as_one_group(calls)))
 

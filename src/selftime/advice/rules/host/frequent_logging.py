@@ -93,7 +93,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     frames = _logging_frames_in_steps(trace)
     if step_stats is None or not frames.height:
-        yield Checked("no step prints or logs", is_absent=True)
+        yield Checked("no recorded step prints or logs", is_absent=True)
         return
     for logging_calls in slices_by_line(trace, frames):
         own = significance_limits_for_cause(trace, step_stats, logging_calls.times)

@@ -136,7 +136,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         collections = LineSlices(Where(), automatic)
         yield _finding(trace, collections, steps.height, is_explicit=False)
     if not pauses.height:
-        yield Checked("no garbage collection ran within a step", is_absent=True)
+        yield Checked("no garbage collection ran within a recorded step", is_absent=True)
 
 
 def _were_collections_recorded(trace: Trace) -> bool:

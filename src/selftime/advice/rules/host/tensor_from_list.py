@@ -109,7 +109,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     conversions = _conversions(trace)
     if step_stats is None or not conversions.height:
-        yield Checked("no step makes a tensor of a long list", is_absent=True)
+        yield Checked("no recorded step takes long to make a tensor of a list", is_absent=True)
         return
     for _, same in conversions.group_by(SOURCE_SITE_COLUMNS, maintain_order=True):
         spent = _ms_per_step(trace, step_stats, _times(same))

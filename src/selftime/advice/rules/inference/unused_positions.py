@@ -92,9 +92,15 @@ TensorSizes: TypeAlias = tuple[int, ...]
 @rule(covers=("K7",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
+    if filter_by_name(trace.slices, names.is_backward_node).height:
+        yield Checked("the steps train, and a loss may use all positions", is_absent=True)
+        return
     wasted = _partly_used_products(trace)
     if step_stats is None or not wasted.height:
-        yield Checked("no product is computed for positions that nothing uses", is_absent=True)
+        yield Checked(
+            "no product with a weight is computed for positions that later operators leave out",
+            is_absent=True,
+        )
         return
     for wasteful_products in slices_by_line(trace, wasted):
         yield _finding(trace, step_stats, wasteful_products)
@@ -107,8 +113,6 @@ def _partly_used_products(trace: Trace) -> pl.DataFrame:
     """
     products = weight_matrix_products(trace).drop_nulls("rows")
     products = products.with_columns(result=_result_sizes_text(products))
-    if filter_by_name(trace.slices, names.is_backward_node).height:
-        products = products.clear()
     consumers = _consumers_of_results(trace, products["result"].drop_nulls().unique().to_list())
     found = [products.clear().with_columns(left=pl.lit(0, pl.Int64))]
     for (result,), own in products.drop_nulls("result").group_by("result"):

@@ -127,7 +127,7 @@ MIN_WAITING_STEPS: Final = 2
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no data loader has worker processes", is_absent=True)
+        yield Checked("no data loader with worker processes is in this trace", is_absent=True)
         return
     late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
     if loading.delivery == "unknown" and not loading.is_small and late < MIN_WAITING_STEPS:

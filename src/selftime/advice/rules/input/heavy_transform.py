@@ -117,8 +117,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
         data_loading_times_of(trace),
         transform_function(trace),
     )
-    if step_stats is None or loading is None or loading.has_workers:
-        yield Checked("no function of a data set runs on the main thread", is_absent=True)
+    if step_stats is None or loading is None:
+        yield Checked("no data loader is in this trace", is_absent=True)
+        return
+    if loading.has_workers:
+        yield Checked("the data set's functions run in worker processes", is_absent=True)
         return
     if loading_function is None:
         yield outcome_without_loading_function(trace)

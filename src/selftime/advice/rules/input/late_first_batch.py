@@ -105,7 +105,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield (
             Unknown("; ".join(lacks))
             if lacks
-            else Checked("no epoch begins in a step", is_absent=True)
+            else Checked("no epoch begins in a recorded step", is_absent=True)
         )
         return
     usual = float((others["end"] - others["start"]).to_numpy().mean())

@@ -116,7 +116,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield (
             Unknown("; ".join(lacks))
             if lacks
-            else Checked("no worker process starts in a step", is_absent=True)
+            else Checked("no worker process starts in a recorded step", is_absent=True)
         )
         return
     steps = counted_step_count(trace)

@@ -73,7 +73,7 @@ from selftime.trace import Trace
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = step_statistics(trace), data_loading_times_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no data loader has worker processes", is_absent=True)
+        yield Checked("no data loader with worker processes is in this trace", is_absent=True)
         return
     workers = WorkerCoreUse.from_facts(trace.facts)
     if loading.is_small or loading.delivery == "uneven":

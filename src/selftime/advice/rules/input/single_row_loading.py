@@ -115,7 +115,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     rows = _row_frames(trace)
     count = rows.height / counted_step_count(trace)
     if step_stats is None or loading is None or loading.has_workers or count < MIN_ROWS_PER_STEP:
-        yield Checked("no loader takes rows of tensors one at a time", is_absent=True)
+        yield Checked(
+            "no loader takes rows of tensors one at a time on the main thread", is_absent=True
+        )
         return
     times = next_batch_times(trace)
     share = share_of_loading_time(trace, _program_times(trace, times))

@@ -103,7 +103,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif (setting := recorded_setting(trace, "cudnn_benchmark")) is None:
         yield Unknown("the setting `cudnn.benchmark`: record with `selftime run`")
     elif setting is True:
-        yield Checked("cuDNN searches for the fastest kernels")
+        yield Checked("`cudnn.benchmark` is on: cuDNN searches for the fastest kernels")
     else:
         yield _finding(trace, convolutions, share)
 

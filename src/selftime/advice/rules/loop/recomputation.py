@@ -84,12 +84,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     recomputed = _recomputed_slices(trace)
     if limits is None or not recomputed.height:
-        yield Checked("the backward pass recomputes nothing", is_absent=True)
+        yield Checked("no recorded backward pass recomputes layers", is_absent=True)
         return
     device_memory_share = _peak_share_of_device_memory(trace)
     if device_memory_share is not None and device_memory_share > MAX_DEVICE_MEMORY_SHARE_IN_USE:
         yield Checked(
-            f"recomputation is needed: {device_memory_share:.0%} of the device's memory is in use"
+            f"{device_memory_share:.0%} of the device's memory is in use; without recomputation it "
+            "may not suffice"
         )
         return
     recomputation_times = _recomputation_intervals(trace, recomputed)

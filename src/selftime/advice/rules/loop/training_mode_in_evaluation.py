@@ -88,6 +88,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.analysis.run.evaluations import evaluations_of_run
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
@@ -115,7 +116,9 @@ model.train()"""
 def check(trace: Trace) -> Iterator[Outcome]:
     steps = _forward_only_steps(trace)
     if steps.height < MIN_CONSECUTIVE_FORWARD_ONLY_STEPS:
-        yield Checked("no steps run forward only", is_absent=True)
+        evaluations = evaluations_of_run(trace.run).len()
+        beside = f"; the {evaluations} evaluations of the run are in none" if evaluations else ""
+        yield Checked(f"no recorded steps run forward only{beside}", is_absent=True)
         return
     training_operators = _training_mode_operators(trace, steps)
     if not training_operators.height:

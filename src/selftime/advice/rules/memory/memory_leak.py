@@ -125,7 +125,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield _outcome_for_memory_growth(trace, part, end_times, growth_bytes)
     if not grows:
         yield Checked(
-            "the memory allocated at the end of a step does not grow in every step",
+            "the memory allocated at the end of a step does not grow in every recorded step",
             is_absent=True,
         )
 
@@ -136,7 +136,7 @@ def _outcome_for_memory_growth(
     """Returns a finding if memory leaks; else why memory growth is no leak."""
     line_row = _line_with_most_growth(blocks, end_times)
     if line_row is None:
-        return Checked("each step releases what the step before allocated: nothing leaks")
+        return Checked("what a recorded step allocates is released by the end of the last one")
     joins = [cache.slices["name"].cast(pl.String) for cache in growing_tensor_lines(trace)]
     if any((names == line_row["operator"]).any() for names in joins):
         return Checked(f"memory grows by a cache that `{line_row['operator']}` appends to")

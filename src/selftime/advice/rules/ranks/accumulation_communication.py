@@ -126,7 +126,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     found = gradient_communication_rounds(trace)
     repeated_forwards = found.are_communicated_again
     if not repeated_forwards.any():
-        yield Checked("gradients are all-reduced once for each step of the optimizer")
+        yield Checked(
+            "gradients are all-reduced once for each step of the optimizer, in the recorded steps"
+        )
         return
     communication_times = union(found.begin[repeated_forwards], found.end[repeated_forwards])
     yield _finding(
