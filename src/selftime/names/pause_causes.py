@@ -46,7 +46,8 @@ _CHECKPOINT_FRAME: Final = re.compile(
 _LOGGING_FRAME: Final = re.compile(
     r"(?:.*/)?logging/__init__\.py\(\d+\): (?!isEnabledFor|getEffectiveLevel)"
     r"|(?:.*/)?torch/_tensor_str\.py\(\d+\): "
-    r"|(?:.*/)?(?:tqdm|wandb|mlflow|tensorboardX|torch/utils/tensorboard)/.*\.py\(\d+\): "
+    r"|(?:.*/)?(?:tqdm(?!/_monitor)|wandb|mlflow|tensorboardX|torch/utils/tensorboard)/.*"
+    r"\.py\(\d+\): (?!(?:get_lock|acquire|release|__enter__|__exit__)$)"
     r"|<built-in function print>"
 )
 _NEXT_BATCH_FRAME: Final = re.compile(r"(?:.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
@@ -124,12 +125,16 @@ def is_checkpoint_frame(slice_name: str) -> bool:
 def is_logging_frame(slice_name: str) -> bool:
     """Returns whether a Python frame prints, logs or shows progress.
 
-    Checking whether a message would be logged does not count: libraries do so all the time.
+    Checking whether a message would be logged does not count: libraries do so all the time. Neither
+    do locks, and the thread that watches progress bars, which sleeps nearly all the time.
 
     >>> frames = "<built-in function print>", "tqdm/std.py(1160): __iter__"
     >>> tuple(is_logging_frame(frame) for frame in frames)
     (True, True)
     >>> is_logging_frame("logging/__init__.py(1720): getEffectiveLevel")
+    False
+    >>> frames = "tqdm/_monitor.py(69): run", "tqdm/std.py(766): get_lock"
+    >>> any(is_logging_frame(frame) for frame in frames)
     False
     """
     return _LOGGING_FRAME.match(_name_with_forward_slashes(slice_name)) is not None

@@ -10,6 +10,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.detectors.counted_steps import operator_intervals
 from selftime.advice.rule_definition import Where, where_from_row
+from selftime.analysis.main_thread import slices_on_main_thread
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
@@ -19,11 +20,12 @@ from selftime.trace import Trace
 
 @cached_per_trace
 def logging_frames(trace: Trace) -> pl.DataFrame:
-    """Returns the Python frames of logging calls, without frames that contain a matrix product.
+    """Returns the main thread's frames of logging calls, without those that contain a product.
 
-    Such frames run the program.
+    Such frames run the program. Other threads, such as those of libraries that log, mostly sleep.
     """
     frames = filter_by_name(slices_on(trace, "python"), names.is_logging_frame)
+    frames = slices_on_main_thread(trace, frames)
     frames = frames.filter(pl.col("duration").is_not_null())
     products = filter_by_name(slices_on(trace, "host"), names.is_matrix_operator)
     work = np.sort(products["start"].to_numpy())

@@ -74,6 +74,14 @@ def test_a_progress_bar_around_the_loader_is_not_reported(judge: Judge[Finding])
     assert not judge(DRAWING.format(frame="tqdm/std.py(1160): __iter__", loading=loading))
 
 
+def test_threads_of_libraries_and_their_locks_do_not_log(judge: Judge[Finding]) -> None:
+    logging = DRAWING.format(frame="wandb/sdk/wrap.py(20): call", loading="")
+    assert judge(logging)
+    assert not judge(logging.replace("python 1", "python 0"))
+    assert not judge(DRAWING.format(frame="tqdm/_monitor.py(69): run", loading=""))
+    assert not judge(DRAWING.format(frame="tqdm/std.py(108): __enter__", loading=""))
+
+
 PROGRAM = """
 import io
 import torch

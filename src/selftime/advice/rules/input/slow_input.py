@@ -113,6 +113,7 @@ from selftime.advice.detectors.loader_workers import (
     predict_step_with_more_workers,
     predict_step_with_workers,
 )
+from selftime.advice.detectors.loading_lines import findings_by_loading_line
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse, share_used_by_others
 from selftime.advice.replay import CutHostTime, replay_of
 from selftime.advice.rule_definition import (
@@ -165,12 +166,21 @@ def check(trace: Trace) -> Iterator[Outcome]:
         if loading.has_workers
         else _finding_without_workers(trace, loading)
     )
-    if not isinstance(finding.claim, ModelledClaim) or finding.claim.saved_ms > 0:
+    if not isinstance(finding.claim, ModelledClaim):
         yield finding
+    elif finding.claim.saved_ms > 0:
+        yield from findings_by_loading_line(trace, loading, finding, finding.claim, _title)
     else:
         share = loading.exposed_share
         reason = f"data loading takes {share:.0%} of each step; no core is free for workers"
         yield Checked(reason, loading.exposed_ms, is_slowed=not loading.has_workers)
+
+
+def _title(loading: DataLoadingTimes) -> str:
+    share = f"{loading.exposed_share:.0%}"
+    if loading.has_workers:
+        return f"The loop waits for DataLoader workers {share} of each step"
+    return f"The loop loads data on the main thread for {share} of each step"
 
 
 def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> str | None:
@@ -253,13 +263,13 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
     is_sure = model.is_core_count_known and not crowded
     estimate = max(0.0, loading.step_ms - model.likely_ms)
     best = max(estimate, min(loading.exposed_ms, loading.step_ms - model.shortest_ms))
-    rest, total, share = loading.step_without_loading_ms, loading.total_ms, loading.exposed_share
+    rest, total = loading.step_without_loading_ms, loading.total_ms
     kept = min(1.0, max(0.0, model.likely_ms - rest) / total) if total else 0.0
     pin = ", pin_memory=True" if loading.has_device else ""
     code = f"DataLoader(..., num_workers={model.worker_count}, persistent_workers=True{pin})"
     return Finding(
         covers=("A1",),
-        title=f"The loop loads data on the main thread for {share:.0%} of each step",
+        title=_title(loading),
         where=where_from_row(annotation),
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(
@@ -303,7 +313,7 @@ def _finding_with_workers(
     record_evidence = () if record is None else record.worker_evidence()
     return Finding(
         covers=("A2",),
-        title=f"The loop waits for DataLoader workers {loading.exposed_share:.0%} of each step",
+        title=_title(loading),
         where=where_from_row(annotation) if place is None else place.where,
         count_per_step=annotation["count_per_step"],
         claim=ModelledClaim(

@@ -259,3 +259,22 @@ def test_uneven_loading_gains_nothing_where_no_core_is_free(rule: Rule) -> None:
     [outcome] = rule(sketch(text))
     assert isinstance(outcome, Checked), outcome
     assert outcome.reason.endswith("no core is free for workers")
+
+
+@pytest.mark.parametrize(("line", "places"), [(12, [12, 14]), (14, [14])])
+def test_two_loaders_are_two_findings(judge: Judge[Finding], line: int, places: list[int]) -> None:
+    found = judge(f"""
+        column = 1 ms
+        mark 1 | sssssssssssssssstttttttttttttttt
+        mark 1 | ddddeeee        ddddeeee
+        cpu 1  |         aaaaaaaa        aaaaaaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::mm
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:{line} f
+        e = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:14 f
+    """)
+    assert sorted(finding.where.line or 0 for finding in found) == places
+    share = "50%" if len(places) == 1 else "25%"
+    assert all(share in finding.title for finding in found)
+    assert sum(finding.saving.upper_ms or 0 for finding in found) == pytest.approx(8.0, abs=0.5)
