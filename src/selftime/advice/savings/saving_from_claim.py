@@ -34,6 +34,7 @@ from selftime.advice.savings.estimates import (
     estimated_saving_of_recorded_step,
     without_recording_cost,
 )
+from selftime.advice.savings.rare_events import with_interval_of_rate
 from selftime.advice.savings.run_savings import finding_or_checked_of_run
 from selftime.advice.savings.saving import Saving, SavingAmount, min_if_known
 from selftime.advice.step_statistics import (
@@ -114,6 +115,7 @@ def saving_from_claim(
             amount = without_recording_cost(
                 step_stats, claim, estimated_saving_of_recorded_step(trace, claim)
             )
+    amount = with_interval_of_rate(trace, claim, amount)
     if isinstance(claim, RemovalClaim) and claim.phase is not None:
         amount = limit_to_phase_of_run(trace.run, amount, claim.phase)
     amount = calibrate_saving(
