@@ -147,22 +147,6 @@ def test_the_recorders_own_facts_are_judged(
     assert verdicts(sketch(WHOLE, metadata={"selftime": facts}))[check] == verdict
 
 
-@pytest.mark.parametrize("queued", [0.01, None])
-def test_a_thread_that_had_its_core_is_not_told(queued: float | None) -> None:
-    """A thread that waits for a device needs no core, however little it computes."""
-    usage = {"wall_s": 1.6, "process_s": 0.32, "queued_s": queued}
-    assert "cores" not in verdicts(sketch(WHOLE, metadata={"selftime": {"usage": usage}}))
-
-
-def test_what_a_starved_process_computed_is_told() -> None:
-    usage = {"wall_s": 1.6, "process_s": 0.32, "queued_s": 1.2}
-    told = text(sketch(WHOLE, metadata={"selftime": {"usage": usage}}), "cores")
-    assert told.startswith(
-        "the main thread was ready to run and had no core for 75.0 % of the recording; the process "
-        "computed for 0.32 s in 1.60 s"
-    )
-
-
 def test_times_of_other_steps_are_told_with_what_was_taken_off() -> None:
     steps = {"matched_share": 0.99, "removed_share": 0.04}
     facts = {"overhead": {"ratio": 1.0}, "steps": steps, "flags": {"with_stack": True}}

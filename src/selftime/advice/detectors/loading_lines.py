@@ -42,16 +42,10 @@ def findings_by_loading_line(
         own = replace(loading, exposed_ms=share * loading.exposed_ms, mean_exposed_ms=0.0)
         if own.exposed_ms < MIN_EXPOSED_LOADING_MS or own.is_small_share:
             continue
-        part = replace(
-            claim,
-            saved_ms=share * claim.saved_ms,
-            max_saving_ms=share * claim.max_saving_ms,
-            high_ms=None if claim.high_ms is None else share * claim.high_ms,
-            changes=tuple(
-                replace(change, intervals=intersect(change.intervals, line.times))
-                for change in claim.changes
-                if isinstance(change, CutHostTime)
-            ),
+        changes = tuple(
+            replace(change, intervals=intersect(change.intervals, line.times))
+            for change in claim.changes
+            if isinstance(change, CutHostTime)
         )
         found.append(
             replace(
@@ -59,7 +53,7 @@ def findings_by_loading_line(
                 title=title(own),
                 where=line.where,
                 count_per_step=line.slices.height / recorded_step_count(trace),
-                claim=part,
+                claim=claim.part(share, changes),
                 evidence=(
                     Evidence("exposed data loading time", own.exposed_ms, "ms", line.events()),
                     *finding.evidence[1:],

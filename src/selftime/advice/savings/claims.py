@@ -3,7 +3,7 @@
 A claim is in milliseconds of the step as recorded. `saving_from_claim.py` makes the saving of it.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final, TypeAlias
 
 from selftime.advice.replay import Change
@@ -88,6 +88,17 @@ class ModelledClaim:
     noise_ms: float | None = None
     """Variation between steps of the time that the fix removes, in ms; None: the step times'
     variation."""
+
+    def part(self, share: float, changes: tuple[Change, ...]) -> "ModelledClaim":
+        """Returns the claim of a fix that makes some of the changes, for a share of the saving."""
+        return replace(
+            self,
+            saved_ms=share * self.saved_ms,
+            max_saving_ms=share * self.max_saving_ms,
+            low_ms=None if self.low_ms is None else share * self.low_ms,
+            high_ms=None if self.high_ms is None else share * self.high_ms,
+            changes=changes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ FUSED_ATTENTION_FIX_CODE: Final = """out = torch.nn.functional.scaled_dot_produc
 
 ATTENTION_WITHOUT_DROPOUT_FIX_CODE: Final = """\
 attend = torch.nn.functional.scaled_dot_product_attention
-out = attend(q, k, v, attn_mask=mask, dropout_p=0.0)  # or is_causal=True
+out = attend(q, k, v, attn_mask=mask, dropout_p=0.0)
 # torch.nn.MultiheadAttention(..., dropout=0.0)"""
 """Example code of the fix on a CPU, where no fused backend drops out weights."""
 
