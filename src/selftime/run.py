@@ -11,6 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import schema
+from selftime.devices import CpuPeakRates
 from selftime.schema import Column, Table
 
 COUNTED: Final = (
@@ -171,6 +172,8 @@ class Run:
     """Part of `startup_ns` in which selftime loaded itself, in ns."""
     is_whole: bool = True
     """Whether the ledger includes the end of the program; False if the process was killed."""
+    cpu_peaks: CpuPeakRates | None = None
+    """What the CPU was measured to do once the program had ended; None if it was not measured."""
     facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The program's command, its process id and how it ended, by name."""
     source: str = ""

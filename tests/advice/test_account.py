@@ -174,6 +174,44 @@ def test_a_fast_product_on_the_cpu_is_needed_and_a_slow_one_is_not() -> None:
     assert "54 GFLOP/s" in next(row.text for row in account.rows if row.verdict == "needed")
 
 
+CPU_STEP = """
+    column = 1 ms
+    mark 1 | ssssssssssssssssssss
+    cpu 1  | aaaaabbbbbcccccddddd
+    s = ProfilerStep#1
+    a = aten::mm; input_shapes = [[1024, 1024], [1024, 1024]]; input_types = ["float", "float"]; line = net.py:1 f
+    b = aten::mm; input_shapes = [[256, 256], [256, 256]]; input_types = ["float", "float"]; line = net.py:2 f
+    c = aten::add; input_shapes = [[8000000], [8000000]]; input_types = ["float", "float"]; line = net.py:3 f
+    d = aten::relu; input_shapes = [[800000]]; input_types = ["float"]; line = net.py:4 f
+    facts = {"threads": 2}
+"""  # noqa: E501 - what a letter stands for is on one line
+
+
+def rows_by_line(drawing: str) -> dict[int | None, tuple[str, str]]:
+    return {row.where.line: (row.verdict, row.text) for row in found(sketch(drawing)).rows}
+
+
+def test_work_on_a_cpu_is_held_against_what_the_cpu_was_measured_to_do() -> None:
+    rows = rows_by_line(CPU_STEP + "run | 2 cpu threads: float32 600 GFLOP/s, copies 24 GB/s")
+    multiplies = "of the rate at which 2 threads of this CPU multiply matrices"
+    copies = "of the rate at which 2 threads of this CPU copy as many bytes"
+    assert rows == {
+        1: ("needed", f"useful work at 72 % {multiplies}"),  # 2.1 GFLOP in 5 ms
+        2: ("unexplained", f"runs at 1 % {multiplies}, and no rule explains why"),
+        3: ("needed", f"useful work at 80 % {copies}"),  # 96 MB in 5 ms
+        4: ("unexplained", f"runs at 5 % {copies}, and no rule explains why"),
+    }
+
+
+def test_on_a_cpu_measured_with_other_threads_the_peak_is_unknown() -> None:
+    rows = rows_by_line(CPU_STEP + "run | 1 cpu thread: float32 600 GFLOP/s, copies 24 GB/s")
+    assert rows[1] == (
+        "needed",
+        "useful work: products of matrices at 215 GFLOP/s or more for each thread",
+    )
+    assert "how near the peak of this CPU it runs is unknown" in rows[3][1]
+
+
 def test_small_rows_of_a_class_are_one_row() -> None:
     drawing = f"""
         column = 1 us

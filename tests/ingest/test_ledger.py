@@ -47,6 +47,31 @@ def test_segments_keep_their_order_kinds_and_counts() -> None:
     assert run.facts == {"process": 7, "status": "0"}
 
 
+def test_what_the_cpu_was_measured_to_do_is_read_from_the_end() -> None:
+    told = {"threads": 2, "flops": {"float32": 1e11}, "copies": [[1048576, 2e10]]}
+    run = read({"end": 2_140, "status": "ended", "cpu_peaks": told})
+    assert run.cpu_peaks is not None
+    assert run.cpu_peaks.as_json() == told
+    assert run.facts["status"] == "ended"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        7,
+        {},
+        {"threads": 0, "flops": {}, "copies": []},
+        {"threads": 1, "flops": {"float32": -1}, "copies": []},
+        {"threads": 1, "flops": {}, "copies": [[1]]},
+        {"threads": 1, "flops": {}, "copies": [["a", 1.0]]},
+    ],
+)
+def test_a_cpu_that_was_not_measured_is_unknown(told: object) -> None:
+    assert read({"end": 2_140, "status": "ended", "cpu_peaks": told}).cpu_peaks is None
+    assert read({"end": 2_140, "status": "ended"}).cpu_peaks is None
+
+
 def test_the_last_name_of_a_kind_counts_and_a_kind_without_one_is_no_step() -> None:
     """A loop that came before another one turned out to make the data of that one."""
     run = read(

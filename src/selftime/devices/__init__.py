@@ -1,5 +1,6 @@
-"""Device types of PyTorch, descriptions of the devices in a trace, and devices' peak rates."""
+"""Device types of PyTorch, descriptions of devices in a trace, peak rates of devices and CPUs."""
 
+from selftime.devices.cpu_peak_rates import CpuPeakRates, cpu_peak_rates_from_json
 from selftime.devices.descriptions import (
     DEVICE_TYPE_NAMES,
     HOST_DEVICE_TYPES,
@@ -16,7 +17,9 @@ __all__ = [
     "DEVICE_TYPE_NAMES",
     "HOST_DEVICE_TYPES",
     "PEAK_RATES_BY_DEVICE_NAME",
+    "CpuPeakRates",
     "DevicePeakRates",
+    "cpu_peak_rates_from_json",
     "description_row_by_device",
     "is_amd_recording",
     "peak_rates",

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from selftime.devices import cpu_peak_rates_from_json
 from selftime.errors import UnreadableTrace
 from selftime.ingest.open_segment import lines_of_open_segment
 from selftime.ingest.superseded_steps import with_acting, with_superseded_steps
@@ -94,7 +95,9 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
     segments = _segments(lines, kinds, began, loop_lines)
     ends = [line for line in lines if "end" in line]
     facts = {key: head[key] for key in ("process", "command", "rank") if key in head}
-    facts |= {key: value for line in ends for key, value in line.items() if key != "end"}
+    end_facts = {key: value for line in ends for key, value in line.items() if key != "end"}
+    peaks = cpu_peak_rates_from_json(end_facts.pop("cpu_peaks", None))
+    facts |= end_facts
     return Run(
         segments=segments,
         readings=_readings(lines, segments, began),
@@ -113,6 +116,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
         began_at=_began_at(head, began),
         own_startup_ns=max(0, _number(head.get("own_start"), 0)),
         is_whole=bool(ends),
+        cpu_peaks=peaks,
         facts=MappingProxyType(facts),
         source=source,
     )

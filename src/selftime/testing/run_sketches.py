@@ -12,6 +12,7 @@
     run | loop training at train.py:9
     run | 30 samples at train.py:12 features  of the segment before
     run | 3 evaluations with 40 nodes each     autograd's, which no backward pass uses
+    run | 2 cpu threads: float32 100 GFLOP/s, bfloat16 800 GFLOP/s, copies 20 GB/s
 
 After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
 (`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
@@ -26,6 +27,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import schema
+from selftime.devices import CpuPeakRates
 from selftime.errors import UsageError
 from selftime.run import (
     COUNTED,
@@ -51,6 +53,8 @@ _AHEAD: Final = r"(?: and (?P<ahead>\d+) batches ahead)?"
 _ITERATOR: Final = re.compile(
     rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AHEAD}{_AT}"
 )
+_CPU: Final = re.compile(r"(?P<count>\d+) cpu threads?: (?P<rest>.+)")
+_CPU_RATE: Final = re.compile(r"(?P<what>\w+) (?P<rate>\d+) (?:GFLOP|GB)/s")
 _LOOP: Final = re.compile(r"loop (?P<kind>\w+) at (?P<file>\S+):(?P<line>\d+)")
 _EVALUATIONS: Final = re.compile(r"(?P<count>\d+) evaluations with (?P<nodes>\d+) nodes each")
 
@@ -66,6 +70,7 @@ class _RunDrawing:
     iterators: list[tuple[Any, ...]] = field(default_factory=list)
     loop_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
     evaluation_nodes: list[int] = field(default_factory=list)
+    cpu_peaks: CpuPeakRates | None = None
     startup_ns: int = 0
     now_ns: int = 0
 
@@ -85,6 +90,7 @@ def run_of_lines(lines: list[str]) -> Run:
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
         evaluation_nodes=tuple(drawing.evaluation_nodes),
+        cpu_peaks=drawing.cpu_peaks,
         startup_ns=drawing.startup_ns,
         source="(sketch)",
     )
@@ -110,10 +116,19 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
         drawing.samples.extend([sample] * int(found["count"]))
     elif found := _EVALUATIONS.fullmatch(line):
         drawing.evaluation_nodes.extend([int(found["nodes"])] * int(found["count"]))
+    elif found := _CPU.fullmatch(line):
+        drawing.cpu_peaks = _cpu_peaks(found)
     elif found := _SEGMENT.fullmatch(line):
         _add_segments(drawing, found)
     else:
         raise UsageError(f"a sketch of a run cannot hold the line {line!r}")
+
+
+def _cpu_peaks(found: re.Match[str]) -> CpuPeakRates:
+    rates = {one["what"]: float(one["rate"]) * 1e9 for one in _CPU_RATE.finditer(found["rest"])}
+    copies = rates.pop("copies", None)
+    sizes = () if copies is None else ((1, copies),)
+    return CpuPeakRates(int(found["count"]), MappingProxyType(rates), sizes)
 
 
 def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:

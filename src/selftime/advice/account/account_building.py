@@ -29,9 +29,8 @@ from selftime.advice.account.row_sentences import (
 )
 from selftime.advice.account.step_bounds import what_bounds_the_step
 from selftime.advice.account.useful_work import (
-    MIN_FAST_RATE_SHARE_OF_NEEDED_WORK,
-    MIN_PEAK_SHARE_OF_NEEDED_WORK,
     efficiencies_of_segments,
+    least_efficiency_of_needed_work,
 )
 from selftime.advice.rule_outcomes import Finding, Where, where_from_row
 from selftime.advice.savings.undisturbed_step import undisturbed_factors
@@ -108,11 +107,7 @@ def _pieces_with_evidence(
     """
     pieces = segments_with_claiming_finding(trace, segments, findings)
     pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
-    least = (
-        pl.when("on_device")
-        .then(MIN_PEAK_SHARE_OF_NEEDED_WORK)
-        .otherwise(MIN_FAST_RATE_SHARE_OF_NEEDED_WORK)
-    )
+    least = least_efficiency_of_needed_work(trace)
     is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
     slices = trace.slices.select("category", "duration")[pieces["slice"]]
     category, duration = slices["category"], slices["duration"]
@@ -235,12 +230,13 @@ def _account_row(
         at_most_ms = ms
     elif row["is_needed"]:
         verdict = "needed"
-        text = needed_sentence(efficiency, by_memory=row["by_memory"], on_device=on_device)
-        at_most_ms = ms * (1.0 - efficiency) if on_device else None
+        peaks = unexplained.cpu_peaks
+        text = needed_sentence(efficiency, peaks, by_memory=row["by_memory"], on_device=on_device)
+        at_most_ms = ms * (1.0 - efficiency) if on_device or peaks is not None else None
     else:
         rates = (row["flops_rate"], row["bytes_rate"])
         operators = OperatorsOfRow(
-            row["per_step"], row["median_ns"] or 0.0, row["short_share"], *rates
+            row["per_step"], row["median_ns"] or 0.0, row["short_share"], *rates, row["by_memory"]
         )
         text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
     if places > 1:

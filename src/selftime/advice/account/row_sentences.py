@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.well_optimised_verdict import (
     FAST_PRODUCT_GFLOPS_PER_THREAD,
     MIN_COMPUTING_OPERATOR_NS,
@@ -14,6 +15,7 @@ from selftime.advice.well_optimised_verdict import (
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.analysis.run.sampled_lines import sampled_lines
+from selftime.devices import CpuPeakRates
 from selftime.trace import Trace
 from selftime.units import rate_text, time_text, whole_percent_text
 
@@ -47,13 +49,27 @@ _REASONS_BY_CLASS: Final = {
 """Maps classes of time to why their time is unexplained, and what is there to look at."""
 
 
-def needed_sentence(efficiency: float, *, by_memory: bool, on_device: bool) -> str:
+def needed_sentence(
+    efficiency: float, cpu_peaks: CpuPeakRates | None, *, by_memory: bool, on_device: bool
+) -> str:
     """Returns why work is needed: how near the machine's peak it runs."""
+    if cpu_peaks is not None:
+        share = whole_percent_text(efficiency)
+        return f"useful work at {share} of {_cpu_peak_text(cpu_peaks, by_memory=by_memory)}"
     if not on_device:
         rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
         return f"useful work: products of matrices at {rate:.0f} GFLOP/s or more for each thread"
     peak = "memory bandwidth" if by_memory else "peak rate"
     return f"useful work at {whole_percent_text(efficiency)} of the device's {peak}"
+
+
+def _cpu_peak_text(peaks: CpuPeakRates, *, by_memory: bool) -> str:
+    """Returns the measured rate that work on a CPU is compared with, as the end of a sentence."""
+    if peaks.threads == 1:
+        does = "copies as many bytes" if by_memory else "multiplies matrices"
+        return f"the rate at which one thread of this CPU {does}"
+    do = "copy as many bytes" if by_memory else "multiply matrices"
+    return f"the rate at which {peaks.threads} threads of this CPU {do}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +82,8 @@ class OperatorsOfRow:
     """Share of the row's time in operators shorter than `MIN_COMPUTING_OPERATOR_NS`."""
     flops_per_ns: float | None = None
     bytes_per_ns: float | None = None
+    are_by_memory: bool = False
+    """Whether the bytes that they move limit them, by their models, more than their operations."""
 
     @property
     def are_mostly_dispatch(self) -> bool:
@@ -108,6 +126,11 @@ class UnexplainedTime:
     has_all_ranks: bool = False
     """Whether the traces of the other ranks of the job were looked at, too."""
 
+    @property
+    def cpu_peaks(self) -> CpuPeakRates | None:
+        """Returns what the CPU can do, where it computes the step; None if unknown."""
+        return cpu_peaks_of_trace(self.trace)
+
     def sentence(
         self,
         time_class: str,
@@ -126,14 +149,7 @@ class UnexplainedTime:
         """
         lacks = missing_requirement_sentences(self.trace, _NEEDS_BY_CLASS.get(time_class, ()))
         if time_class == "compute":
-            if not on_device and operators.are_mostly_dispatch:
-                return operators.dispatch_sentence()
-            if not on_device and not lacks and operators.rates_text():
-                return (
-                    "how near the peak of this CPU it runs is unknown: by the models it "
-                    f"{operators.rates_text()}"
-                )
-            return self._sentence_on_computing(lacks, efficiency, on_device=on_device)
+            return self._sentence_on_computing(lacks, efficiency, operators, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
         if time_class == "launch":
             reason = f"{operators.number_sentence()}: {reason}"
@@ -154,18 +170,41 @@ class UnexplainedTime:
         return f"{share} of the samples of steps without recording are at `{file}:{row['line']}`"
 
     def _sentence_on_computing(
-        self, lacks: list[str], efficiency: float | None, *, on_device: bool
+        self,
+        lacks: list[str],
+        efficiency: float | None,
+        operators: OperatorsOfRow,
+        *,
+        on_device: bool,
     ) -> str:
-        has_device = self.trace.device_args.height > 0
-        if has_device and not on_device:
+        if not on_device:
+            return self._sentence_on_host_computing(lacks, efficiency, operators)
+        if lacks:
+            return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
+        if efficiency is not None:
+            share = whole_percent_text(efficiency)
+            return f"runs at {share} of the device's peak, and no rule explains why"
+        if common_peak_rates_of_devices(self.trace) is None:
+            return "how near the device's peak it runs is unknown: its peak rates are not known"
+        return "there is no model of most of these operators"
+
+    def _sentence_on_host_computing(
+        self, lacks: list[str], efficiency: float | None, operators: OperatorsOfRow
+    ) -> str:
+        if operators.are_mostly_dispatch:
+            return operators.dispatch_sentence()
+        if self.trace.device_args.height:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
-        if efficiency is not None and on_device:
-            share = whole_percent_text(efficiency)
-            return f"runs at {share} of the device's peak, and no rule explains why"
-        if on_device and common_peak_rates_of_devices(self.trace) is None:
-            return "how near the device's peak it runs is unknown: its peak rates are not known"
+        if self.cpu_peaks is not None and efficiency is not None:
+            limit = _cpu_peak_text(self.cpu_peaks, by_memory=operators.are_by_memory)
+            return f"runs at {whole_percent_text(efficiency)} of {limit}, and no rule explains why"
+        if self.cpu_peaks is None and operators.rates_text():
+            return (
+                "how near the peak of this CPU it runs is unknown: by the models it "
+                f"{operators.rates_text()}"
+            )
         return "there is no model of most of these operators"
 
 

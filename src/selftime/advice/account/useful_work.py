@@ -1,8 +1,9 @@
 """Tells of computing time how near it comes to what the machine can do, by the models of operators.
 
 On a device an operator's least time is that of its operations at the peak rate of their dtype, or
-that of the bytes that it must move at the peak bandwidth, whichever is longer. On a CPU the peak is
-not known: there products of matrices count as useful whose rate for each thread is high.
+that of the bytes that it must move at the peak bandwidth, whichever is longer. A CPU's rates are
+those that `selftime run` measured after the program's end. Where it did not, products of matrices
+count as useful whose rate for each thread is high.
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from selftime.advice.well_optimised_verdict import (
 from selftime.analysis.call_tree.parent_array_forests import subtree_totals
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.models.modelled_operator_work import (
+    MODELLED_DTYPES,
     ModelledOperatorWork,
     common_peak_rates_of_devices,
     modelled_work_of_operators,
@@ -26,7 +28,8 @@ from selftime.analysis.models.modelled_operator_work import (
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import matches_name
-from selftime.array_types import Floats
+from selftime.array_types import Floats, Ints
+from selftime.devices import CpuPeakRates
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -52,21 +55,24 @@ def operator_efficiencies(trace: Trace) -> pl.DataFrame:
     """Returns how near each host slice's modelled work comes to the machine's peak.
 
     One row for each slice of the trace. Columns: efficiency, the work's rate as a share of the
-    device's peak, or on a CPU of the rate of a fast product; null where the work of the operator
-    around the slice is not modelled, or no peak is known; least_time, that of the work at the peak
-    or the fast rate, in ns; by_memory, whether memory bandwidth limits the work; flops_rate and
-    bytes_rate, the modelled FLOPs and bytes by the time, both per ns; null without a model.
+    machine's peak, or of the rate of a fast product on a CPU whose peak is unknown; null where the
+    work of the operator around the slice is not modelled, or no peak is known; least_time, that of
+    the work at the peak or the fast rate, in ns; by_memory, whether memory bandwidth limits the
+    work; flops_rate and bytes_rate, the modelled FLOPs and bytes by the time, both per ns; null
+    without a model.
 
-    Caches and Winograd's algorithm let a share exceed 1; on a device it is then 1.
+    Caches and Winograd's algorithm let a share exceed 1; of a known peak it is then 1.
     """
     host = self_times(trace)
     work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    peaks, modelled = cpu_peaks_of_trace(trace), np.arange(host.id.size)
     if trace.device_args.height:
         values = _efficiencies_on_device(trace, host, work)
-        modelled = nearest_ancestor(host.parent, work.is_counted, np.arange(host.id.size))
+        modelled = nearest_ancestor(host.parent, work.is_counted, modelled)
+    elif peaks is not None:
+        values, modelled = _efficiencies_at_cpu_peaks(peaks, host, work)
     else:
         values = _efficiencies_on_cpu(trace, host, work)
-        modelled = np.arange(host.id.size)
     at = np.where(host.owner == NO_SLICE, NO_SLICE, np.append(modelled, NO_SLICE)[host.owner])
     columns = {name: np.append(values[name], np.nan)[at] for name in _COLUMNS}
     return pl.DataFrame(columns).with_columns(pl.all().fill_nan(None))
@@ -92,6 +98,72 @@ def _efficiencies_on_device(
     }
 
 
+def cpu_peaks_of_trace(trace: Trace) -> CpuPeakRates | None:
+    """Returns what the CPU can do with the threads of the recorded steps; None if unknown."""
+    peaks = trace.run.cpu_peaks
+    if trace.device_args.height or peaks is None:
+        return None
+    return peaks if peaks.threads == intra_op_thread_count(trace) else None
+
+
+def least_efficiency_of_needed_work(trace: Trace) -> pl.Expr:
+    """Returns, for each segment of the account, the smallest efficiency at which it is needed."""
+    if cpu_peaks_of_trace(trace) is not None:
+        return pl.lit(MIN_PEAK_SHARE_OF_NEEDED_WORK)
+    return (
+        pl.when("on_device")
+        .then(MIN_PEAK_SHARE_OF_NEEDED_WORK)
+        .otherwise(MIN_FAST_RATE_SHARE_OF_NEEDED_WORK)
+    )
+
+
+def _efficiencies_at_cpu_peaks(
+    peaks: CpuPeakRates, host: SelfTimes, work: ModelledOperatorWork
+) -> tuple[dict[str, Floats], Ints]:
+    """Returns the columns for each operator, and the operator whose values tell of each.
+
+    That is the outermost operator around it whose work is modelled. An operator that only calls
+    such ones has the sum of their work.
+    """
+    outer = np.append(work.is_modelled, False)[host.parent]
+    is_outermost = work.is_counted & ~outer
+    is_product = is_outermost & work.lacks_peak_rate
+    rates = np.array([peaks.operations.get(name, np.nan) for name in (*MODELLED_DTYPES, "")])
+    computing = np.where(is_product, work.flops / rates[work.dtype] * _NS_PER_SECOND, 0.0)
+    sizes, inverse = np.unique(work.bytes, return_inverse=True)
+    bandwidths = np.array([peaks.bytes_per_second(size) or np.nan for size in sizes.tolist()])
+    moving = np.where(is_outermost, work.bytes / bandwidths[inverse] * _NS_PER_SECOND, 0.0)
+    has_rates = ~(np.isnan(computing) | np.isnan(moving))
+    least = np.where(has_rates, np.maximum(computing, moving), 0.0)
+    has_known_work = is_outermost & (least > 0)
+    own = np.where(has_known_work, host.cpu, 0)
+    known_time = subtree_totals(host.parent, own)
+    least_sum, moving_sum = (
+        subtree_totals(host.parent, np.rint(values).astype(np.int64)).astype(np.float64)
+        for values in (least, np.where(has_known_work & (moving > computing), least, 0.0))
+    )
+    time = np.maximum(host.cpu, 1)
+    known = (least_sum > 0) & (known_time >= _MIN_MODELLED_SHARE_ON_CPU * time)
+    values = {
+        "efficiency": np.where(known, np.minimum(least_sum / time, 1.0), np.nan),
+        "least_time": least_sum,
+        "by_memory": (2 * moving_sum > least_sum).astype(np.float64),
+        **_modelled_rates(host, work, time),
+    }
+    every = np.arange(host.id.size)
+    around = nearest_ancestor(host.parent, is_outermost, every)
+    return values, np.where(around == NO_SLICE, every, around)
+
+
+def _modelled_rates(host: SelfTimes, work: ModelledOperatorWork, time: Ints) -> dict[str, Floats]:
+    """Returns each operator's FLOPs and bytes per ns, with those of all that it called."""
+    flops, moved = subtree_totals(host.parent, work.flops), subtree_totals(host.parent, work.bytes)
+    return {
+        "flops_rate": np.where(flops > 0, flops / time, np.nan),
+        "bytes_rate": np.where(moved > 0, moved / time, np.nan),
+    }
+
+
 def _efficiencies_on_cpu(
     trace: Trace, host: SelfTimes, work: ModelledOperatorWork
 ) -> dict[str, Floats]:
@@ -104,15 +176,13 @@ def _efficiencies_on_cpu(
         host.parent, np.where(is_product, work.flops / rate, 0.0).astype(np.int64)
     )
     in_products = subtree_totals(host.parent, np.where(is_product, host.cpu, 0))
-    flops, moved = subtree_totals(host.parent, work.flops), subtree_totals(host.parent, work.bytes)
     time = np.maximum(host.cpu, 1)
     known = (least > 0) & (in_products >= _MIN_MODELLED_SHARE_ON_CPU * time)
     return {
         "efficiency": np.where(known, least / time, np.nan),
         "least_time": least.astype(np.float64),
         "by_memory": np.zeros(host.id.size),
-        "flops_rate": np.where(flops > 0, flops / time, np.nan),
-        "bytes_rate": np.where(moved > 0, moved / time, np.nan),
+        **_modelled_rates(host, work, time),
     }
 
 

@@ -9,9 +9,10 @@ All instants are in ns of `time.perf_counter_ns`.
 
 import sys
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter_ns
+from types import MappingProxyType
 from typing import Any, Final
 
 from selftime.capture.ledger.activities import ActivityClock
@@ -36,6 +37,9 @@ next step."""
 
 OPEN_SEGMENT_MIN_NS: Final = 1_000_000_000
 """Age in ns from which the segment in progress is written as far as it is known."""
+
+NO_END_FACTS: Final[Mapping[str, Any]] = MappingProxyType({})
+"""What was found out at a program's end, where that is nothing."""
 
 
 class Ledger:
@@ -329,8 +333,13 @@ class Ledger:
 
     # At the end.
 
-    def finish(self, status: str) -> None:
-        """Ends the last segment at the program's end; `status` says how the program ended."""
+    def finish(self, status: str, end_facts: Mapping[str, Any] = NO_END_FACTS) -> None:
+        """Ends the last segment at the program's end.
+
+        Args:
+            status: How the program ended.
+            end_facts: What else was found out at its end, as JSON values.
+        """
         if self._closed:
             return
         now = perf_counter_ns()
@@ -342,7 +351,7 @@ class Ledger:
         self._closed = True
         self.flush()
         if self.is_written:
-            self.file.append({"end": now, "status": status})
+            self.file.append({"end": now, "status": status, **end_facts})
         self.file.close()
 
     def abandon(self) -> None:

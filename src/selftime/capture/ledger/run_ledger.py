@@ -4,16 +4,16 @@ That is the stack sampler, the GC timer and the compilation timer.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter_ns
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from selftime.capture.ledger.compilations import CALLBACKS, CompilationClock
 from selftime.capture.ledger.device_times import DeviceStepTimes
-from selftime.capture.ledger.ledger import Ledger
+from selftime.capture.ledger.ledger import NO_END_FACTS, Ledger
 from selftime.capture.ledger.stacks import StackReader
 from selftime.capture.ledger.watcher import StackWatcher
 from selftime.capture.program.after_import import after_import, cancel_after_import
@@ -116,13 +116,18 @@ class RunLedger:
         self.ledger.is_written = True
         self.ledger.flush()
 
-    def finish(self, reason: str | None) -> None:
-        """Writes the end of the run; `reason` says why it ended early, None for a normal end."""
+    def finish(self, reason: str | None, end_facts: Mapping[str, Any] = NO_END_FACTS) -> None:
+        """Writes the end of the run.
+
+        Args:
+            reason: Why it ended early; None for a normal end.
+            end_facts: What else was found out at its end, as JSON values.
+        """
         if os.getpid() != self._process:
             return
         self._stop()
         self._device_times.finish()
-        self.ledger.finish(reason or _WHOLE)
+        self.ledger.finish(reason or _WHOLE, end_facts)
 
     def abandon(self) -> None:
         """In a forked child: the run is its parent's."""

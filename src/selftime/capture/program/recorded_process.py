@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.early_log import EarlyTimes
+from selftime.capture.program.end_facts import facts_at_end
 from selftime.capture.program.process_end import (
     ImmediateExit,
     SigtermHandler,
@@ -105,7 +106,9 @@ class RecordedProcess:
                 self.trigger.end()
         with self._kept_from_program():
             if self.ledger is not None:
-                self.ledger.finish(reason)
+                self.ledger.finish(
+                    reason, facts_at_end(reason, self.recorder, self.ledger, self._rank)
+                )
                 self._report_unwritten_ledger(self.ledger)
         if self._is_root:
             self._send_root_report()
@@ -149,7 +152,7 @@ class RecordedProcess:
             process=os.getpid(),
             rank=self._rank,
             traces=tuple(recorder.traces),
-            source=_source_label(recorder),
+            source=recorder.source_label,
             steps_seen=recorder.steps_seen,
             steps_recorded=recorder.steps_recorded,
             partial=recorder.partial,
@@ -391,10 +394,3 @@ class RecordedProcess:
         report = self.process_report()
         if self.channel is not None and self.channel.is_guarded and report is not None:
             self.channel.write_report(report)
-
-
-def _source_label(recorder: "Recorder") -> str | None:
-    """Returns what the steps of a process were found from; None if no step was found."""
-    if recorder.is_adopted:
-        return "the program's own profiler"
-    return None if recorder.source is None else recorder.source.label

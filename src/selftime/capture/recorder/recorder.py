@@ -100,6 +100,13 @@ class Recorder:
         return self._has_ended
 
     @property
+    def source_label(self) -> str | None:
+        """Returns what the steps were found from; None if no step was found."""
+        if self.is_adopted:
+            return "the program's own profiler"
+        return None if self.source is None else self.source.label
+
+    @property
     def needs_no_modules(self) -> bool:
         """Returns whether a more reliable kind of event than module calls marks the steps."""
         return self.source is not None and self.source > StepSource.MODULE

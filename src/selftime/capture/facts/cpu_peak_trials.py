@@ -1,0 +1,107 @@
+"""Measures what this CPU can do with the threads of the program, once the program has ended.
+
+The trials take about a fifth of a second: products of matrices by dtype, and copies of memory. Of
+each the quickest run counts, so that another program's work beside it matters little. Nothing is
+measured where little memory is free, or where the thread hardly got a core.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from selftime.capture.facts.free_memory import free_memory_bytes
+from selftime.capture.profiler.user_warnings import take_warnings
+from selftime.devices import CpuPeakRates
+
+TRIAL_SECONDS: Final = 0.01
+"""Time in s for which a trial is repeated."""
+
+MIN_RUNS: Final = 3
+"""Smallest number of runs of a trial, of which the quickest counts."""
+
+PRODUCT_SIZES: Final = (256, 512, 1024, 2048)
+"""Rows and columns of the square matrices that are multiplied; larger ones occupy more threads."""
+
+LONG_PRODUCT_SECONDS: Final = 1e-3
+"""Time in s of a product from which no larger one is tried: it occupies all threads."""
+
+COPY_BYTES: Final = (1 << 18, 1 << 21, 1 << 24, 1 << 26)
+"""Bytes that copies move, read and written: in the nearest caches, in the last ones, beyond."""
+
+MIN_FREE_BYTES: Final = 1 << 30
+"""Smallest memory in bytes that must be free; the trials take a tenth of it."""
+
+MIN_SHARE_OF_TIME_ON_CORE: Final = 0.5
+"""Smallest share of the trials' time in which the thread must have had a core."""
+
+
+class TrialsFailed(Exception):  # noqa: N818 - says what happened
+    """Raised if the CPU could not be measured; the text says why."""
+
+
+def measured_cpu_peak_rates() -> CpuPeakRates:
+    """Returns the rates of products of matrices and of copies that this CPU reaches now.
+
+    Raises:
+        TrialsFailed: Memory is short, other programs took the cores, or torch failed.
+    """
+    free = free_memory_bytes()
+    if free is not None and free < MIN_FREE_BYTES:
+        raise TrialsFailed(f"only {free >> 20} MiB of memory are free")
+    began, began_on_core = time.perf_counter(), time.thread_time()
+    try:
+        with take_warnings(), torch.no_grad(), torch.autocast("cpu", enabled=False):
+            operations = {
+                str(dtype).removeprefix("torch."): _rate_of_products(dtype)
+                for dtype in _dtypes_to_measure()
+            }
+            copies = tuple((size, _rate_of_copies(size)) for size in COPY_BYTES)
+    except (RuntimeError, TypeError, ValueError, AttributeError, MemoryError) as error:
+        # The program may have left torch in any state, such as within a mode of its own.
+        raise TrialsFailed(f"{type(error).__name__}: {error}") from error
+    wall = time.perf_counter() - began
+    if time.thread_time() - began_on_core < MIN_SHARE_OF_TIME_ON_CORE * wall:
+        raise TrialsFailed("other programs took the cores meanwhile")
+    return CpuPeakRates(torch.get_num_threads(), MappingProxyType(operations), copies)
+
+
+def _dtypes_to_measure() -> list[torch.dtype]:
+    """Returns the dtypes that this CPU multiplies by instructions of its own."""
+    has_bfloat16: Any = torch.cpu._is_avx512_bf16_supported  # noqa: SLF001 - none is public
+    has_units: Any = torch.cpu._is_amx_tile_supported  # noqa: SLF001 - likewise
+    dtypes = [torch.float32, torch.float64]
+    return [*dtypes, torch.bfloat16] if has_bfloat16() or has_units() else dtypes
+
+
+def _rate_of_products(dtype: torch.dtype) -> float:
+    """Returns the operations per second of the product of matrices that reaches most."""
+    best = 0.0
+    for size in PRODUCT_SIZES:
+        factor = torch.ones(size, size, dtype=dtype, device="cpu")
+        product = torch.empty(size, size, dtype=dtype, device="cpu")
+        seconds = _least_seconds(lambda a=factor, c=product: torch.mm(a, a, out=c))  # type: ignore[misc]  # its arguments have defaults
+        best = max(best, 2.0 * size**3 / seconds)
+        if seconds >= LONG_PRODUCT_SECONDS:
+            break
+    return best
+
+
+def _rate_of_copies(moved: int) -> float:
+    """Returns the bytes per second, read and written, of a copy that moves so many bytes."""
+    source = torch.ones(moved // 8, dtype=torch.float32, device="cpu")
+    target = torch.empty_like(source)
+    return moved / _least_seconds(lambda: target.copy_(source))
+
+
+def _least_seconds(trial: Callable[[], object]) -> float:
+    """Returns the time in s of the quickest of a trial's runs, the first left out."""
+    trial()
+    instants = [time.perf_counter()]
+    while len(instants) <= MIN_RUNS or instants[-1] - instants[0] < TRIAL_SECONDS:
+        trial()
+        instants.append(time.perf_counter())
+    return min(later - earlier for earlier, later in pairwise(instants))
