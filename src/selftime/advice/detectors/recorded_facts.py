@@ -63,6 +63,14 @@ def cores_used_by_others(trace: Trace) -> float | None:
     return max(busy * count - (own + theirs) / wall, 0.0)
 
 
+def cores_used_by_workers(trace: Trace) -> float | None:
+    """Returns the mean number of CPU cores that DataLoader workers used; None if not recorded."""
+    usage = _fact_group(trace, "usage")
+    workers, wall = usage.get("workers"), _non_negative_float_or_none(usage.get("wall_s"))
+    spent = _non_negative_float_or_none(workers.get("cpu_s")) if isinstance(workers, dict) else None
+    return spent / wall if spent is not None and wall else None
+
+
 def local_rank_count(trace: Trace) -> int:
     """Returns the number of the job's processes on this machine; 1 if not recorded.
 

@@ -4,7 +4,7 @@
 PyTorch cuts a large operator into as many parts as it has threads, in every process and in every
 thread that calls operators by itself, as threads of a server do. Together they are more than the
 cores available: those of the machine, of the affinity, or of the container's quota, which
-PyTorch does not look at.
+PyTorch does not look at, less those that the program's DataLoader workers and other programs use.
 
 A trace does not show memory on another processor's node; `numactl --hardware` does.
 
@@ -66,6 +66,18 @@ sometimes 8 ms.
 
     column = 1 ms
     facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 0.9, "workers": {"count": 0, "cpu_s": 0}, "busy": 1.0, "steal": 0}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb abaaaaaaaa abaaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+The same where the program's own DataLoader workers use a core.
+
+    column = 1 ms
+    facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 1.1, "workers": {"count": 1, "cpu_s": 0.9}, "busy": 1.0, "steal": 0}}
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
     cpu 1  | aaaabbbbb abaaaaaaaa abaaaaaaaa
     s = ProfilerStep#1
@@ -166,6 +178,9 @@ SCHEDULER_TIME_SLICE_NS: Final = 3_000_000
 """Time in ns that the system lets a thread run before another thread gets its core, about. In
 operators that take longer, even the quickest run has waited for a core."""
 
+_LEAST_TOLD_CORES: Final = 0.05
+"""Smallest number of cores in use that is told: less is written as 0.0."""
+
 SET_THREAD_COUNT_FIX_CODE: Final = (
     """torch.set_num_threads({threads})  # or OMP_NUM_THREADS={threads}"""
 )
@@ -201,7 +216,9 @@ def _oversubscription_outcome(
         recorded_facts.local_rank_count(trace),
     )
     other_load = recorded_facts.cores_used_by_others(trace) or 0.0
-    own_threads, free_cores = thread_count * caller_count, max(core_count - other_load, 0.0)
+    worker_load = recorded_facts.cores_used_by_workers(trace) or 0.0
+    own_threads = thread_count * caller_count
+    free_cores = max(core_count - other_load - worker_load, 0.0)
     if _are_threads_too_many_for_cores(own_threads * rank_count, core_count, core_count):
         demand = _ThreadDemand(thread_count, caller_count, rank_count, core_count)
     elif (
@@ -209,7 +226,7 @@ def _oversubscription_outcome(
         and _share_of_time_waiting_for_cores(trace, operators)
         >= MIN_SHARE_OF_TIME_WAITING_FOR_CORES
     ):
-        demand = _ThreadDemand(thread_count, caller_count, 1, free_cores, other_load)
+        demand = _ThreadDemand(thread_count, caller_count, 1, free_cores, other_load, worker_load)
     else:
         return Checked(f"{own_threads * rank_count} threads have {core_count:g} cores")
     return _finding(
@@ -235,6 +252,8 @@ class _ThreadDemand:
     """Number of CPU cores available to all these threads."""
     others_cores: float = 0.0
     """Number of CPU cores that other programs used; 0 if the threads have enough cores."""
+    workers_cores: float = 0.0
+    """Number of CPU cores that the program's DataLoader workers used, likewise."""
 
     @property
     def total_thread_count(self) -> int:
@@ -247,12 +266,14 @@ class _ThreadDemand:
 
     @property
     def confidence(self) -> Confidence:
-        """The finding's confidence: low if other programs use some of the cores.
+        """The finding's confidence: low if other programs use most of the cores that are taken.
 
         The next run may have these cores.
         """
-        if self.others_cores:
+        if self.others_cores > self.workers_cores:
             return "low"
+        if self.workers_cores:
+            return "medium"
         return "high" if self.total_thread_count >= 2 * self.cores else "medium"
 
     def __str__(self) -> str:
@@ -261,10 +282,17 @@ class _ThreadDemand:
         threads = f"{self.threads} threads"
         if groups:
             threads = f"{self.threads} threads of each of {' with '.join(groups)}"
-        if self.others_cores:
-            every = self.cores + self.others_cores
-            used = f"{self.others_cores:.1f} of the {every:.3g}"
-            return f"{threads} lack cores: other programs use {used} cores"
+        if self.others_cores or self.workers_cores:
+            every = self.cores + self.others_cores + self.workers_cores
+            users = [
+                f"{who} use {used:.1f}"
+                for who, used in (
+                    ("other programs", self.others_cores),
+                    ("DataLoader workers", self.workers_cores),
+                )
+                if used >= _LEAST_TOLD_CORES
+            ]
+            return f"{threads} lack cores: {' and '.join(users)} of the {every:.3g} cores"
         return f"{threads} share {self.cores:.3g} cores"
 
 
@@ -281,7 +309,14 @@ def _are_threads_too_many_for_cores(
 
 
 def _finding(trace: Trace, demand: _ThreadDemand, operator_time: Evidence) -> Finding:
-    other_load = Evidence("cores used by other programs", demand.others_cores, "count")
+    taken = [
+        Evidence(f"cores used by {who}", used, "count")
+        for who, used in (
+            ("other programs", demand.others_cores),
+            ("DataLoader workers", demand.workers_cores),
+        )
+        if used
+    ]
     return Finding(
         covers=("J2",) if demand.callers > 1 else ("J1",),
         title=str(demand),
@@ -291,7 +326,7 @@ def _finding(trace: Trace, demand: _ThreadDemand, operator_time: Evidence) -> Fi
             Evidence("threads that run operators", float(demand.total_thread_count), "count"),
             Evidence("cores available", demand.cores, "count"),
             operator_time,
-            *([other_load] if demand.others_cores else []),
+            *taken,
         ),
         fix=Fix(
             "Use no more threads than there are cores; measure one or two fewer as well.",

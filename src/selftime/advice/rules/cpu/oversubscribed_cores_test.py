@@ -159,8 +159,18 @@ def test_a_few_uneven_operators_beside_long_even_ones_are_no_sign(judge: Judge[F
     assert not judge(long(1, 4))
 
 
-def test_the_programs_own_workers_are_no_others(judge: Judge[Finding]) -> None:
-    assert not judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=2.0)))
+def test_the_programs_own_workers_take_cores_and_are_no_others(judge: Judge[Finding]) -> None:
+    [finding] = judge(UNEVEN.format(facts=USAGE.format(own=2.0, workers=2.0)))
+    assert finding.title == "2 threads lack cores: DataLoader workers use 1.0 of the 2 cores"
+    assert finding.confidence == "medium"
+    assert "set_num_threads(1)" in (finding.fix.code or "")
+    [both] = judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=0.7)))
+    assert "other programs use 0.9 and DataLoader workers use 0.3 of the 2 cores" in both.title
+    assert both.confidence == "low"
+
+
+def test_workers_that_hardly_use_a_core_are_no_matter(judge: Judge[Finding]) -> None:
+    assert not judge(UNEVEN.format(facts=USAGE.format(own=3.9, workers=0.1)))
 
 
 def test_others_that_do_not_hold_up_operators_are_no_matter(judge: Judge[Finding]) -> None:
