@@ -43,6 +43,14 @@ _HideOptions: TypeAlias = Annotated[
         help="Run this beside other work, so that nothing waits for it: communication.",
     ),
 ]
+_DeviceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Estimate a step on this GPU, such as A100, of a program on a CPU; not measured.",
+    ),
+]
 _FormatOption: TypeAlias = Annotated[
     OutputFormat | None,
     typer.Option("--format", help="Output format; default: by FILE's suffix, else table."),
@@ -68,6 +76,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - the command's options
     scale_options: _ScaleOptions = None,
     remove: _RemoveOptions = None,
     hide: _HideOptions = None,
+    device: _DeviceOption = None,
     trace_name: TraceName = None,
     output_format: _FormatOption = None,
     output: OutputFile = None,
@@ -78,7 +87,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - the command's options
     its host time, and the device work launched in it; or a kernel or copy), a source line, such as
     `train.py:31`, or one of syncs, copies, launches, data, garbage_collection and communication.
     The saving is bounded as that of a finding: by the step without profiler, and by its floor.
+
+    `--device` estimates a step of a program on a CPU on a GPU, by the FLOPs and bytes of its
+    operators and their number, with an interval.
     """
+    from selftime.advice.what_if import estimate_on_device
     from selftime.advice.what_if import what_if as predict
     from selftime.advice.what_if.prediction import predictions_as_json
     from selftime.reports.what_if import as_markdown, as_text
@@ -91,16 +104,18 @@ def what_if(  # noqa: PLR0913, PLR0917 - the command's options
     }
     traces = trace_reading.read_traces(path, name_part=trace_name)
     output_writing.refuse_overwriting_inputs(output, (one.source for one in traces.values()))
-    predictions = {name: predict(trace, **changes) for name, trace in traces.items()}
+    estimates = {name: estimate_on_device(one, device) for name, one in traces.items() if device}
+    is_asked = any(changes.values()) or not device
+    predictions = {name: predict(one, **changes) for name, one in traces.items() if is_asked}
     match output_format:
         case OutputFormat.json:
-            page = predictions_as_json(predictions) + "\n"
+            page = predictions_as_json(predictions, estimates) + "\n"
         case OutputFormat.markdown:
-            page = as_markdown(predictions)
+            page = as_markdown(predictions, estimates)
         case OutputFormat.table:
             width = 80 if output is not None else output_writing.terminal_width()
             colour = output is None and output_writing.uses_colour()
-            page = as_text(predictions, width=width, colour=colour)
+            page = as_text(predictions, estimates, width=width, colour=colour)
     output_writing.write_output(page, to=output)
 
 

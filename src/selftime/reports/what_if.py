@@ -1,19 +1,21 @@
 """Writes the predicted step time after a user's changes as text and as Markdown."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
-from selftime.advice.what_if import WhatIf
+from selftime.advice.what_if import DeviceEstimate, WhatIf
+from selftime.advice.what_if.device_estimate import TimeRange
 from selftime.advice.what_if.matched_names import MAX_MATCHED_NAMES
 from selftime.advice.what_if.prediction import AppliedChange
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES, BoundBy
 from selftime.reports.advice.markdown import code_span
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
-from selftime.units import count_text, milliseconds_text, seconds_text
+from selftime.units import count_text, milliseconds_text, seconds_text, whole_percent_text
 
 MAX_NAMES_IN_TEXT: Final = 8
 """Largest number of matched names that the text lists of one change."""
@@ -27,24 +29,61 @@ _BASIS_TEXTS: Final = {
 }
 
 
-def as_text(predictions: Mapping[str, WhatIf], *, width: int = 80, colour: bool = False) -> str:
-    """Returns the predictions by the name of their trace as text for a terminal."""
+_NO_ESTIMATES: Final[Mapping[str, DeviceEstimate]] = MappingProxyType({})
+
+
+def as_text(
+    predictions: Mapping[str, WhatIf],
+    on_device: Mapping[str, DeviceEstimate] = _NO_ESTIMATES,
+    *,
+    width: int = 80,
+    colour: bool = False,
+) -> str:
+    """Returns predictions, and estimates on a device, by trace as text for a terminal."""
     blocks: list[Text | Table] = []
+    for name, estimate in on_device.items():
+        if len(on_device) > 1:
+            blocks.append(Text(f"{plain(name)}\n", style="bold", no_wrap=True))
+        blocks += [_two_columns(estimate_figures(estimate)), Text("")]
     for name, one in predictions.items():
         if len(predictions) > 1:
             blocks.append(Text(f"{plain(name)}\n", style="bold", no_wrap=True))
-        blocks += [_figures_table(one), *_tables_of_changes(one), Text("")]
-    blocks.append(Text(_NOTE_ON_NAMES, style="dim"))
+        blocks += [_two_columns(figures(one)), *_tables_of_changes(one), Text("")]
+    if predictions:
+        blocks.append(Text(_NOTE_ON_NAMES, style="dim"))
     return render_as_text(*blocks, width=width, colour=colour)
 
 
-def _figures_table(one: WhatIf) -> Table:
+def _two_columns(rows: Iterator[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    for label, text in figures(one):
+    for label, text in rows:
         table.add_row(label, text)
     return table
+
+
+def estimate_figures(one: DeviceEstimate) -> Iterator[tuple[str, str]]:
+    """Yields label and text of each figure of an estimate on a device."""
+    step, slowest = one.step, one.step_ms / one.step.high_ms
+    fastest = one.step_ms / one.step.low_ms
+    yield "Step now", f"{milliseconds_text(one.step_ms)} on the CPU"
+    yield f"On {plain(_names_of_devices(one))}", f"{_range_text(step)}; not measured"
+    yield "That is", f"{slowest:.2g} to {fastest:.2g} times as fast"
+    yield "Device", _range_text(one.device)
+    yield "Host", f"{_range_text(one.host)}, for Python and {one.launches:,.0f} operators"
+    share = whole_percent_text(one.modelled_share)
+    yield "Known", f"the work of {share} of the operators' time on the CPU, by shapes"
+
+
+def _names_of_devices(one: DeviceEstimate) -> str:
+    first, *others = one.devices
+    return first if not others else f"{first} and {count_text(len(others))} more"
+
+
+def _range_text(time: TimeRange) -> str:
+    low, high = milliseconds_text(time.low_ms), milliseconds_text(time.high_ms)
+    return f"{milliseconds_text(time.ms)} ({low} to {high})"
 
 
 def figures(one: WhatIf) -> Iterator[tuple[str, str]]:
@@ -108,18 +147,28 @@ def _times_text(change: AppliedChange) -> str:
     return f"{host} on the host, {device} on devices"
 
 
-def as_markdown(predictions: Mapping[str, WhatIf], *, max_names: int = MAX_MATCHED_NAMES) -> str:
-    """Returns the predictions by the name of their trace as Markdown.
+def as_markdown(
+    predictions: Mapping[str, WhatIf],
+    on_device: Mapping[str, DeviceEstimate] = _NO_ESTIMATES,
+    *,
+    max_names: int = MAX_MATCHED_NAMES,
+) -> str:
+    """Returns predictions, and estimates on a device, by the name of their trace as Markdown.
 
     Of each change at most `max_names` of the matched names are listed.
     """
     blocks: list[str] = []
+    for name, estimate in on_device.items():
+        blocks.append(f"# On another device: {code_span(plain(name))}")
+        rows = "\n".join(f"| {label} | {text} |" for label, text in estimate_figures(estimate))
+        blocks.append(f"| | |\n|---|---|\n{rows}")
     for name, one in predictions.items():
         blocks.append(f"# What if: {code_span(plain(name))}")
         rows = "\n".join(f"| {label} | {text} |" for label, text in figures(one))
         blocks.append(f"| | |\n|---|---|\n{rows}")
         blocks += [_change_as_markdown(change, max_names) for change in one.changes]
-    blocks.append(_NOTE_ON_NAMES)
+    if predictions:
+        blocks.append(_NOTE_ON_NAMES)
     return "\n\n".join(blocks) + "\n"
 
 

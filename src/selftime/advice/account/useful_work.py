@@ -23,6 +23,7 @@ from selftime.analysis.models.modelled_operator_work import (
     ModelledOperatorWork,
     common_peak_rates_of_devices,
     modelled_work_of_operators,
+    outermost_modelled_operators,
     tensor_core_times_by_operator,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
@@ -125,8 +126,7 @@ def _efficiencies_at_cpu_peaks(
     That is the outermost operator around it whose work is modelled. An operator that only calls
     such ones has the sum of their work.
     """
-    outer = np.append(work.is_modelled, False)[host.parent]
-    is_outermost = work.is_counted & ~outer
+    is_outermost = outermost_modelled_operators(host.parent, work)
     is_product = is_outermost & work.lacks_peak_rate
     rates = np.array([peaks.operations.get(name, np.nan) for name in (*MODELLED_DTYPES, "")])
     computing = np.where(is_product, work.flops / rates[work.dtype] * _NS_PER_SECOND, 0.0)

@@ -13,6 +13,7 @@ from selftime.advice.replay.bound_after_changes import bound_by_after
 from selftime.advice.savings.saving import Saving
 from selftime.advice.savings.what_if_savings import step_after_changes
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.advice.what_if.device_estimate import DeviceEstimate
 from selftime.advice.what_if.matched_names import MatchedName, matched_work
 from selftime.advice.what_if.named_classes import work_of_class
 from selftime.advice.what_if.requested_changes import (
@@ -32,6 +33,7 @@ FORMAT: Final = "selftime.what_if/1"
 """Name and version of the JSON format, described in `reports/schemas/what_if.json`."""
 
 _NO_SCALES: Final[Mapping[str, float]] = MappingProxyType({})
+_NO_ESTIMATES: Final[Mapping[str, DeviceEstimate]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +191,18 @@ def _applied_change(
     )
 
 
-def predictions_as_json(predictions: Mapping[str, WhatIf]) -> str:
-    """Returns predictions by the name of their trace as one document of `selftime.what_if/1`."""
-    traces: list[dict[str, Any]] = [
-        {**asdict(one), "trace": name} for name, one in predictions.items()
-    ]
-    return json.dumps({"format": FORMAT, "traces": rounded_json(traces)}, allow_nan=False)
+def predictions_as_json(
+    predictions: Mapping[str, WhatIf], on_device: Mapping[str, DeviceEstimate] = _NO_ESTIMATES
+) -> str:
+    """Returns predictions by the name of their trace as one document of `selftime.what_if/1`.
+
+    Estimates of steps on a device are the key `on_device`, which is left out where there is none.
+    """
+    document: dict[str, Any] = {"format": FORMAT, "traces": _as_rows(predictions)}
+    if on_device:
+        document["on_device"] = _as_rows(on_device)
+    return json.dumps(rounded_json(document), allow_nan=False)
+
+
+def _as_rows(results: Mapping[str, WhatIf] | Mapping[str, DeviceEstimate]) -> list[dict[str, Any]]:
+    return [{**asdict(one), "trace": name} for name, one in results.items()]

@@ -154,6 +154,12 @@ def modelled_work_of_operators(
     )
 
 
+def outermost_modelled_operators(parent_of_operator: Ints, work: ModelledOperatorWork) -> Flags:
+    """Flags the operators whose work counts, within no other operator whose work counts."""
+    is_within = np.append(work.is_modelled, np.False_)[parent_of_operator]  # NO_SLICE is -1
+    return work.is_counted & ~is_within
+
+
 def modelled_share_of_operator_time(trace: Trace) -> float | None:
     """Returns the share (0 to 1) of operator time in operators whose FLOPs or bytes are modelled.
 

@@ -256,6 +256,11 @@ class _ThreadDemand:
     """Number of CPU cores that the program's DataLoader workers used, likewise."""
 
     @property
+    def users(self) -> tuple[tuple[str, float], ...]:
+        """Returns who else uses cores, and how many."""
+        return ("other programs", self.others_cores), ("DataLoader workers", self.workers_cores)
+
+    @property
     def total_thread_count(self) -> int:
         return self.threads * self.callers * self.ranks
 
@@ -284,14 +289,8 @@ class _ThreadDemand:
             threads = f"{self.threads} threads of each of {' with '.join(groups)}"
         if self.others_cores or self.workers_cores:
             every = self.cores + self.others_cores + self.workers_cores
-            users = [
-                f"{who} use {used:.1f}"
-                for who, used in (
-                    ("other programs", self.others_cores),
-                    ("DataLoader workers", self.workers_cores),
-                )
-                if used >= _LEAST_TOLD_CORES
-            ]
+            told = [(who, used) for who, used in self.users if used >= _LEAST_TOLD_CORES]
+            users = [f"{who} use {used:.1f}" for who, used in told]
             return f"{threads} lack cores: {' and '.join(users)} of the {every:.3g} cores"
         return f"{threads} share {self.cores:.3g} cores"
 
@@ -309,14 +308,7 @@ def _are_threads_too_many_for_cores(
 
 
 def _finding(trace: Trace, demand: _ThreadDemand, operator_time: Evidence) -> Finding:
-    taken = [
-        Evidence(f"cores used by {who}", used, "count")
-        for who, used in (
-            ("other programs", demand.others_cores),
-            ("DataLoader workers", demand.workers_cores),
-        )
-        if used
-    ]
+    taken = [Evidence(f"cores used by {who}", used, "count") for who, used in demand.users if used]
     return Finding(
         covers=("J2",) if demand.callers > 1 else ("J1",),
         title=str(demand),
