@@ -195,11 +195,16 @@ def test_work_on_a_cpu_is_held_against_what_the_cpu_was_measured_to_do() -> None
     rows = rows_by_line(CPU_STEP + "run | 2 cpu threads: float32 600 GFLOP/s, copies 24 GB/s")
     multiplies = "of the rate at which 2 threads of this CPU multiply matrices"
     copies = "of the rate at which 2 threads of this CPU copy as many bytes"
+    by_shape = "`selftime view operators --by shape` lists its shapes and rates"
+    compiling = (
+        "a trial of `torch.compile`, which passes over memory once for several operators, "
+        "tells more"
+    )
     assert rows == {
         1: ("needed", f"useful work at 72 % {multiplies}"),  # 2.1 GFLOP in 5 ms
-        2: ("unexplained", f"runs at 1 % {multiplies}, and no rule explains why"),
+        2: ("unexplained", f"runs at 1 % {multiplies}, and no rule explains why; {by_shape}"),
         3: ("needed", f"useful work at 80 % {copies}"),  # 96 MB in 5 ms
-        4: ("unexplained", f"runs at 5 % {copies}, and no rule explains why"),
+        4: ("unexplained", f"runs at 5 % {copies}, and no rule explains why; {compiling}"),
     }
 
 
@@ -238,6 +243,7 @@ def test_many_small_rows_are_not_called_small() -> None:
     [row] = found(sketch(f"column = 1 ms\n{drawing}")).rows
     assert (row.verdict, row.ms, row.where) == ("unexplained", 51.0, Where())
     assert row.places == 51
+    assert row.text == "51 places, each less than 2 % of the step; the view `account` lists them"
 
 
 def test_short_operators_are_told_to_be_dispatch() -> None:
@@ -256,6 +262,31 @@ def test_short_operators_are_told_to_be_dispatch() -> None:
     assert launched.text.startswith("one operator a step, of 1.000 ms: no rule explains it; ")
     longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
     assert "operators a step" not in longer.text
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        ("<built-in method run_backward of torch._C._EngineBase object at 0x7f>", "autograd's own"),
+        (
+            "<built-in method conv2d of type object at 0x7f>",
+            "no rule explains it; it is a function",
+        ),
+        ("train.py(7): step", "no rule explains it; the view `flame` shows its functions"),
+    ],
+)
+def test_time_between_operators_is_told_by_the_frame(frame: str, reason: str) -> None:
+    drawing = f"""
+        column = 1 ms
+        mark 1   | ssssssssss
+        python 1 | ffffffffff
+        cpu 1    | a        a
+        s = ProfilerStep#1
+        a = aten::add
+        f = {frame}
+    """
+    [row] = [row for row in found(sketch(drawing)).rows if row.time_class == "python"]
+    assert row.text.startswith(reason)
 
 
 def test_a_long_operator_among_many_short_ones_is_no_dispatch() -> None:

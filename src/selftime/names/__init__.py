@@ -145,7 +145,12 @@ from selftime.names.process_ranks import (
     rank_in_file_name,
     rank_of_process,
 )
-from selftime.names.python_expressions import called_function, python_syntax_of_operator
+from selftime.names.python_expressions import (
+    called_function,
+    is_built_in_frame,
+    python_syntax_of_operator,
+    runs_backward_pass,
+)
 from selftime.names.python_frames import (
     Frame,
     is_program_work,
@@ -240,6 +245,7 @@ __all__ = [
     "is_barrier",
     "is_bias_operator",
     "is_blocking_call",
+    "is_built_in_frame",
     "is_capture_begin",
     "is_capture_end",
     "is_checkpoint_frame",
@@ -329,6 +335,7 @@ __all__ = [
     "recompilation_reason",
     "redact_text",
     "reports_lost_records",
+    "runs_backward_pass",
     "selects_one_index",
     "selects_part_of_dimension",
     "short_kernel_name",

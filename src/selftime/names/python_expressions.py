@@ -92,6 +92,25 @@ def called_function(frame_name: str) -> str | None:
     return None if known is None else known.function
 
 
+def is_built_in_frame(frame_name: str) -> bool:
+    """Returns whether a Python frame is that of a function in C, within which no line is known.
+
+    >>> names = ("<built-in method conv2d of type object at 0x7f0>", "train.py(9): main")
+    >>> [is_built_in_frame(name) for name in names]
+    [True, False]
+    """
+    return any(pattern.fullmatch(frame_name) for pattern in (_BUILT_IN_FRAME, _METHOD_FRAME))
+
+
+def runs_backward_pass(frame_name: str) -> bool:
+    """Returns whether a Python frame is the call of autograd's engine that runs a backward pass.
+
+    >>> runs_backward_pass("<built-in method run_backward of torch._C._EngineBase object at 0x7f>")
+    True
+    """
+    return is_built_in_frame(frame_name) and called_function(frame_name) == "run_backward"
+
+
 def is_decorator_frame(frame_name: str) -> bool:
     """Returns whether a frame is a PyTorch decorator around the function that the program called.
 

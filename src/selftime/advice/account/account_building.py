@@ -24,6 +24,7 @@ from selftime.advice.account.claimed_time import (
 from selftime.advice.account.row_sentences import (
     OperatorsOfRow,
     UnexplainedTime,
+    merged_sentence,
     needed_sentence,
     small_sentence,
 )
@@ -45,15 +46,10 @@ MIN_ROW_SHARE: Final = 0.02
 
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
-_WORK_COLUMNS: Final = (
-    "efficiency",
-    "by_memory",
-    "median_ns",
-    "short_share",
-    "flops_rate",
-    "bytes_rate",
-)
+_WORK_COLUMNS: Final = ("by_memory", "median_ns", "flops_rate", "bytes_rate")
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
+_MEAN_WORK_COLUMNS: Final = ("efficiency", "short_share")
+"""Columns of shares that rows that are merged have the mean of, by their time."""
 _MERGED_ROW_KEYS: Final = ("class", "is_needed")
 """Columns by which rows that are too short to stand alone are merged."""
 
@@ -179,6 +175,10 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
     order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
     of_first = ("on_device", "what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
     merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
+        *(
+            (pl.col(name) * pl.col("step_time")).sum() / pl.col("step_time").sum()
+            for name in _MEAN_WORK_COLUMNS
+        ),
         pl.col("step_time").sum(),
         pl.col(*of_first).first(),
         pl.col("first").min(),
@@ -238,7 +238,9 @@ def _account_row(
         operators = OperatorsOfRow(
             row["per_step"], row["median_ns"] or 0.0, row["short_share"], *rates, row["by_memory"]
         )
-        text = unexplained.sentence(time_class, efficiency, operators, on_device=on_device)
+        text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)
+        if places > 1 and not (operators.are_mostly_dispatch and time_class == "compute"):
+            text = merged_sentence(places, MIN_ROW_SHARE)
     if places > 1:
         where, what = Where(), None
     return AccountRow(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
+from selftime import names
 from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.well_optimised_verdict import (
     FAST_PRODUCT_GFLOPS_PER_THREAD,
@@ -33,6 +34,13 @@ _MIN_SHORT_SHARE_OF_DISPATCH: Final = 0.5
 """Smallest share of a row's time in short operators that is told as dispatch."""
 
 _NO_RULE: Final = "no rule explains it"
+_WHAT_TELLS_OF_SLOW_WORK: Final = {
+    False: "no rule explains why; `selftime view operators --by shape` lists its shapes and rates",
+    True: "no rule explains why; a trial of `torch.compile`, which passes over memory once for "
+    "several operators, tells more",
+}
+"""Maps whether memory limits work on a CPU to what there is to look at where it is slow."""
+
 _REASONS_BY_CLASS: Final = {
     "communication": f"{_NO_RULE}; the traces of all ranks, advised on as one folder, tell "
     "whether the ranks wait for the last of them or for the transfer",
@@ -134,6 +142,7 @@ class UnexplainedTime:
     def sentence(
         self,
         time_class: str,
+        what: str | None,
         efficiency: float | None,
         operators: OperatorsOfRow,
         *,
@@ -143,6 +152,7 @@ class UnexplainedTime:
 
         Args:
             time_class: The class, one of `TIME_CLASSES`.
+            what: The operator, frame or kernel that took most of the time; None if unknown.
             efficiency: How near the machine's peak the work runs; None if unknown.
             operators: How many pieces of work there are, and how long they are.
             on_device: Whether it is work of a device.
@@ -151,6 +161,8 @@ class UnexplainedTime:
         if time_class == "compute":
             return self._sentence_on_computing(lacks, efficiency, operators, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
+        if time_class == "python":
+            reason = _reason_of_python(what)
         if time_class == "launch":
             reason = f"{operators.number_sentence()}: {reason}"
         if lacks:
@@ -199,13 +211,32 @@ class UnexplainedTime:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
         if self.cpu_peaks is not None and efficiency is not None:
             limit = _cpu_peak_text(self.cpu_peaks, by_memory=operators.are_by_memory)
-            return f"runs at {whole_percent_text(efficiency)} of {limit}, and no rule explains why"
+            why = _WHAT_TELLS_OF_SLOW_WORK[operators.are_by_memory]
+            return f"runs at {whole_percent_text(efficiency)} of {limit}, and {why}"
         if self.cpu_peaks is None and operators.rates_text():
             return (
                 "how near the peak of this CPU it runs is unknown: by the models it "
                 f"{operators.rates_text()}"
             )
         return "there is no model of most of these operators"
+
+
+def _reason_of_python(what: str | None) -> str:
+    """Returns why time of the interpreter, most of it in a frame, is unexplained."""
+    if what is not None and names.runs_backward_pass(what):
+        return (
+            "autograd's own work between the operators of the backward pass, which grows with "
+            "their number and not with their size"
+        )
+    if what is not None and names.is_built_in_frame(what):
+        return f"{_NO_RULE}; it is a function in C, within which no line is known"
+    return _REASONS_BY_CLASS["python"]
+
+
+def merged_sentence(places: int, least_share: float) -> str:
+    """Returns that a row adds up many places, of which no common reason is known."""
+    share = whole_percent_text(least_share)
+    return f"{places:,} places, each less than {share} of the step; the view `account` lists them"
 
 
 def small_sentence(least_share: float) -> str:
