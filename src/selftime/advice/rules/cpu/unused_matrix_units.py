@@ -9,8 +9,8 @@ A trace does not show how oneDNN reorders operands within an operator; `ONEDNN_V
 Nor does it show whether memory bandwidth bounds a step: it does if a batch of half the size takes
 less than half the time.
 
-In the trace: products of float32 inputs take 30 % of the step or more. The units of the processor
-are a fact of a recording by selftime.
+In the trace: products and convolutions of float32 inputs, each of 50 million operations or more,
+take 30 % of the step or more. The units of the processor are a fact of a recording by selftime.
 
 ## Why it costs
 AMX does 16 times as many multiplications a cycle as AVX512 does in float32, on half the bytes.
@@ -19,7 +19,14 @@ AMX does 16 times as many multiplications a cycle as AVX512 does in float32, on 
 Run the model under `torch.autocast("cpu", torch.bfloat16)`: parameters stay in float32. Compare the
 loss over some hundred steps. How much a model gains depends on its sizes: measure it.
 
-No saving is estimated.
+Measured on one core with AMX, training unless it says otherwise: perceptrons of 1,024 and 2,048
+features 1.5 and 2.9 times as fast, transformers of 256 and 512 features 1.4 and 2.0 times, an LSTM
+2.0 times, a ResNet-18 1.2 times with images of 64 and 1.6 times with 128 pixels, a ResNet-50 for
+inference 1.3 times. Slower were a perceptron of 256 features with 32 samples (0.75 times) and a
+MobileNet (0.85 times), most of whose products are of 4 and 10 million operations.
+
+The estimate leaves half of the time of these products, with the conversions of what they take: a
+fifth at best, four fifths at worst.
 
 ## Fires on
 Products in float32 on a processor with AMX.
@@ -31,8 +38,8 @@ Products in float32 on a processor with AMX.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = n.py:4 f
-    b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[512,512],[512,512]]; line = n.py:4 f
+    b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 
 ## Silent on
 Products in bfloat16.
@@ -44,7 +51,19 @@ Products in bfloat16.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["c10::BFloat16","c10::BFloat16"]; input_shapes = [[64,64],[64,64]]
+    a = aten::mm; input_types = ["c10::BFloat16","c10::BFloat16"]; input_shapes = [[512,512],[512,512]]
+    b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
+
+Products so small that converting what they take costs more than it saves.
+
+    column = 1 ms
+    facts = {"settings": {"cpu_bfloat16": "AMX"}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = n.py:4 f
     b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
 
 A processor without such units.
@@ -56,8 +75,8 @@ A processor without such units.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]
-    b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[512,512],[512,512]]
+    b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 """
 
 from collections.abc import Iterator
@@ -68,6 +87,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.detectors.counted_operators import operators_in_counted_steps
 from selftime.advice.detectors.counted_steps import operator_intervals, recorded_step_count
+from selftime.advice.detectors.operator_changes import change_shortening_operators
 from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import (
@@ -80,13 +100,33 @@ from selftime.advice.rule_definition import (
     Unknown,
     rule,
 )
+from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.call_tree.self_times import self_times
+from selftime.analysis.models.modelled_operator_work import (
+    modelled_work_of_operators,
+    tensor_core_times_by_operator,
+)
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace
 
 MIN_FLOAT32_PRODUCT_SHARE_OF_STEP: Final = 0.3
 """Smallest share of the step in float32 matrix products to report."""
+
+MIN_PRODUCT_FLOPS: Final = 50_000_000
+"""Smallest number of operations of a product that gains from bfloat16 more than the conversion of
+its inputs costs."""
+
+BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.5
+"""Time of large products in bfloat16 with AMX, and of the conversion of what they take, as a share
+of their time in float32: the middle of what was measured, 0.26 to 0.74."""
+
+MOST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.8
+"""The same where it is largest."""
+
+LEAST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.2
+"""The same where it is smallest."""
 
 BFLOAT16_AUTOCAST_FIX_CODE: Final = """with torch.autocast("cpu", torch.bfloat16):
     loss = criterion(model(x), y)"""
@@ -110,7 +150,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif units is None:
         yield Unknown("whether the processor multiplies bfloat16: record with `selftime.profile`")
     elif units == "AMX":
-        yield _finding(trace, limits, products, spent_ms_per_step)
+        yield _outcome_with_units(trace, limits, products)
     else:
         yield Checked(
             f"the processor has no matrix units for bfloat16, only {units or 'plain vectors'}"
@@ -124,15 +164,47 @@ def _float32_matrix_operators(trace: Trace) -> pl.DataFrame:
     return products.filter(types.str.contains('"float"', literal=True))
 
 
+def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataFrame) -> Outcome:
+    large = products.filter(pl.col("id").is_in(_large_products(trace).implode()))
+    spent_ms_per_step = limits.scaled_to_typical_step(
+        length(operator_intervals(large)) / recorded_step_count(trace) / 1e6
+    )
+    if spent_ms_per_step < MIN_FLOAT32_PRODUCT_SHARE_OF_STEP * limits.step_ms:
+        return Checked(
+            "most products in float32 are too small to gain from bfloat16 what the conversion of "
+            "their inputs costs"
+        )
+    return _finding(trace, limits, large, spent_ms_per_step)
+
+
+def _large_products(trace: Trace) -> pl.Series:
+    """Returns the ids of operators that multiply as much as gains from bfloat16."""
+    host = self_times(trace)
+    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    return pl.Series(host.id[work.flops >= MIN_PRODUCT_FLOPS], dtype=trace.slices["id"].dtype)
+
+
 def _finding(
     trace: Trace, statistics: StepStatistics, products: pl.DataFrame, spent_ms_per_step: float
 ) -> Finding:
     share = spent_ms_per_step / statistics.step_ms
     location, slowest = next(operators_by_line(trace, products))
+    likely, most, least, none = (
+        (change_shortening_operators(trace, products, kept),)
+        for kept in (
+            BFLOAT16_TO_FLOAT32_TIME_RATIO,
+            MOST_BFLOAT16_TO_FLOAT32_TIME_RATIO,
+            LEAST_BFLOAT16_TO_FLOAT32_TIME_RATIO,
+            0.0,
+        )
+    )
     return Finding(
         title=f"{share:.0%} of the step is float32 matrix products without AMX",
         where=location,
         count_per_step=products.height / recorded_step_count(trace),
+        claim=RemovalClaim(
+            likely, worst_case_changes=most, best_case_changes=least, largest_changes=none
+        ),
         confidence="medium",
         semantics="numerics",
         evidence=(

@@ -11,21 +11,37 @@ DRAWING = """
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = n.py:4 f
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[{size},{size}],[{size},{size}]]; line = n.py:4 f
     b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
 """
 AMX = '{"settings": {"cpu_bfloat16": "AMX"}}'
 
 
-def drawing(one: str, facts: str = AMX) -> str:
-    return DRAWING.format(one=one, facts=facts)
+def drawing(one: str, facts: str = AMX, size: int = 1024) -> str:
+    return DRAWING.format(one=one, facts=facts, size=size)
 
 
 def test_it_is_a_hint_that_changes_numbers(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("aaaabbbbb "))
     assert finding.where.line == 4
     assert finding.semantics == "numerics"
-    assert finding.saving.estimate_ms is None
+
+
+def test_half_of_the_products_time_is_saved_and_the_interval_is_wide(judge: Judge[Finding]) -> None:
+    known = '{"settings": {"cpu_bfloat16": "AMX"}, "overhead": {"ratio": 1.0}}'
+    [finding] = judge(drawing("aaaabbbbb ", known))
+    saving = finding.saving
+    assert saving.estimate_ms == 2.0
+    assert saving.low_ms is not None
+    assert saving.high_ms is not None
+    assert 0 < saving.low_ms <= 0.8
+    assert 2.0 < saving.high_ms <= saving.upper_ms == 4.0
+
+
+def test_small_products_are_left_alone_whatever_they_take_together(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing("aaaaaaaab ", size=256)))
+    assert isinstance(outcome, Checked)
+    assert "too small to gain" in outcome.reason
 
 
 def test_a_few_products_are_left_alone(judge: Judge[Finding]) -> None:
