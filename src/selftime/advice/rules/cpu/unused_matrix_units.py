@@ -77,7 +77,7 @@ A processor without such units.
     u = ProfilerStep#3
     a = aten::mm; input_types = ["float","float"]; input_shapes = [[512,512],[512,512]]
     b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
-"""
+"""  # noqa: E501 - what a letter stands for is on one line
 
 from collections.abc import Iterator
 from typing import Final
