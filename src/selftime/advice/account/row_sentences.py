@@ -115,7 +115,7 @@ class OperatorsOfRow:
         return (
             f"{operators} a step, {whole_percent_text(self.short_share)} of the time in those "
             f"shorter than {short}: mostly their dispatch, of which a trial of `torch.compile`, "
-            "or of fewer and larger operators, tells more"
+            "of larger batches, or of fewer and larger operators, tells more"
         )
 
     def number_sentence(self) -> str:

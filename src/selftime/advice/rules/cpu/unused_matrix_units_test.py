@@ -11,14 +11,14 @@ DRAWING = """
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["float","float"]; input_shapes = [[{size},{size}],[{size},{size}]]; line = n.py:4 f
+    a = aten::mm; input_types = ["float","float"]; input_shapes = {shapes}; line = n.py:4 f
     b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
 """
 AMX = '{"settings": {"cpu_bfloat16": "AMX"}}'
 
 
 def drawing(one: str, facts: str = AMX, size: int = 1024) -> str:
-    return DRAWING.format(one=one, facts=facts, size=size)
+    return DRAWING.format(one=one, facts=facts, shapes=[[size, size]] * 2)
 
 
 def test_it_is_a_hint_that_changes_numbers(judge: Judge[Finding]) -> None:
