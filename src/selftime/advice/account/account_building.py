@@ -46,7 +46,7 @@ MIN_ROW_SHARE: Final = 0.02
 
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
-_WORK_COLUMNS: Final = ("by_memory", "median_ns", "flops_rate", "bytes_rate")
+_WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "bytes_rate")
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MEAN_WORK_COLUMNS: Final = ("efficiency", "short_share")
 """Columns of shares that rows that are merged have the mean of, by their time."""
@@ -137,6 +137,7 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         efficiency=(pl.col("efficiency") * pl.col("step_time")).sum() / weight,
         known_time=weight,
         by_memory=(pl.col("by_memory") * pl.col("step_time")).sum() * 2 > weight,
+        in_products=(pl.col("in_products") * pl.col("step_time")).sum() * 2 > weight,
         first=pl.col("start").min(),
         pieces=pl.col("slice").filter("is_on_host").n_unique(),
         median_ns=pl.col("time").filter("is_on_host").median(),
@@ -236,11 +237,16 @@ def _account_row(
     else:
         rates = (row["flops_rate"], row["bytes_rate"])
         operators = OperatorsOfRow(
-            row["per_step"], row["median_ns"] or 0.0, row["short_share"], *rates, row["by_memory"]
+            row["per_step"],
+            row["median_ns"] or 0.0,
+            row["short_share"],
+            *rates,
+            row["by_memory"],
+            row["in_products"],
         )
         text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)
         if places > 1 and not (operators.are_mostly_dispatch and time_class == "compute"):
-            text = merged_sentence(places, MIN_ROW_SHARE)
+            text = merged_sentence(MIN_ROW_SHARE)
     if places > 1:
         where, what = Where(), None
     return AccountRow(

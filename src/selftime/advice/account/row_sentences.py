@@ -39,7 +39,8 @@ _WHAT_TELLS_OF_SLOW_WORK: Final = {
     True: "no rule explains why; a trial of `torch.compile`, which passes over memory once for "
     "several operators, tells more",
 }
-"""Maps whether memory limits work on a CPU to what there is to look at where it is slow."""
+"""Maps whether work on a CPU is of the kind that compilers fuse, which memory limits, to what there
+is to look at where it is slow."""
 
 _REASONS_BY_CLASS: Final = {
     "communication": f"{_NO_RULE}; the traces of all ranks, advised on as one folder, tell "
@@ -92,6 +93,8 @@ class OperatorsOfRow:
     bytes_per_ns: float | None = None
     are_by_memory: bool = False
     """Whether the bytes that they move limit them, by their models, more than their operations."""
+    are_products: bool = False
+    """Whether most of their time is in products of matrices, convolutions or attention."""
 
     @property
     def are_mostly_dispatch(self) -> bool:
@@ -211,7 +214,7 @@ class UnexplainedTime:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
         if self.cpu_peaks is not None and efficiency is not None:
             limit = _cpu_peak_text(self.cpu_peaks, by_memory=operators.are_by_memory)
-            why = _WHAT_TELLS_OF_SLOW_WORK[operators.are_by_memory]
+            why = _WHAT_TELLS_OF_SLOW_WORK[operators.are_by_memory and not operators.are_products]
             return f"runs at {whole_percent_text(efficiency)} of {limit}, and {why}"
         if self.cpu_peaks is None and operators.rates_text():
             return (
@@ -233,10 +236,10 @@ def _reason_of_python(what: str | None) -> str:
     return _REASONS_BY_CLASS["python"]
 
 
-def merged_sentence(places: int, least_share: float) -> str:
-    """Returns that a row adds up many places, of which no common reason is known."""
+def merged_sentence(least_share: float) -> str:
+    """Returns that a row adds up small parts, of which no common reason is known."""
     share = whole_percent_text(least_share)
-    return f"{places:,} places, each less than {share} of the step; the view `account` lists them"
+    return f"each of them takes less than {share} of the step; the view `account` lists them"
 
 
 def small_sentence(least_share: float) -> str:

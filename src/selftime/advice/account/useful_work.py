@@ -48,7 +48,14 @@ _PICOSECONDS_PER_NS: Final = 1e3
 _MIN_MODELLED_SHARE_ON_CPU: Final = 0.5
 """Smallest share of an operator's time in products of matrices for their rate to tell its own."""
 
-_COLUMNS: Final = ("efficiency", "least_time", "by_memory", "flops_rate", "bytes_rate")
+_COLUMNS: Final = (
+    "efficiency",
+    "least_time",
+    "by_memory",
+    "in_products",
+    "flops_rate",
+    "bytes_rate",
+)
 
 
 @cached_per_trace
@@ -59,8 +66,8 @@ def operator_efficiencies(trace: Trace) -> pl.DataFrame:
     machine's peak, or of the rate of a fast product on a CPU whose peak is unknown; null where the
     work of the operator around the slice is not modelled, or no peak is known; least_time, that of
     the work at the peak or the fast rate, in ns; by_memory, whether memory bandwidth limits the
-    work; flops_rate and bytes_rate, the modelled FLOPs and bytes by the time, both per ns; null
-    without a model.
+    work; in_products, the share of the time in products on a CPU; flops_rate and bytes_rate, the
+    modelled FLOPs and bytes by the time, both per ns; null without a model.
 
     Caches and Winograd's algorithm let a share exceed 1; of a known peak it is then 1.
     """
@@ -94,6 +101,7 @@ def _efficiencies_on_device(
         "efficiency": np.where(known, np.minimum(least / time, 1.0), np.nan),
         "least_time": least,
         "by_memory": (moving > computing).astype(np.float64),
+        "in_products": np.zeros(host.id.size),
         "flops_rate": np.where(work.flops > 0, work.flops / time, np.nan),
         "bytes_rate": np.where(work.bytes > 0, work.bytes / time, np.nan),
     }
@@ -148,6 +156,7 @@ def _efficiencies_at_cpu_peaks(
         "efficiency": np.where(known, np.minimum(least_sum / time, 1.0), np.nan),
         "least_time": least_sum,
         "by_memory": (2 * moving_sum > least_sum).astype(np.float64),
+        "in_products": subtree_totals(host.parent, np.where(is_product, host.cpu, 0)) / time,
         **_modelled_rates(host, work, time),
     }
     every = np.arange(host.id.size)
@@ -182,6 +191,7 @@ def _efficiencies_on_cpu(
         "efficiency": np.where(known, least / time, np.nan),
         "least_time": least.astype(np.float64),
         "by_memory": np.zeros(host.id.size),
+        "in_products": in_products / time,
         **_modelled_rates(host, work, time),
     }
 
@@ -209,6 +219,7 @@ def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
     weight = pl.col("time").filter(is_known).sum().over(same)
     mean = (pl.col("efficiency") * pl.col("time")).sum().over(same) / weight
     return table.select(
+        "in_products",
         "flops_rate",
         "bytes_rate",
         efficiency=pl.when(is_known & (weight > 0)).then(mean),

@@ -9,8 +9,9 @@ A trace does not show how oneDNN reorders operands within an operator; `ONEDNN_V
 Nor does it show whether memory bandwidth bounds a step: it does if a batch of half the size takes
 less than half the time.
 
-In the trace: products and convolutions of float32 inputs, each of 50 million operations or more,
-take 30 % of the step or more. The units of the processor are a fact of a recording by selftime.
+In the trace: products and convolutions of float32 inputs, each with 150 operations or more for each
+element that it reads and writes, take 30 % of the step or more. The units of the processor are a
+fact of a recording by selftime.
 
 ## Why it costs
 AMX does 16 times as many multiplications a cycle as AVX512 does in float32, on half the bytes.
@@ -19,14 +20,17 @@ AMX does 16 times as many multiplications a cycle as AVX512 does in float32, on 
 Run the model under `torch.autocast("cpu", torch.bfloat16)`: parameters stay in float32. Compare the
 loss over some hundred steps. How much a model gains depends on its sizes: measure it.
 
-Measured on one core with AMX, training unless it says otherwise: perceptrons of 1,024 and 2,048
-features 1.5 and 2.9 times as fast, transformers of 256 and 512 features 1.4 and 2.0 times, an LSTM
-2.0 times, a ResNet-18 1.2 times with images of 64 and 1.6 times with 128 pixels, a ResNet-50 for
-inference 1.3 times. Slower were a perceptron of 256 features with 32 samples (0.75 times) and a
-MobileNet (0.85 times), most of whose products are of 4 and 10 million operations.
+Measured on one core with AMX, training unless it says otherwise: perceptrons of 512, 1,024 and 2,048
+features, with 128, 128 and 512 samples, 1.4, 1.5 and 2.9 times as fast, transformers of 256 and 512
+features 1.4 and 2.0 times, an LSTM 2.0 times, a ResNet-18 1.2 times with images of 64 and 1.6 times
+with 128 pixels, a ResNet-50 for inference 1.3 times; BERT of 256 and GPT-2 of 384 features from the
+library transformers 1.5 and 1.6 times. Transformers of 128 and 192 features took 0.9 to 1.1 times
+as long. With fewer operations for each element, converting costs more than it saves:
+perceptrons of 256, 512 and 1,024 features with 32 samples (50 to 60 operations) took 1.3, 1.1 and
+1.2 times as long, a MobileNet 1.2 times.
 
 The estimate leaves half of the time of these products, with the conversions of what they take: a
-fifth at best, four fifths at worst.
+fifth at best, all of it at worst.
 
 ## Fires on
 Products in float32 on a processor with AMX.
@@ -54,7 +58,7 @@ Products in bfloat16.
     a = aten::mm; input_types = ["c10::BFloat16","c10::BFloat16"]; input_shapes = [[512,512],[512,512]]
     b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 
-Products so small that converting what they take costs more than it saves.
+Products that compute so little with each element that its conversion costs more than it saves.
 
     column = 1 ms
     facts = {"settings": {"cpu_bfloat16": "AMX"}}
@@ -114,16 +118,16 @@ from selftime.trace import Trace
 MIN_FLOAT32_PRODUCT_SHARE_OF_STEP: Final = 0.3
 """Smallest share of the step in float32 matrix products to report."""
 
-MIN_PRODUCT_FLOPS: Final = 50_000_000
-"""Smallest number of operations of a product that gains from bfloat16 more than the conversion of
-its inputs costs."""
+MIN_OPERATIONS_PER_ELEMENT: Final = 150
+"""Smallest number of operations of a product, by the elements that it reads and writes, to gain
+from bfloat16 more than conversions cost: 124 were slower, 170 faster."""
 
 BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.5
 """Time of large products in bfloat16 with AMX, and of the conversion of what they take, as a share
 of their time in float32: the middle of what was measured, 0.26 to 0.74."""
 
-MOST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.8
-"""The same where it is largest."""
+MOST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 1.0
+"""The same where it is largest: other operators become slower by as much as products gain."""
 
 LEAST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.2
 """The same where it is smallest."""
@@ -171,17 +175,19 @@ def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataF
     )
     if spent_ms_per_step < MIN_FLOAT32_PRODUCT_SHARE_OF_STEP * limits.step_ms:
         return Checked(
-            "most products in float32 are too small to gain from bfloat16 what the conversion of "
-            "their inputs costs"
+            "most products in float32 compute too little with each element to gain from bfloat16 "
+            "what its conversion costs"
         )
     return _finding(trace, limits, large, spent_ms_per_step)
 
 
 def _large_products(trace: Trace) -> pl.Series:
-    """Returns the ids of operators that multiply as much as gains from bfloat16."""
+    """Returns the ids of operators that compute so much with each element as gains from AMX."""
     host = self_times(trace)
     work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
-    return pl.Series(host.id[work.flops >= MIN_PRODUCT_FLOPS], dtype=trace.slices["id"].dtype)
+    elements = work.bytes // names.DTYPE_SIZES_IN_BYTES["float32"]
+    is_large = (work.flops > 0) & (work.flops >= MIN_OPERATIONS_PER_ELEMENT * elements)
+    return pl.Series(host.id[is_large], dtype=trace.slices["id"].dtype)
 
 
 def _finding(
