@@ -15,7 +15,10 @@ nothing. On a CPU the channels of a pixel are apart in memory and fill no vector
 ## What to do
 `model.to(memory_format=torch.channels_last)`, and the same of the input: layers between keep the
 layout. On a CPU depthwise convolutions gain more than half of their time, 3x3 ones a fifth or
-nothing, and 1x1 ones lose: measure. Whether cuDNN looked for its fastest kernel is another question.
+nothing, and 1x1 ones lose: measure. On one core with AVX512 a MobileNet was 1.3 times as fast in
+training and 1.1 times for inference, a ResNet-50 as fast as before, a ResNet-18 from 0.9 times, in
+training with images of 64 pixels, to 1.1 times, for inference with 128. Whether cuDNN looked for
+its fastest kernel is another question.
 
 The estimate removes these kernels on a GPU; on a CPU it shortens convolutions by ratios that were
 measured.
