@@ -243,7 +243,11 @@ def test_many_small_rows_are_not_called_small() -> None:
     [row] = found(sketch(f"column = 1 ms\n{drawing}")).rows
     assert (row.verdict, row.ms, row.where) == ("unexplained", 51.0, Where())
     assert row.places == 51
-    assert row.text.startswith("each of them takes less than 2 % of the step; ")
+    assert "that needs input shapes" in row.text
+    shaped = sketch(f"column = 1 ms\n{drawing}\na = aten::op; input_shapes = [[2]]")
+    assert found(shaped).rows[0].text == (
+        "each of them is a small part of the step; the view `account` lists them"
+    )
 
 
 def test_short_operators_are_told_to_be_dispatch() -> None:

@@ -24,7 +24,6 @@ from selftime.advice.account.claimed_time import (
 from selftime.advice.account.row_sentences import (
     OperatorsOfRow,
     UnexplainedTime,
-    merged_sentence,
     needed_sentence,
     small_sentence,
 )
@@ -235,18 +234,8 @@ def _account_row(
         text = needed_sentence(efficiency, peaks, by_memory=row["by_memory"], on_device=on_device)
         at_most_ms = ms * (1.0 - efficiency) if on_device or peaks is not None else None
     else:
-        rates = (row["flops_rate"], row["bytes_rate"])
-        operators = OperatorsOfRow(
-            row["per_step"],
-            row["median_ns"] or 0.0,
-            row["short_share"],
-            *rates,
-            row["by_memory"],
-            row["in_products"],
-        )
+        operators = _operators_of_row(row)
         text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)
-        if places > 1 and not (operators.are_mostly_dispatch and time_class == "compute"):
-            text = merged_sentence(MIN_ROW_SHARE)
     if places > 1:
         where, what = Where(), None
     return AccountRow(
@@ -260,6 +249,19 @@ def _account_row(
         finding=finding_id,
         at_most_ms=at_most_ms,
         text=text,
+    )
+
+
+def _operators_of_row(row: dict[str, Any]) -> OperatorsOfRow:
+    return OperatorsOfRow(
+        row["per_step"],
+        row["median_ns"] or 0.0,
+        row["short_share"],
+        flops_per_ns=row["flops_rate"],
+        bytes_per_ns=row["bytes_rate"],
+        are_by_memory=row["by_memory"],
+        are_products=row["in_products"],
+        places=row["places"],
     )
 
 

@@ -34,6 +34,7 @@ _MIN_SHORT_SHARE_OF_DISPATCH: Final = 0.5
 """Smallest share of a row's time in short operators that is told as dispatch."""
 
 _NO_RULE: Final = "no rule explains it"
+_MERGED: Final = "each of them is a small part of the step; the view `account` lists them"
 _WHAT_TELLS_OF_SLOW_WORK: Final = {
     False: "no rule explains why; `selftime view operators --by shape` lists its shapes and rates",
     True: "no rule explains why; a trial of `torch.compile`, which passes over memory once for "
@@ -95,6 +96,8 @@ class OperatorsOfRow:
     """Whether the bytes that they move limit them, by their models, more than their operations."""
     are_products: bool = False
     """Whether most of their time is in products of matrices, convolutions or attention."""
+    places: int = 1
+    """The number of lines or names that the row adds up."""
 
     @property
     def are_mostly_dispatch(self) -> bool:
@@ -161,6 +164,9 @@ class UnexplainedTime:
             on_device: Whether it is work of a device.
         """
         lacks = missing_requirement_sentences(self.trace, _NEEDS_BY_CLASS.get(time_class, ()))
+        is_dispatch = time_class == "compute" and operators.are_mostly_dispatch
+        if operators.places > 1 and not lacks and not is_dispatch:
+            return _MERGED
         if time_class == "compute":
             return self._sentence_on_computing(lacks, efficiency, operators, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
@@ -234,12 +240,6 @@ def _reason_of_python(what: str | None) -> str:
     if what is not None and names.is_built_in_frame(what):
         return f"{_NO_RULE}; it is a function in C, within which no line is known"
     return _REASONS_BY_CLASS["python"]
-
-
-def merged_sentence(least_share: float) -> str:
-    """Returns that a row adds up small parts, of which no common reason is known."""
-    share = whole_percent_text(least_share)
-    return f"each of them takes less than {share} of the step; the view `account` lists them"
 
 
 def small_sentence(least_share: float) -> str:

@@ -17,7 +17,7 @@ dispatch. A trace does not show how much, so no saving is estimated.
 ## What to do
 Run evaluation under `torch.inference_mode()`, or `torch.no_grad()` where the results are used with
 autograd later. Between the two there is little: on one core with PyTorch 2.13 `inference_mode` took
-0.5 to 2.6 % less time than `no_grad` in five of six networks.
+0.5 to 2.5 % less time than `no_grad` in five of six networks.
 
 ## Fires on
 Steps whose operators autograd numbers, and no backward pass.
