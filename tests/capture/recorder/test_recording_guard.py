@@ -77,6 +77,19 @@ def test_of_an_unknown_step_the_least_time_of_its_events_tells() -> None:
     assert excess(unknown, 101, 900) is not None
 
 
+def test_a_late_recording_may_hold_many_frames_in_little_memory() -> None:
+    assert excess(LIMIT, 1_799, 507) is None
+    assert excess(LIMIT, 1_801, 505) is None
+    assert excess(LIMIT, 1_801, 507) is not None  # 4 MiB, and 20 bytes for each planned event
+    assert excess(replace(LIMIT, expected_ns=0), 1_801, 507) is None  # nothing is late
+
+
+def test_growth_in_a_short_time_is_not_taken_to_go_on_for_long() -> None:
+    growth = Growth(ns=2 * MS, resident=MIB, in_arenas=MIB)
+    assert growth.resident_in(4 * MS) == 2 * MIB
+    assert growth.resident_in(1_000 * MS) == growth.in_arenas_in(1_000 * MS) == 10 * MIB
+
+
 def test_what_is_known_of_the_excess_is_told() -> None:
     assert excess(LIMIT, 601, 900) == (
         "it took 400.00 MiB more memory than the program had used before, and at most 63.68 MiB "

@@ -8,14 +8,20 @@ from above, and the smaller one holds:
   them.
 
 Each is less what the program takes by itself: as much for its time as it took between the first
-recording and this one.
+recording and this one, for up to ten times as long as that was. A few steps of a millisecond, in
+which a megabyte was taken once, do not show that a second takes a gigabyte.
 """
 
 from dataclasses import dataclass
 from time import perf_counter_ns, process_time_ns
+from typing import Final
 
 from selftime.capture.facts.free_memory import peak_resident_bytes, resident_bytes
 from selftime.capture.facts.malloc import bytes_in_arenas
+
+
+MAX_GROWTH_EXTRAPOLATION: Final = 10
+"""For how many times the time in which it was seen the program's growth is taken to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,14 @@ class Growth:
 
     def resident_in(self, ns: int) -> int:
         """Returns by how many bytes the resident memory grows in a time in ns."""
-        return self.resident * ns // self.ns if self.ns else 0
+        return self._in(self.resident, ns)
 
     def in_arenas_in(self, ns: int) -> int:
         """Returns by how many bytes the small blocks grow in a time in ns."""
-        return self.in_arenas * ns // self.ns if self.ns else 0
+        return self._in(self.in_arenas, ns)
+
+    def _in(self, grown: int, ns: int) -> int:
+        return grown * min(ns, MAX_GROWTH_EXTRAPOLATION * self.ns) // self.ns if self.ns else 0
 
 
 @dataclass(frozen=True, slots=True)
