@@ -78,10 +78,15 @@ def test_of_an_unknown_step_the_least_time_of_its_events_tells() -> None:
 
 
 def test_a_late_recording_may_hold_many_frames_in_little_memory() -> None:
-    assert excess(LIMIT, 1_799, 507) is None
-    assert excess(LIMIT, 1_801, 505) is None
-    assert excess(LIMIT, 1_801, 507) is not None  # 4 MiB, and 20 bytes for each planned event
-    assert excess(replace(LIMIT, expected_ns=0), 1_801, 507) is None  # nothing is late
+    def is_cut(elapsed_ms: int, beyond_mib: int, limit: EventLimit = LIMIT) -> bool:
+        before = MemoryBefore(UsedMemory(500 * MIB), peak=500 * MIB)
+        now = UsedMemory((500 + beyond_mib) * MIB)
+        return excess_over_limit(limit, elapsed_ms * MS, before, now) is not None
+
+    assert not is_cut(1_799, 13)
+    assert not is_cut(1_801, 11)
+    assert is_cut(1_801, 13)  # 10 MiB, and 20 bytes for each planned event
+    assert not is_cut(1_801, 13, replace(LIMIT, expected_ns=0))  # nothing is late
 
 
 def test_growth_in_a_short_time_is_not_taken_to_go_on_for_long() -> None:

@@ -19,7 +19,6 @@ from typing import Final
 from selftime.capture.facts.free_memory import peak_resident_bytes, resident_bytes
 from selftime.capture.facts.malloc import bytes_in_arenas
 
-
 MAX_GROWTH_EXTRAPOLATION: Final = 10
 """For how many times the time in which it was seen the program's growth is taken to go on."""
 

@@ -45,7 +45,7 @@ LATE_FACTOR: Final = 3
 RECORDER_BYTES: Final = 16 << 20
 """Memory that a recording may take however few events it has, in bytes."""
 
-LATE_RECORDER_BYTES: Final = 4 << 20
+LATE_RECORDER_BYTES: Final = 10 << 20
 """The same for one that is late."""
 
 UNKNOWN_MEMORY_FACTOR: Final = 10
@@ -174,14 +174,14 @@ def excess_over_limit(
     if beyond > planned:
         took = f"{bytes_text(beyond)} more memory than the program had used before"
         return f"it took {took}, and at most {bytes_text(planned)} was planned"
-    frames = LATE_RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_FRAME
-    if 0 < late_ns < ran_ns and beyond > frames:
-        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(beyond)} of memory"
-        return f"{took}, which is more than planned"
     # Below the peak, events are hidden in memory that the program may use as well.
     is_late = ran_ns > max(late_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
     taken = before.since_start(now)
     if is_late and taken > limit.events_in_memory * MIN_BYTES_PER_EVENT:
         took = f"it ran for {time_text(ran_ns)} and took {bytes_text(taken)} of memory"
+        return f"{took}, which is more than planned"
+    frames = LATE_RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_FRAME
+    if 0 < late_ns < ran_ns and beyond > frames:
+        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(beyond)} of memory"
         return f"{took}, which is more than planned"
     return None
