@@ -17,7 +17,8 @@ Take the position first: `head(hidden[:, -1:])`. Models of the library `transfor
 `logits_to_keep=1`.
 
 The estimate leaves the products' work on the used rows; on a device no less than that of 128 rows,
-on a CPU of 4.
+on a CPU of 4, and no less than reading the weights takes, where `selftime run` measured how fast it
+copies.
 
 ## Fires on
 The head runs on 512 positions, of which the last is taken.
@@ -64,8 +65,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
+from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import counted_step_count
 from selftime.advice.detectors.operator_changes import device_work_launched_during
@@ -85,6 +88,9 @@ from selftime.trace import Trace
 FIX_CODE: Final = """logits = head(hidden[:, -1:])          # for: head(hidden)[:, -1:]
 out = model(prompt, logits_to_keep=1)  # with the library `transformers`"""
 """Example code of the fix: take the position before the matrix product."""
+
+_WEIGHT_BYTES: Final = 4
+"""Bytes of a weight on a CPU, where models are mostly in float32."""
 
 TensorSizes: TypeAlias = tuple[int, ...]
 
@@ -209,7 +215,8 @@ def _finding(trace: Trace, step_stats: StepStatistics, wasteful_products: LineSl
     work = (
         device_work_launched_during(trace, wasteful_products.times)["id"].cast(pl.Int64).to_numpy()
     )
-    keep = float(time_share_with_fewer_rows(left, rows, on_device=bool(work.size)).mean())
+    shares = time_share_with_fewer_rows(left, rows, on_device=bool(work.size))
+    keep = float(np.maximum(shares, _shares_of_reading_weights(trace, wasteful_products)).mean())
     change: Change = (
         ScaleDeviceWork(work, keep) if work.size else CutHostTime(wasteful_products.times, keep)
     )
@@ -227,6 +234,20 @@ def _finding(trace: Trace, step_stats: StepStatistics, wasteful_products: LineSl
         ),
         fix=Fix("Take the position that is used, and then multiply.", FIX_CODE),
     )
+
+
+def _shares_of_reading_weights(trace: Trace, products: LineSlices) -> NDArray[np.float64]:
+    """Returns for each product the share of its time in which a CPU reads the weights.
+
+    However few rows are multiplied, all weights are read. It is 0 if the rates are unknown.
+    """
+    slices, peaks = products.slices, cpu_peaks_of_trace(trace)
+    if peaks is None:
+        return np.zeros(slices.height)
+    sizes = (slices["inner"] * slices["columns"]).cast(pl.Float64).to_numpy() * _WEIGHT_BYTES
+    rates = np.array([peaks.bytes_per_second(size) or np.inf for size in sizes.tolist()])
+    durations = np.maximum(slices["duration"].to_numpy(), 1)
+    return np.minimum(sizes / rates * 1e9 / durations, 1.0)
 
 
 def _input_tensor_sizes(input_shapes: str) -> list[TensorSizes]:

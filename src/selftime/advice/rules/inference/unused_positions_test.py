@@ -42,6 +42,15 @@ def test_the_estimate_keeps_one_row_of_each_sequence(judge: Judge[Finding]) -> N
     assert (finding.where.file, finding.where.line) == ("net.py", 8)
 
 
+def test_the_weights_are_read_for_one_row_as_well(judge: Judge[Finding]) -> None:
+    run = """
+    run | 2 inference 10 ms
+    run | 1 cpu thread: float32 100 GFLOP/s, copies 1 GB/s
+"""
+    [finding] = judge(drawing() + run)
+    assert finding.saving.estimate_ms == pytest.approx(6 - 64 * 1000 * 4 / 1e6, rel=0.001)
+
+
 def test_half_of_the_positions_save_half(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(slice_operator(256)))
     assert finding.saving.estimate_ms == pytest.approx(3, rel=0.02)
