@@ -247,7 +247,7 @@ def _shares_of_reading_weights(trace: Trace, products: LineSlices) -> NDArray[np
     sizes = (slices["inner"] * slices["columns"]).cast(pl.Float64).to_numpy() * _WEIGHT_BYTES
     rates = np.array([peaks.bytes_per_second(size) or np.inf for size in sizes.tolist()])
     durations = np.maximum(slices["duration"].to_numpy(), 1)
-    return np.minimum(sizes / rates * 1e9 / durations, 1.0)
+    return np.asarray(np.minimum(sizes / rates * 1e9 / durations, 1.0), np.float64)
 
 
 def _input_tensor_sizes(input_shapes: str) -> list[TensorSizes]:
