@@ -5,8 +5,9 @@ Steps run the network forward only, and dropout still leaves elements out, or ba
 and update the statistics of each batch: `model.eval()` was not called, or `model.train()` was
 called too early. This is a hint on correctness; dropout may be left on to estimate uncertainty.
 
-In the trace: dropout masks that are drawn, or the flag `training` of `aten::batch_norm`, in two
-steps in a row or more without a backward node and an optimizer.
+In the trace: dropout masks that are drawn, or the flag `training` of an `aten::batch_norm` that has
+running statistics, in two steps in a row or more without a backward node and an optimizer. Norms
+without running statistics, such as instance norms, use those of their input in evaluation too.
 
 ## Why it costs
 The results are not those of the trained network. The time is small: a mask for each dropout, means
@@ -38,7 +39,7 @@ Batch norms that train.
     t = ProfilerStep#2
     u = ProfilerStep#3
     l = aten::conv2d
-    b = aten::batch_norm; concrete_inputs = ["","","","","","True","0.1","1e-05","True"]
+    b = aten::batch_norm; concrete_inputs = ["","","","","","True"]; input_shapes = [[8],[],[],[8]]
 
 ## Silent on
 Dropout that leaves nothing out.
@@ -75,7 +76,20 @@ Batch norms with the statistics of the training.
     t = ProfilerStep#2
     u = ProfilerStep#3
     l = aten::conv2d
-    b = aten::batch_norm; concrete_inputs = ["","","","","","False","0.1","1e-05","True"]
+    b = aten::batch_norm; concrete_inputs = ["","","","","","False"]; input_shapes = [[8],[],[],[8]]
+
+Instance norms, which have no running statistics.
+
+    column = 10 us
+    mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+    cpu 1  | lllliiiilllllllliiiilllllllliiiillll
+    cpu 1  |     bbb         bbb         bbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    l = aten::conv2d
+    i = aten::instance_norm
+    b = aten::batch_norm; concrete_inputs = ["","","","","","True"]; input_shapes = [[8],[],[],[]]
 """
 
 import json
@@ -86,6 +100,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.advice.detectors.counted_operators import parse_sizes
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.analysis.run.evaluations import evaluations_of_run
@@ -103,6 +118,9 @@ from selftime.trace import Trace
 MIN_CONSECUTIVE_FORWARD_ONLY_STEPS: Final = 2
 """Smallest number of successive steps without backward pass to report; a single one may be cut
 off."""
+
+_NORM_ARGUMENTS: Final = ("concrete_inputs", "input_shapes")
+"""Arguments of a batch norm that say whether it would do other in evaluation mode."""
 
 EVALUATION_MODE_FIX_CODE: Final = """model.eval()
 with torch.inference_mode():
@@ -158,15 +176,14 @@ def _training_mode_operators(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     layers = filter_by_name(host, is_dropout)["id"]
     draws = draws.filter(pl.col("parent").is_in(layers.implode()) | _are_fused_dropouts(draws))
     norms = slices_with_arguments(
-        trace, "op_args", filter_by_name(host, is_batch_norm), "concrete_inputs"
+        trace, "op_args", filter_by_name(host, is_batch_norm), *_NORM_ARGUMENTS
     )
-    norms = norms.with_columns(pl.col("concrete_inputs").cast(pl.String))
+    told = norms.select(pl.col(_NORM_ARGUMENTS).cast(pl.String)).rows()
     trains = {
-        text: _is_batch_norm_in_training_mode(text)
-        for text in norms["concrete_inputs"].unique().to_list()
+        one: _is_in_training_mode(one[0]) and _has_running_statistics(one[1]) for one in set(told)
     }
-    norms = norms.filter(pl.Series([trains[t] for t in norms["concrete_inputs"]], dtype=pl.Boolean))
-    return pl.concat([draws, norms.drop("concrete_inputs")]).sort("start", "id")
+    norms = norms.filter(pl.Series([trains[one] for one in told], dtype=pl.Boolean))
+    return pl.concat([draws, norms.drop(_NORM_ARGUMENTS)]).sort("start", "id")
 
 
 def _are_fused_dropouts(mask_operators: pl.DataFrame) -> pl.Series:
@@ -174,7 +191,16 @@ def _are_fused_dropouts(mask_operators: pl.DataFrame) -> pl.Series:
     return pl.Series([not name.endswith("bernoulli_") for name in operator_names], dtype=pl.Boolean)
 
 
-def _is_batch_norm_in_training_mode(concrete_inputs: str | None) -> bool:
+def _has_running_statistics(input_shapes: str | None) -> bool:
+    """Returns whether a batch norm's fourth input is a tensor: the running mean.
+
+    Without one it uses the statistics of its input in evaluation too.
+    """
+    sizes = parse_sizes(input_shapes)
+    return len(sizes) > 3 and sizes[3] != ()
+
+
+def _is_in_training_mode(concrete_inputs: str | None) -> bool:
     try:
         arguments: Any = json.loads(concrete_inputs or "[]")
     except ValueError:

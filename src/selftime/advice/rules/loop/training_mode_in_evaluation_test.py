@@ -63,6 +63,13 @@ def meant():
     with torch.no_grad():
         model(rows)
 
+def norms_of_input():
+    layers = torch.nn.Sequential(
+        torch.nn.InstanceNorm1d(8), torch.nn.BatchNorm1d(8, track_running_stats=False)
+    )
+    with torch.no_grad():
+        layers.eval()(rows.mT[None])
+
 def training():
     model.train()
     model(rows).sum().backward()
@@ -80,7 +87,7 @@ def test_programs(rule: Rule, tmp_path: Path, layers: slice) -> None:
         file.write_text(f"{file.read_text(encoding='utf-8')}rows.requires_grad_()\n")
     program = runpy.run_path(str(file))
     found = {}
-    for name in ("forgotten", "meant", "training"):
+    for name in ("forgotten", "meant", "norms_of_input", "training"):
         schedule = selftime.schedule(wait=0, warmup=1, active=3, repeat=1)
         with selftime.profile(schedule=schedule, record_shapes=True) as prof:
             for _ in range(4):
@@ -92,4 +99,5 @@ def test_programs(rule: Rule, tmp_path: Path, layers: slice) -> None:
         found[name] = [o for o in rule(trace) if isinstance(o, Finding)]
     assert len(found["forgotten"]) == 1
     assert not found["meant"]
+    assert not found["norms_of_input"]
     assert not found["training"]
