@@ -19,7 +19,7 @@ TOKENS = """
     t = ProfilerStep#2
     u = ProfilerStep#3
     a = aten::linear; input_shapes = [[{rows},1,64],[64,64],[64]]
-    f = aten::softmax
+    f = aten::scaled_dot_product_attention
     h = aten::linear; input_shapes = [[{rows},1,64],[1000,64]]
     b = autograd::engine::evaluate_function: AddmmBackward0
     i = {outer}; line = sample.py:4 sample
@@ -47,12 +47,23 @@ def test_a_token_is_a_row_of_each_sequence() -> None:
     assert found.reads_several_times_per_token(2)
 
 
+@pytest.mark.parametrize("beside", ["embedding", "bmm"])
+def test_a_softmax_is_of_a_language_model_beside_an_embedding_or_products_of_heads(
+    beside: str,
+) -> None:
+    text = drawing("aten::item", "aten::item", reads="xiiiii").replace(
+        "scaled_dot_product_attention", "softmax"
+    )
+    assert token_decoding_of(sketch(f"{text}    x = aten::{beside}\n")) is not None
+
+
 @pytest.mark.parametrize(
     "told",
     [
         ("[[1,1,64],[64,64],[64]]", "oops"),
         ("[[1,1,64],[64,64],[64]]", "[[512,64],[64,64]]"),
-        ("softmax", "relu"),
+        ("scaled_dot_product_attention", "relu"),
+        ("scaled_dot_product_attention", "softmax"),  # of the actions of a policy
         ("afh", "afb"),
     ],
 )
@@ -85,7 +96,7 @@ def test_a_read_for_each_sequence_is_told() -> None:
         t = ProfilerStep#2
         u = ProfilerStep#3
         a = aten::linear; input_shapes = [[2,1,64],[64,64],[64]]
-        f = aten::softmax
+        f = aten::scaled_dot_product_attention
         h = aten::linear; input_shapes = [[2,1,64],[1000,64]]
         i = aten::item; line = sample.py:4 sample
         j = aten::_local_scalar_dense

@@ -104,6 +104,7 @@ from selftime.names.operator_kinds import (
 )
 from selftime.names.operator_patterns import (
     clears_gradients,
+    embeds_or_multiplies_batches,
     fills_with_zeros,
     formats_stack,
     formats_tensor,
@@ -112,6 +113,7 @@ from selftime.names.operator_patterns import (
     is_data_parallel_slice,
     is_explicit_garbage_collection,
     is_nan_check,
+    is_softmax_operator,
     makes_dense_gradient,
     multiplies_weights,
     selects_one_index,
@@ -228,6 +230,7 @@ __all__ = [
     "dtype_name",
     "dtype_of_scalar_type_number",
     "element_bytes",
+    "embeds_or_multiplies_batches",
     "fills_with_zeros",
     "find_handwritten_layers",
     "find_users_and_hosts",
@@ -294,6 +297,7 @@ __all__ = [
     "is_program_work",
     "is_recorder_operator",
     "is_reducer_operator",
+    "is_softmax_operator",
     "is_sparse_operator",
     "is_stream_wait",
     "is_synchronised_norm",

@@ -12,7 +12,9 @@ _STACK_FORMATTING_FRAME: Final = re.compile(
 _DATA_PARALLEL_SLICE: Final = re.compile(
     r"DataParallel\.forward|(?:.*/)?torch/nn/parallel/data_parallel\.py\(\d+\): forward$"
 )
-_ATTENTION_OPERATOR: Final = re.compile(r"\w+::\w*(?:softmax|attention|flash|attn)\w*")
+_ATTENTION_OPERATOR: Final = re.compile(r"\w+::\w*(?:attention|flash|attn)\w*")
+_SOFTMAX_OPERATOR: Final = re.compile(r"aten::_?(?:softmax|safe_softmax)")
+_LANGUAGE_MODEL_OPERATOR: Final = re.compile(r"aten::(?:embedding|bmm|baddbmm)")
 _WEIGHT_PRODUCT_OPERATOR: Final = re.compile(r"aten::(?:addmm|mm|linear|matmul|mv|addmv)")
 
 
@@ -114,12 +116,33 @@ def is_concatenation(operator: str) -> bool:
 
 
 def is_attention_operator(operator: str) -> bool:
-    """Returns whether an operator computes attention, or the softmax within it.
+    """Returns whether an operator computes attention as a whole.
 
-    >>> is_attention_operator("vllm::unified_attention"), is_attention_operator("aten::relu")
+    >>> is_attention_operator("vllm::unified_attention"), is_attention_operator("aten::softmax")
     (True, False)
     """
     return _ATTENTION_OPERATOR.fullmatch(operator) is not None
+
+
+def is_softmax_operator(operator: str) -> bool:
+    """Returns whether an operator is a softmax: one of attention, of tokens or of actions.
+
+    >>> is_softmax_operator("aten::_softmax"), is_softmax_operator("aten::log_softmax")
+    (True, False)
+    """
+    return _SOFTMAX_OPERATOR.fullmatch(operator) is not None
+
+
+def embeds_or_multiplies_batches(operator: str) -> bool:
+    """Returns whether an operator looks up an embedding, or multiplies batches of matrices.
+
+    A language model does one of both: its tokens are embedded, and attention without an operator of
+    its own multiplies the queries of each head by its keys.
+
+    >>> [embeds_or_multiplies_batches(name) for name in ("aten::embedding", "aten::linear")]
+    [True, False]
+    """
+    return _LANGUAGE_MODEL_OPERATOR.fullmatch(operator) is not None
 
 
 def multiplies_weights(operator: str) -> bool:

@@ -13,7 +13,7 @@ from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import counted_step_count
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
-from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.array_types import Ints
 from selftime.trace import Trace
 
@@ -97,7 +97,9 @@ def weight_matrix_products(trace: Trace) -> pl.DataFrame:
 def token_decoding_of(trace: Trace) -> TokenDecoding | None:
     """Returns how many tokens a step decodes; None if steps do not decode tokens one by one.
 
-    They do if most products have few rows, attention runs, and nothing computes gradients.
+    They do if most products have few rows, nothing computes gradients, and a language model runs:
+    one of its attention, or a softmax and an embedding or a product of batches. A softmax alone is
+    also one of a policy's actions.
     """
     if filter_by_name(trace.slices, names.is_backward_node).height:
         return None
@@ -105,12 +107,21 @@ def token_decoding_of(trace: Trace) -> TokenDecoding | None:
     few = products.filter(pl.col("rows") <= MAX_ROWS_OF_DECODING_PRODUCT)
     if 2 * few.height <= products.height:
         return None
-    if not filter_by_name(outermost_operators(trace), names.is_attention_operator).height:
+    if not _runs_language_model(trace):
         return None
     weights = few.group_by("inner", "columns").len()["len"].to_list()
     steps = counted_step_count(trace)
     often = [count / steps for count in weights if count >= steps]
     return TokenDecoding(few, min(often, default=1.0))
+
+
+def _runs_language_model(trace: Trace) -> bool:
+    outermost = outermost_operators(trace)
+    if filter_by_name(outermost, names.is_attention_operator).height:
+        return True
+    has_softmax = filter_by_name(outermost, names.is_softmax_operator).height > 0
+    host = slices_on(trace, "host")
+    return has_softmax and filter_by_name(host, names.embeds_or_multiplies_batches).height > 0
 
 
 def time_share_with_fewer_rows(

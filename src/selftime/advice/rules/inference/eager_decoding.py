@@ -28,7 +28,7 @@ Each operator of a token is issued on its own.
     cpu 2  | alalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalal
     cpu 3  | alalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalal
     s = ProfilerStep#1
-    a = aten::softmax; line = net.py:4 attend
+    a = aten::scaled_dot_product_attention; line = net.py:4 attend
     l = aten::linear; input_shapes = [[1,1,64],[64,64],[64]]; line = net.py:5 forward
 
 ## Silent on
@@ -40,7 +40,7 @@ Products of many rows: a prompt, or training.
     cpu 2  | alalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalal
     cpu 3  | alalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalalal
     s = ProfilerStep#1
-    a = aten::softmax
+    a = aten::scaled_dot_product_attention
     l = aten::linear; input_shapes = [[1,512,64],[64,64],[64]]
 
 A small network without attention.

@@ -15,7 +15,11 @@ DRAWING = """
 
 
 def drawing(
-    operator_count: int, *, rows: int = 1, attention: str = "_softmax", last_operators: str = ""
+    operator_count: int,
+    *,
+    rows: int = 1,
+    attention: str = "scaled_dot_product_attention",
+    last_operators: str = "",
 ) -> str:
     work = "al" * (operator_count // 2) + last_operators
     return DRAWING.format(step="s" * len(work), work=work, rows=rows, attention=attention)

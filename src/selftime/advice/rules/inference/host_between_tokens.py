@@ -33,7 +33,7 @@ A tokenizer runs after each token.
     u = ProfilerStep#3
     a = aten::linear; input_shapes = [[1,1,64],[64,64],[64]]
     h = aten::linear; input_shapes = [[1,1,64],[1000,64]]
-    f = aten::softmax
+    f = aten::scaled_dot_product_attention
 
 ## Silent on
 What the function calls is the network.
@@ -50,7 +50,7 @@ What the function calls is the network.
     u = ProfilerStep#3
     a = aten::linear; input_shapes = [[1,1,64],[64,64],[64]]
     h = aten::linear; input_shapes = [[1,1,64],[1000,64]]
-    f = aten::softmax
+    f = aten::scaled_dot_product_attention
 
 Steps of many rows, such as training: what Python does there is another matter.
 
@@ -66,7 +66,7 @@ Steps of many rows, such as training: what Python does there is another matter.
     u = ProfilerStep#3
     a = aten::linear; input_shapes = [[1,512,64],[64,64],[64]]
     h = aten::linear; input_shapes = [[1,512,64],[1000,64]]
-    f = aten::softmax
+    f = aten::scaled_dot_product_attention
 """
 
 from collections.abc import Iterator

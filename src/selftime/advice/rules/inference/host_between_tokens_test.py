@@ -25,7 +25,7 @@ DRAWING = """
     u = ProfilerStep#3
     a = aten::linear; input_shapes = [[1,1,64],[64,64],[64]]
     h = aten::linear; input_shapes = [[1,1,64],[1000,64]]
-    f = aten::softmax
+    f = aten::scaled_dot_product_attention
 """
 TEXT = "serve.py(30): detokenize"
 
