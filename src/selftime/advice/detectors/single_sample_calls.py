@@ -57,17 +57,22 @@ class SingleSampleLoop:
 def single_sample_loops(trace: Trace) -> Iterator[SingleSampleLoop]:
     """Yields each loop that calls a model with one sample at a time, the longest first.
 
-    Loops within a step come before loops whose rounds are the steps, and leave no such. Without
-    shapes of inputs there is none.
+    Loops within a step come before loops whose rounds are the steps, and leave no such. Of the
+    modules that a loop calls within each other the outermost is the model. Without shapes of inputs
+    there is none.
     """
     groups = _model_calls(trace).group_by("name", maintain_order=True)
     found = [loop for _, same in groups if (loop := _loop_of_calls(trace, same)) is not None]
+    seen: list[SingleSampleLoop] = []
     taken: list[SingleSampleLoop] = []
     for loop in sorted(found, key=lambda loop: (loop.is_step, -int(loop.calls["duration"].sum()))):
-        inner = any(loop.is_step or _is_within(loop.calls, earlier.calls) for earlier in taken)
-        if not inner and _have_single_samples(trace, loop.calls):
-            taken.append(loop)
-            yield loop
+        around = [*taken, *(earlier for earlier in seen if earlier.frame == loop.frame)]
+        is_part = any(_is_within(loop.calls, earlier.calls) for earlier in around)
+        seen.append(loop)
+        if is_part or (loop.is_step and taken) or not _have_single_samples(trace, loop.calls):
+            continue
+        taken.append(loop)
+        yield loop
 
 
 def _model_calls(trace: Trace) -> pl.DataFrame:
@@ -87,10 +92,12 @@ def _is_within(calls: pl.DataFrame, others: pl.DataFrame) -> bool:
 def _loop_of_calls(trace: Trace, calls: pl.DataFrame) -> SingleSampleLoop | None:
     """Returns the innermost function of the program that calls a model many times; None if none.
 
-    Else the innermost one that runs on through all steps, and calls it once in each.
+    Else the innermost one that runs on through all steps, and calls it once in each. A function
+    that makes one call, within which a library calls the model many times, has no such loop.
     """
     steps, caller = counted_step_count(trace), caller_of_every_frame(trace)
     is_own = frames_of_program(trace)
+    is_called_by_own = is_own[caller] & (caller != NO_SLICE)
     child = calls["id"].cast(pl.Int64).to_numpy()
     is_model = True
     for _ in range(_MAX_FUNCTIONS_AROUND_MODEL):
@@ -98,8 +105,9 @@ def _loop_of_calls(trace: Trace, calls: pl.DataFrame) -> SingleSampleLoop | None
         if (frame == NO_SLICE).any():
             return None
         several = np.unique(frame).size
-        rounds = calls.height / max(several, steps)
-        is_step = several == 1 and steps > 1 and calls.height == steps
+        made = np.unique(nearest_ancestor(caller, is_called_by_own, child)).size
+        rounds = made / max(several, steps)
+        is_step = several == 1 and steps > 1 and made == calls.height == steps
         if rounds >= MIN_CALLS_IN_LOOP or is_step:
             name = str(trace.slices["name"][int(child[0])])
             return SingleSampleLoop(
@@ -115,11 +123,17 @@ def _loop_of_calls(trace: Trace, calls: pl.DataFrame) -> SingleSampleLoop | None
 
 
 def _have_single_samples(trace: Trace, calls: pl.DataFrame) -> bool:
-    """Returns whether the first layer of each call gets one sample, by the shapes of its inputs."""
+    """Returns whether the first layers of each call get one sample, by the shapes of their inputs.
+
+    Of embeddings all count that come before another layer: positions have one row for all samples.
+    """
     layers = filter_by_name(operators_in_counted_steps(trace), _is_batched_layer)
     inside = operators_of_calls(trace, calls, layers.sort("start", "id"))
-    first = inside.group_by("call", maintain_order=True).first()
-    if first.height < MIN_SHARE_OF_CALLS_WITH_LAYERS * calls.height:
+    other = pl.col("name").cast(pl.String) != "aten::embedding"
+    is_early = other.cast(pl.UInt32).cum_sum().over("call") == 0
+    rank = pl.int_range(pl.len()).over("call")
+    first = inside.filter((rank == 0) | is_early)
+    if first["call"].n_unique() < MIN_SHARE_OF_CALLS_WITH_LAYERS * calls.height:
         return False
     pairs = zip(first["name"].cast(pl.String), first["input_shapes"].cast(pl.String), strict=True)
     return all(_is_single_sample(name, text) for name, text in set(pairs))

@@ -160,3 +160,50 @@ def test_a_loop_within_the_step_is_told_and_not_that_of_the_steps(judge: Judge[F
 def test_samples_that_come_one_by_one_are_no_finding(rule: Rule, tmp_path: Path) -> None:
     [outcome] = as_steps(rule, tmp_path, "while True:\n    x = queue.get()")
     assert isinstance(outcome, Checked)
+
+
+PARTS = """
+    column = 10 us
+    facts = {{"cwd": "{folder}"}}
+    mark 1   | ssssssttttttuuuuuuvvvvvv
+    python 1 | ffffffffffffffffffffffff
+    python 1 | mmmmm mmmmm mmmmm mmmmm
+    python 1 | aa bb aa bb aa bb aa bb
+    cpu 1    | x  y  x  y  x  y  x  y
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    f = infer.py(3): main
+    m = nn.Module: GPT_0; module_id = 1
+    a = nn.Module: Embedding_0; module_id = 2
+    b = nn.Module: Embedding_1; module_id = 3
+    x = aten::embedding; input_shapes = [[64,8],[1,64]]
+    y = aten::embedding; input_shapes = [[100,8],[{rows},64]]
+"""
+
+
+@pytest.mark.parametrize(("rows", "is_single"), [(4, False), (1, True)])
+def test_positions_have_one_row_for_all_samples(
+    rule: Rule, tmp_path: Path, rows: int, *, is_single: bool
+) -> None:
+    (tmp_path / "infer.py").write_text(
+        "def main(model):\n    for x in xs:\n        out.append(model(x))\n", encoding="utf-8"
+    )
+    [outcome] = rule(sketch(PARTS.format(folder=tmp_path, rows=rows)))
+    assert isinstance(outcome, Finding) is is_single, outcome
+    assert is_single or "no loop calls" in getattr(outcome, "reason", "")
+
+
+def test_a_loop_of_a_library_is_none_of_the_function_that_calls_the_library(
+    rule: Rule, tmp_path: Path
+) -> None:
+    """The source of `main` has a loop, but its one round makes all tokens."""
+    [outcome] = as_steps(rule, tmp_path, "for x in xs:")
+    assert isinstance(outcome, Finding)
+    text = AS_STEPS.format(folder=tmp_path).replace(
+        "    python 1 | nna", "    python 1 | ggggggggggggggg\n    python 1 | nna"
+    )
+    library = "    g = fairseq/sequence_generator.py(339): _generate\n"
+    [outcome] = rule(sketch(text + library))
+    assert isinstance(outcome, Checked)
