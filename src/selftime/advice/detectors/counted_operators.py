@@ -55,6 +55,15 @@ def outermost_operators(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `slices`. The rows of autograd around its nodes are no operators here.
     """
+    return slices_in_counted_steps(trace, outermost_operators_of_recording(trace))
+
+
+@cached_per_trace
+def outermost_operators_of_recording(trace: Trace) -> pl.DataFrame:
+    """Returns the operators that no other operator called, measured or not, in order of time.
+
+    For what does not depend on how long a step took, such as the shapes of its inputs.
+    """
     host = slices_on(trace, "host")
     host = host.filter(host["category"].is_in(list(names.OPERATOR_CATEGORIES)))
     every = filter_by_name(host, names.is_dispatched_operator)
@@ -62,7 +71,7 @@ def outermost_operators(trace: Trace) -> pl.DataFrame:
     inner[every["id"].to_numpy()] = True
     parents = every["parent"].cast(pl.Int64).fill_null(-1).to_numpy()
     outermost = ~((parents >= 0) & inner[np.maximum(parents, 0)]) if parents.size else parents >= 0
-    return slices_in_counted_steps(trace, every.filter(pl.Series(outermost, dtype=pl.Boolean)))
+    return every.filter(pl.Series(outermost, dtype=pl.Boolean) & pl.col("duration").is_not_null())
 
 
 def with_backward_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:

@@ -9,8 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.detectors.counted_operators import outermost_operators
-from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.counted_operators import (
+    outermost_operators,
+    outermost_operators_of_recording,
+)
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import filter_by_name, slices_on
@@ -68,11 +71,21 @@ class TokenDecoding:
 
 @cached_per_trace
 def weight_matrix_products(trace: Trace) -> pl.DataFrame:
+    """Returns matrix products of the measured steps whose second matrix may be a weight, by time.
+
+    Columns: those of `weight_matrix_products_of_recording`.
+    """
+    return slices_in_counted_steps(trace, weight_matrix_products_of_recording(trace))
+
+
+@cached_per_trace
+def weight_matrix_products_of_recording(trace: Trace) -> pl.DataFrame:
     """Returns matrix products, by time, whose second matrix is 2-D and thus may be a weight.
 
     Columns: those of `slices`; shapes and types as JSON text; rows, inner and columns.
     """
-    found = filter_by_name(outermost_operators(trace), names.multiplies_weights)
+    operators = outermost_operators_of_recording(trace)
+    found = filter_by_name(operators, names.multiplies_weights)
     inputs = arguments_of_slices(trace, "op_args", found["id"], "input_shapes", "input_types")
     told = found.hstack(
         inputs.select(

@@ -94,19 +94,20 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.detectors.counted_operators import outermost_operators
-from selftime.advice.detectors.counted_steps import counted_step_count
+from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
 from selftime.advice.detectors.operator_changes import device_work_launched_during
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.detectors.token_decoding import (
     time_share_with_fewer_rows,
     weight_matrix_products,
+    weight_matrix_products_of_recording,
 )
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import covered_time, filter_by_name
-from selftime.analysis.steps.steady_steps import counted_step_windows
+from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
 from selftime.array_types import Ints
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
@@ -115,8 +116,8 @@ MIN_DISTINCT_TEXT_LENGTHS: Final = 4
 """Smallest number of different sequence lengths from which a text counts as growing."""
 
 MIN_SHARE_OF_ONE_TOKEN_GROWTHS: Final = 0.8
-"""Smallest share of length changes by one token (or by two, around an unmeasured step) for a text
-to count as growing; at other changes another text begins."""
+"""Smallest share of length changes by one token (or by two, around a step that was not recorded)
+for a text to count as growing; at other changes another text begins."""
 
 MIN_CPU_OPERATOR_NS: Final = 5_000
 """Smallest time of an operator on a CPU, in ns: dispatch takes 1 to 10 us."""
@@ -133,18 +134,20 @@ while not done:
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     products = weight_matrix_products(trace)
-    growing_products = _products_growing_each_step(trace, products)
+    growing_products = slices_in_counted_steps(trace, _products_growing_each_step(trace))
     if step_stats is None or 2 * growing_products.height <= products.height:
         yield Checked("no network runs on a text that grows by a token a step", is_absent=True)
         return
     yield _finding(trace, growing_products)
 
 
-def _products_growing_each_step(trace: Trace, products: pl.DataFrame) -> pl.DataFrame:
-    """Returns the matrix products whose number of rows grows in each step.
+def _products_growing_each_step(trace: Trace) -> pl.DataFrame:
+    """Returns the matrix products whose number of rows grows in each recorded step.
 
-    The column `batch` is the number of rows for each token.
+    The column `batch` is the number of rows for each token. Steps that are not measured, such as
+    outliers, have their lengths as well.
     """
+    products = _products_of_recorded_steps(trace)
     found = [products.clear().with_columns(batch=pl.lit(0, pl.Int64))]
     is_training = filter_by_name(trace.slices, names.is_backward_node).height
     told = products.clear() if is_training else products.drop_nulls("rows")
@@ -153,6 +156,12 @@ def _products_growing_each_step(trace: Trace, products: pl.DataFrame) -> pl.Data
         if batch and _do_products_grow_each_step(trace, own):
             found.append(own.with_columns(batch=pl.lit(batch, pl.Int64)))
     return pl.concat(found).sort("start", "id")
+
+
+def _products_of_recorded_steps(trace: Trace) -> pl.DataFrame:
+    products = weight_matrix_products_of_recording(trace)
+    within = is_instant_in_windows(products["start"].to_numpy(), steps_with_counted_flags(trace))
+    return products.filter(pl.Series(within, dtype=pl.Boolean))
 
 
 def _rows_per_token(rows: Ints) -> int:
@@ -178,7 +187,7 @@ def _rows_per_token(rows: Ints) -> int:
 
 def _do_products_grow_each_step(trace: Trace, products: pl.DataFrame) -> bool:
     """Returns whether matrix products change their number of rows from each step to the next."""
-    begin = counted_step_windows(trace)["start"].to_numpy()
+    begin = steps_with_counted_flags(trace)["start"].to_numpy()
     step = np.searchsorted(begin, products["start"].to_numpy(), side="right")
     rows = products["rows"].to_numpy()
     return not bool(((np.diff(step) > 0) & (np.diff(rows) == 0)).any())

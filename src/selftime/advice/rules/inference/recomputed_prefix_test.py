@@ -49,6 +49,15 @@ def test_one_length_may_be_missing_for_an_uncounted_step(judge: Judge[Finding]) 
     assert not judge(drawing(100, 103, 104, 105))
 
 
+def test_steps_that_do_not_count_have_their_lengths(judge: Judge[Finding]) -> None:
+    """Step 1 is an outlier: three lengths are left, of five that were recorded."""
+    text = (
+        drawing(100, 101, 102, 103).replace("ssssssssss", "s" * 60).replace("aaf", "aa" * 26 + "f")
+    )
+    [finding] = judge(text + PRODUCT.format(letter="e", rows=99))
+    assert "101 to 103" in finding.title
+
+
 def test_training_on_longer_and_longer_texts_is_not_reported(judge: Judge[Finding]) -> None:
     assert not judge(drawing(100, 101, 102, 103, other_operator=BACKWARD))
 
