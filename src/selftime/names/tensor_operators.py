@@ -10,6 +10,9 @@ _ONE_TENSOR_UPDATE_OPERATOR: Final = re.compile(
 _OUT_OF_PLACE_ARITHMETIC_OPERATOR: Final = re.compile(
     r"aten::(?:mul|add|sub|rsub|div|lerp|addcmul|addcdiv)"
 )
+_OPERATOR_WITH_PARAMETERS: Final = re.compile(
+    r"aten::(?:linear|conv\w*|\w+_norm|embedding|embedding_bag)"
+)
 _CONSTANT_OPERATOR: Final = re.compile(
     r"aten::(?:zeros|ones|full|arange|linspace|logspace|eye|tril_indices|triu_indices)(?:_like)?"
 )
@@ -60,6 +63,15 @@ def updates_one_tensor(operator: str) -> bool:
     (True, False)
     """
     return _ONE_TENSOR_UPDATE_OPERATOR.fullmatch(operator) is not None
+
+
+def takes_parameters(operator: str) -> bool:
+    """Returns whether an operator is a layer's whole work, whose inputs are the layer's parameters.
+
+    >>> takes_parameters("aten::conv2d"), takes_parameters("aten::matmul")
+    (True, False)
+    """
+    return _OPERATOR_WITH_PARAMETERS.fullmatch(operator) is not None
 
 
 def is_out_of_place_arithmetic(operator: str) -> bool:

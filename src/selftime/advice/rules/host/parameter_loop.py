@@ -5,9 +5,10 @@ Outside of an optimizer a loop goes through the model's parameters, or their gra
 few operators for each: a moving average of the weights, clipping, the norm of the gradients, an
 update written by hand.
 
-In the trace: twelve or more updates of a tensor in place, or arithmetic on shapes of parameters
-without gradient, in one function, one after the other, with no layer or backward operator between
-them.
+In the trace: twelve or more updates of a tensor in place, or arithmetic without gradient, in one
+function, one after the other, with no layer or backward operator between them. The tensors have the
+shapes of parameters, by the inputs of layers and the gradients that autograd accumulates, and two
+of these shapes or more where there are so many: samples of a batch are all alike.
 
 ## Why it costs
 Every operator costs its dispatch on the host, several microseconds with Python around it, whatever
@@ -25,13 +26,23 @@ A moving average of the weights, one parameter after the other.
 
     column = 10 us
     mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
-    cpu 1  | llllllllllllllllllllllllllll  mamamamamamamamamamamamamamamamamamama
+    cpu 1  | llllllllllllllllllllllllllll  mambmambmambmambmambmambmambmambmambma
     s = ProfilerStep#1
-    l = aten::linear; line = net.py:9 forward
+    l = aten::linear; line = net.py:9 forward; input_shapes = [[4,8],[8,8],[8]]
     m = aten::mul_; line = ema.py:4 update; input_shapes = [[8,8]]
     a = aten::add_; line = ema.py:4 update; input_shapes = [[8,8]]
+    b = aten::add_; line = ema.py:4 update; input_shapes = [[8]]
 
 ## Silent on
+The samples of a batch, which have the shape of no parameter.
+
+    column = 10 us
+    mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  | dddddddddddddddddddddddddddddddd  llllllllllllllllllllllllllllllllll
+    s = ProfilerStep#1
+    l = aten::linear; line = net.py:9 forward; input_shapes = [[32,64],[8,64],[8]]
+    d = aten::div_; line = memory.py:4 sample; input_shapes = [[4,16],[]]
+
 An optimizer, which `single_tensor_optimizer` reports.
 
     column = 10 us
@@ -103,7 +114,11 @@ from selftime.analysis.slice_arguments import arguments_of_slices, slices_with_a
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.intervals import length
-from selftime.names.tensor_operators import is_out_of_place_arithmetic, updates_one_tensor
+from selftime.names.tensor_operators import (
+    is_out_of_place_arithmetic,
+    takes_parameters,
+    updates_one_tensor,
+)
 from selftime.trace import Trace
 
 MIN_PARAMETERS_IN_LOOP: Final = 12
@@ -123,7 +138,7 @@ torch.nn.utils.clip_grad_norm_(parameters, 1.0)           # norms too"""
 """Example code of the fix: one operator for all parameters replaces the loop."""
 
 
-@rule(covers=("D4",))
+@rule(covers=("D4",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     loops = list(_parameter_loops(trace))
@@ -163,12 +178,7 @@ def _parameter_loops(trace: Trace) -> Iterator[LineSlices]:
     network_starts = _starts_of_network_work(trace, operators)
     if not network_starts.size:
         return  # there is no network, and so no parameter
-    updates = pl.concat(
-        [
-            filter_by_name(operators, updates_one_tensor),
-            _out_of_place_parameter_updates(trace, operators),
-        ]
-    )
+    updates = _parameter_updates(trace, operators)
     explained = times_of_slices_named(
         trace, names.is_data_loading, names.is_optimizer_annotation, names.clears_gradients
     )
@@ -178,12 +188,13 @@ def _parameter_loops(trace: Trace) -> Iterator[LineSlices]:
         updates = updates.filter(~begins_during_intervals(updates, loop.times))
     if updates.height < MIN_PARAMETERS_IN_LOOP:
         return
+    kinds = min(len(_parameter_shapes(trace, operators)), 2)
     placed = updates.with_columns(source_sites_of_slices(trace, updates["id"]))
     for loop in elements:  # a pause breaks its runs, and what is left of one has few rounds
         placed = placed.filter(~_row_is_on_line_expression(loop.where))
     for _, same in placed.group_by("file", "function", maintain_order=True):
         spans = [
-            _parameter_loop_as_one_row(run)
+            _parameter_loop_as_one_row(run, kinds)
             for run in runs_without_long_gap(same.sort("start", "id"), MIN_PARAMETERS_IN_LOOP)
         ]
         found = [
@@ -204,28 +215,60 @@ def _row_is_on_line_expression(location: Where) -> pl.Expr:
     return same.fill_null(value=False)
 
 
-def _out_of_place_parameter_updates(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Returns operators that, outside of autograd, compute a new tensor of a parameter's shape.
+def _parameter_updates(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns operators that update or measure a tensor of a parameter's shape.
 
-    The shapes of parameters are those in which autograd accumulates gradients. If all are alike the
-    result is empty: the operators may work on one tensor over and over.
+    Those that write a new tensor are of shapes in which gradients are accumulated, and run outside
+    of autograd. If these shapes are all alike, they are left out: they may work on one tensor over
+    and over. The column `shape` holds the tensor's sizes as text.
     """
+    in_place = _with_shape_among(
+        trace, filter_by_name(operators, updates_one_tensor), _parameter_shapes(trace, operators)
+    )
+    trained = _shapes_of_gradients(trace)
+    if len(trained) < 2:
+        return in_place
+    new = _with_shape_among(trace, filter_by_name(operators, is_out_of_place_arithmetic), trained)
+    forward = trace.op_args["forward"].drop_nulls()
+    return pl.concat([in_place, new.filter(~pl.col("id").is_in(forward.implode()))])
+
+
+def _with_shape_among(
+    trace: Trace, operators: pl.DataFrame, shapes: set[tuple[int, ...]]
+) -> pl.DataFrame:
+    """Returns the operators whose first input has one of the shapes, in the column `shape`."""
+    told = slices_with_arguments(trace, "op_args", operators, "input_shapes")
+    texts = told["input_shapes"].cast(pl.String)
+    first = {text: next(iter(parse_sizes(text)), ()) for text in texts.unique()}
+    kept = {text: str(shape) for text, shape in first.items() if shape in shapes}
+    shape = pl.Series("shape", [kept.get(text) for text in texts], dtype=pl.String)
+    return told.drop("input_shapes").with_columns(shape).drop_nulls("shape")
+
+
+def _parameter_shapes(trace: Trace, operators: pl.DataFrame) -> set[tuple[int, ...]]:
+    """Returns the shapes of gradients, and of the inputs of layers but the first.
+
+    Of an embedding the first input is the parameter, and the others are none.
+    """
+    layers = filter_by_name(operators, takes_parameters)
+    told = slices_with_arguments(trace, "op_args", layers, "input_shapes")
+    found = _shapes_of_gradients(trace)
+    for name, text in told.select(pl.col("name", "input_shapes").cast(pl.String)).unique().rows():
+        sizes = parse_sizes(text)
+        found.update(sizes[:1] if "embedding" in name else sizes[1:])
+    return found - {()}
+
+
+def _shapes_of_gradients(trace: Trace) -> set[tuple[int, ...]]:
+    """Returns the shapes in which autograd accumulates gradients: those of trained parameters."""
     sums = filter_by_name(slices_on(trace, "host"), names.accumulates_gradient)
     shapes = arguments_of_slices(trace, "op_args", sums["id"], "input_shapes")["input_shapes"]
-    trained = shapes.drop_nulls().unique().cast(pl.String)
-    parameters = {tuple(parse_sizes(text)[:1]) for text in trained} - {(), ((),)}
-    if len(parameters) < 2:
-        return operators.clear()
-    told = slices_with_arguments(
-        trace, "op_args", filter_by_name(operators, is_out_of_place_arithmetic), "input_shapes"
-    )
-    known = told["input_shapes"].drop_nulls().unique()
-    alike = known.filter(
-        pl.Series([tuple(parse_sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)
-    )
-    forward = trace.op_args["forward"].drop_nulls()
-    mine = pl.col("input_shapes").is_in(alike.implode()) & ~pl.col("id").is_in(forward.implode())
-    return told.filter(mine.fill_null(value=False)).select(operators.columns)
+    return {
+        size
+        for text in shapes.drop_nulls().unique().cast(pl.String)
+        for size in parse_sizes(text)[:1]
+        if size
+    }
 
 
 def _starts_of_network_work(
@@ -240,8 +283,13 @@ def _starts_of_network_work(
     )
 
 
-def _parameter_loop_as_one_row(updates: pl.DataFrame) -> pl.DataFrame | None:
-    """Returns one table row for one execution of a loop; None if no operator repeats often."""
+def _parameter_loop_as_one_row(updates: pl.DataFrame, min_shapes: int) -> pl.DataFrame | None:
+    """Returns one table row for one execution of a loop; None if no operator repeats often.
+
+    None too if the tensors have fewer than `min_shapes` shapes.
+    """
+    if updates["shape"].n_unique() < min_shapes:
+        return None
     counts = updates["name"].cast(pl.String).value_counts()["count"]
     often = counts.filter(counts >= MIN_PARAMETERS_IN_LOOP).to_list()
     if not often:

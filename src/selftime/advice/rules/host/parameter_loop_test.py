@@ -15,11 +15,11 @@ DRAWING = """
     mark 1 | {step}
     cpu 1  | {loop}
     s = ProfilerStep#1
-    a = aten::mul_; line = ema.py:4 update
-    b = aten::add_; line = ema.py:{other} update
-    l = aten::linear; line = net.py:9 forward
+    a = aten::mul_; line = ema.py:4 update; input_shapes = [[8,8]]
+    b = aten::add_; line = ema.py:{other} update; input_shapes = [[8,8]]
+    l = aten::linear; line = net.py:9 forward; input_shapes = [[4,8],[8,8]]
     x = aten::relu; line = net.py:9 forward
-    w = aten::addcmul_; line = sgd.py:4 update
+    w = aten::addcmul_; line = sgd.py:4 update; input_shapes = [[8,8]]
 """
 
 
@@ -65,13 +65,14 @@ def test_parts_of_an_interrupted_loop_over_elements_are_not_reported(judge: Judg
         cpu 1  | {loop}
         s = ProfilerStep#1
         e = aten::select; line = rows.py:4 scale
-        a = aten::mul_; line = rows.py:4 scale
-        b = aten::mul_; line = ema.py:4 update
-        l = aten::linear; line = net.py:9 forward
+        a = aten::mul_; line = rows.py:4 scale; input_shapes = [[8,8]]
+        b = aten::mul_; line = ema.py:4 update; input_shapes = [[8,8]]
+        l = aten::linear; line = net.py:9 forward; input_shapes = [[4,8],[8,8]]
     """
     rest = " " * 60 + "ea" * 14 + "l" * 20
     assert not judge(drawing.format(step="s" * 228, loop="ea" * 60 + rest))
-    assert judge(drawing.format(step="s" * 228, loop="eb" * 60 + rest.replace("a", "b")))
+    updates = ("eb" * 60 + rest.replace("a", "b")).replace("e", " ")
+    assert judge(drawing.format(step="s" * 228, loop=updates))
 
 
 PROGRAM = """
@@ -103,7 +104,7 @@ def test_recorded_programs_with_and_without_a_parameter_loop(rule: Rule, tmp_pat
     found = {}
     for name in ("looped", "at_once"):
         schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
-        with selftime.profile(schedule=schedule, with_stack=True) as prof:
+        with selftime.profile(schedule=schedule, with_stack=True, record_shapes=True) as prof:
             for _ in range(5):
                 program[name]()
                 prof.step()
@@ -144,3 +145,33 @@ def test_a_loop_that_writes_new_tensors_is_reported(
 ) -> None:
     text = REPLACED.format(step="s" * 40, loop="l" * 20 + loop, width=width)
     assert bool(judge(text)) is is_reported
+
+
+SAMPLES = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::div_; line = memory.py:4 sample; input_shapes = [{shape}]
+    b = aten::div_; line = memory.py:4 sample; input_shapes = [{other}]
+    l = aten::linear; line = net.py:9 forward; input_shapes = [[4,16],[8,16],[8]]
+    e = aten::embedding; line = net.py:8 forward; input_shapes = [[100,16],[4]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "is_reported"),
+    [
+        ("[8,16]", "[8]", True),
+        ("[100,16]", "[8]", True),
+        ("[8]", "[8]", False),  # one of several shapes: samples that are as long as a bias
+        ("[4,84,84]", "[4,84,84]", False),
+        ("[4,16]", "[4]", False),  # inputs of the network
+    ],
+)
+def test_updates_of_samples_are_none_of_parameters(
+    judge: Judge[Finding], shape: str, other: str, *, is_reported: bool
+) -> None:
+    loop = "ab" * 12 + "e" * 10 + "l" * 10
+    drawn = SAMPLES.format(step="s" * len(loop), loop=loop, shape=shape, other=other)
+    assert bool(judge(drawn)) is is_reported
