@@ -76,6 +76,26 @@ def test_a_broad_finding_with_nothing_left_is_explained() -> None:
     assert "`both_twice`" in checked.reason
 
 
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        (Where("train.py", 9, "step", "stamp"), "`work_twice` at `train.py:9 in step`"),
+        (Where(), "another `work_twice`"),
+    ],
+)
+def test_of_two_findings_of_one_rule_the_explained_names_the_place_of_the_other(
+    place: Where, named: str
+) -> None:
+    trace = sketch(LOOP)
+    larger = replace(claiming("larger", trace, "a", "b"), where=place)
+    smaller = replace(claiming("smaller", trace, "a"), where=Where("train.py", 5, "step", "stamp"))
+    both = rule("work_twice", larger, smaller)
+    advice = advise(trace, rules={both.name: both})
+    assert [found.title for found in advice.findings] == ["larger"]
+    [checked] = advice.checked
+    assert checked.reason == f"smaller: most of the saving comes with the fix of {named}"
+
+
 def test_of_two_causes_of_the_same_time_the_larger_is_told() -> None:
     trace = sketch(LOOP)
     small = rule("a_slow", claiming("a", trace, "a"))

@@ -103,9 +103,18 @@ def _remaining_saving_share(trace: Trace, finding: Finding, others: list[Finding
 def _checked_as_cause_of_other_findings(
     trace: Trace, finding: Finding, others: list[Finding]
 ) -> Checked:
-    names = ", ".join(dict.fromkeys(f"`{other.rule}`" for other in others))
-    reason = f"{finding.title.rstrip('.')}: most of the saving comes with the fix of {names}"
+    named = ", ".join(dict.fromkeys(_rule_text(other, finding) for other in others))
+    reason = f"{finding.title.rstrip('.')}: most of the saving comes with the fix of {named}"
     return finding_as_checked(trace, finding, reason)
+
+
+def _rule_text(other: Finding, finding: Finding) -> str:
+    """Returns the rule of another finding; if it is the same rule, also where the other one is."""
+    if other.rule != finding.rule:
+        return f"`{other.rule}`"
+    if other.where.file is None:
+        return f"another `{other.rule}`"
+    return f"`{other.rule}` at {other.where}"
 
 
 def joint_saving(trace: Trace, findings: Iterable[Finding]) -> JointSaving:
