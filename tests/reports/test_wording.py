@@ -51,6 +51,16 @@ def test_a_small_mean_count_has_a_decimal(value: float, text: str) -> None:
     assert evidence_text(Evidence("cores available", value, "count")) == f"cores available: {text}"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0031, "3.100 us"), (0.0004, "400 ns"), (0.01, "0.01 ms"), (0, "0 ms"), (None, "-")],
+)
+def test_a_time_of_less_than_a_hundredth_of_a_millisecond_is_in_us(
+    value: float | None, text: str
+) -> None:
+    assert evidence_text(Evidence("host time", value, "ms")) == f"host time: {text}"
+
+
 CHECKED = (
     Checked("It waits twice", upper_ms=0.2, rule="wait"),
     Checked("It waits often", upper_ms=2.5, rule="wait"),
