@@ -15,7 +15,7 @@ from selftime.bench.program_runs import RunOutcome
 from selftime.bench.result import BenchMetric, StopReason, read_bench
 from selftime.capture.timing.step_times import StepTimes
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.bench import as_markdown, as_text
+from selftime.reports.bench import as_markdown, as_text, bench_headline
 
 BEFORE, AFTER = BenchedProgram(("before.py",)), BenchedProgram(("after.py", "--fast"))
 STEP_MS = {"before.py": 20.0, "after.py": 10.0}
@@ -131,7 +131,15 @@ def test_too_few_rounds_have_no_interval_and_say_so() -> None:
     assert found.speedup.low is None
     assert found.state == "not told"
     assert "a 95 % interval needs" in found.notes[0]
-    assert "interval unknown" in as_text(found)
+    text = as_text(found, width=200)
+    assert "interval unknown" in text
+    count, ratios = len(found.rounds), found.speedups_of_rounds
+    assert bench_headline(found) == (
+        f"Not sure: {found.speedup.estimate:.3f} times as fast, from {min(ratios):.3f} to "
+        f"{max(ratios):.3f} in each round; {count} rounds do not suffice for an interval, 6 are "
+        "needed"
+    )
+    assert "No clear difference" not in text
 
 
 def test_time_that_is_up_before_a_round_is_an_error() -> None:

@@ -151,6 +151,15 @@ class Bench:
         return "not told"
 
     @property
+    def speedups_of_rounds(self) -> list[float]:
+        """Returns the speed-up of each round in which both programs' times are known."""
+        pairs = (
+            (each.before.time_ms(self.metric), each.after.time_ms(self.metric))
+            for each in self.rounds
+        )
+        return [before / after for before, after in pairs if before and after]
+
+    @property
     def is_precise(self) -> bool:
         return self.stop is StopReason.precise
 

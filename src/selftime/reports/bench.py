@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime import units
+from selftime.bench.confidence_intervals import MIN_ROUNDS_FOR_INTERVAL
 from selftime.bench.result import (
     Bench,
     BenchMetric,
@@ -71,9 +72,26 @@ def as_json(bench: Bench) -> str:
 
 def bench_headline(bench: Bench) -> str:
     """Returns whether the program became faster, and how many times as fast, in one line."""
+    if len(bench.rounds) < MIN_ROUNDS_FOR_INTERVAL:
+        return _headline_of_too_few_rounds(bench)
     state_texts = {"faster": "Faster", "slower": "Slower", "not told": "No clear difference"}
     state, interval = state_texts[bench.state], _ratio_interval_in_brackets(bench.speedup)
     return f"{state}: {_speedup_estimate_text(bench.speedup)} as fast{interval}"
+
+
+def _headline_of_too_few_rounds(bench: Bench) -> str:
+    """Returns the speed-up of the rounds, and that they are too few to say how sure it is."""
+    count, speedups = len(bench.rounds), bench.speedups_of_rounds
+    rounds, suffice = ("1 round", "does") if count == 1 else (f"{count} rounds", "do")
+    spread = ""
+    if count > 1 and speedups:
+        spread = (
+            f", from {_ratio_text(min(speedups))} to {_ratio_text(max(speedups))} in each round"
+        )
+    return (
+        f"Not sure: {_speedup_estimate_text(bench.speedup)} as fast{spread}; {rounds} {suffice} "
+        f"not suffice for an interval, {MIN_ROUNDS_FOR_INTERVAL} are needed"
+    )
 
 
 def _speedup_estimate_text(speedup: EstimateWithInterval) -> str:
