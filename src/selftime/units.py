@@ -33,6 +33,8 @@ UNITS: Final[tuple[str, ...]] = get_args(Unit)
 
 _TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 """Pairs (size in ns, unit of time), the largest first."""
+_SMALLEST_TIME_IN_MS: Final = 0.01
+"""Smallest time in ms of which two decimals leave a digit."""
 _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 """Pairs (number of bytes, unit of size), the largest first."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -135,6 +137,17 @@ def milliseconds_text(milliseconds: float) -> str:
         0 if abs(milliseconds) >= 100 or not milliseconds else 1 if abs(milliseconds) >= 10 else 2
     )
     return f"{milliseconds:,.{digits}f} ms"
+
+
+def short_time_text(milliseconds: float) -> str:
+    """Returns a duration in ms as text, in us or ns if it is below 0.01 ms.
+
+    >>> short_time_text(0.0031), short_time_text(0.125), short_time_text(0)
+    ('3.100 us', '0.12 ms', '0 ms')
+    """
+    if 0 < abs(milliseconds) < _SMALLEST_TIME_IN_MS:
+        return time_text(milliseconds * 1e6)
+    return milliseconds_text(milliseconds)
 
 
 def rounded_json(json_value: Any) -> Any:

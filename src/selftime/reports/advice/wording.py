@@ -59,8 +59,6 @@ _CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
 
 _SMALLEST_SHOWN_MS: Final = 0.005
 """Smallest time in ms that is not rounded to 0.00 ms."""
-_SMALLEST_EVIDENCE_MS: Final = 0.01
-"""Smallest time of evidence in ms that is written in ms."""
 _MIN_LISTED_SHARE: Final = 0.001
 """Smallest share of the step, or of the run, that a cause which is not worth a fix must take at
 most to be listed; smaller ones are counted."""
@@ -182,17 +180,11 @@ def evidence_value_text(evidence: Evidence) -> str:
     """Returns a measured value as text with its unit."""
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
-        return units.value_text(None, "ns") if value is None else _evidence_time_text(value)
+        return units.value_text(None, "ns") if value is None else units.short_time_text(value)
     if unit == "count" and isinstance(value, float) and value < _MIN_COUNT_WITHOUT_TENTHS:
         tenths = round(value, 1)
         return units.value_text(value, unit) if tenths.is_integer() else f"{tenths:.1f}"
     return units.value_text(value, unit)
-
-
-def _evidence_time_text(time_ms: float) -> str:
-    """Returns a time in ms as text, in us or ns if ms would leave hardly a digit of it."""
-    is_short = 0 < abs(time_ms) < _SMALLEST_EVIDENCE_MS
-    return units.time_text(time_ms * 1e6) if is_short else milliseconds(time_ms)
 
 
 def checked_cause_text(checked: Checked, root: str | None = None) -> str:
