@@ -12,7 +12,8 @@ Neither the processor nor a device computes meanwhile, or the thread that trains
 itself.
 
 ## What to do
-Without workers: `num_workers=4`, so that batches are made beside the steps. With workers: more of
+Without workers: `num_workers=4`, so that batches are made beside the steps. Where the program may
+use one core only, they gain nothing but where loading waits for storage. With workers: more of
 them while cores are free, or less work for each sample; a longer queue, by `prefetch_factor`, only
 where workers rest between two waits. `selftime run --workers` tells what workers
 do.
@@ -36,6 +37,13 @@ Workers that are too slow.
     run | 50 training 100 ms: data_wait 30 ms
 
 ## Silent on
+No core free for a worker.
+
+    run | before 1 s
+    run | iterator 1 ms with 0 workers at train.py:9 main
+    run | 50 training 100 ms: data_wait 30 ms
+    facts = {"cores": {"effective": 1}}
+
 Short waits.
 
     run | before 1 s
@@ -49,6 +57,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.detectors.batch_delivery import iterators_of_step_loop, run_delivery
+from selftime.advice.detectors.exposed_loading import data_loading_times_of
 from selftime.advice.detectors.loader_workers import ASSUMED_LOADER_WORKERS
 from selftime.advice.detectors.recorded_facts import available_cores
 from selftime.advice.detectors.run_lines import where_from_reading, where_of_step_loop
@@ -64,6 +73,9 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RunClaim
 from selftime.trace import Trace
 from selftime.units import share_text
+
+MIN_CORES_FOR_WORKERS: Final = 2
+"""Fewest cores that the program may use at which one is free for a worker."""
 
 MIN_SAVED_SHARE: Final = 0.5
 """Smallest share of the estimate that workers save, if the program uses the cores itself."""
@@ -83,8 +95,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
     workers = counted.sort("len", descending=True, maintain_order=True)["workers"].first()
     rest = waits.select(pl.min_horizontal("data_wait", pl.col("duration") - pl.col("data_wait")))
     hidden = int(rest.to_series().sum())
+    title = f"The run waits for data {share_text(spent / run.wall_ns)} of its time"
+    if workers == 0 and not _can_workers_help(trace):
+        reason = f"{title}; no core is free for workers, so they gain only where loading waits"
+        yield Checked(reason, run_upper_s=spent / 1e9)
+        return
     yield Finding(
-        title=f"The run waits for data {share_text(spent / run.wall_ns)} of its time",
+        title=title,
         where=where_from_reading(made.row(0, named=True))
         if made.height
         else where_of_step_loop(run),
@@ -103,6 +120,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
     )
 
 
+def _can_workers_help(trace: Trace) -> bool:
+    """Returns whether a core is free for a worker, or recorded loading mostly waits for storage."""
+    cores = available_cores(trace.facts)
+    if cores is None or cores >= MIN_CORES_FOR_WORKERS:
+        return True
+    loading = data_loading_times_of(trace)
+    return loading is not None and loading.waiting_ms > loading.total_ms / 2
+
+
 def _fix_of_workers(trace: Trace) -> Fix:
     """Returns what to do about workers that are too slow, or late now and then."""
     found = run_delivery(trace)
@@ -119,11 +145,12 @@ def _fix_of_workers(trace: Trace) -> Fix:
 def _code_of_loader_with_workers(trace: Trace) -> str:
     """Returns code for a DataLoader with one worker per free core, but no more than usual.
 
-    One core is left to the program.
+    One core is left to the program; where there is no other, the loading waits for storage.
     """
     cores = available_cores(trace.facts)
-    free = ASSUMED_LOADER_WORKERS if cores is None else max(1, int(cores) - 1)
-    workers = min(ASSUMED_LOADER_WORKERS, free)
+    workers = ASSUMED_LOADER_WORKERS
+    if cores is not None and cores >= MIN_CORES_FOR_WORKERS:
+        workers = min(workers, int(cores) - 1)
     return f"DataLoader(..., num_workers={workers}, persistent_workers=True)"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from selftime.advice.rule_definition import Finding, Rule
+from selftime.advice.rule_definition import Checked, Finding, Rule
 from selftime.testing import Judge, sketch
 
 RUN = """
@@ -36,7 +36,7 @@ def test_without_known_iterators_the_wait_is_the_most(judge: Judge[Finding]) -> 
     assert finding.saving.run_s is None
 
 
-@pytest.mark.parametrize(("cores", "workers"), [(None, 4), (1, 1), (2, 1), (4, 3), (64, 4)])
+@pytest.mark.parametrize(("cores", "workers"), [(None, 4), (2, 1), (4, 3), (64, 4)])
 def test_no_more_workers_are_advised_than_cores_are_free(
     rule: Rule, cores: int | None, workers: int
 ) -> None:
@@ -45,6 +45,28 @@ def test_no_more_workers_are_advised_than_cores_are_free(
     assert isinstance(finding, Finding)
     assert finding.fix is not None
     assert f"num_workers={workers}," in (finding.fix.code or "")
+
+
+def test_workers_gain_nothing_on_the_only_core_unless_loading_waits(rule: Rule) -> None:
+    facts = {"cores": {"effective": 1}}
+    [outcome] = rule(sketch(RUN.format("0 workers", 30), metadata={"selftime": facts}))
+    assert isinstance(outcome, Checked)
+    assert "no core is free for workers" in outcome.reason
+    assert outcome.run_upper_s == pytest.approx(3)
+    storage = """
+        column = 1 ms
+        mark 1   | sssssssssstttttttttt
+        mark 1   | dddddd    dddddd
+        python 1 | wwwwww    wwwwww
+        cpu 1    |       aaaa      aaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+        w = <built-in function sleep>
+    """
+    [waits] = rule(sketch(RUN.format("0 workers", 30) + storage, metadata={"selftime": facts}))
+    assert isinstance(waits, Finding)
+    assert "num_workers=4" in (waits.fix.code or "")
 
 
 @pytest.mark.parametrize("loop", ["", "run | loop training at train.py:9"])
