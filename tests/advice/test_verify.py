@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import jsonschema
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -69,6 +70,26 @@ def test_steps_that_nobody_recorded_count_first() -> None:
 
 def with_facts(trace: Trace, **facts: Any) -> Trace:
     return replace(trace, metadata={"selftime": {**trace.facts, **facts}})
+
+
+def checkout(trace: Trace, folder: str, script: str) -> Trace:
+    """The recording as one of a program in a checkout of its own."""
+    lines = trace.lines.with_columns(
+        file=pl.lit(f"{folder}/src/train.py", trace.lines["file"].dtype)
+    )
+    return with_facts(replace(trace, lines=lines), argv=[script], cwd=folder)
+
+
+def test_findings_of_two_checkouts_match_by_their_paths_within_them() -> None:
+    slow, fast = program(20, 40), program(1, 21)
+    before, after = (checkout(slow, f"/job/{at}", "src/train.py") for at in ("old", "new"))
+    found = verify(before, after)
+    assert (found.gone, found.new, found.predicted_ms) == ((), (), 0.0)
+    assert [one.file for one in found.left] == ["/job/old/src/train.py"]
+    repaired = verify(before, checkout(fast, "/job/new", "src/train.py"))
+    assert [one.file for one in repaired.gone] == ["/job/old/src/train.py"]
+    other = verify(before, checkout(slow, "/job/new", "train.py"))
+    assert len(other.gone) == len(other.new) == 1
 
 
 def test_differences_between_the_recordings_are_told() -> None:

@@ -12,6 +12,7 @@ Its times stand apart from those of the recordings, and the promise is held agai
 """
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
@@ -156,11 +157,14 @@ def verify(
     advice = advise(before)
     named = None if finding is None else _single_finding(advice, finding)
     old, new = advice.findings, advise(after).findings
-    kept, found = (
-        {_rule_file_and_function_names(f) for f in new},
-        {_rule_file_and_function_names(f) for f in old},
+    roots = _program_roots(before, after)
+    old_keys, new_keys = (
+        [_finding_key(one, root) for one in findings]
+        for findings, root in zip((old, new), roots, strict=True)
     )
-    gone = tuple(f for f in old if _rule_file_and_function_names(f) not in kept)
+    gone = tuple(one for one, key in zip(old, old_keys, strict=True) if key not in new_keys)
+    left = tuple(one for one, key in zip(old, old_keys, strict=True) if key in new_keys)
+    added = tuple(one for one, key in zip(new, new_keys, strict=True) if key not in old_keys)
     predicted_ms = saved_together_ms(before, gone) if gone else 0.0
     promises = tuple(map(predicted_saving, gone))
     achieved = _measured_saving(before, after)
@@ -171,10 +175,8 @@ def verify(
         achieved=achieved,
         predicted_ms=predicted_ms,
         gone=promises,
-        left=tuple(predicted_saving(f) for f in old if _rule_file_and_function_names(f) in kept),
-        new=tuple(
-            predicted_saving(f) for f in new if _rule_file_and_function_names(f) not in found
-        ),
+        left=tuple(map(predicted_saving, left)),
+        new=tuple(map(predicted_saving, added)),
         benched=benched,
         notes=(*recording_differences(before, after), *_notes_on_load(before, after)),
         repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
@@ -220,12 +222,38 @@ def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
         yield f"other programs used {old:.1f} cores before and {new:.1f} cores after"
 
 
-def _rule_file_and_function_names(finding: Finding) -> tuple[str, str | None, str | None]:
+def _finding_key(finding: Finding, root: PurePath) -> tuple[str, str | None, str | None]:
     """Returns a finding's (rule, file, function), to match findings of two recordings.
 
-    A fix may move the line.
+    The file is relative to the folder of the program. A fix may move the line.
     """
-    return finding.rule, finding.where.file, finding.where.function
+    file = finding.where.file
+    if file is not None and PurePath(file).is_relative_to(root):
+        file = PurePath(file).relative_to(root).as_posix()
+    return finding.rule, file, finding.where.function
+
+
+def _program_roots(before: Trace, after: Trace) -> tuple[PurePath, PurePath]:
+    """Returns the folders to which the files of both programs are relative.
+
+    Two checkouts have the same files in two folders, which are those above the scripts without the
+    folders that both have below them: `a/before` of `a/before/src/train.py` and
+    `a/after/src/train.py`.
+    """
+    old, new = _script_folder(before), _script_folder(after)
+    if old is None or new is None or old == new:
+        return PurePath(), PurePath()
+    while old.name and old.name == new.name:
+        old, new = old.parent, new.parent
+    return old, new
+
+
+def _script_folder(trace: Trace) -> PurePath | None:
+    """Returns the folder of the script that was recorded; None if unknown."""
+    words, folder = trace.facts.get("argv"), trace.facts.get("cwd")
+    if not isinstance(words, list) or not words or not isinstance(folder, str):
+        return None
+    return PurePath(os.path.normpath(PurePath(folder, str(words[0])))).parent
 
 
 def predicted_saving(finding: Finding) -> PredictedSaving:
