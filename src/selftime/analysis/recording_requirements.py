@@ -117,7 +117,28 @@ REQUIREMENT_BY_NEED: Final[dict[RecordingNeed, RecordingRequirement]] = {
 def missing_requirement_sentences(trace: Trace, needs: tuple[RecordingNeed, ...]) -> list[str]:
     """Returns for each kind of needed data that the trace lacks a sentence on how to record it."""
     return [
-        REQUIREMENT_BY_NEED[need].remedy
+        recording_remedy(trace, need)
         for need in needs
         if not REQUIREMENT_BY_NEED[need].present(trace)
     ]
+
+
+_DETAIL_BY_NEED: Final[dict[RecordingNeed, str]] = {
+    "shapes": "shapes",
+    "stacks": "stacks",
+    "modules": "stacks",
+}
+"""Maps data to the detail of the recording without which it is missing, by its name in facts."""
+
+
+def recording_remedy(trace: Trace, need: RecordingNeed) -> str:
+    """Returns how to record data that the trace lacks; if `selftime run` left it out, with what."""
+    remedy, detail = REQUIREMENT_BY_NEED[need].remedy, _DETAIL_BY_NEED.get(need)
+    steps = trace.facts.get("steps")
+    left_out = steps.get("left_out") if isinstance(steps, dict) else None
+    if not isinstance(left_out, dict) or detail not in left_out:
+        return remedy
+    lacking, option = remedy.partition(":")[0], left_out[detail]
+    if not isinstance(option, str):
+        return f"{lacking}: `selftime run` left them out, since they do not fit into the memory"
+    return f"{lacking}: `selftime run` left them out: record with `selftime run {option}`"

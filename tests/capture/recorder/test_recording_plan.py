@@ -1,5 +1,6 @@
 """When a recording begins, and how many steps it covers."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,30 @@ def test_the_end_of_a_recording_holds_the_program_no_longer_than_it_may(events: 
     budget = RecordingBudget(RunOptions(active=5), StepEvents(events))
     assert budget.steps * budget.pause_ns <= 1e9
     assert (budget.steps + 1) * budget.pause_ns > 1e9 or budget.steps == 5
+
+
+@pytest.mark.parametrize(
+    ("events", "options", "free", "left_out"),
+    [
+        (StepEvents(60_000), RunOptions(active=5), None, {"shapes": "--hold 5"}),
+        (StepEvents(1_000), RunOptions(active=5), None, {}),
+        (StepEvents(60_000), RunOptions(active=5), 10**9, {"shapes": None}),
+        (
+            StepEvents(60_000, 50_000),
+            RunOptions(active=1, max_bytes=20_000_000),
+            None,
+            {"stacks": "--max-bytes 27000000"},
+        ),
+    ],
+)
+def test_what_is_left_out_is_recorded_with_the_option_that_is_told(
+    events: StepEvents, options: RunOptions, free: int | None, left_out: dict[str, str | None]
+) -> None:
+    assert RecordingBudget(options, events, free).left_out() == left_out
+    for name in filter(None, left_out.values()):
+        option, value = name.removeprefix("--").replace("-", "_").split()
+        sufficient = replace(options, **{option: type(getattr(options, option))(value)})
+        assert RecordingBudget(sufficient, events, free).left_out() == {}
 
 
 def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:

@@ -29,6 +29,13 @@ class StepOverhead:
     is_window: bool = False
     """Whether the recording holds a part of a step, or of a program without steps: its durations
     are then those of other work, and are left out."""
+    left_out: dict[str, str | None] = field(default_factory=dict)
+    """The options of `selftime run` with which details that it left out would be recorded, by
+    detail: `shapes` or `stacks`; None where the memory does not suffice."""
+
+    def of_window(self) -> "StepOverhead":
+        """Returns what is known if the recording holds a part of a step: no durations."""
+        return StepOverhead(self.source, is_window=True, left_out=self.left_out)
 
     def add_unprofiled(self, duration: int, page_faults: int | None) -> None:
         self.unprofiled.append(duration)
@@ -49,9 +56,12 @@ class StepOverhead:
         self.matched_share = matched_share
 
     def step_duration_facts(self) -> dict[str, Any]:
+        left_out = {"left_out": self.left_out} if self.left_out else {}
         if self.is_window:
-            return {"source": self.source, "window": True, "unprofiled_ns": [], "profiled_ns": []}
+            window = {"window": True, "unprofiled_ns": [], "profiled_ns": []}
+            return {"source": self.source, **window, **left_out}
         facts: dict[str, Any] = {
+            **left_out,
             "source": self.source,
             "unprofiled_ns": list(self.unprofiled),
             "profiled_ns": list(self.profiled),

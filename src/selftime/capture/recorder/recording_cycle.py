@@ -253,7 +253,7 @@ class RecordingCycle:
         self._state = CycleState.DONE
         self.partial = partial
         if partial is not None and not self.steps_recorded:
-            self._times = StepOverhead(self.source.label, is_window=True)
+            self._times = self._times.of_window()
         if self.profile is not None:
             self.profile.partial = partial
             self.profile.step_times = self._times
@@ -290,7 +290,7 @@ class RecordingCycle:
             return
         budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
         self._steps_to_record, self._pause_ns = budget.steps, budget.pause_ns
-        self.events_of_step = budget.events_of_step
+        self.events_of_step, self._times.left_out = budget.events_of_step, budget.left_out()
         keeps_frames = self.details.frames and budget.details.frames
         self.details = replace(budget.details, frames=keeps_frames)
         self._limit = budget.event_limit(sample.usual_duration_ns(timed_ns))

@@ -5,6 +5,7 @@ within limits. What is given up first: allocations, then shapes, then steps down
 frames, and at last the end of that step. One step with lines says more than five without.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -166,6 +167,34 @@ class RecordingBudget:
             sentence += f" and holds the program for about {pause} when the recording ends"
         option = "--max-bytes" if is_limited_by_size else "--hold"
         return f"{sentence}, so {self._steps_recorded_text()}; allow more with {option}"
+
+    def left_out(self) -> dict[str, str | None]:
+        """Returns the options of `selftime run` with which details that are left out would fit.
+
+        Keys are `shapes` and `stacks`; the option is None where the memory does not suffice.
+        """
+        option = self._sufficient_option()
+        return {
+            name: option
+            for name, was_on, is_on in (
+                ("shapes", self._requested.shapes, self.details.shapes),
+                ("stacks", self._requested.frames, self.details.frames),
+            )
+            if was_on and not is_on
+        }
+
+    def _sufficient_option(self) -> str | None:
+        """Returns the option with which the steps are recorded with all details; None if none is.
+
+        With `--hold`, for as many steps as size and memory allow.
+        """
+        by_size, _, by_memory = self._limits_of_steps(self._requested)
+        if self._step.all > self._requested.events_in_memory(self._free_bytes):
+            return None
+        if self._drops_frames_for_size:
+            return f"--max-bytes {self._step.all * TRACE_BYTES_PER_EVENT}"
+        steps = min(self._options.active, by_size, by_memory)
+        return f"--hold {math.ceil(steps * self._requested_pause_ns / 1e9)}"
 
     def _step_size_text(self) -> str:
         return f"a step makes about {bytes_text(self._step.all * TRACE_BYTES_PER_EVENT)} of trace"

@@ -321,9 +321,9 @@ def _are_rules_counted(advice: Advice, lacks_only_this: Callable[[Unknown], bool
 
 def _lacks_only_a_gpu_recording(unknown: Unknown) -> bool:
     """Returns whether recording the program on a GPU would let the rule be checked."""
-    remedies = {requirement.remedy for requirement in REQUIREMENT_BY_NEED.values()}
-    needed = set(unknown.needs.split("; "))
-    return REQUIREMENT_BY_NEED["device"].remedy in needed and needed <= remedies
+    known = {need.remedy.partition(":")[0] for need in REQUIREMENT_BY_NEED.values()}
+    needed = {text.partition(":")[0] for text in unknown.needs.split("; ")}
+    return REQUIREMENT_BY_NEED["device"].remedy.partition(":")[0] in needed and needed <= known
 
 
 def _lacks_only_the_ledger(unknown: Unknown) -> bool:

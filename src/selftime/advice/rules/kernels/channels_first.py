@@ -97,6 +97,7 @@ from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Out
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
+from selftime.analysis.recording_requirements import recording_remedy
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 from selftime.units import share_text
@@ -127,7 +128,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     convolutions = _channels_first_convolutions(trace)
     if not trace.device_args.height and not trace.op_args["input_strides"].is_not_null().any():
-        yield Unknown("strides of inputs: record with `record_shapes=True`, or `selftime run`")
+        remedy = recording_remedy(trace, "shapes")
+        yield Unknown(remedy.replace("input shapes", "strides of inputs"))
         return
     if limits is None or not convolutions.height:
         yield Checked(
