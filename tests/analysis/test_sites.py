@@ -50,6 +50,30 @@ def test_where_no_operator_tells_the_users_innermost_function_does() -> None:
     assert found[library] == ("net.py", 20, "definition")
 
 
+def test_a_library_beside_the_script_is_the_users() -> None:
+    drawing = """
+        m = train.py(3): main
+        r = torchmetrics/rank.py(35): rank
+        k = kornia/filters.py(9): blur
+        a = aten::sort; line = {folder}/torchmetrics/metric.py:24 update
+        python 1 | mmmmmmmmmmmm
+        python 1 |   rrr
+        python 1 |        kkk
+        cpu 1    | a
+    """
+    ranked, blurred = (
+        ("python_function", name)
+        for name in ("torchmetrics/rank.py(35): rank", "kornia/filters.py(9): blur")
+    )
+    installed = "/venv/lib/python3.12/site-packages"
+    facts = {"selftime": {"paths": ["/job", "/job/src", installed]}}
+    beside = told(sketch(drawing.format(folder="/job/src"), metadata=facts))
+    assert beside[ranked] == ("torchmetrics/rank.py", 35, "definition")
+    assert beside[blurred] == ("train.py", 3, "definition")
+    elsewhere = told(sketch(drawing.format(folder=installed), metadata=facts))
+    assert elsewhere[ranked] == ("train.py", 3, "definition")
+
+
 def test_what_is_not_known_is_null() -> None:
     trace = sketch("cpu 1 | a\ngpu 7 | k")
     assert source_sites_of_slices(trace, trace.slices["id"])["file"].null_count() == 2

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
@@ -130,7 +131,8 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
 def _parsed_python_frames(trace: Trace) -> dict[str, names.Frame]:
     """Returns the distinct Python frames of a trace, parsed from slice names; keys are names."""
     texts = trace.slices["name"].gather(trace.frame_args["id"]).unique().cast(pl.String).to_list()
-    return {text: frame for text in texts if (frame := names.parse_frame(text)) is not None}
+    parsed = ((text, parse_frame_of_trace(trace, text)) for text in texts)
+    return {text: frame for text, frame in parsed if frame is not None}
 
 
 def _definition_sites_of_functions(frames: Iterable[names.Frame]) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Finds the time that the main thread spends in DataLoaders and in user functions they call."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import begins_during_intervals, slices_in_counted_steps
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse
 from selftime.advice.rule_definition import Checked, Unknown, Where, where_from_row
+from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.main_thread import slices_on_main_thread
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.recording_requirements import missing_requirement_sentences
@@ -192,7 +194,7 @@ def collate_function(trace: Trace) -> LoadingFunction | None:
     longest = _longest_frame(frames)
     same = frames.filter(pl.col("name") == longest["name"][0])
     name = str(longest["name"].cast(pl.String)[0])
-    told = names.parse_frame(name)
+    told = parse_frame_of_trace(trace, name)
     is_own = told is not None and told.origin == "user"
     function = "collate_fn" if told is None else told.function
     return _loading_function(trace, same, covered_time(same), function, is_own=is_own)
@@ -206,7 +208,7 @@ def transform_function(trace: Trace) -> LoadingFunction | None:
     if not fetch.height:
         return None
     samples = subtract(covered_time(fetch), covered_time(_collate_frames(trace)))
-    own = filter_by_name(frames, _is_user_frame)
+    own = filter_by_name(frames, partial(_is_user_frame, trace))
     own = slices_in_counted_steps(trace, own.filter(begins_during_intervals(own, samples)))
     if not own.height:
         return None
@@ -253,7 +255,7 @@ def _longest_line_of_function(
     own = where_from_row(source_sites_of_slices(trace, frame["id"]).row(0, named=True))
     loops = filter_by_name(
         _loader_thread_frames(trace),
-        lambda name: names.is_comprehension(name) and _is_user_frame(name),
+        lambda name: names.is_comprehension(name) and _is_user_frame(trace, name),
     )
     loops = loops.filter(begins_during_intervals(loops, intervals))
     within = operators.filter(
@@ -310,9 +312,9 @@ def _durations_without_nested_frames(trace: Trace, frames: pl.DataFrame) -> pl.S
     return pl.Series(duration - inner[ids], dtype=pl.Int64)
 
 
-def _is_user_frame(name: str) -> bool:
+def _is_user_frame(trace: Trace, name: str) -> bool:
     """Returns whether a Python frame's name is of a function in the user's code, not a library."""
-    told = names.parse_frame(name)
+    told = parse_frame_of_trace(trace, name)
     return told is not None and told.origin == "user"
 
 

@@ -20,6 +20,7 @@ from selftime.advice.detectors.counted_steps import (
 )
 from selftime.advice.detectors.source_lines import logging_frames
 from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
@@ -115,7 +116,7 @@ def frames_of_program(trace: Trace) -> Flags:
     """Flags the frames of the program's own functions."""
 
     def is_own(name: str) -> bool:
-        known = names.parse_frame(name)
+        known = parse_frame_of_trace(trace, name)
         return known is not None and known.origin == "user"
 
     return matches_name(trace.slices, is_own) & _is_frame(trace)

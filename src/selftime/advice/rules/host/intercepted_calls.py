@@ -79,6 +79,7 @@ A mode while the device works on what it has.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -98,6 +99,7 @@ from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length, subtract
 from selftime.names.tensor_operators import intercepts_operators, is_module_call
@@ -154,7 +156,7 @@ def _module_hooks(trace: Trace) -> Iterator[tuple[str, LineSlices, Intervals]]:
     frames = _python_frames_in_steps(trace)
     calls = filter_by_name(slices_on(trace, "python"), is_module_call)["id"]
     beside = frames.filter(_are_called_by(trace, frames, calls))
-    beside = filter_by_name(beside, _may_be_module_hook)
+    beside = filter_by_name(beside, partial(_may_be_module_hook, trace))
     work = np.sort(
         filter_by_name(outermost_operators(trace), names.is_layer_operator)["start"].to_numpy()
     )
@@ -182,8 +184,8 @@ def _are_called_by(trace: Trace, frames: pl.DataFrame, caller_ids: pl.Series) ->
     return pl.Series(found, dtype=pl.Boolean)
 
 
-def _may_be_module_hook(frame_name: str) -> bool:
-    known = names.parse_frame(frame_name)
+def _may_be_module_hook(trace: Trace, frame_name: str) -> bool:
+    known = parse_frame_of_trace(trace, frame_name)
     if known is None or intercepts_operators(frame_name):
         return False
     return known.origin == "user" and known.function != "forward"

@@ -132,6 +132,7 @@ from selftime.advice.savings.claims import (
     UpperBoundClaim,
 )
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.trace import Trace
 
 MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
@@ -143,8 +144,7 @@ MAX_CORE_SHARE_OF_OTHER_PROGRAMS: Final = 0.25
 """Largest share of the CPU cores in use by other programs at which the estimated saving is
 reliable."""
 MIN_COLLATE_SHARE: Final = 0.5
-"""Smallest share of the data loading time in `collate_fn` for `collate_fn` to be named as the
-cause."""
+"""Smallest share of the data loading time in `collate_fn` to name it as the cause."""
 
 
 @rule(covers=("A1", "A2", "A10", "L5"))
@@ -392,7 +392,7 @@ def _evidence_of_slowest_function(trace: Trace) -> Iterator[Evidence]:
     frames = table.filter(pl.col("kind") == "frame").sort("cpu_time_total", descending=True)
     whole = table.filter(pl.col("kind") == "annotation")["cpu_time_total"].sum()
     for name, time in frames.select("name", "cpu_time_total").iter_rows():
-        frame = names.parse_frame(name)
+        frame = parse_frame_of_trace(trace, name)
         if frame is not None and frame.origin == "user" and whole:
             definition = f"`{frame.file}`, defined in line {frame.line}"
             text = f"share of data loading in `{frame.function}` ({definition})"
