@@ -8,6 +8,7 @@ import pytest
 
 import selftime
 from selftime.analysis.run.sampled_lines import sampled_lines
+from selftime.capture.ledger.stacks import Activity, StackReadings
 from selftime.capture.ledger.step_samples import StepSamples
 from selftime.ingest.ledger import read_ledger
 
@@ -65,20 +66,20 @@ def test_samples_of_usual_steps_name_lines_and_leave_the_program_as_it_is(
 
 
 def test_samples_come_seldom_after_many() -> None:
-    samples = StepSamples(0)
+    samples, readings = StepSamples(0), StackReadings()
     pauses: list[float] = []
     for number in range(5_000):
         samples.plan_next(number)
         pauses.append((samples.next_at - number) / 1e9)
-        samples.add(number, 7)
+        lines = samples.add(readings, Activity("program", "", "/a.py", 7, "main"))
+        assert bool(lines) == (number == 0)
     for part, mean in ((pauses[:400], 0.05), (pauses[400:4_000], 0.25), (pauses[4_000:], 1.0)):
         assert min(part) >= 0.5 * mean
         assert max(part) <= 1.5 * mean
         assert sum(part) / len(part) == pytest.approx(mean, rel=0.1)
-    line = samples.take()
-    assert line is not None
-    assert line["samples"]["activity"] == [7] * 5_000
-    assert samples.take() is None
+    [line] = samples.take()
+    assert line["samples"]["activity"] == [0] * 5_000
+    assert samples.take() == []
 
 
 def test_lines_of_a_run_without_samples() -> None:

@@ -291,11 +291,7 @@ class Ledger:
     def add_sample(self, activity: Activity) -> None:
         """Adds what the program was doing at this instant of a usual step."""
         with self._lock:
-            number, line = self._readings.number(activity)
-            if line is not None:
-                self._lines.append(line)
-            if number is not None:
-                self.samples.add(perf_counter_ns(), number)
+            self._lines += self.samples.add(self._readings, activity)
 
     def flush(self) -> None:
         """Appends to the file what was recorded since the last call."""
@@ -308,8 +304,7 @@ class Ledger:
         with self._lock:
             columns, self._columns = self._columns, SegmentColumns()
             lines, self._lines = self._lines, []
-            lines += self._lines_of_open_segment()
-            samples = self.samples.take()
+            lines += [*self._lines_of_open_segment(), *self.samples.take()]
         if not self.file.has_begun and self.file.failure is None:
             told = (self._command, self.process_began, self.began, self._own_start)
             self.file.append(header_of_ledger(*told))
@@ -317,8 +312,6 @@ class Ledger:
             self.file.append(line)
         if len(columns):
             self.file.append({"segments": columns.as_json()})
-        if samples is not None:
-            self.file.append(samples)
 
     def _lines_of_open_segment(self) -> list[dict[str, Any]]:
         """Returns a line with what a long segment holds so far, since a kill may end the run."""

@@ -2,7 +2,10 @@
 
 import random
 from array import array
+from time import perf_counter_ns
 from typing import Any, Final
+
+from selftime.capture.ledger.stacks import Activity, StackReadings
 
 _MEAN_PAUSES_S: Final = ((400, 0.05), (4_000, 0.25))
 """Pairs (number of samples, mean pause in s before each of the first so many): a short run gets
@@ -32,16 +35,19 @@ class StepSamples:
         mean_s = next((s for most, s in _MEAN_PAUSES_S if self._count < most), _LAST_MEAN_PAUSE_S)
         self.next_at = now + int(mean_s * 1e9 * self.random.uniform(0.5, 1.5))
 
-    def add(self, at: int, activity: int) -> None:
-        """Adds a sample that was taken at an instant, in ns, with the number of its activity."""
-        self._count += 1
-        self._at.append(at)
-        self._activity.append(activity)
+    def add(self, readings: StackReadings, activity: Activity) -> list[dict[str, Any]]:
+        """Adds a sample that was taken now; returns the ledger's line on a new activity, if any."""
+        number, line = readings.number(activity)
+        if number is not None:
+            self._count += 1
+            self._at.append(perf_counter_ns())
+            self._activity.append(number)
+        return [] if line is None else [line]
 
-    def take(self) -> dict[str, Any] | None:
-        """Returns the ledger's line with the samples since the last call; None without any."""
+    def take(self) -> list[dict[str, Any]]:
+        """Returns the ledger's line with the samples since the last call; none without any."""
         at, self._at = self._at, array("q")
         activity, self._activity = self._activity, array("i")
         if not at:
-            return None
-        return {"samples": {"at": at.tolist(), "activity": activity.tolist()}}
+            return []
+        return [{"samples": {"at": at.tolist(), "activity": activity.tolist()}}]

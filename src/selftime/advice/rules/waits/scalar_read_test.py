@@ -57,7 +57,7 @@ def test_a_read_now_and_then_is_left_alone(rule: Rule) -> None:
     ]
     [outcome] = rule(sketch("\n".join(once)))
     assert isinstance(outcome, Checked)
-    assert "most of the steps" in outcome.reason
+    assert "most of the recorded steps" in outcome.reason
 
 
 def test_without_a_device_the_lines_are_named_that_would_wait(rule: Rule) -> None:
