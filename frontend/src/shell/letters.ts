@@ -5,7 +5,7 @@ interface Named {
   title: string;
 }
 
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz123456789";
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz1234567890";
 
 /** Letters by the panels' names: initials first, then another letter of the title, then any. */
 export function panelLetters(panels: readonly Named[]): ReadonlyMap<string, string> {

@@ -96,6 +96,7 @@ AROUND = (
         (": __enter__", ": __exit__", ": _exit_profiler_range"),
     ),
     ("selftime/frameworks/", (": _iterate_and_record", ": step")),
+    ("selftime/capture/profiler/open_ranges.py", (": begin_range", ": end_range")),
     ("selftime/capture/recorder/step_watch.py", (": step", ": _call_safely")),
     ("selftime/capture/recorder/recorder.py", (": on_step_boundary",)),
 )

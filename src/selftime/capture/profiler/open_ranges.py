@@ -9,7 +9,6 @@ around the step of an optimizer and the fetching of a batch.
 import functools
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch._C._autograd import _profiler_enabled
@@ -24,7 +23,8 @@ class OpenRanges:
 
     def __init__(self) -> None:
         self._patches = AttributePatches()
-        self._open: WeakSet[Any] = WeakSet()
+        self._open: set[int] = set()
+        """The id of each range that is open."""
         self._is_recording = False
 
     def begin_recording(self) -> None:
@@ -54,7 +54,7 @@ class OpenRanges:
         def begin_range(range_: Any) -> Any:
             result = enter(range_)
             if self._is_recording and _profiler_enabled():
-                self._open.add(range_)
+                self._open.add(id(range_))
             return result
 
         return begin_range
@@ -65,8 +65,9 @@ class OpenRanges:
             try:
                 return leave(range_, *error)
             finally:
-                self._open.discard(range_)
-                self._stop_if_all_have_ended()
+                self._open.discard(id(range_))
+                if not self._is_recording:  # else it would be another frame in the recording
+                    self._stop_if_all_have_ended()
 
         return end_range
 
