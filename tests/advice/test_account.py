@@ -426,3 +426,21 @@ def test_the_rows_add_up_on_what_a_rule_fires_on(rule: Rule) -> None:
             claimed = {row.finding for row in advice.account.rows} if advice.account else set()
             saving = {one.id for one in advice.findings if one.saving.estimate_ms is not None}
             assert saving <= claimed, drawing
+
+
+def test_waits_of_the_run_are_those_of_the_step() -> None:
+    trace = sketch("""
+        column = 1 ms
+        mark 1 | ssssssssss
+        mark 1 | ddd
+        cpu 1  |    mmmmmmm
+        s = ProfilerStep#1
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+        m = aten::mm
+    """)
+    told = {"data_waits_of_run": ("M10", "A1"), "slow_imports": ("M9",)}
+    claimed = {
+        rule: found(trace, replace(finding(), rule=rule, covers=covers, claim=RunClaim(5))).found_ms
+        for rule, covers in told.items()
+    }
+    assert claimed == {"data_waits_of_run": 3.0, "slow_imports": 0.0}

@@ -44,6 +44,8 @@ _TIME_CLASSES_BY_CHAPTER: Final[dict[str, tuple[str, ...]]] = {
 }
 """Maps chapters of the catalogue of bottlenecks to the classes of time that their findings claim,
 where a finding does not say what it changes."""
+_TIME_CLASS_BY_RUN_CAUSE: Final = {"M10": "data_wait", "M5": "garbage_collection"}
+"""Maps entries of the catalogue that are causes of the run, too, to the class of their time."""
 _CHAPTERS_OF_WHOLE_CLASSES: Final = frozenset("AI")
 """Chapters that are about all time of their class, where their finding has no line."""
 
@@ -89,10 +91,15 @@ def _findings_by_priority(findings: tuple[Finding, ...]) -> list[int]:
 
 
 def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
-    """Returns what a finding claims of the step; nothing if it is about the whole run."""
+    """Returns what a finding claims of the step.
+
+    One about the whole run claims the waits for data, or the collections, of the step if these are
+    its cause; else nothing.
+    """
     nothing = _ClaimedTime(union([], []), np.zeros(0, np.int64), np.zeros(0, np.int64))
     if isinstance(finding.claim, RunClaim):
-        return nothing
+        found = [_TIME_CLASS_BY_RUN_CAUSE.get(code) for code in finding.covers]
+        return replace(nothing, time_classes=tuple(filter(None, found)))
     if not finding.changes:
         return _claimed_time_of_evidence(trace, finding)
     host_time, work, waits = [nothing.host_time], [nothing.work], [nothing.work]

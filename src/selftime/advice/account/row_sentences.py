@@ -30,6 +30,9 @@ _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
 }
 """Maps classes of time to what a recording should contain for their time to be explained."""
 
+_SAMPLED_CLASSES: Final = ("python", "other", "idle")
+"""Classes of time of which samples of the stack tell more where the recording lacks it."""
+
 _MIN_SHORT_SHARE_OF_DISPATCH: Final = 0.5
 """Smallest share of a row's time in short operators that is told as dispatch."""
 
@@ -175,7 +178,8 @@ class UnexplainedTime:
         if time_class == "launch":
             reason = f"{operators.number_sentence()}: {reason}"
         if lacks:
-            told = self._sampled_line_text() or f"that needs {lacks[0]}"
+            sampled = self._sampled_line_text() if time_class in _SAMPLED_CLASSES else ""
+            told = sampled or f"that needs {lacks[0]}"
             return f"{reason.partition(';')[0]}; {told}"
         if time_class == "communication" and self.has_all_ranks:
             return f"{_NO_RULE}; the view `stragglers` shows for which ranks the others wait"
