@@ -7,7 +7,7 @@ A set is a pair of int64 arrays `starts, ends`, sorted and disjoint, each interv
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from selftime.array_types import Ints
 
@@ -100,3 +100,32 @@ def covered_time_before(intervals: Intervals, times: Ints) -> Ints:
     return np.asarray(
         lengths[at] - np.where(at > 0, np.maximum(intervals.ends[at - 1] - times, 0), 0)
     )
+
+
+class IntervalPieces(NamedTuple):
+    """Pieces of intervals, in the order of the intervals and of time; shape (n,), times in ns."""
+
+    of: Ints
+    """The index of the interval that each is a piece of."""
+    starts: Ints
+    ends: Ints
+    is_first: NDArray[np.bool_]
+    """Whether it is the first piece of its interval."""
+
+
+def cut_intervals(starts: Ints, ends: Ints, cuts: Ints) -> IntervalPieces:
+    """Cuts each interval at the given instants (ascending) that lie within it.
+
+    >>> cut_intervals(np.array([0, 10]), np.array([5, 12]), np.array([0, 3, 4, 7]))[:3]
+    (array([0, 0, 0, 1]), array([ 0,  3,  4, 10]), array([ 3,  4,  5, 12]))
+    """
+    first = np.searchsorted(cuts, starts, side="right")
+    many = np.maximum(np.searchsorted(cuts, ends, side="left") - first, 0) + 1
+    of = np.repeat(np.arange(starts.size), many)
+    within = np.arange(of.size) - np.repeat(np.cumsum(many) - many, many)
+    cut = np.append(cuts, 0)[np.minimum(first[of] + within - 1, cuts.size)]
+    begin = np.where(within == 0, starts[of], cut)
+    is_last = within == many[of] - 1
+    until = np.append(begin[1:], 0)
+    until[is_last] = ends[of[is_last]]
+    return IntervalPieces(of, begin, until, within == 0)

@@ -23,7 +23,7 @@ from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Flags, Ints
-from selftime.intervals import Intervals, union
+from selftime.intervals import Intervals, cut_intervals, union
 from selftime.trace import Trace
 
 CLAIMED_SEGMENT_COLUMN: Final = "finding"
@@ -178,20 +178,12 @@ def _union_of_all(some: Iterable[Intervals]) -> Intervals:
 
 def _cut_host_segments(segments: pl.DataFrame, cuts: Ints) -> pl.DataFrame:
     """Returns the segments, those of the host cut at the given instants (ns, ascending)."""
-    start, end = segments["start"].to_numpy(), segments["end"].to_numpy()
-    first = np.searchsorted(cuts, start, side="right")
-    many = np.searchsorted(cuts, end, side="left") - first + 1
-    many = np.where(segments["on_device"].to_numpy(), 1, many)
-    of_segment = np.repeat(np.arange(segments.height), many)
-    within = np.arange(of_segment.size) - np.repeat(np.cumsum(many) - many, many)
-    cut = np.append(cuts, 0)[np.minimum(first[of_segment] + within - 1, cuts.size)]
-    begin = np.where(within == 0, start[of_segment], cut)
-    until = np.append(begin[1:], 0)
-    is_last = within == many[of_segment] - 1
-    until[is_last] = end[of_segment[is_last]]
-    return segments.select(pl.all().gather(of_segment)).with_columns(
-        start=pl.Series(begin), end=pl.Series(until)
+    host = segments.filter(~pl.col("on_device"))
+    pieces = cut_intervals(host["start"].to_numpy(), host["end"].to_numpy(), cuts)
+    cut = host.select(pl.all().gather(pieces.of)).with_columns(
+        start=pl.Series(pieces.starts), end=pl.Series(pieces.ends)
     )
+    return pl.concat([cut, segments.filter("on_device")]).sort("start", maintain_order=True)
 
 
 def _is_claimed(pieces: pl.DataFrame, claim: _ClaimedTime) -> Flags:

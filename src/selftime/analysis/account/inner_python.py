@@ -9,12 +9,16 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.account.segment_pieces import (
+    cut_segments,
+    slices_of_thread,
+    thread_of_slices,
+    with_slices,
+)
 from selftime.analysis.graph.serial_threads import (
     DisjointHostSlices,
     cut_to_outermost_slices,
     host_states,
-    is_host_track,
-    serial_threads,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
@@ -55,60 +59,41 @@ def segments_split_at_inner_python(trace: Trace, segments: pl.DataFrame) -> pl.D
     around = np.unique(parent[is_inner])
     ids = segments["slice"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
     outermost = nearest_ancestor(parent, np.isin(np.arange(parent.size), np.unique(ids)), around)
-    calls_python = np.isin(ids, outermost[outermost != NO_SLICE])
+    calls_python = pl.Series(np.isin(ids, outermost[outermost != NO_SLICE]))
     if not calls_python.any():
         return segments
-    thread = serial_threads(trace).number_by_thread[
-        trace.tracks["thread"].cast(pl.Int64).to_numpy()
-    ][trace.slices["track"].to_numpy()]
-    pieces = [segments.filter(pl.Series(~calls_python))]
-    for number in np.unique(thread[ids[calls_python]]).tolist():
-        own = segments.filter(
-            pl.Series(calls_python & (np.append(thread, NO_SLICE)[ids] == number))
-        )
-        inner = np.flatnonzero(is_inner & (thread == number))
-        pieces.append(_in_pieces(trace, number, own, inner))
+    pieces, own = [segments.filter(~calls_python)], segments.filter(calls_python)
+    inner = pl.Series(np.flatnonzero(is_inner))
+    thread, inner_thread = (thread_of_slices(trace, of) for of in (own["slice"], inner))
+    for number in np.unique(thread).tolist():
+        of_thread = own.filter(thread == number)
+        pieces.append(_in_pieces(trace, number, of_thread, inner.filter(inner_thread == number)))
     return pl.concat(pieces).sort("start")
 
 
-def _in_pieces(trace: Trace, thread: int, own: pl.DataFrame, inner: Ints) -> pl.DataFrame:
+def _in_pieces(trace: Trace, thread: int, own: pl.DataFrame, inner: pl.Series) -> pl.DataFrame:
     """Returns the segments of a thread, cut where an inner operator or frame begins or ends."""
     called = _outermost(trace, inner)
     between = subtract(_frames_within(trace, thread, own), called.times)
-    cuts = np.unique(np.concatenate([called.start, called.end, between.starts, between.ends]))
-    start, end = own["start"].to_numpy(), own["end"].to_numpy()
-    first = np.searchsorted(cuts, start, side="right")
-    many = np.searchsorted(cuts, end, side="left") - first + 1
-    row = np.repeat(np.arange(own.height), many)
-    within = np.arange(row.size) - np.repeat(np.cumsum(many) - many, many)
-    begin = np.where(within == 0, start[row], np.append(cuts, 0)[first[row] + within - 1])
-    until = np.append(begin[1:], 0)
-    is_last = within == many[row] - 1
-    until[is_last] = end[row[is_last]]
-    middle = (begin + until) // 2
-    chosen = own["slice"].cast(pl.Int64).to_numpy()[row]
-    at = np.searchsorted(called.start, middle, side="right") - 1
-    is_called = (at >= 0) & (middle < np.append(called.end, 0)[at])
-    chosen = np.where(is_called, np.append(called.id, NO_SLICE)[at], chosen)
-    at = np.searchsorted(between.starts, middle, side="right") - 1
-    is_between = (at >= 0) & (middle < np.append(between.ends, 0)[at]) & ~is_called
+    edges = [called.start, called.end, between.starts, between.ends]
+    pieces = cut_segments(own, np.unique(np.concatenate(edges)))
+    middle = (pieces["start"] + pieces["end"]).to_numpy() // 2
     frame = host_states(trace).open_frame_or_annotation(thread, middle)
-    chosen = np.where(is_between & (frame != NO_SLICE), frame, chosen)
-    ids = pl.Series(chosen).cast(pl.UInt32)
-    link = pl.Series(own["link"]).gather(row)
-    return own.select(pl.all().gather(row)).with_columns(
-        slice=ids,
-        name=trace.slices["name"].gather(ids),
-        start=pl.Series(begin),
-        end=pl.Series(until),
-        link=pl.select(
-            pl.when(pl.Series(within == 0)).then(link).otherwise(pl.lit("host", link.dtype))
-        ).to_series(),
-    )
+    chosen = pieces["slice"].cast(pl.Int64).to_numpy()
+    chosen = np.where(_interval_at(between, middle) == NO_SLICE, chosen, frame)
+    at = _interval_at(called.times, middle)
+    chosen = np.where(at == NO_SLICE, chosen, np.append(called.id, NO_SLICE)[at])
+    return with_slices(trace, pieces, chosen)
 
 
-def _outermost(trace: Trace, ids: Ints) -> DisjointHostSlices:
-    slices = with_known_end(trace.slices[pl.Series(ids)])
+def _interval_at(intervals: Intervals, instants: Ints) -> Ints:
+    """Returns the index of the interval around each instant; -1 if there is none."""
+    at = np.searchsorted(intervals.starts, instants, side="right") - 1
+    return np.where(instants < np.append(intervals.ends, 0)[at], at, NO_SLICE)
+
+
+def _outermost(trace: Trace, ids: pl.Series) -> DisjointHostSlices:
+    slices = with_known_end(trace.slices[ids])
     start = slices["start"].to_numpy()
     end = start + slices["duration"].to_numpy()
     return cut_to_outermost_slices(start, end, slices["id"].cast(pl.Int64).to_numpy())
@@ -116,20 +101,11 @@ def _outermost(trace: Trace, ids: Ints) -> DisjointHostSlices:
 
 def _frames_within(trace: Trace, thread: int, own: pl.DataFrame) -> Intervals:
     """Returns when Python frames run that began within the operators of some segments."""
-    number = serial_threads(trace).number_by_thread[
-        trace.tracks["thread"].cast(pl.Int64).to_numpy()
-    ]
-    tracks = np.flatnonzero(is_host_track(trace) & (number == thread)).tolist()
-    frames = with_known_end(
-        trace.slices.filter(
-            pl.col("category").is_in(list(names.FRAME_CATEGORIES)) & pl.col("track").is_in(tracks)
-        )
-    )
+    frames = slices_of_thread(trace, thread, names.FRAME_CATEGORIES)
     around = with_known_end(trace.slices[own["slice"].unique().sort()]).sort("start")
     opened = around["start"].to_numpy()
-    closed = opened + around["duration"].to_numpy()
-    start = frames["start"].to_numpy()
-    end = start + frames["duration"].to_numpy()
-    at = np.searchsorted(opened, start, side="right") - 1
-    is_within = (at >= 0) & (end <= closed[np.maximum(at, 0)])
+    operators = Intervals(opened, opened + around["duration"].to_numpy())
+    start, end = frames["start"].to_numpy(), frames["end"].to_numpy()
+    at = _interval_at(operators, start)
+    is_within = (at != NO_SLICE) & (end <= np.append(operators.ends, 0)[at])
     return union(start[is_within], end[is_within])

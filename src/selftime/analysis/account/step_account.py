@@ -10,12 +10,18 @@ from selftime.analysis.account.inner_python import (
     is_called_by_python_within_operator,
     segments_split_at_inner_python,
 )
+from selftime.analysis.account.segment_pieces import (
+    cut_segments,
+    slices_of_thread,
+    thread_of_slices,
+    with_slices,
+)
 from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_segments
 from selftime.analysis.graph.critical_path import critical_path_segments
-from selftime.analysis.graph.serial_threads import host_states, is_host_track, serial_threads
+from selftime.analysis.graph.serial_threads import host_states
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
-from selftime.analysis.slice_filters import matches_name, with_known_end
+from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_occurrences import modules_and_threads_of_slices
 from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
@@ -144,7 +150,7 @@ def segments_split_at_frames(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
     between = segments.filter(is_between.fill_null(value=False))
     if not between.height:
         return segments
-    own_thread = _thread_numbers(trace, between["slice"])
+    own_thread = thread_of_slices(trace, between["slice"])
     pieces = [segments.filter(~is_between.fill_null(value=False))]
     pieces += [
         _split_at_frames_of_thread(trace, thread, between.filter(own_thread == thread))
@@ -153,49 +159,15 @@ def segments_split_at_frames(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
     return pl.concat(pieces).sort("start")
 
 
-def _thread_numbers(trace: Trace, slice_ids: pl.Series) -> Ints:
-    """Returns the number of each slice's thread; threads that take turns have the same number."""
-    thread = trace.tracks["thread"].gather(trace.slices["track"].gather(slice_ids))
-    return np.asarray(serial_threads(trace).number_by_thread[thread.cast(pl.Int64).to_numpy()])
-
-
 def _split_at_frames_of_thread(trace: Trace, thread: int, own: pl.DataFrame) -> pl.DataFrame:
     """Returns the segments of one thread between operators, cut where a frame begins or ends."""
-    start, end = own["start"].to_numpy(), own["end"].to_numpy()
-    cuts = _frame_boundaries_of_thread(trace, thread)
-    first = np.searchsorted(cuts, start, side="right")
-    many = np.searchsorted(cuts, end, side="left") - first + 1
-    of_segment = np.repeat(np.arange(own.height), many)
-    within = np.arange(of_segment.size) - np.repeat(np.cumsum(many) - many, many)
-    cut = np.append(cuts, 0)[first[of_segment] + within - 1]
-    begin = np.where(within == 0, start[of_segment], cut)
-    until = np.append(begin[1:], 0)
-    is_last = within == many[of_segment] - 1
-    until[is_last] = end[of_segment[is_last]]
-    frame = host_states(trace).open_frame_or_annotation(thread, (begin + until) // 2)
-    ids = pl.Series(frame)
-    slice_ids = ids.set(ids == NO_SLICE, None).cast(pl.UInt32)
-    link = pl.Series(own["link"]).gather(of_segment)
-    return own.select(pl.all().gather(of_segment)).with_columns(
-        slice=slice_ids,
-        name=trace.slices["name"].gather(slice_ids),
-        start=pl.Series(begin),
-        end=pl.Series(until),
-        link=pl.select(
-            pl.when(pl.Series(within == 0)).then(link).otherwise(pl.lit("host", link.dtype))
-        ).to_series(),
-    )
+    pieces = cut_segments(own, _frame_boundaries_of_thread(trace, thread))
+    middle = (pieces["start"] + pieces["end"]).to_numpy() // 2
+    frame = host_states(trace).open_frame_or_annotation(thread, middle)
+    return with_slices(trace, pieces, frame)
 
 
 def _frame_boundaries_of_thread(trace: Trace, thread: int) -> Ints:
     """Returns the instants (ns), ascending, at which a frame or annotation begins or ends."""
-    number = serial_threads(trace).number_by_thread[
-        trace.tracks["thread"].cast(pl.Int64).to_numpy()
-    ]
-    tracks = np.flatnonzero(is_host_track(trace) & (number == thread))
-    slices = trace.slices.filter(
-        pl.col("category").is_in(list(_BETWEEN_OPERATORS)) & pl.col("track").is_in(tracks.tolist())
-    )
-    known = with_known_end(slices)
-    start = known["start"].to_numpy()
-    return np.unique(np.concatenate([start, start + known["duration"].to_numpy()]))
+    slices = slices_of_thread(trace, thread, _BETWEEN_OPERATORS)
+    return np.unique(np.concatenate([slices["start"].to_numpy(), slices["end"].to_numpy()]))
