@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.intervals import Intervals, clip, intersect, length, subtract, union
+from selftime.intervals import Intervals, clip, cut_intervals, intersect, length, subtract, union
 
 Pairs = list[tuple[int, int]]
 
@@ -82,3 +82,20 @@ def test_far_times_stay_exact(far: int) -> None:
     assert held(Intervals(*(part - far for part in union([far, far + 2], [far + 1, far + 5])))) == {
         *(0, 2, 3, 4)
     }
+
+
+def test_cut_pieces_are_the_intervals_and_end_at_cuts() -> None:
+    rng = np.random.default_rng(5)
+    for size in (0, 1, 40):
+        starts = rng.integers(0, 1_000, size)
+        ends = starts + rng.integers(1, 100, size)
+        cuts = np.unique(rng.integers(0, 1_100, 30))
+        pieces = cut_intervals(starts, ends, cuts)
+        assert (pieces.ends > pieces.starts).all()
+        for index in range(size):
+            own = pieces.of == index
+            edges = [starts[index], *cuts[(cuts > starts[index]) & (cuts < ends[index])]]
+            assert pieces.starts[own].tolist() == edges
+            assert pieces.ends[own].tolist() == [*edges[1:], ends[index]]
+            assert pieces.is_first[own].tolist() == [True] + [False] * (len(edges) - 1)
+        assert cut_intervals(starts, ends, cuts[:0]).ends.tolist() == ends.tolist()

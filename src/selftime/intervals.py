@@ -126,6 +126,6 @@ def cut_intervals(starts: Ints, ends: Ints, cuts: Ints) -> IntervalPieces:
     cut = np.append(cuts, 0)[np.minimum(first[of] + within - 1, cuts.size)]
     begin = np.where(within == 0, starts[of], cut)
     is_last = within == many[of] - 1
-    until = np.append(begin[1:], 0)
+    until = np.roll(begin, -1)
     until[is_last] = ends[of[is_last]]
     return IntervalPieces(of, begin, until, within == 0)

@@ -18,7 +18,7 @@ from selftime.analysis.slice_arguments import caller_of_every_frame
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.array_types import Flags, Ints
-from selftime.intervals import Intervals, intersect, length
+from selftime.intervals import Intervals, length
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -61,18 +61,24 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
         ),
     )
     found = (_loops_of_line(line_slices, ends) for line_slices in slices_by_line(trace, selects))
-    computing = times_of_computing_operators(trace)
-    return tuple(
-        loop
-        for loop in found
-        if loop is not None and 2 * length(intersect(loop.times, computing)) < length(loop.times)
-    )
+    return tuple(loop for loop in found if loop is not None and not _mostly_computes(trace, loop))
 
 
-def times_of_computing_operators(trace: Trace) -> Intervals:
-    """Returns when operators run that are too long to be mostly dispatch."""
+def _mostly_computes(trace: Trace, loop: LineSlices) -> bool:
+    return 2 * length(computing_times_of_loop(trace, loop)) > length(loop.times)
+
+
+def computing_times_of_loop(trace: Trace, loop: LineSlices) -> Intervals:
+    """Returns when operators run in a loop that are mostly too long to be dispatch.
+
+    One that is long once was interrupted. With a device, operators dispatch: it computes.
+    """
     ops = outermost_operators(trace)
-    return covered_time(ops.filter(pl.col("duration") >= MIN_COMPUTING_OPERATOR_NS))
+    inside = ops.filter(begins_during_intervals(ops, loop.times))
+    if trace.device_args.height:
+        inside = inside.clear()
+    median = pl.col("duration").median().over("name")
+    return covered_time(inside.filter(median >= MIN_COMPUTING_OPERATOR_NS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ Write the loop as one operation on the whole tensor: slices, broadcasting, `torc
 `index_put`, `scatter`, `torch.cumsum`. Where only Python needs the values, take them out at once
 with `t.tolist()`.
 
-Loops that take most of their time in operators of 12 us and more are left out, for one operation
-on the whole tensor computes as much, and takes more memory. Of other loops the estimate leaves such
-operators, and a twentieth of the time of the loop and of its backward pass.
+Without a device, loops that take most of their time in operators of mostly 12 us and more are left
+out, for one operation on the whole tensor computes as much, and takes more memory. Of other loops
+the estimate leaves such operators, and a twentieth of the rest of the loop and its backward pass.
 
 ## Fires on
 Very many elements taken one after the other.
@@ -97,8 +97,8 @@ from selftime.advice.detectors.counted_steps import (
 from selftime.advice.detectors.operator_changes import changes_shortening_intervals
 from selftime.advice.detectors.python_loops import (
     MIN_LOOP_ITERATIONS,
+    computing_times_of_loop,
     tensor_element_loops,
-    times_of_computing_operators,
 )
 from selftime.advice.detectors.source_lines import LineSlices
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
@@ -141,7 +141,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
     backward = covered_time(
         backward_slices_of(trace, ops.filter(begins_during_intervals(ops, forward)))
     )
-    time = subtract(union_of_interval_sets(forward, backward), times_of_computing_operators(trace))
+    time = subtract(union_of_interval_sets(forward, backward), computing_times_of_loop(trace, loop))
     less = changes_shortening_intervals(trace, time, REMAINING_LOOP_TIME_SHARE)
     spent = [
         ("host time of the loop", forward),

@@ -109,6 +109,19 @@ def test_a_loop_that_mostly_computes_is_left_out_and_large_operators_stay(
     assert finding.saving.upper_ms == pytest.approx(12 * 0.22 - 11 * 0.02 - 0.05, abs=0.011)
 
 
+def test_operators_that_dispatch_or_were_interrupted_do_not_compute(
+    judge: Judge[Finding],
+) -> None:
+    rounds = "agggggghhhhhh" * 60
+    launches = LARGE.format(step="s" * len(rounds), loop=rounds)
+    kernels = rounds.replace("a", " ").replace("g", "k").replace("h", "l")
+    rows = f"    call 1 | {kernels}\n    gpu 7  | {kernels}\n    s = "
+    assert len(judge(launches.replace("    s = ", rows, 1))) == 1
+    once = "ag" * 60 + "aggg" + "ag" * 60
+    [finding] = judge(LARGE.format(step="s" * len(once), loop=once))
+    assert finding.saving.upper_ms == pytest.approx(2.43)  # to the end of the last element
+
+
 PROGRAM = """
 import torch
 
