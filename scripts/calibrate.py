@@ -1,61 +1,122 @@
 """Fits the intervals of promised savings to what repairs gave.
 
-    python scripts/calibrate.py VERIFICATIONS ...
+    python scripts/calibrate.py REPAIRS ...
 
-VERIFICATIONS are files of JSON lines, as `selftime verify --keep` and `corpus/run.py --keep` write
-them. Of each repair of a single finding that surely gave something, the achieved part of the
-promise is taken; `src/selftime/advice/savings/calibration.json` gets the ends of the middle 80 %.
+REPAIRS are files of JSON lines, as `selftime verify --keep` and `corpus/run.py --keep` write them,
+or CSV files such as `corpus/repairs.csv`. Of each repair of a single finding whose gain was
+measured closely enough to tell, the achieved part of the promise is taken, losses among them;
+`src/selftime/advice/savings/calibration.json` gets the ends of the middle 80 %. It prints for how
+many of the repairs in each file the gain lay in the promised interval.
 """
 
+import csv
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from selftime.advice.rules import RULES
 from selftime.advice.savings.calibration import ALL_RULES_KEY, FORMAT, CalibrationFactors
 from selftime.advice.verify import FORMAT as VERIFICATION
 
-__all__ = ["fitted", "ratios"]
+__all__ = ["Repair", "chapters", "fitted", "repairs_of", "within"]
 
 FILE = Path(__file__).parents[1] / "src" / "selftime" / "advice" / "savings" / "calibration.json"
 LEVEL = (10, 90)
+MAX_UNCERTAIN_SHARE = 0.5
+"""Largest half width of a measured gain, as a share of the promise, that tells its error."""
 
 
-def ratios(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
-    """Rule, and the achieved part of its promise, of repairs of one finding."""
-    for line in lines:
-        told: dict[str, Any] = json.loads(line)
-        if told.get("format") != VERIFICATION:
-            raise SystemExit(f"not a line of {VERIFICATION}: {line[:80]!r}")
-        achieved, gone = told["achieved"], told["gone"]
-        if len(gone) == 1 and gone[0]["estimate_ms"] and achieved["low_ms"] > 0:
-            yield gone[0]["rule"], achieved["saved_ms"] / gone[0]["estimate_ms"]
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A finding that was repaired: its promise and its gain, both with interval, in ms a step."""
+
+    rule: str
+    promised: float
+    promised_low: float
+    promised_high: float
+    saved: float
+    saved_low: float
+    saved_high: float
+
+    @property
+    def is_told(self) -> bool:
+        """Returns whether the gain is known closely enough; by its width, and not by its size."""
+        return (self.saved_high - self.saved_low) / 2 <= MAX_UNCERTAIN_SHARE * self.promised
 
 
-def fitted(pairs: Iterable[tuple[str, float]]) -> dict[str, CalibrationFactors]:
-    """The factors by rule, and of all together under `*`."""
-    by_rule: dict[str, list[float]] = defaultdict(list)
-    for rule, ratio in pairs:
-        by_rule[ALL_RULES_KEY].append(ratio)
-        by_rule[rule].append(ratio)
+def repairs_of(path: Path) -> Iterator[Repair]:
+    """Yields the repairs of single findings in a file, those of unknown precision left out."""
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as rows:
+            read = [_repair_of_row(row) for row in csv.DictReader(rows)]
+    else:
+        read = [_repair_of_line(line) for line in path.read_text("utf-8").splitlines()]
+    yield from (repair for repair in read if repair is not None and repair.is_told)
+
+
+def _repair_of_row(row: dict[str, str]) -> Repair | None:
+    if not row["saved_low"]:
+        return None
+    names = ("promised", "promised_low", "promised_high", "saved", "saved_low", "saved_high")
+    return Repair(row["rule"], *(float(row[name]) for name in names))
+
+
+def _repair_of_line(line: str) -> Repair | None:
+    told: dict[str, Any] = json.loads(line)
+    if told.get("format") != VERIFICATION:
+        raise SystemExit(f"not a line of {VERIFICATION}: {line[:80]!r}")
+    repaired = told.get("repaired")
+    gain = repaired if repaired is not None else told["achieved"]
+    gone = [repaired["promise"]] if repaired is not None else told["gone"]
+    if len(gone) != 1 or not gone[0]["estimate_ms"] or gain["low_ms"] is None:
+        return None
+    [one] = gone
+    promise = (one["estimate_ms"], one["low_ms"], one["high_ms"])
+    return Repair(one["rule"], *promise, gain["saved_ms"], gain["low_ms"], gain["high_ms"])
+
+
+def chapters() -> dict[str, str]:
+    """Returns the chapter of the bottleneck catalogue of each rule: a letter."""
+    return {name: rule.covers[0][0] for name, rule in sorted(RULES.items()) if rule.covers}
+
+
+def fitted(repairs: Iterable[Repair], of: dict[str, str]) -> dict[str, CalibrationFactors]:
+    """Returns the factors by rule, by chapter, and of all together under `*`."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for repair in repairs:
+        for key in {ALL_RULES_KEY, repair.rule, of.get(repair.rule, ALL_RULES_KEY)}:
+            ratios[key].append(repair.saved / repair.promised)
     found = {}
-    for rule, parts in sorted(by_rule.items()):
+    for key, parts in sorted(ratios.items()):
         low, high = np.percentile(parts, LEVEL)
-        found[rule] = CalibrationFactors(round(float(low), 3), round(float(high), 3), len(parts))
+        found[key] = CalibrationFactors(round(float(low), 3), round(float(high), 3), len(parts))
     return found
+
+
+def within(repairs: Iterable[Repair]) -> tuple[int, int]:
+    """Returns how many gains lay in the promised interval, and of how many."""
+    held = [one.promised_low <= one.saved <= one.promised_high for one in repairs]
+    return sum(held), len(held)
 
 
 def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    lines = [line for name in sys.argv[1:] for line in Path(name).read_text().splitlines()]
-    rules = {rule: asdict(found) for rule, found in fitted(ratios(lines)).items()}
-    FILE.write_text(json.dumps({"format": FORMAT, "rules": rules}, indent=2) + "\n")
+    repairs: list[Repair] = []
+    for path in map(Path, sys.argv[1:]):
+        read = list(repairs_of(path))
+        held, count = within(read)
+        print(f"{path}: {held} of {count} gains within the promised interval")
+        repairs += read
+    factors = {key: asdict(one) for key, one in fitted(repairs, chapters()).items()}
+    told = {"format": FORMAT, "chapters": chapters(), "factors": factors}
+    FILE.write_text(json.dumps(told, indent=2) + "\n")
 
 
 if __name__ == "__main__":

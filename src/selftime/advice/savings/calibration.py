@@ -1,8 +1,9 @@
 """Widens the intervals of estimated savings by the errors that earlier estimates had.
 
-`calibration.json` holds, for each rule and for all of them together, the factors between which 80 %
-of the achieved savings lay, as parts of the promised ones. `scripts/calibrate.py` makes it from
-verifications: those of the corpus, and those that `selftime verify --keep` stored.
+`calibration.json` holds, for each rule, for the rules of each chapter of the bottleneck catalogue,
+and for all of them, the factors between which 80 % of the achieved savings lay, as parts of the
+promised ones. `scripts/calibrate.py` makes it from repairs of other people's programs, and of those
+programs of the corpus that are held out.
 """
 
 import json
@@ -15,12 +16,13 @@ from typing import Final
 
 from selftime.advice.savings.saving import SavingAmount
 
-FORMAT: Final = "selftime.calibration/1"
+FORMAT: Final = "selftime.calibration/2"
 """Name and version of the format of `calibration.json`."""
 ALL_RULES_KEY: Final = "*"
 """Key in `calibration.json` under which the error factors of all rules together are."""
-MIN_VERIFIED_SAVINGS_PER_RULE: Final = 10
-"""Smallest number of measured savings of a rule for the rule to have its own error factors."""
+MIN_VERIFIED_SAVINGS: Final = 8
+"""Smallest number of measured savings whose 10th and 90th percentile say anything: those of fewer
+lie beyond the smallest and the largest for one rule or chapter in two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,28 @@ NO_CALIBRATION_FACTORS: Final[Mapping[str, CalibrationFactors]] = MappingProxyTy
 
 @cache
 def measured_calibration_factors() -> Mapping[str, CalibrationFactors]:
-    """Returns the factors of each rule; empty if no saving was ever measured after a fix."""
+    """Returns the factors of each rule and of all; empty if no saving was ever measured.
+
+    A rule has those of its own repairs if there are enough, else those of its chapter's; a rule of
+    a chapter with too few has none of its own.
+    """
     text = files(__package__ or "").joinpath("calibration.json").read_text(encoding="utf-8")
     told = json.loads(text)
-    return MappingProxyType(
-        {rule: CalibrationFactors(**found) for rule, found in told["rules"].items()}
-    )
+    found = {key: CalibrationFactors(**one) for key, one in told["factors"].items()}
+    return MappingProxyType(factors_by_rule(found, told["chapters"]))
+
+
+def factors_by_rule(
+    found: Mapping[str, CalibrationFactors], chapters: Mapping[str, str]
+) -> dict[str, CalibrationFactors]:
+    """Returns the factors that hold for each rule of `chapters`, which maps rules to chapters.
+
+    `found` has factors by rule, by chapter and under `*`; those of too few repairs count for none.
+    """
+    enough = {key: one for key, one in found.items() if one.pairs >= MIN_VERIFIED_SAVINGS}
+    of_rules = {rule: enough.get(rule, enough.get(chapter)) for rule, chapter in chapters.items()}
+    told = {rule: one for rule, one in of_rules.items() if one is not None}
+    return told | {key: one for key, one in enough.items() if key == ALL_RULES_KEY}
 
 
 def calibrate_saving(
@@ -59,13 +77,8 @@ def calibrate_saving(
     Where the replay knows the bound, the idle time of a device (`is_bounded`), it stays. Else it is
     as high as the interval: a repair may remove more than what was counted.
     """
-    own = factors_by_rule.get(rule)
-    factors = (
-        own
-        if own is not None and own.pairs >= MIN_VERIFIED_SAVINGS_PER_RULE
-        else factors_by_rule.get(ALL_RULES_KEY)
-    )
-    if factors is None or factors.pairs < MIN_VERIFIED_SAVINGS_PER_RULE:
+    factors = factors_by_rule.get(rule, factors_by_rule.get(ALL_RULES_KEY))
+    if factors is None:
         return amount
     high = max(amount.high_ms, factors.high * amount.estimate_ms)
     most = amount.upper_ms if is_bounded else amount.step_ms
