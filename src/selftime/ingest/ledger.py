@@ -111,6 +111,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
             if isinstance(told := line.get("evaluation"), dict)
             and _is_numbers([told.get("start"), told.get("nodes")])
         ),
+        evaluates=any("evaluates" in line for line in lines),
         recorded_slow_steps=MappingProxyType(_recorded_slow_steps(lines, segments, began)),
         startup_ns=max(0, _number(head.get("began"), began) - began),
         began_at=_began_at(head, began),

@@ -14,6 +14,11 @@ some 4 % of the training: a third of a step's work, on a ninth of the data.
 Evaluate less often, on fewer samples, or with larger batches, which need no memory for gradients.
 Use `torch.inference_mode()`, and let the evaluation's DataLoader have workers that stay.
 
+A phase in evaluation mode in every step of training, no longer than the rest of two steps, may be
+of the iteration itself: a policy that makes a few moves before each update. Stacks tell these from
+evaluations, as they show the step of an environment or none in many. Where few were read, the rule
+is silent.
+
 The rule fires from a tenth of the run. The estimate evaluates every other time; the low end leaves
 out the shorter half, the high end all but the last.
 
@@ -27,7 +32,18 @@ Half a second of evaluation after each second of steps.
     run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
     run | 9 training 100 ms
 
+An evaluation after each step, in which no environment was seen.
+
+    run | before 1 s
+    run | 30 training 100 ms: evaluation 40 ms
+    run | evaluates
+
 ## Silent on
+A part of every step in evaluation mode, of which nothing else is known.
+
+    run | before 1 s
+    run | 30 training 100 ms: evaluation 40 ms
+
 An evaluation that takes little.
 
     run | before 1 s
@@ -53,7 +69,8 @@ from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Out
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.evaluations import evaluations_of_run, line_of_evaluations
 from selftime.analysis.run.step_kinds import step_kinds
-from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND
+from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND, UNUSUAL_KIND_SUFFIX
+from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
 
@@ -63,6 +80,12 @@ data after each pass over the rest takes."""
 
 MIN_EVALUATIONS: Final = 2
 """Smallest number of evaluations for the rule to fire: one cannot come less often."""
+
+MIN_SHARE_OF_STEPS: Final = 0.9
+"""Smallest share of the steps with time in evaluation mode at which it is a part of them."""
+
+MAX_STEPS_PER_EVALUATION: Final = 2.0
+"""Longest time in evaluation mode that is a part of a step, in times of the rest of that step."""
 
 _OTHER_WORK: Final = (MODULE_STEP_KIND, ROLLOUT_KIND)
 """Kinds of steps in which a model is called without being trained."""
@@ -84,6 +107,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     share = whole / run.wall_ns
+    if share >= MIN_SHARE_OF_RUN and not run.evaluates and _is_part_of_every_step(run):
+        yield Checked(
+            f"the model is in evaluation mode in nearly every step, {share_text(share)} of the run: "
+            "it acts before each update, or is evaluated after each",
+            run_upper_s=whole / 1e9,
+        )
+        return
     if share < MIN_SHARE_OF_RUN or count < MIN_EVALUATIONS:
         passes = "once" if count == 1 else f"{count} times"
         yield Checked(f"the program evaluates {passes}, which takes {share_text(share)} of the run")
@@ -107,3 +137,16 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
         ),
     )
+
+
+def _is_part_of_every_step(run: Run) -> bool:
+    """Returns whether nearly every step of training holds a short time in evaluation mode."""
+    steps = run.segments.filter(pl.col("kind").is_not_null())
+    own = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
+    steps = steps.filter(own.is_in(_OTHER_WORK).not_())
+    rest = pl.col("duration") - pl.col("evaluation")
+    held = steps.filter(pl.col("evaluation") > 0)
+    if held.height < max(MIN_EVALUATIONS, MIN_SHARE_OF_STEPS * steps.height):
+        return False
+    times = held.select(pl.col("evaluation").median(), rest.median().alias("rest")).row(0)
+    return bool(times[0] <= MAX_STEPS_PER_EVALUATION * times[1])
