@@ -70,7 +70,9 @@ def test_other_steps_are_not_of_an_environment(other: str) -> None:
     assert not is_in_environment_step(frame)
 
 
-def stacks_of(evaluations: int, frame: FrameType, count: int, requests: int = 0) -> EvaluationStacks:
+def stacks_of(
+    evaluations: int, frame: FrameType, count: int, requests: int = 0
+) -> EvaluationStacks:
     stacks = EvaluationStacks()
     for _ in range(evaluations):
         stacks.begin(0)

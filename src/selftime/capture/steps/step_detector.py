@@ -188,7 +188,8 @@ class StepDetector:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
                         graphs.begin(state.backward_passes)
-                        stacks.begin(state.batch_requests)
+                        if state.ledger is not None and not state.ledger.is_evaluating:
+                            stacks.begin(state.batch_requests)
                     else:
                         state.has_evaluated = True
                         graphs.end(state.backward_passes, state.ledger)

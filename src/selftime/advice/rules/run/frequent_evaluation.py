@@ -67,10 +67,13 @@ import polars as pl
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.evaluations import evaluations_of_run, line_of_evaluations
+from selftime.analysis.run.evaluations import (
+    KINDS_WITHOUT_TRAINING,
+    evaluations_of_run,
+    is_short_part_of_every_step,
+    line_of_evaluations,
+)
 from selftime.analysis.run.step_kinds import step_kinds
-from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND, UNUSUAL_KIND_SUFFIX
-from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import share_text
 
@@ -81,15 +84,6 @@ data after each pass over the rest takes."""
 MIN_EVALUATIONS: Final = 2
 """Smallest number of evaluations for the rule to fire: one cannot come less often."""
 
-MIN_SHARE_OF_STEPS: Final = 0.9
-"""Smallest share of the steps with time in evaluation mode at which it is a part of them."""
-
-MAX_STEPS_PER_EVALUATION: Final = 2.0
-"""Longest time in evaluation mode that is a part of a step, in times of the rest of that step."""
-
-_OTHER_WORK: Final = (MODULE_STEP_KIND, ROLLOUT_KIND)
-"""Kinds of steps in which a model is called without being trained."""
-
 
 @rule(covers=("M7",), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -99,7 +93,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if not count:
         yield Checked("no evaluation was seen between steps", is_absent=True)
         return
-    steps = step_kinds(run).filter(pl.col("kind").is_in(_OTHER_WORK).not_())
+    steps = step_kinds(run).filter(pl.col("kind").is_in(KINDS_WITHOUT_TRAINING).not_())
     if steps.height and count > int(steps["count"].sum()):
         yield Checked(
             f"the model is in evaluation mode {count:,} times, more often than the program makes "
@@ -107,10 +101,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     share = whole / run.wall_ns
-    if share >= MIN_SHARE_OF_RUN and not run.evaluates and _is_part_of_every_step(run):
+    if share >= MIN_SHARE_OF_RUN and not run.evaluates and is_short_part_of_every_step(run):
         yield Checked(
-            f"the model is in evaluation mode in nearly every step, {share_text(share)} of the run: "
-            "it acts before each update, or is evaluated after each",
+            f"the model is in evaluation mode in nearly every step, {share_text(share)} of the "
+            "run: it acts before each update, or is evaluated after each",
             run_upper_s=whole / 1e9,
         )
         return
@@ -137,16 +131,3 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
         ),
     )
-
-
-def _is_part_of_every_step(run: Run) -> bool:
-    """Returns whether nearly every step of training holds a short time in evaluation mode."""
-    steps = run.segments.filter(pl.col("kind").is_not_null())
-    own = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
-    steps = steps.filter(own.is_in(_OTHER_WORK).not_())
-    rest = pl.col("duration") - pl.col("evaluation")
-    held = steps.filter(pl.col("evaluation") > 0)
-    if held.height < max(MIN_EVALUATIONS, MIN_SHARE_OF_STEPS * steps.height):
-        return False
-    times = held.select(pl.col("evaluation").median(), rest.median().alias("rest")).row(0)
-    return bool(times[0] <= MAX_STEPS_PER_EVALUATION * times[1])
