@@ -16,8 +16,8 @@
     run | 2 cpu threads: float32 100 GFLOP/s, bfloat16 800 GFLOP/s, copies 20 GB/s
 
 After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
-(`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
-part), each with its time and, where it has one, its line.
+(`forward`, `backward`, `optimizer`, `device`), the time without a core (`queued`), and what the
+stack was seen busy with (any other part), each with its time and, where it has one, its line.
 """
 
 import re
@@ -148,7 +148,8 @@ def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:
         head = (number, drawing.now_ns, duration, kind if is_step else None)
         times = (counted.get(c.name, 0) for c in RUN_SEGMENTS.columns if c.name in COUNTED)
         phases = (counted.get(name) for name in PHASES)
-        drawing.segments.append((*head, *times, found["recorded"] is not None, *phases))
+        known = (*phases, counted.get("queued"))
+        drawing.segments.append((*head, *times, found["recorded"] is not None, *known))
         drawing.readings.extend((number, *reading) for reading in readings)
         drawing.now_ns += duration
 
@@ -161,7 +162,7 @@ def _details(text: str | None) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
         found = _DETAIL.fullmatch(told)
         if found is None:
             raise UsageError(f"a sketch of a run cannot hold {told!r} in a segment")
-        if found["part"] in (*COUNTED, *PHASES):
+        if found["part"] in (*COUNTED, *PHASES, "queued"):
             counted[found["part"]] = _nanoseconds(found)
         else:
             where = _place(found)
