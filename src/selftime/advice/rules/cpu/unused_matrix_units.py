@@ -55,7 +55,7 @@ A convolution of each channel by itself: it multiplies no matrices.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mkldnn_convolution; input_types = ["float","float"]; input_shapes = [[4,8,126,126],[8,1,63,63]]
+    a = aten::conv2d; input_types = ["float","float"]; input_shapes = [[4,8,126,126],[8,1,63,63],[],[],[],[],[]]; concrete_inputs = ["","","","[1, 1]","[0, 0]","[1, 1]","8"]
     b = aten::relu; input_types = ["float"]; input_shapes = [[4,8,64,64]]
 
 Products in bfloat16.
@@ -183,16 +183,19 @@ def _float32_matrix_operators(trace: Trace) -> pl.DataFrame:
     types = products["input_types"].cast(pl.String)
     products = products.filter(types.str.contains('"float"', literal=True))
     shapes = products["input_shapes"].cast(pl.String)
-    is_depthwise = shapes.map_elements(_has_one_channel_per_group, pl.Boolean)
+    is_depthwise = shapes.map_elements(_takes_each_channel_by_itself, pl.Boolean)
     convolutions = filter_by_name(products, names.is_convolution)["id"]
     is_convolution = products["id"].is_in(convolutions.implode())
     return products.filter(~(is_convolution & is_depthwise.fill_null(value=False)))
 
 
-def _has_one_channel_per_group(input_shapes: str) -> bool:
-    """Returns whether the kernel of a convolution has one channel, so that it has no product."""
-    kernels = [shape for shape in json.loads(input_shapes) if len(shape) > _MOST_BIAS_DIMENSIONS]
-    return bool(kernels) and kernels[-1][1] == 1  # the last one, in the backward pass too
+def _takes_each_channel_by_itself(input_shapes: str) -> bool:
+    """Returns whether a convolution takes each channel by itself, so that it has no product."""
+    large = [shape for shape in json.loads(input_shapes) if len(shape) > _MOST_BIAS_DIMENSIONS]
+    if len(large) < 2:
+        return False
+    source, kernel = large[-2:]  # the last two, in the backward pass too
+    return bool(kernel[1] == 1 and kernel[0] == source[1])
 
 
 def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataFrame) -> Outcome:
