@@ -48,6 +48,7 @@ RUN_SEGMENTS: Final = Table(
         Column("backward", pl.Int64, "ns", "Time in backward passes.", True),
         Column("optimizer", pl.Int64, "ns", "Time in optimizer steps.", True),
         Column("device", pl.Int64, "ns", "Time from the device's end of the step before.", True),
+        Column("queued", pl.Int64, "ns", "Time ready to run, while others used the cores.", True),
     ),
 )
 
@@ -161,6 +162,9 @@ class Run:
     evaluation_nodes: tuple[int, ...] = ()
     """The number of autograd nodes that each evaluation recorded, where it was counted: one that
     ran from `model.eval()` to `model.train()` without a backward pass."""
+    evaluates: bool = False
+    """Whether many stacks were read in evaluation mode, none of them within an environment: the
+    program evaluates there, and does not act."""
     recorded_slow_steps: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     """Maps the segment of each slow step that was recorded to the name of the trace that holds it,
     a file beside the ledger."""

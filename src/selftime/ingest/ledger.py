@@ -111,6 +111,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
             if isinstance(told := line.get("evaluation"), dict)
             and _is_numbers([told.get("start"), told.get("nodes")])
         ),
+        evaluates=any("evaluates" in line for line in lines),
         recorded_slow_steps=MappingProxyType(_recorded_slow_steps(lines, segments, began)),
         startup_ns=max(0, _number(head.get("began"), began) - began),
         began_at=_began_at(head, began),
@@ -201,7 +202,7 @@ def _segment_columns(told: Mapping[str, Any]) -> pl.DataFrame:
         column = told.get(name)
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = column if fits else [0] * size
-    for name in PHASES:  # none takes 0 ns: where it is 0, it was not seen
+    for name in (*PHASES, "queued"):  # none takes 0 ns: where it is 0, it was not seen
         column = told.get(name)
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = [ns or None for ns in column] if fits else [None] * size  # type: ignore[union-attr]  # a list

@@ -136,6 +136,15 @@ def is_dispatched_operator(operator: str) -> bool:
     return _DISPATCHED_OPERATOR.match(operator) is not None
 
 
+def is_convolution(operator: str) -> bool:
+    """Returns whether an operator is a convolution, or its backward pass.
+
+    >>> is_convolution("aten::mkldnn_convolution"), is_convolution("aten::mm")
+    (True, False)
+    """
+    return "conv" in operator
+
+
 def is_fallback_convolution(operator: str) -> bool:
     """Returns whether an operator is PyTorch's slow fallback convolution.
 

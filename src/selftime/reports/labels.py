@@ -44,6 +44,7 @@ RUN_PART_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
         ),
         "logging": Label("logging"),
         "processes": Label("waiting for other processes"),
+        "queued": Label("waiting for a core that others used"),
         "recording": Label("selftime's own recording"),
         "end": Label("after the last step"),
         "other": Label("other work", "in other work"),

@@ -12,11 +12,12 @@
     run | loop training at train.py:9
     run | 30 samples at train.py:12 features  of the segment before
     run | 3 evaluations with 40 nodes each     autograd's, which no backward pass uses
+    run | evaluates      stacks in evaluation mode show no environment
     run | 2 cpu threads: float32 100 GFLOP/s, bfloat16 800 GFLOP/s, copies 20 GB/s
 
 After a segment's colon stand its counted times (`data_wait`, `evaluation` ...), those of its phases
-(`forward`, `backward`, `optimizer`, `device`), and what the stack was seen busy with (any other
-part), each with its time and, where it has one, its line.
+(`forward`, `backward`, `optimizer`, `device`), the time without a core (`queued`), and what the
+stack was seen busy with (any other part), each with its time and, where it has one, its line.
 """
 
 import re
@@ -70,6 +71,7 @@ class _RunDrawing:
     iterators: list[tuple[Any, ...]] = field(default_factory=list)
     loop_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
     evaluation_nodes: list[int] = field(default_factory=list)
+    evaluates: bool = False
     cpu_peaks: CpuPeakRates | None = None
     startup_ns: int = 0
     now_ns: int = 0
@@ -90,6 +92,7 @@ def run_of_lines(lines: list[str]) -> Run:
         iterators=_table(RUN_ITERATORS, drawing.iterators),
         loop_lines=MappingProxyType(drawing.loop_lines),
         evaluation_nodes=tuple(drawing.evaluation_nodes),
+        evaluates=drawing.evaluates,
         cpu_peaks=drawing.cpu_peaks,
         startup_ns=drawing.startup_ns,
         source="(sketch)",
@@ -101,7 +104,9 @@ def _table(table: schema.Table, rows: list[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 def _add_line(drawing: _RunDrawing, line: str) -> None:
-    if found := _COMPILED.fullmatch(line):
+    if line == "evaluates":
+        drawing.evaluates = True
+    elif found := _COMPILED.fullmatch(line):
         head = (drawing.now_ns, _nanoseconds(found), found["what"])
         drawing.compilations.append((*head, *_place(found)[:2], found["reason"]))
     elif found := _ITERATOR.fullmatch(line):
@@ -143,7 +148,8 @@ def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:
         head = (number, drawing.now_ns, duration, kind if is_step else None)
         times = (counted.get(c.name, 0) for c in RUN_SEGMENTS.columns if c.name in COUNTED)
         phases = (counted.get(name) for name in PHASES)
-        drawing.segments.append((*head, *times, found["recorded"] is not None, *phases))
+        known = (*phases, counted.get("queued"))
+        drawing.segments.append((*head, *times, found["recorded"] is not None, *known))
         drawing.readings.extend((number, *reading) for reading in readings)
         drawing.now_ns += duration
 
@@ -156,7 +162,7 @@ def _details(text: str | None) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
         found = _DETAIL.fullmatch(told)
         if found is None:
             raise UsageError(f"a sketch of a run cannot hold {told!r} in a segment")
-        if found["part"] in (*COUNTED, *PHASES):
+        if found["part"] in (*COUNTED, *PHASES, "queued"):
             counted[found["part"]] = _nanoseconds(found)
         else:
             where = _place(found)

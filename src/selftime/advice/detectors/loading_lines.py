@@ -13,7 +13,7 @@ from selftime.advice.detectors.exposed_loading import (
     DataLoadingTimes,
     data_loading_annotations,
 )
-from selftime.advice.detectors.source_lines import slices_by_line
+from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_outcomes import Evidence, Finding, where_from_row
 from selftime.advice.savings.claims import ModelledClaim
@@ -21,6 +21,27 @@ from selftime.analysis.main_thread import slices_on_main_thread
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.intervals import intersect
 from selftime.trace import Trace
+
+
+def loading_lines(
+    trace: Trace, loading: DataLoadingTimes
+) -> list[tuple[LineSlices, DataLoadingTimes, float]]:
+    """Returns the lines that load data for long, if several do: with their times, and their share.
+
+    The share is that of the time in which the step loads and nothing else runs.
+    """
+    exposed_by_line = {
+        where_from_row(row): row["exposed_time"] for row in data_loading_annotations(trace)
+    }
+    whole = sum(exposed_by_line.values())
+    loads = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
+    found = []
+    for line in slices_by_line(trace, slices_on_main_thread(trace, loads)):
+        share = exposed_by_line.get(line.where, 0) / whole if whole else 0.0
+        own = replace(loading, exposed_ms=share * loading.exposed_ms, mean_exposed_ms=0.0)
+        if own.exposed_ms >= MIN_EXPOSED_LOADING_MS and not own.is_small_share:
+            found.append((line, own, share))
+    return found if len(found) > 1 else []
 
 
 def findings_by_loading_line(
@@ -31,17 +52,8 @@ def findings_by_loading_line(
     title: Callable[[DataLoadingTimes], str],
 ) -> Iterator[Finding]:
     """Yields a finding for each line that loads data, if several do so for long; else `finding`."""
-    exposed_by_line = {
-        where_from_row(row): row["exposed_time"] for row in data_loading_annotations(trace)
-    }
-    whole = sum(exposed_by_line.values())
-    loads = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
     found = []
-    for line in slices_by_line(trace, slices_on_main_thread(trace, loads)):
-        share = exposed_by_line.get(line.where, 0) / whole if whole else 0.0
-        own = replace(loading, exposed_ms=share * loading.exposed_ms, mean_exposed_ms=0.0)
-        if own.exposed_ms < MIN_EXPOSED_LOADING_MS or own.is_small_share:
-            continue
+    for line, own, share in loading_lines(trace, loading):
         changes = tuple(
             replace(change, intervals=intersect(change.intervals, line.times))
             for change in claim.changes
@@ -60,4 +72,4 @@ def findings_by_loading_line(
                 ),
             )
         )
-    yield from found if len(found) > 1 else [finding]
+    yield from found or [finding]

@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
 from selftime.advice.detectors.counted_steps import begins_within_enclosing
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
 _NO_NUMBER: Final = -1
@@ -17,8 +19,9 @@ def layers_without_backward(trace: Trace, numbered: pl.DataFrame) -> pl.DataFram
 
     `numbered` has the forward operators with autograd's number (`sequence`): that of the next node,
     which rises as one is made. A node is used if a backward operator belongs to an operator within
-    the layer. Of the last layer of a thread, and in a recording that links no backward operator,
-    nothing is known; the table is then without them.
+    the layer. Layers of a pass of which others are used are left out. Of the last layer of a
+    thread, and in a recording that links no backward operator, nothing is known; the table is then
+    without them.
     """
     backward = filter_by_name(trace.slices, names.is_backward_node)
     backward = backward.with_columns(end=pl.col("start") + pl.col("duration").fill_null(0))
@@ -34,7 +37,32 @@ def layers_without_backward(trace: Trace, numbered: pl.DataFrame) -> pl.DataFram
     layers = layers.sort("track", "start").with_columns(end=pl.col("start") + pl.col("duration"))
     is_used = _contains_any(layers, used)
     makes_node = _next_numbers(layers, numbered) > layers["sequence"].to_numpy()
-    return layers.filter(pl.Series(makes_node & ~is_used, dtype=pl.Boolean)).drop("end")
+    is_unused = makes_node & ~is_used & ~_is_within_used_pass(trace, layers, is_used, backward)
+    return layers.filter(pl.Series(is_unused, dtype=pl.Boolean)).drop("end")
+
+
+def _is_within_used_pass(
+    trace: Trace, layers: pl.DataFrame, is_used: Any, backward: pl.DataFrame
+) -> Any:
+    """Returns for each layer whether a layer of the same pass is used.
+
+    So is the output of a recurrent network at a time whose output no loss needs, while its state
+    goes on to a loss. A pass is made of layers that follow each other where they are used, too, and
+    without a backward node between them. Of a pass that is not used at all, such as a metric, no
+    layer is. `layers` are in order on each thread.
+    """
+    sites = source_sites_of_slices(trace, layers["id"]).select(SOURCE_SITE_COLUMNS)
+    sites = sites.with_columns(layers["name"].cast(pl.String))
+    earlier = np.searchsorted(np.sort(backward["start"].to_numpy()), layers["start"].to_numpy())
+    rows = pl.DataFrame({"track": layers["track"], "used": is_used, "earlier": earlier})
+    rows = rows.with_columns(sites.select(pl.struct(pl.all()).rank("dense").alias("site")))
+    last = pl.col("site", "used", "earlier").shift().over("track").name.prefix("last_")
+    pairs = rows.with_columns(last)
+    pair = ("last_site", "site")
+    is_usual = pl.col("used").any().over(pair) & pl.col("last_used").any().over(pair)
+    goes_on = is_usual & (pl.col("last_earlier") == pl.col("earlier"))
+    number = (~goes_on.fill_null(value=False)).cum_sum().alias("number")
+    return pairs.with_columns(number).select(pl.col("used").any().over("number"))["used"].to_numpy()
 
 
 def _contains_any(layers: pl.DataFrame, slices: pl.DataFrame) -> Any:

@@ -8,6 +8,7 @@ from selftime.analysis.run.segment_lines import longest_line_of_segments
 from selftime.analysis.run.slow_steps import checkpoint_time_by_step
 from selftime.ledger_format import (
     MODULE_STEP_KIND,
+    ROLLOUT_KIND,
     UNCOUNTED_STEPS_NAME,
     UNUSUAL_KIND_SUFFIX,
 )
@@ -16,6 +17,30 @@ from selftime.run import Run
 _KINDS_WITHIN_EVALUATIONS: Final = (MODULE_STEP_KIND, "batch", UNCOUNTED_STEPS_NAME)
 """Kinds of steps of which an evaluation may consist: calls of modules and batches of data. A step
 of training, or an iteration of the program's main loop, contains an evaluation of its own."""
+
+
+KINDS_WITHOUT_TRAINING: Final = (MODULE_STEP_KIND, ROLLOUT_KIND)
+"""Kinds of steps in which a model is called without being trained."""
+
+MIN_SHARE_OF_STEPS: Final = 0.9
+"""Smallest share of the steps with time in evaluation mode at which it is a part of them."""
+
+MAX_STEPS_PER_EVALUATION: Final = 2.0
+"""Longest time in evaluation mode that is a part of a step, in times of the rest of that step."""
+
+
+def is_short_part_of_every_step(run: Run) -> bool:
+    """Returns whether nearly every step of training holds a short time in evaluation mode."""
+    own = pl.col("kind").cast(pl.String).str.strip_suffix(UNUSUAL_KIND_SUFFIX)
+    steps = run.segments.filter(
+        pl.col("kind").is_not_null(), own.is_in(KINDS_WITHOUT_TRAINING).not_()
+    )
+    held = steps.filter(pl.col("evaluation") > 0)
+    if not held.height or held.height < MIN_SHARE_OF_STEPS * steps.height:
+        return False
+    rest = (pl.col("duration") - pl.col("evaluation")).median().alias("rest")
+    evaluation, rest_ns = held.select(pl.col("evaluation").median(), rest).row(0)
+    return bool(evaluation <= MAX_STEPS_PER_EVALUATION * rest_ns)
 
 
 def evaluations_of_run(run: Run) -> pl.Series:

@@ -74,15 +74,18 @@ def _longest_seen_activities(run: Run) -> pl.DataFrame:
 def _slow_step_cause_expression() -> pl.Expr:
     """Returns a column expression for the cause of a slow step, from measured times or samples."""
     parts = [part for part in COUNTED if part != "recording"]
+    parts.append("queued")
     largest = pl.max_horizontal(parts)
     named = pl.coalesce(*(pl.when(pl.col(part) == largest).then(pl.lit(part)) for part in parts))
     return pl.when(2 * largest >= pl.col("excess")).then(named).otherwise("seen")
 
 
 _COUNTED_WITHOUT_READINGS: Final = [
-    part for part in COUNTED if part not in {"recording", "evaluation"}
+    *(part for part in COUNTED if part not in {"recording", "evaluation"}),
+    "queued",
 ]
-"""Counted parts in which no stack is read."""
+"""Counted parts in which no stack is read, and the time in which the thread had no core, which is
+no line's."""
 
 
 def slow_step_activities(run: Run) -> pl.DataFrame:
@@ -92,6 +95,7 @@ def slow_step_activities(run: Run) -> pl.DataFrame:
     of the step's excess; and evaluation, in ns, the step's evaluation as it was counted.
     """
     steps = steps_of_run(run)
+    steps = steps.with_columns(pl.col("queued").fill_null(0).clip(upper_bound=pl.col("duration")))
     usual = [pl.col(part).median().over(pl.col("kind")) for part in _COUNTED_WITHOUT_READINGS]
     beyond = pl.sum_horizontal(
         (pl.col(part) - median).clip(lower_bound=0)

@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from selftime.capture.ledger.collection_clock import CollectionClock
+from selftime.capture.ledger.core_waits import CoreWaits
 
 LOADING: Final = frozenset({"data_wait", "epoch_boundary"})
 """Activities in which the program waits for data; within an evaluation they count as evaluation."""
@@ -30,6 +31,7 @@ class ActivityClock:
         self.running: list[str] = []
         """The activities that `enter` began and `leave` has not ended, the innermost last."""
         self._collections = collections
+        self._core_waits = CoreWaits()
 
     @property
     def current(self) -> str | None:
@@ -71,6 +73,19 @@ class ActivityClock:
         part = self.current if self.running or self.base is not None else None
         if part is not None:
             self.counted[part] = self.counted.get(part, 0) + elapsed
+
+    def end_segment(self, at: int) -> None:
+        """Counts until the end of a segment, and how long in it the thread waited for a core."""
+        if self.running or self.base is not None or self._collections.has_any():
+            self.account(at)  # a part that goes on belongs to both segments
+        self.end_quiet_segment(at)
+
+    def end_quiet_segment(self, at: int) -> None:
+        """Does so for a segment in which no activity is in progress."""
+        self.mark = at
+        waited = self._core_waits.take(at)
+        if waited:
+            self.counted["queued"] = waited
 
     def count(self, part: str, duration: int) -> None:
         """Adds `duration` ns to the activity `part`, for time that no other activity includes."""

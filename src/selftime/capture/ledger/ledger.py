@@ -163,12 +163,9 @@ class Ledger:
         number = kinds.numbers.get(kind) if uncounted is None else uncounted
         if number is None:
             number = kinds.number(kind)
-        activities = self.activities
-        if activities.running or activities.base is not None or self.collections.has_any():
-            activities.account(ended)  # a part that goes on belongs to both segments
-        activities.mark = ended
+        self.activities.end_segment(ended)
         self._append_segment(ended, number, is_recorded=is_recorded)
-        activities.base = None
+        self.activities.base = None
         if is_usual and uncounted is None and number not in kinds.located:
             kinds.find_loop_line(kind, number, sys._getframe())  # noqa: SLF001 - the only way
         self.steps += 1
@@ -202,7 +199,7 @@ class Ledger:
         ):
             return False
         kinds.ns_by_number[number] += duration
-        activities.mark = ended
+        activities.end_quiet_segment(ended)
         counted = activities.counted
         self.take_phases(ended, counted)
         with self._lock:
@@ -366,7 +363,7 @@ class Ledger:
     def _finish_segment(
         self, ended: int, kind: int, *, is_recorded: bool, readings: list[list[int]] | None = None
     ) -> None:
-        self.activities.account(ended)
+        self.activities.end_segment(ended)
         self._append_segment(ended, kind, is_recorded=is_recorded, readings=readings)
 
     def _append_segment(

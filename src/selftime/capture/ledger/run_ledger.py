@@ -107,6 +107,10 @@ class RunLedger:
         """
         self._watcher.on_program_stack = observe
 
+    def pass_evaluation_stacks_to(self, observe: Callable[[FrameType | None], object]) -> None:
+        """Passes each stack that is sampled while a model is in evaluation mode to `observe`."""
+        self._watcher.on_evaluation_stack = observe
+
     def write_while_running(self) -> None:
         """Has the ledger written to its file from its next second on, or at its end."""
         self.ledger.is_written = True

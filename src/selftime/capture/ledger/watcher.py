@@ -54,6 +54,8 @@ class StackWatcher:
         self.on_program_stack: Callable[[FrameType | None], bool] = _never
         """Function called with each sampled stack in which the program's own code runs; returns
         whether the next sample should follow soon."""
+        self.on_evaluation_stack: Callable[[FrameType | None], object] = _never
+        """Function called with each sampled stack while a model is in evaluation mode."""
         self._reads_often = False
         """Whether to sample every `FIRST_PAUSE_S` seconds, while the step detector searches for
         a loop."""
@@ -129,6 +131,8 @@ class StackWatcher:
                     sleep(samples.random.uniform(0, QUICK_SWITCH_NEEDED_S))
                     frame = sys._current_frames().get(ledger.thread)  # noqa: SLF001 - documented
                     activity = self._reader.read(frame)
+                    if ledger.is_evaluating:
+                        self.on_evaluation_stack(frame)
                     del frame  # it would keep the program's objects alive
                 ledger.add_sample(activity)
             samples.plan_next(now)
@@ -142,6 +146,8 @@ class StackWatcher:
         activity = self._reader.read(frame)
         if activity.part == "program":
             self._reads_often = self.on_program_stack(frame)
+        if ledger.is_evaluating:
+            self.on_evaluation_stack(frame)
         del frame  # it would keep the program's objects alive
         ledger.add_reading(segment, activity, duration)
 

@@ -202,6 +202,7 @@ class RecordedProcess:
         steps.call_before_new_steps(self._forget_source)
         steps.call_in_recorded_gap(partial(recorder.begin_other_work, StepSource.LOOP))
         run.pass_stacks_to(steps.observe_stack)
+        run.pass_evaluation_stacks_to(steps.observe_evaluation_stack)
         steps.call_for_other_work(recorder.begin_other_work, recorder.step_after_recording)
         self.recorder, self.steps = recorder, steps
         recorder.program.has_torch_worked = steps.has_torch_worked

@@ -13,6 +13,7 @@ from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.batches import BatchStepFinder
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.environment_steps import EvaluationStacks
 from selftime.capture.steps.evaluation_graphs import EvaluationGraphs
 from selftime.capture.steps.loops import LoopStepFinder
 from selftime.capture.steps.modules import ModuleStepFinder
@@ -57,6 +58,7 @@ class StepDetector:
         self._loops = LoopStepFinder(self._state)
         self._pauses = PauseObserver(self._state, self._modules)
         self._unrepeated_work = UnrepeatedWork(self._state, self._loops)
+        self._evaluation_stacks = EvaluationStacks()
 
     @property
     def is_off(self) -> bool:
@@ -126,6 +128,14 @@ class StepDetector:
         self._pauses.observe_stack(innermost_frame)
         return self._loops.observe_stack(innermost_frame)
 
+    def observe_evaluation_stack(self, innermost_frame: FrameType | None) -> None:
+        """Looks for an environment on a stack in evaluation mode; runs in another thread."""
+        stacks, ledger = self._evaluation_stacks, self._state.ledger
+        had_shown = stacks.show_evaluations
+        stacks.observe_stack(innermost_frame, self._state.batch_requests)
+        if stacks.show_evaluations and not had_shown and ledger is not None:
+            ledger.add_line({"evaluates": ledger.segment})
+
     def call_after_long_work_without_steps(self, call: Callable[[], None]) -> None:
         """Has `call` called once, in the main thread, if the program works for long without steps.
 
@@ -167,7 +177,7 @@ class StepDetector:
             self._state.module_calls.remove_wrapper()
 
     def _wrap_train(self, original: Any) -> Any:
-        graphs = EvaluationGraphs()
+        graphs, stacks = EvaluationGraphs(), self._evaluation_stacks
 
         @functools.wraps(original)
         def train(self_: Any, mode: bool = True) -> Any:
@@ -178,11 +188,15 @@ class StepDetector:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
                         graphs.begin(state.backward_passes)
+                        if state.ledger is not None and not state.ledger.is_evaluating:
+                            stacks.begin(state.batch_requests)
                     else:
                         state.has_evaluated = True
                         graphs.end(state.backward_passes, state.ledger)
                     if state.ledger is not None:
                         state.ledger.set_evaluating(not mode)
+                        if mode and stacks.show_acting(state.ledger.steps):
+                            state.begin_acting()
             return original(self_, mode)
 
         return train

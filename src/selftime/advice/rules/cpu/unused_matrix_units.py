@@ -46,6 +46,18 @@ Products in float32 on a processor with AMX.
     b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 
 ## Silent on
+A convolution of each channel by itself: it multiplies no matrices.
+
+    column = 1 ms
+    facts = {"settings": {"cpu_bfloat16": "AMX"}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaaaaaabb aaaaaaaabb aaaaaaaab
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::conv2d; input_types = ["float","float"]; input_shapes = [[4,8,126,126],[8,1,63,63],[],[],[],[],[]]; concrete_inputs = ["","","","[1, 1]","[0, 0]","[1, 1]","8"]
+    b = aten::relu; input_types = ["float"]; input_shapes = [[4,8,64,64]]
+
 Products in bfloat16.
 
     column = 1 ms
@@ -83,6 +95,7 @@ A processor without such units.
     b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 """  # noqa: E501 - what a letter stands for is on one line
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -132,6 +145,9 @@ MOST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 1.0
 LEAST_BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.2
 """The same where it is smallest."""
 
+_MOST_BIAS_DIMENSIONS: Final = 2
+"""Operands of a convolution with more dimensions are its input, its kernel, or a gradient."""
+
 BFLOAT16_AUTOCAST_FIX_CODE: Final = """with torch.autocast("cpu", torch.bfloat16):
     loss = criterion(model(x), y)"""
 """Example code of the fix: a step with matrix products in bfloat16."""
@@ -165,7 +181,21 @@ def _float32_matrix_operators(trace: Trace) -> pl.DataFrame:
     """Returns the matrix product operators in the measured steps that have float32 inputs."""
     products = filter_by_name(operators_in_counted_steps(trace), names.is_matrix_operator)
     types = products["input_types"].cast(pl.String)
-    return products.filter(types.str.contains('"float"', literal=True))
+    products = products.filter(types.str.contains('"float"', literal=True))
+    shapes = products["input_shapes"].cast(pl.String)
+    is_depthwise = shapes.map_elements(_takes_each_channel_by_itself, pl.Boolean)
+    convolutions = filter_by_name(products, names.is_convolution)["id"]
+    is_convolution = products["id"].is_in(convolutions.implode())
+    return products.filter(~(is_convolution & is_depthwise.fill_null(value=False)))
+
+
+def _takes_each_channel_by_itself(input_shapes: str) -> bool:
+    """Returns whether a convolution takes each channel by itself, so that it has no product."""
+    large = [shape for shape in json.loads(input_shapes) if len(shape) > _MOST_BIAS_DIMENSIONS]
+    if len(large) < 2:
+        return False
+    source, kernel = large[-2:]  # the last two, in the backward pass too
+    return bool(kernel[1] == 1 and kernel[0] == source[1])
 
 
 def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataFrame) -> Outcome:

@@ -72,13 +72,19 @@ One operator joins large tensors: that is the memory's time.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from selftime.advice.detectors.batch_fetching import (
+    LoadingFunction,
     collate_function,
     mid_epoch_worker_wait_times,
     outcome_without_loading_function,
     share_of_loading_time,
+)
+from selftime.advice.detectors.counted_steps import (
+    recorded_step_count,
+    slices_in_counted_steps,
 )
 from selftime.advice.detectors.exposed_loading import (
     DataLoadingTimes,
@@ -86,6 +92,8 @@ from selftime.advice.detectors.exposed_loading import (
     data_loading_times_of,
 )
 from selftime.advice.detectors.loader_workers import LoaderWorkerRecord, loader_worker_record
+from selftime.advice.detectors.loading_lines import loading_lines
+from selftime.advice.detectors.source_lines import LineSlices
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
     Checked,
@@ -98,6 +106,8 @@ from selftime.advice.rule_definition import (
 )
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.slice_filters import covered_time
+from selftime.intervals import intersect, length
 from selftime.trace import Trace
 
 MIN_COLLATE_SHARE_OF_LOADING: Final = 0.5
@@ -140,9 +150,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         reason = f"`{collate.function}` takes {share:.0%} of the data loading in Python"
         yield Checked(reason, share * loading.exposed_ms)
         return
+    # A function of the program is one place, whichever loader calls it; a library's is not.
+    lines = [] if collate.is_own else loading_lines(trace, loading)
+    found = list(filter(None, (_finding_of_line(trace, collate, *line[:2]) for line in lines)))
+    yield from found or [_finding(trace, collate, loading, share)]
+
+
+def _finding(
+    trace: Trace, collate: LoadingFunction, loading: DataLoadingTimes, share: float
+) -> Finding:
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     better = CutHostTime(collate.python_times, VECTORISED_COLLATE_TIME_SHARE)
-    yield Finding(
+    return Finding(
         title=f"`{collate.function}` joins samples in Python for {share:.0%} of the data loading",
         where=collate.where if collate.is_own else where_from_row(row),
         count_per_step=row["count_per_step"],
@@ -158,6 +177,25 @@ def check(trace: Trace) -> Iterator[Outcome]:
             "Join tensors with one operator, and make fewer tensors for each sample.", FIX_CODE
         ),
     )
+
+
+def _finding_of_line(
+    trace: Trace, collate: LoadingFunction, line: LineSlices, loading: DataLoadingTimes
+) -> Finding | None:
+    """Returns the finding about one of several lines that load; None if it joins little there."""
+    counted = slices_in_counted_steps(trace, line.slices)
+    times = covered_time(counted)
+    own = replace(
+        collate,
+        all_times=intersect(collate.all_times, times),
+        python_times=intersect(collate.python_times, times),
+    )
+    share = length(own.python_times) / max(length(times), 1)
+    if share < MIN_COLLATE_SHARE_OF_LOADING:
+        return None
+    count = counted.height / recorded_step_count(trace)
+    finding = _finding(trace, own, loading, share)
+    return replace(finding, where=line.where, count_per_step=count)
 
 
 def _outcome_from_worker_record(

@@ -112,3 +112,29 @@ def test_waiting_frames_of_other_threads_are_ignored(rule: Rule, judge: Judge[Fi
     """
     [finding] = judge(watched)
     assert finding.saving.estimate_ms == pytest.approx(0.9 * 6)
+
+
+@pytest.mark.parametrize(("line", "places"), [(12, [12, 14]), (14, [14])])
+def test_a_library_joins_samples_of_two_loaders(
+    judge: Judge[Finding], line: int, places: list[int]
+) -> None:
+    found = judge(f"""
+        column = 1 ms
+        mark 1   | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+        mark 1   | ddddddddeeeeeeee    ddddddddeeeeeeee    ddddddddeeeeeeee
+        python 1 | ffffffffgggggggg    ffffffffgggggggg    ffffffffgggggggg
+        python 1 | lcccccc lcccccc     lcccccc lcccccc     lcccccc lcccccc
+        cpu 1    |                 aaaa                aaaa                aaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:{line} f
+        e = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:14 f
+        f = torch/utils/data/_utils/fetch.py(47): fetch
+        g = torch/utils/data/_utils/fetch.py(47): fetch
+        l = torch/utils/data/_utils/fetch.py(54): <listcomp>
+        c = torch/utils/data/_utils/collate.py(336): default_collate
+    """)
+    assert sorted(finding.where.line or 0 for finding in found) == places
+    assert all("for 75%" in finding.title for finding in found)
+    assert sum(finding.saving.estimate_ms or 0 for finding in found) == pytest.approx(0.9 * 12)

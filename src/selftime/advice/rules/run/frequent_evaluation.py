@@ -14,6 +14,11 @@ some 4 % of the training: a third of a step's work, on a ninth of the data.
 Evaluate less often, on fewer samples, or with larger batches, which need no memory for gradients.
 Use `torch.inference_mode()`, and let the evaluation's DataLoader have workers that stay.
 
+A phase in evaluation mode in every step of training, no longer than the rest of two steps, may be
+of the iteration itself: a policy that makes a few moves before each update. Stacks tell these from
+evaluations, as they show the step of an environment or none in many. Where few were read, the rule
+is silent.
+
 The rule fires from a tenth of the run. The estimate evaluates every other time; the low end leaves
 out the shorter half, the high end all but the last.
 
@@ -27,7 +32,18 @@ Half a second of evaluation after each second of steps.
     run | training 600 ms: evaluation 500 ms, program 500 ms at train.py:40 validate
     run | 9 training 100 ms
 
+An evaluation after each step, in which no environment was seen.
+
+    run | before 1 s
+    run | 30 training 100 ms: evaluation 40 ms
+    run | evaluates
+
 ## Silent on
+A part of every step in evaluation mode, of which nothing else is known.
+
+    run | before 1 s
+    run | 30 training 100 ms: evaluation 40 ms
+
 An evaluation that takes little.
 
     run | before 1 s
@@ -51,9 +67,13 @@ import polars as pl
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RunClaim
-from selftime.analysis.run.evaluations import evaluations_of_run, line_of_evaluations
+from selftime.analysis.run.evaluations import (
+    KINDS_WITHOUT_TRAINING,
+    evaluations_of_run,
+    is_short_part_of_every_step,
+    line_of_evaluations,
+)
 from selftime.analysis.run.step_kinds import step_kinds
-from selftime.ledger_format import MODULE_STEP_KIND, ROLLOUT_KIND
 from selftime.trace import Trace
 from selftime.units import share_text
 
@@ -64,9 +84,6 @@ data after each pass over the rest takes."""
 MIN_EVALUATIONS: Final = 2
 """Smallest number of evaluations for the rule to fire: one cannot come less often."""
 
-_OTHER_WORK: Final = (MODULE_STEP_KIND, ROLLOUT_KIND)
-"""Kinds of steps in which a model is called without being trained."""
-
 
 @rule(covers=("M7",), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -76,7 +93,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if not count:
         yield Checked("no evaluation was seen between steps", is_absent=True)
         return
-    steps = step_kinds(run).filter(pl.col("kind").is_in(_OTHER_WORK).not_())
+    steps = step_kinds(run).filter(pl.col("kind").is_in(KINDS_WITHOUT_TRAINING).not_())
     if steps.height and count > int(steps["count"].sum()):
         yield Checked(
             f"the model is in evaluation mode {count:,} times, more often than the program makes "
@@ -84,6 +101,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     share = whole / run.wall_ns
+    if share >= MIN_SHARE_OF_RUN and not run.evaluates and is_short_part_of_every_step(run):
+        yield Checked(
+            f"the model is in evaluation mode in nearly every step, {share_text(share)} of the "
+            "run: it acts before each update, or is evaluated after each",
+            run_upper_s=whole / 1e9,
+        )
+        return
     if share < MIN_SHARE_OF_RUN or count < MIN_EVALUATIONS:
         passes = "once" if count == 1 else f"{count} times"
         yield Checked(f"the program evaluates {passes}, which takes {share_text(share)} of the run")

@@ -6,7 +6,8 @@ same line of its own.
 
 In the ledger of the run: steps that take at least twice the median of their kind and 20 ms longer,
 two or more of them seen at one line. Their waits for data, evaluations, compilations, garbage
-collections and checkpoints are left out, and so are steps in which workers start and take the
+collections and checkpoints are left out, and so is the time in which the thread was ready to run
+and had no core, which Linux counts, and so are steps in which workers start and take the
 cores: other rules tell of them.
 
 ## Why it costs
@@ -38,6 +39,15 @@ A slow step that does not come again.
     run | before 1 s
     run | 9 training 100 ms
     run | training 900 ms: program 800 ms at train.py:50 plot
+    run | 9 training 100 ms
+
+Slow steps in which the thread had no core most of the time: other programs used them.
+
+    run | before 1 s
+    run | 9 training 100 ms
+    run | training 900 ms: queued 780 ms, program 800 ms at train.py:50 backward
+    run | 9 training 100 ms
+    run | training 900 ms: queued 790 ms, program 800 ms at train.py:50 backward
     run | 9 training 100 ms
 
 Slow steps that are evaluations.
