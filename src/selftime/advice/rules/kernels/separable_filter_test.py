@@ -3,7 +3,6 @@
 import pytest
 
 from selftime.advice.rule_definition import Finding
-from selftime.advice.rules.kernels.separable_filter import filter_of_each_channel
 from selftime.testing import Judge
 
 TYPES = '["float","float","","ScalarList","ScalarList","ScalarList","Scalar"]'
@@ -25,17 +24,13 @@ def drawing(*, mask: str = "", strides: str = "") -> str:
     """  # noqa: E501 - what a letter stands for is on one line
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        "[[8,3,64,64],[3,3,31,31],[],[],[],[],[]]",  # mixes channels
-        "[[8,3,64,64],[3,1,31,1],[],[],[],[],[]]",  # one dimension
-        "[[8,3,64,64],[3,1,3,3],[],[],[],[],[]]",  # small
-    ],
-)
-def test_other_convolutions_have_no_filter_to_split(shapes: str) -> None:
-    told = '["","","","[1, 1]","[0, 0]","[1, 1]","3"]'
-    assert filter_of_each_channel("aten::conv2d", shapes, TYPES, None, told) is None
+@pytest.mark.parametrize("filter_sizes", ["[3,3,11,11]", "[3,1,11,1]", "[3,1,3,3]"])
+def test_filters_that_mix_channels_or_are_narrow_or_small_do_not_count(
+    judge: Judge[Finding], filter_sizes: str
+) -> None:
+    text = drawing(mask="[True, False, False]")
+    assert judge(text)
+    assert not judge(text.replace("[3,1,11,11]", filter_sizes))
 
 
 def test_an_expanded_filter_is_one_for_all_channels(judge: Judge[Finding]) -> None:
