@@ -4,7 +4,7 @@
 A blur, a window or another filter that is not learned runs as a convolution of each channel with a
 square of weights.
 
-In the trace: convolutions of each channel for itself with a filter of 5 elements or more in two
+In the trace: convolutions of each channel for itself with a filter of 15 elements or more in two
 dimensions or more, called outside of the convolution layers of `torch.nn`. That the filter is fixed
 is known by a backward pass without a gradient of it, or by one filter for all channels without any
 gradient. Of other filters without a gradient, in a program that learns others, confidence is low.
@@ -19,8 +19,8 @@ two, as those of Gaussians and boxes are.
 Convolve along one dimension, and then along the other. A large filter that is no outer product is
 faster by Fourier transforms, `torch.fft.rfft2`.
 
-The estimate gives the convolutions twice the share of the multiplications that remain, as narrow
-ones read more for each multiplication; the lower end is that the filter is not separable.
+The estimate gives the convolutions five times the share of the multiplications that remain, as
+narrow ones take longer for each; the lower end is that the filter is not separable.
 
 ## Fires on
 A blur by 31 by 31 elements before a network.
@@ -81,12 +81,13 @@ from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-MIN_FILTER_LENGTH: Final = 5
-"""Smallest length of a filter in each of two dimensions to count: of 3 by 3 elements two filters of
-3 multiply two thirds as often, and read twice."""
+MIN_FILTER_LENGTH: Final = 15
+"""Smallest length of a filter in each of two dimensions to count: on a CPU two filters of 11 took
+as long as one of 11 by 11, and two of 7 up to twice as long as one of 7 by 7."""
 
-NARROW_FILTER_COST: Final = 2.0
-"""How many times as long a multiplication takes in a filter of one dimension."""
+NARROW_FILTER_COST: Final = 5.0
+"""How many times as long a multiplication takes in a filter of one dimension: 4 to 6, as measured
+on a CPU with 1 and 3 channels."""
 
 MIN_FILTER_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in such convolutions to report."""
@@ -201,10 +202,10 @@ def filter_of_each_channel(
 
     None if the convolution is not by a filter of several dimensions for each channel.
 
-    >>> shapes = "[[8,3,64,64],[3,1,7,7],[],[],[],[],[]]"
+    >>> shapes = "[[8,3,64,64],[3,1,31,31],[],[],[],[],[]]"
     >>> told = '["","","","[1, 1]","[0, 0]","[1, 1]","3"]'
     >>> filter_of_each_channel("aten::conv2d", shapes, '["float","float"]', None, told)
-    ('7 x 7', 0.2857142857142857, False)
+    ('31 x 31', 0.06451612903225806, False)
     """
     try:
         call = RecordedOperatorCall(shapes or "[]", types, concrete_inputs, strides)

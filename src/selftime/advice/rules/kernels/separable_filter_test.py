@@ -17,26 +17,26 @@ def drawing(*, mask: str = "", strides: str = "") -> str:
     cpu 1  | bbbbbbbbllllll{node}
     cpu 1  |               {operator}
     s = ProfilerStep#1
-    b = aten::conv2d; input_shapes = [[8,3,64,64],[3,1,11,11],[],[],[],[],[]]; input_types = {TYPES}; concrete_inputs = ["","","","[1, 1]","[0, 0]","[1, 1]","3"]{strides}; line = blur.py:4 blur
+    b = aten::conv2d; input_shapes = [[8,3,64,64],[3,1,31,31],[],[],[],[],[]]; input_types = {TYPES}; concrete_inputs = ["","","","[1, 1]","[0, 0]","[1, 1]","3"]{strides}; line = blur.py:4 blur
     n = ConvolutionBackward0; forward = b
-    g = aten::convolution_backward; concrete_inputs = ["","","","[0]","[1, 1]","[0, 0]","[1, 1]","False","[0, 0]","3","{mask}"]; input_shapes = [[8,3,54,54],[8,3,64,64],[3,1,11,11],[],[],[],[],[],[],[],[]]
+    g = aten::convolution_backward; concrete_inputs = ["","","","[0]","[1, 1]","[0, 0]","[1, 1]","False","[0, 0]","3","{mask}"]; input_shapes = [[8,3,54,54],[8,3,64,64],[3,1,31,31],[],[],[],[],[],[],[],[]]
     l = aten::linear; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]
     """  # noqa: E501 - what a letter stands for is on one line
 
 
-@pytest.mark.parametrize("filter_sizes", ["[3,3,11,11]", "[3,1,11,1]", "[3,1,3,3]"])
+@pytest.mark.parametrize("filter_sizes", ["[3,3,31,31]", "[3,1,31,1]", "[3,1,11,11]"])
 def test_filters_that_mix_channels_or_are_narrow_or_small_do_not_count(
     judge: Judge[Finding], filter_sizes: str
 ) -> None:
     text = drawing(mask="[True, False, False]")
     assert judge(text)
-    assert not judge(text.replace("[3,1,11,11]", filter_sizes))
+    assert not judge(text.replace("[3,1,31,31]", filter_sizes))
 
 
 def test_an_expanded_filter_is_one_for_all_channels(judge: Judge[Finding]) -> None:
-    expanded = "; input_strides = [[12288,4096,64,1],[0,121,11,1],[],[],[],[],[]]"
+    expanded = "; input_strides = [[12288,4096,64,1],[0,961,31,1],[],[],[],[],[]]"
     [finding] = judge(drawing(strides=expanded))
-    assert finding.title == "A fixed filter of 11 x 11 elements runs in one convolution"
+    assert finding.title == "A fixed filter of 31 x 31 elements runs in one convolution"
     assert finding.saving.low_ms == 0
     assert not judge(drawing())
 
