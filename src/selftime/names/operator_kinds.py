@@ -34,6 +34,49 @@ _SPARSE_OPERATOR: Final = re.compile(
 
 _OPERATOR_WITH_OVERLOAD: Final = re.compile(r"(\w+::\w+)\.(\w+)")
 
+_FORWARD_CONVOLUTION: Final = re.compile(r"aten::(?:conv[23]d|convolution)")
+_CONVOLUTION_LAYER: Final = re.compile(r"nn\.Module: (?:Lazy)?Conv(?:Transpose)?[123]d_\d+")
+_GROUPS_ARGUMENT_OF_CONVOLUTION: Final = 8
+_GROUPS_ARGUMENT_OF_CONVOLUTION_BY_DIMENSIONS: Final = 6
+
+
+def is_forward_convolution(operator: str) -> bool:
+    """Returns whether an operator is a convolution of a forward pass in two dimensions or three.
+
+    >>> is_forward_convolution("aten::conv2d"), is_forward_convolution("aten::conv_transpose2d")
+    (True, False)
+    """
+    return _FORWARD_CONVOLUTION.fullmatch(operator) is not None
+
+
+def convolution_groups_argument(operator: str) -> int:
+    """Returns the index of the argument `groups` of a convolution of a forward pass.
+
+    >>> [convolution_groups_argument(name) for name in ("aten::conv2d", "aten::convolution")]
+    [6, 8]
+    """
+    if operator == "aten::convolution":
+        return _GROUPS_ARGUMENT_OF_CONVOLUTION
+    return _GROUPS_ARGUMENT_OF_CONVOLUTION_BY_DIMENSIONS
+
+
+def is_backward_convolution(operator: str) -> bool:
+    """Returns whether an operator computes the gradients of a convolution.
+
+    >>> is_backward_convolution("aten::convolution_backward")
+    True
+    """
+    return operator == "aten::convolution_backward"
+
+
+def is_convolution_layer(frame_name: str) -> bool:
+    """Returns whether a frame is the call of a layer of `torch.nn` with a filter of its own.
+
+    >>> is_convolution_layer("nn.Module: Conv2d_3"), is_convolution_layer("nn.Module: Blur_0")
+    (True, False)
+    """
+    return _CONVOLUTION_LAYER.fullmatch(frame_name) is not None
+
 
 def may_have_bias(operator: str) -> bool:
     """Returns whether an operator is a layer that can have a bias.

@@ -247,3 +247,21 @@ def sets_anomaly_mode(frame_name: str) -> bool:
     True
     """
     return _ANOMALY_MODE_FRAME.match(_name_with_forward_slashes(frame_name)) is not None
+
+
+def indexes_by_tensors(operator: str) -> bool:
+    """Returns whether an operator takes elements of a tensor by tensors of indices or masks.
+
+    >>> indexes_by_tensors("aten::index"), indexes_by_tensors("aten::index_select")
+    (True, False)
+    """
+    return operator == "aten::index"
+
+
+def is_strided_view(operator: str) -> bool:
+    """Returns whether an operator makes a view of given sizes and strides.
+
+    >>> is_strided_view("aten::as_strided")
+    True
+    """
+    return operator == "aten::as_strided"

@@ -362,6 +362,33 @@ def test_bytes_are_those_of_the_tensors_given_and_made(
     assert total_tensor_bytes(prof.trace(), f"aten::{name}") == {moved}
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("rows", [[2, 0, 1, 1], [[0, 2], [1, 1]]])
+def test_indexing_by_a_tensor_moves_its_result_twice_and_the_indices(rows: list[Any]) -> None:
+    torch: Any = pytest.importorskip("torch")
+    given, places = torch.randn(6, 5, 5), torch.tensor(rows)
+    with selftime.profile(record_shapes=True) as prof, torch.no_grad():
+        given[places]
+        given[:, places]
+    table = prof.trace().view("operators", by="name+shape")
+    found = table.filter(pl.col("name").cast(pl.String) == "aten::index")
+    results = (4 * 5 * 5 + 6 * 4 * 5) * 4
+    assert found["model_bytes"].sum() == 2 * results + 2 * 4 * 8
+
+
+def test_values_written_by_index_are_read_and_written() -> None:
+    index = [FLOAT, SCALAR, "long int"]
+    one = told("aten::scatter_", "[[9,4],[],[9,1],[]]", [*index, SCALAR], "1", "", "1")
+    assert one.bytes == 9 * (8 + 4)
+    shapes = "[[9,4],[],[6],[6,4],[]]"
+    added = told("aten::index_add_", shapes, [*index, FLOAT, SCALAR], "0", "", "", "1")
+    assert (added.flops, added.bytes) == (24, 48 + 3 * 24 * 4)
+    copied = told("aten::index_copy_", shapes, [*index, FLOAT], "0", "", "")
+    assert copied.bytes == 48 + 2 * 24 * 4
+    moved = told("aten::scatter_add_", "[[9,4],[],[6,4],[6,4]]", [*index, FLOAT], "0", "", "")
+    assert (moved.flops, moved.bytes) == (24, 24 * 8 + 3 * 24 * 4)
+
+
 def total_tensor_bytes(trace: Any, name: str) -> set[int]:
     """The model's bytes of each distinct call of an operator."""
     told_of = trace.op_args.join(trace.slices.select("id", "name"), on="id").filter(

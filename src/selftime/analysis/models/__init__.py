@@ -31,6 +31,7 @@ __all__ = [
     "OperatorWork",
     "RecordedOperatorCall",
     "RecordedTensor",
+    "UnknownOperatorArgument",
     "work_model_of_operator",
     "work_of_operator_call",
 ]

@@ -1,6 +1,15 @@
 """Models of operators that move data (copies, fills, look-ups), and of recurrent layers.
 
 A look-up reads as many rows as requested, at most the whole table.
+
+    embedding, index_select, gather    rows read, indices, result
+    index                              the same
+    scatter_, scatter_add_             values and indices read; as many written, or read and written
+    index_add_, index_copy_            the same by rows
+
+The indices of `index` are not recorded. Its sizes are those with which it calls `as_strided`, which
+repeats the input along indexed dimensions by strides of 0: `restride_src` in PyTorch's
+`aten/src/ATen/native/TensorAdvancedIndexing.cpp`.
 """
 
 from math import prod
@@ -76,6 +85,44 @@ def _gather_operator_work(call: RecordedOperatorCall) -> OperatorWork:
     )
 
 
+def _index_work(call: RecordedOperatorCall) -> OperatorWork:
+    """Returns the bytes of indexing by tensors; the values are those of the inner `as_strided`."""
+    given, sizes, strides = call.tensor_argument(0), call.value(1), call.value(2)
+    if not isinstance(sizes, list) or not isinstance(strides, list):
+        raise UnknownOperatorArgument
+    out = given.like(*sizes)
+    count = prod(size for size, step in zip(sizes, strides, strict=True) if step == 0)
+    read = _tensor_of_rows_read(given, count, out.elements // max(count, 1))
+    places = given.like(count, dtype="int64")
+    return OperatorWork("movement", 0, total_tensor_bytes(read, places, out), given.dtype)
+
+
+def _scatter_work(call: RecordedOperatorCall) -> OperatorWork:
+    given, places = call.tensor_argument(0), call.tensor_argument(2)
+    written = given.like(places.elements)
+    value = call.optional_tensor_argument(3)
+    read = None if value is None else written
+    return OperatorWork("movement", 0, total_tensor_bytes(places, read, written), given.dtype)
+
+
+def _scatter_add_work(call: RecordedOperatorCall) -> OperatorWork:
+    given, places = call.tensor_argument(0), call.tensor_argument(2)
+    each = given.like(places.elements)
+    moved = total_tensor_bytes(places, each, each, each)
+    return OperatorWork("movement", places.elements, moved, given.dtype)
+
+
+def _index_add_work(call: RecordedOperatorCall) -> OperatorWork:
+    given, places, added = (call.tensor_argument(at) for at in (0, 2, 3))
+    moved = total_tensor_bytes(places, added, added, added)
+    return OperatorWork("movement", added.elements, moved, given.dtype)
+
+
+def _index_copy_work(call: RecordedOperatorCall) -> OperatorWork:
+    given, places, copied = (call.tensor_argument(at) for at in (0, 2, 3))
+    return OperatorWork("movement", 0, total_tensor_bytes(places, copied, copied), given.dtype)
+
+
 MOVEMENT_MODELS: Final[dict[str, OperatorWorkModel]] = {
     "copy_": _copy_work,
     "fill_": _fill_work,
@@ -86,6 +133,11 @@ MOVEMENT_MODELS: Final[dict[str, OperatorWorkModel]] = {
     "embedding_dense_backward": _embedding_backward_work,
     "index_select": _index_select_work,
     "gather": _gather_operator_work,
+    "index": _index_work,
+    "scatter_": _scatter_work,
+    "scatter_add_": _scatter_add_work,
+    "index_add_": _index_add_work,
+    "index_copy_": _index_copy_work,
 }
 """Maps a data movement operator's name, without `aten::`, to the model of its FLOPs and bytes."""
 

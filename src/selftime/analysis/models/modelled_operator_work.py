@@ -25,6 +25,7 @@ from selftime.analysis.models import (
     work_model_of_operator,
     work_of_operator_call,
 )
+from selftime.analysis.models.indexed_results import operators_that_tell_sizes
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.array_types import Flags, Ints
 from selftime.devices import DevicePeakRates, peak_rates
@@ -194,7 +195,10 @@ def _modelled_operator_calls(
     row[trace.op_args["id"].to_numpy()[shaped]] = shaped
     at = at[row[host_times.id[at]] != NO_SLICE]
     calls = trace.op_args.select(_OPERATOR_ARGUMENT_COLUMNS)[row[host_times.id[at]]]
-    calls = calls.with_columns(name=host_times.name.gather(at))
+    told_by = operators_that_tell_sizes(trace)[host_times.id[at]]
+    calls = calls.with_columns(
+        trace.op_args["concrete_inputs"][row[told_by]], name=host_times.name.gather(at)
+    )
     distinct = calls.unique(maintain_order=True)
     found = [
         _work_of_call_as_numbers(*texts)

@@ -24,6 +24,7 @@ from selftime.analysis.graph.collective_arrivals import (
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.ranks.collectives import collectives_of_trace
 from selftime.analysis.ranks.rank_and_process_groups import process_groups
+from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.breakdown import step_breakdown, time_category_intervals
@@ -120,6 +121,9 @@ class RankSummary:
     lines: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per source line: file, line, function, how, and its costs in the counted steps:
     device_time, self_cpu_time, waits."""
+    sampled: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row per line at which usual steps were sampled without recording: file, line, function,
+    samples."""
     work: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row per kernel name, without collectives: name, count, and time in ns in the counted
     steps. Without a device: one row per operator name, with self time.
@@ -151,6 +155,11 @@ def rank_summary(trace: Trace) -> RankSummary:
         trace.origin or 0,
         steps_with_counted_flags(trace).select(_RANK_STEP_COLUMNS).hstack(step_breakdown(trace)),
         _costs_of_source_lines(trace),
+        sampled_lines(trace.run)
+        .drop_nulls(("file", "line", "function"))
+        .group_by("file", "line", "function")
+        .agg(pl.col("samples").sum())
+        .sort("file", "line"),
         _kernel_or_operator_times_by_name(trace),
         process_groups(trace),
         _own_work_with_source_sites(trace, work_before_collectives(trace)),

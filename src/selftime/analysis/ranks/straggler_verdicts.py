@@ -37,6 +37,10 @@ comparison of the ranks' speeds.
 """
 _MIN_KERNEL_SHARE_OF_OVERALL_SLOWDOWN: Final = 0.5
 """Every common kernel must be slower by at least this share (0 to 1) of the overall slowdown."""
+_MIN_SAMPLES_OF_FUNCTION: Final = 10
+"""Smallest number of samples of a function for its line to be told by them."""
+_MIN_SAMPLE_SHARE_OF_LINE: Final = 0.5
+"""Smallest share (0 to 1) of a function's samples in a line for it to be named."""
 _CLAUSE_BY_LATENESS_CAUSE: Final = {
     "compute": "it has more to compute",
     "clocks": "it runs the same kernels, and each of them more slowly",
@@ -231,7 +235,30 @@ def _line_with_most_excess_time(
         "more", *SOURCE_SITE_COLUMNS, descending=[True, *[False] * len(SOURCE_SITE_COLUMNS)]
     )
     found = top.row(0, named=True)
-    return found if found["more"] > 0 else None
+    if found["more"] <= 0:
+        return None
+    return found | _sampled_line_of_function(ranks_by_key[key].summary.sampled, found)
+
+
+def _sampled_line_of_function(sampled: pl.DataFrame, place: dict[str, Any]) -> dict[str, Any]:
+    """Returns the line of a function that most samples of usual steps found running; {} if unsure.
+
+    For a place known by the definition of its function only: what no operator shows, such as sleep
+    and input or output, has no other line in the recording.
+    """
+    if place["how"] != "definition" or not sampled.height:
+        return {}
+    is_file = (pl.col("file") == place["file"]) | pl.col("file").str.ends_with(f"/{place['file']}")
+    own = sampled.filter(is_file & (pl.col("function") == place["function"])).sort(
+        "samples", "line", descending=[True, False]
+    )
+    every = sum(own["samples"].to_list())
+    if every < _MIN_SAMPLES_OF_FUNCTION:
+        return {}
+    line, samples = own.row(0, named=True)["line"], own["samples"][0]
+    if samples < _MIN_SAMPLE_SHARE_OF_LINE * every:
+        return {}
+    return {"line": line, "how": "stack"}
 
 
 def _kernel_with_most_excess_time(key: int, ranks_by_key: dict[int, RankOfJob]) -> str | None:

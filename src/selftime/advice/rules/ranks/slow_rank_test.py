@@ -7,7 +7,7 @@ import pytest
 from selftime.advice.rule_definition import Checked, Finding, Rule, Unknown
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.ingest.load import load
-from selftime.testing import sketch
+from selftime.testing import sketch, sketch_job
 from selftime.testing.simulated_jobs import DelayCause, RankDelay, simulate_job
 from selftime.trace import Job
 
@@ -47,6 +47,58 @@ def test_the_saving_is_the_difference_to_a_job_without_the_delay(
         mean_step_ms(job) - mean_step_ms(good), rel=0.1
     )
     assert finding.changes
+
+
+SLEEPING_RANK = """
+    column = 1 ms
+    rank 0
+    mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv
+    python 1 | mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+    call 1   |  knwwwwwwwww knwwwwwwwww knwwwwwwwww knwwwwwwwww
+    gpu 7    |   kkkk        kkkk        kkkk        kkkk
+    gpu 20   |       nnnnnn      nnnnnn      nnnnnn      nnnnnn
+    rank 1
+    mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuuvvvvvvvvvvvv
+    python 1 | mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+    python 1 | pppp        pppp        pppp        pppp
+    call 1   |      knwwwww     knwwwww     knwwwww     knwwwww
+    gpu 7    |       kkkk        kkkk        kkkk        kkkk
+    gpu 20   |           nn          nn          nn          nn
+    {run}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    m = train.py(3): main
+    p = train.py(20): poll
+    n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+    w = cudaDeviceSynchronize
+"""
+
+
+@pytest.mark.parametrize(
+    ("samples", "line", "how"),
+    [
+        ((), 20, "definition"),
+        (
+            ("run | 12 samples at train.py:23 poll", "run | 3 samples at train.py:24 poll"),
+            23,
+            "stack",
+        ),
+        (("run | 5 samples at train.py:23 poll",), 20, "definition"),
+        (("run | 12 samples at train.py:9 main",), 20, "definition"),
+    ],
+)
+def test_samples_tell_the_line_at_which_the_late_rank_sleeps(
+    rule: Rule, samples: tuple[str, ...], line: int, how: str
+) -> None:
+    run = "\n    ".join(("run | 20 training 12 ms", *samples))
+    job = sketch_job(SLEEPING_RANK.format(run=run))
+    assert isinstance(job, Job)
+    mine = next(trace for trace in job if trace.run.samples.height or not samples)
+    [finding] = rule(mine, Ranks.of(job))
+    assert isinstance(finding, Finding)
+    assert (finding.where.function, finding.where.line, finding.where.how) == ("poll", line, how)
 
 
 def test_without_a_late_rank_nothing_is_reported(rule: Rule, tmp_path: Path) -> None:
