@@ -5,6 +5,7 @@ finding claims is a row of its own. Rows are fractions of the step, rounded to n
 another, so that they add up to it exactly.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
@@ -13,6 +14,7 @@ from selftime import names
 from selftime.advice.account.account_rows import (
     AccountRow,
     AccountVerdict,
+    KindAccount,
     StepAccount,
     parts_of_rows,
     time_of_rows_ms,
@@ -35,7 +37,7 @@ from selftime.advice.account.useful_work import (
 from selftime.advice.rule_outcomes import Finding, Where, where_from_row
 from selftime.advice.savings.undisturbed_step import undisturbed_factors
 from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
-from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.trace import Trace
@@ -63,12 +65,23 @@ def account_of_step(
         findings: What was found in it, in the order in which it is advised, with ids.
         has_all_ranks: Whether the traces of the other ranks of its job were looked at, too.
     """
-    segments = account_segments(trace)
-    if segments["counted"].any():
-        segments = segments.filter("counted")
+    kinds = names_of_kinds(trace)
+    told = [
+        KindAccount(name, account)
+        for name in (kinds if len(kinds) > 1 else [])
+        if (account := _account_of_steps(trace, findings, name, has_all_ranks)) is not None
+    ]
+    whole = _account_of_steps(trace, findings, None, has_all_ranks)
+    return whole and replace(whole, kinds=tuple(told))
+
+
+def _account_of_steps(
+    trace: Trace, findings: tuple[Finding, ...], kind: str | None, has_all_ranks: bool
+) -> StepAccount | None:
+    """Returns the account of the counted steps, all or those of one kind; None without steps."""
+    segments, steps = account_segments_of_kind(trace, kind)
     if not segments.height:
         return None
-    steps = segments["step"].n_unique()
     pieces = _pieces_with_evidence(trace, segments, findings)
     on_device_ns = int(pieces.filter("on_device")["time"].sum())
     whole_ns = int(pieces["time"].sum())

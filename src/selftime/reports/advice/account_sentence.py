@@ -190,6 +190,19 @@ def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
     return f"{label}{_place_text(place, root, with_name=with_name)}"
 
 
+def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
+    """Returns a sentence on each kind of step: how many, the mean time, what bounds it, on what.
+
+    Empty if all steps are alike.
+    """
+    return [
+        f"{kind.name} ({kind.account.steps} step{'' if kind.account.steps == 1 else 's'}): "
+        f"{milliseconds_text(kind.account.step_ms)} a step, bound by {bound_by_text(kind.account)}"
+        f": {largest_parts_text(kind.account, root)}"
+        for kind in account.kinds
+    ]
+
+
 def account_totals_text(account: StepAccount, *, as_times: bool = False) -> str:
     """Returns how much of the step has each verdict: shares, or times with `as_times`."""
     parts = [
