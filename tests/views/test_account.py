@@ -185,3 +185,18 @@ def test_a_hook_of_a_backward_pass_counts_at_its_own_lines() -> None:
     }
     named = dict(account(trace, by="what").select("what", "time").rows())
     assert named["aten::einsum"] == 4_000_000
+
+
+def test_launches_into_a_graph_that_is_captured_do_not_compute() -> None:
+    drawing = """
+        mark 1 | ssssssssssssss
+        cpu 1  | aaaa aaaa  bbb
+        call 1 |  c    l  i
+        s = ProfilerStep#1
+        a = aten::mm
+        b = aten::view
+        c = hipLaunchKernel
+        l = hipExtModuleLaunchKernel
+        i = hipGraphInstantiateWithFlags
+    """
+    assert classes(sketch(drawing)) == {"launch": 90_000, "other": 20_000, "compute": 30_000}
