@@ -29,15 +29,15 @@ from selftime.advice.account.row_sentences import (
     needed_sentence,
     small_sentence,
 )
-from selftime.advice.account.step_bounds import what_bounds_the_step
-from selftime.advice.account.useful_work import (
+from selftime.advice.rule_outcomes import Finding, Where, where_from_row
+from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
+from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
+from selftime.analysis.account.step_bounds import what_bounds_the_step, with_time_of_mean_step
+from selftime.analysis.account.useful_work import (
     efficiencies_of_segments,
     least_efficiency_of_needed_work,
 )
-from selftime.advice.rule_outcomes import Finding, Where, where_from_row
-from selftime.advice.savings.undisturbed_step import undisturbed_factors
-from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
-from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
+from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.trace import Trace
@@ -83,17 +83,13 @@ def _account_of_steps(
     if not segments.height:
         return None
     pieces = _pieces_with_evidence(trace, segments, findings)
-    on_device_ns = int(pieces.filter("on_device")["time"].sum())
-    whole_ns = int(pieces["time"].sum())
-    factors = undisturbed_factors(trace, on_device_ns // steps, whole_ns // steps)
-    factor = pl.when("on_device").then(factors.on_device).otherwise(factors.elsewhere)
-    pieces = pieces.with_columns(step_time=pl.col("time") * factor / steps)
+    pieces = with_time_of_mean_step(trace, pieces, steps)
     table = _with_merged_small_rows(_rows_of_pieces(pieces))
     rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, steps, findings)
     return StepAccount(
         step_ms=time_of_rows_ms(rows),
         steps=steps,
-        basis="unrecorded" if factors.is_measured else "recorded",
+        basis="recorded" if recording_slowdown(trace) is None else "unrecorded",
         bound_by=what_bounds_the_step(pieces),
         parts=parts_of_rows(rows),
         rows=rows,

@@ -3,7 +3,8 @@
 Segments of device work, waits for data and garbage collections already have a class. The class of
 host time follows from the names of its operator or Python frame and of those that enclose it: a
 compilation, a wait for data, a collective, a copy, or a wait for the device. Any other call of the
-device's runtime launches device work; any other operator does, or computes on the CPU. Host time between operators is of the class `python`.
+device's runtime launches device work; any other operator does, or computes on the CPU. Host time
+between operators is of the class `python`.
 """
 
 from typing import Final

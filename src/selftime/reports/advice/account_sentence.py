@@ -14,8 +14,9 @@ from selftime.advice.account.account_rows import (
     optimizer_of_row,
 )
 from selftime.advice.advice_result import Advice
+from selftime.analysis.account.step_bounds import bound_by_phrase
 from selftime.reports.advice.wording import file_and_line_text
-from selftime.reports.labels import BOUND_BY_LABELS, TIME_CLASS_LABELS
+from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import cut_text_middle, plain
 from selftime.units import milliseconds_text, whole_percent_text
 
@@ -69,8 +70,7 @@ def largest_parts_text(account: StepAccount, root: str | None = None) -> str:
 
 def bound_by_text(account: StepAccount) -> str:
     """Returns what bounds the step, to follow `bound by`."""
-    *others, last = (BOUND_BY_LABELS[name].text for name in account.bound_by)
-    return f"{', '.join(others)} and {last}" if others else last
+    return bound_by_phrase(account.bound_by)
 
 
 def account_basis_text(advice: Advice) -> str:
