@@ -13,6 +13,7 @@ from selftime.advice.account.account_rows import (
     StepAccount,
     optimizer_of_row,
 )
+from selftime.advice.account.job_account import JobAccount, JobAccountRow
 from selftime.advice.advice_result import Advice
 from selftime.analysis.account.step_bounds import bound_by_phrase
 from selftime.reports.advice.wording import file_and_line_text
@@ -201,6 +202,30 @@ def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
         f": {largest_parts_text(kind.account, root)}"
         for kind in account.kinds
     ]
+
+
+def job_sentence(job: JobAccount, root: str | None = None) -> str:
+    """Returns what a step of all ranks is spent on, with the range, and which rank decides."""
+    shown = [row for row in job.rows if row.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
+    parts = ", ".join(
+        f"{milliseconds_text(row.ms)} ({whole_percent_text(row.share)}) "
+        f"{TIME_CLASS_LABELS[row.time_class].phrase}{_range_of_ranks(row)}"
+        for row in shown
+    )
+    told = (
+        f"{milliseconds_text(job.step_ms)} a recorded step, the mean of {job.ranks} ranks: {parts}"
+    )
+    if job.late is None:
+        return told
+    place = _Place(job.late.where.file, job.late.where.line, None)
+    where = _place_text(place, root, with_name=False)
+    return f"{told}. {job.late.rank} makes the others wait: {job.late.why}{where}"
+
+
+def _range_of_ranks(row: JobAccountRow) -> str:
+    """Returns the least and the most time of a rank in brackets; empty if they are alike."""
+    low, high = milliseconds_text(row.low_ms), milliseconds_text(row.high_ms)
+    return "" if low == high else f" ({low} on {row.low_rank} to {high} on {row.high_rank})"
 
 
 def account_totals_text(account: StepAccount, *, as_times: bool = False) -> str:
