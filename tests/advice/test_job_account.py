@@ -35,7 +35,7 @@ def test_it_is_the_mean_over_the_ranks_and_adds_up(tmp_path: Path) -> None:
     assert found is not None
     assert found.ranks == 4
     assert sum(round(row.ms * 1e6) for row in found.rows) == round(found.step_ms * 1e6)
-    steps = [account(trace)["per_step"].sum() / 1e6 for trace in job]
+    steps = [float(account(trace)["per_step"].sum()) / 1e6 for trace in job]
     assert found.step_ms == pytest.approx(sum(steps) / 4, abs=1e-6)
     for row in found.rows:
         assert row.low_ms <= row.ms + 1e-6

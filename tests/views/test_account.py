@@ -200,3 +200,9 @@ def test_launches_into_a_graph_that_is_captured_do_not_compute() -> None:
         i = hipGraphInstantiateWithFlags
     """
     assert classes(sketch(drawing)) == {"launch": 90_000, "other": 20_000, "compute": 30_000}
+
+
+def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None:
+    """A whole recording as one step, as of a server that replays a graph."""
+    found = classes(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
+    assert found == {"launch": 10_000, "compute": 100_000}

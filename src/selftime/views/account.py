@@ -28,6 +28,13 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", "kind", *SOURCE_SITE_COLUMNS, "
 @view(
     Column("class", pl.String, "name", "What the time was spent on, such as compute or launch."),
     Column(
+        "kind",
+        pl.String,
+        "name",
+        "The kind of the steps, such as training; null for steps of every kind.",
+        True,
+    ),
+    Column(
         "what",
         NameType,
         "name",
@@ -81,13 +88,6 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", "kind", *SOURCE_SITE_COLUMNS, "
         pl.Int64,
         "id",
         "The number of the step that the time belongs to; null if several.",
-        True,
-    ),
-    Column(
-        "kind",
-        pl.String,
-        "name",
-        "The kind of the steps, such as training; null for steps of every kind.",
         True,
     ),
     Column(

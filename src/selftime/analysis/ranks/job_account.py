@@ -1,13 +1,13 @@
 """The account of a job: what a mean step of all ranks was spent on, with the range over ranks."""
 
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
 from selftime.analysis.account.time_classes import TIME_CLASSES
 from selftime.analysis.ranks.job_ranks import Ranks
 
-_JOB_ACCOUNT_SCHEMA: Final = {
+_JOB_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
     "class": pl.String,
     "mean": pl.Float64,
     "low": pl.Float64,

@@ -91,6 +91,8 @@ def account_basis_text(advice: Advice) -> str:
         return ""
     if account.steps > 1:
         return f", the mean of {account.steps} steps"
+    if all(account.step_ms > time for time in shown):
+        return ", until the device's work ended"
     return ", since the device's work of earlier steps ended"
 
 
