@@ -313,5 +313,6 @@ def test_what_bounds_the_step_is_what_the_answer_says(
     for name in real_names:
         trace = real(name)
         account = advise(trace, rules={}).account
-        if account is not None:
-            assert figures(trace, "steps")["bound by"] == bound_by_text(account), name
+        told = figures(trace, "steps").get("bound by")
+        if account is not None and told is not None:  # None: no launch was recorded
+            assert told == bound_by_text(account), name

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.account.step_bounds import bound_by_phrase, bounds_of_counted_steps
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.device.utilisation import (
     OverviewFigure,
     device_utilisation_figures,
@@ -91,7 +92,9 @@ def _figures_of_steps(trace: Trace, steps: pl.DataFrame) -> Iterator[OverviewFig
     if not steps.height:
         return
     found = step_bounds(trace)
-    is_known = found.busy_share is not None or found.bound_by is not None
+    work = device_work(trace)
+    has_launches = not work.height or work["launched"].is_not_null().any()
+    is_known = found.bound_by is not None or (found.busy_share is not None and has_launches)
     bounds = bounds_of_counted_steps(trace) if is_known else ()
     text = "What a step waits for most, as in the answer and the view `account`."
     if found.bound_by in _HOST_BOUND and trace.frame_args.height:
