@@ -212,3 +212,11 @@ def test_one_rule_that_is_asked_for_is_answered_without_the_rows() -> None:
     text = as_text(advice, width=200)
     assert "bound by computing" in text
     assert ACCOUNT_TITLE.upper() not in text
+
+
+def test_a_step_that_the_device_ends_is_said_to_last_until_then() -> None:
+    told = account_sentence(
+        advise(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
+    )
+    assert told is not None
+    assert told.startswith("0.11 ms a step, until the device's work ended, bound by computing")

@@ -185,3 +185,24 @@ def test_a_hook_of_a_backward_pass_counts_at_its_own_lines() -> None:
     }
     named = dict(account(trace, by="what").select("what", "time").rows())
     assert named["aten::einsum"] == 4_000_000
+
+
+def test_launches_into_a_graph_that_is_captured_do_not_compute() -> None:
+    drawing = """
+        mark 1 | ssssssssssssss
+        cpu 1  | aaaa aaaa  bbb
+        call 1 |  c    l  i
+        s = ProfilerStep#1
+        a = aten::mm
+        b = aten::view
+        c = hipLaunchKernel
+        l = hipExtModuleLaunchKernel
+        i = hipGraphInstantiateWithFlags
+    """
+    assert classes(sketch(drawing)) == {"launch": 90_000, "other": 20_000, "compute": 30_000}
+
+
+def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None:
+    """A whole recording as one step, as of a server that replays a graph."""
+    found = classes(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
+    assert found == {"launch": 10_000, "compute": 100_000}

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.advice import advise
 from selftime.analysis.device.utilisation import device_utilisation
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
+from selftime.reports.advice.account_sentence import bound_by_text
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.units import UNITS
@@ -64,7 +66,7 @@ def test_the_steps_that_count_give_the_median_and_the_spread() -> None:
     assert found["device time, deviation"] == 1_000 * US
     assert found["lag, median"] == -4_000 * US
     assert (found["bound by"], found["busy"], found["idle launches"]) == (
-        "kernel launches",
+        "what the trace does not explain",
         0.5,
         1.0,
     )
@@ -180,7 +182,7 @@ def test_without_device_work_no_device_and_no_zero_is_told() -> None:
     assert "kernel" not in table["metric"].to_list()
     host = table.filter(section="host").select("metric", "value").rows()
     assert host == [("busy", 0.8), ("threads", 2.0), ("thread 1", 0.6), ("thread 2", 0.4)]
-    assert figures(trace, "steps")["bound by"] == "the host (no device work)"
+    assert figures(trace, "steps")["bound by"] == "computing"
 
 
 def test_only_the_busiest_threads_are_shown() -> None:
@@ -302,3 +304,15 @@ def test_overview_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
 @pytest.mark.traces
 def test_overview_of_a_trace_of_hosts_only(real: "ReadReal", golden: "Golden") -> None:
     golden(overview, overview(real("cpu-2024-gloo-rank34")))
+
+
+@pytest.mark.traces
+def test_what_bounds_the_step_is_what_the_answer_says(
+    real: "ReadReal", real_names: list[str]
+) -> None:
+    for name in real_names:
+        trace = real(name)
+        account = advise(trace, rules={}).account
+        told = figures(trace, "steps").get("bound by")
+        if account is not None and told is not None:  # None: no launch was recorded
+            assert told == bound_by_text(account), name

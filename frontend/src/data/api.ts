@@ -284,10 +284,31 @@ export interface AccountTexts {
   /** How much each verdict has of the step. */
   totals: string;
   /** The classes of time, largest first. */
-  parts: { class: string; label: string; share: number; text: string }[];
+  parts: AccountPart[];
   rows: AccountRow[];
   /** The number of rows, from the first, that are shown one by one. */
   shown: number;
+  kinds_title: string;
+  /** The kinds of steps; empty if all steps are alike. */
+  kinds: AccountKind[];
+}
+
+/** What the steps of one kind are spent on. */
+export interface AccountKind {
+  name: string;
+  count: string;
+  time: string;
+  bound_by: string;
+  spent: string;
+  parts: AccountPart[];
+}
+
+/** The time of one class. */
+export interface AccountPart {
+  class: string;
+  label: string;
+  share: number;
+  text: string;
 }
 
 export interface AccountRow {

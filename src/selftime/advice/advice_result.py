@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
 from selftime.advice.account.account_rows import StepAccount
+from selftime.advice.account.job_account import JobAccount
 from selftime.advice.rule_outcomes import Checked, Finding, Unknown
 from selftime.analysis.health import HealthVerdict
 from selftime.analysis.steps.bound_by import BoundBy
@@ -89,6 +90,8 @@ class Advice:
     step: TypicalStep = TypicalStep()
     account: StepAccount | None = field(default=None, kw_only=True)
     """What the time of a step was spent on; None without a usable step."""
+    job: JobAccount | None = field(default=None, kw_only=True)
+    """What a step of all ranks was spent on; None unless the advice is on a job."""
     findings: tuple[Finding, ...] = ()
     joint: JointSaving = JointSaving()
     checked: tuple[Checked, ...] = ()

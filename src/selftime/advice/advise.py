@@ -11,6 +11,7 @@ import polars as pl
 
 from selftime.advice import rule_registry
 from selftime.advice.account.account_building import account_of_step
+from selftime.advice.account.job_account import account_of_job, latest_rank, with_late_rank
 from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
@@ -29,7 +30,6 @@ from selftime.advice.savings.run_savings import (
 from selftime.advice.step_statistics import typical_step
 from selftime.advice.well_optimised_verdict import well_optimised_verdict
 from selftime.analysis.ranks.job_ranks import Ranks
-from selftime.analysis.ranks.straggler_verdicts import straggler_verdicts as verdicts
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Job, Trace
 
@@ -66,7 +66,12 @@ def advise(
     said = _advise_on_trace(_trace_without_backticks(subject), ranks, rules)
     if ranks is not None:
         notes = (*said.health.notes, *_notes_on_ranks(subject, ranks))
-        said = replace(said, health=replace(said.health, notes=notes))
+        job = account_of_job(ranks)
+        said = replace(said, health=replace(said.health, notes=notes), job=job)
+        if said.account is not None and job is not None and job.late is not None:
+            key = ranks.key_of(subject)
+            own = None if key is None else ranks.ranks_by_key()[key].label
+            said = replace(said, account=with_late_rank(said.account, job.late, own))
     return replace(said, trace=subject)
 
 
@@ -92,8 +97,7 @@ def _notes_on_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
 def advised_trace_path(ranks: Ranks) -> str:
     """Returns the trace path of the rank that others wait for most; else of the first rank."""
     every = ranks.ranks_by_key()
-    late = [one for one in verdicts(ranks) if one.is_straggler]
-    latest = max(late, key=lambda one: one.late_beyond_others_ns or 0.0, default=None)
+    latest = latest_rank(ranks)
     return every[min(every) if latest is None else latest.key].paths[0]
 
 

@@ -13,6 +13,10 @@ from selftime import names
 from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.rule_definition import Checked, Finding
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.account.useful_work import (
+    FAST_PRODUCT_GFLOPS_PER_THREAD,
+    intra_op_thread_count,
+)
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.analysis.steps.bound_by import MIN_BUSY_SHARE_WHEN_DEVICE_BOUND, step_bounds
 from selftime.analysis.steps.steady_steps import counted_step_windows
@@ -30,10 +34,6 @@ reaches."""
 MIN_EFFICIENT_TIME_SHARE: Final = 0.6
 """Smallest share of device time in efficient kernels or tensor cores for the verdict; on a CPU, of
 the step in fast matrix products."""
-
-FAST_PRODUCT_GFLOPS_PER_THREAD: Final = 30.0
-"""Smallest rate of a matrix product on a CPU, in GFLOP/s per thread, to count as fast: a third of
-the peak of one server core with AVX2."""
 
 MIN_OPERATOR_SHARE_OF_CPU_STEP: Final = 0.9
 """Smallest share of a step on a CPU in computing operators for the verdict; the rest is
@@ -121,11 +121,6 @@ def _fast_matmul_time_share(trace: Trace) -> float:
         )
     )
     return sum(fast["self_cpu_time_total"].to_list()) / whole if whole else 0.0
-
-
-def intra_op_thread_count(trace: Trace) -> int:
-    told = trace.facts.get("threads")
-    return told if isinstance(told, int) and told > 0 else 1
 
 
 def _share_of_step_time(times: Intervals, step_times: Intervals) -> float:

@@ -6,6 +6,8 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from selftime.analysis.account.step_bounds import bound_by_phrase, bounds_of_counted_steps
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.device.utilisation import (
     OverviewFigure,
     device_utilisation_figures,
@@ -15,7 +17,7 @@ from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
 from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.slice_filters import covered_time, slices_on
-from selftime.analysis.steps.bound_by import BOUND_BY_MEANINGS, BOUND_BY_PHRASES, step_bounds
+from selftime.analysis.steps.bound_by import step_bounds
 from selftime.analysis.steps.breakdown import (
     DEVICE_TIME_CATEGORIES,
     covered_time_in_windows,
@@ -90,13 +92,14 @@ def _figures_of_steps(trace: Trace, steps: pl.DataFrame) -> Iterator[OverviewFig
     if not steps.height:
         return
     found = step_bounds(trace)
-    means = (
-        BOUND_BY_MEANINGS[found.bound_by] if found.bound_by else "the recording does not show it"
-    )
-    text = f"{means.capitalize()}."
+    work = device_work(trace)
+    has_launches = not work.height or work["launched"].is_not_null().any()
+    is_known = found.bound_by is not None or (found.busy_share is not None and has_launches)
+    bounds = bounds_of_counted_steps(trace) if is_known else ()
+    text = "What a step waits for most, as in the answer and the view `account`."
     if found.bound_by in _HOST_BOUND and trace.frame_args.height:
         text += " Stacks were recorded, which slows the host: without them the device waits less."
-    phrase = BOUND_BY_PHRASES[found.bound_by] if found.bound_by else None
+    phrase = bound_by_phrase(bounds) if bounds else None
     yield OverviewFigure("steps", "bound by", None, "text", text, phrase)
     text = (
         "Share of the counted steps' time with device work; of its span from first to last if less."

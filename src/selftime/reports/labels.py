@@ -69,24 +69,6 @@ TIME_CLASS_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
 )
 """What the time of a step is spent on, as in the view `account`."""
 
-BOUND_BY_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
-    {
-        "compute": Label("computing"),
-        "memory_bandwidth": Label("the device's memory bandwidth"),
-        "communication": Label("communication"),
-        "copy": Label("copies"),
-        "data_wait": Label("waits for data"),
-        "launch": Label("launches of device work"),
-        "python": Label("Python on the host"),
-        "device_wait": Label("waits for the device"),
-        "compile": Label("compilation"),
-        "garbage_collection": Label("garbage collections"),
-        "idle": Label("gaps before device work"),
-        "other": Label("what the trace does not explain"),
-    }
-)
-"""What bounds a step, as in the account of the advice, to follow `bound by`."""
-
 ACCOUNT_VERDICT_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
     {
         "finding": Label("can be shortened", doc="A finding says how."),

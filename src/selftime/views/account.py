@@ -4,10 +4,11 @@ from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
 from selftime.analysis.account.time_classes import TIME_CLASSES
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.errors import UsageError
 from selftime.schema import Column, NameType
 from selftime.trace import Trace
 from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
@@ -17,14 +18,22 @@ _GROUPING_COLUMNS_BY_OPTION: Final = {
     "what": ("class", "what"),
     "line": ("class", *SOURCE_SITE_COLUMNS, "_what_without_line"),
     "step": ("step", "class"),
+    "kind": ("kind", "class"),
 }
 """Maps each value of the option `by` to the columns by which segments are grouped into rows."""
-_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS, "module", "thread")
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", "kind", *SOURCE_SITE_COLUMNS, "module", "thread")
 """Columns that are null in a row unless all its segments have the same value."""
 
 
 @view(
     Column("class", pl.String, "name", "What the time was spent on, such as compute or launch."),
+    Column(
+        "kind",
+        pl.String,
+        "name",
+        "The kind of the steps, such as training; null for steps of every kind.",
+        True,
+    ),
     Column(
         "what",
         NameType,
@@ -93,7 +102,8 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("step", *SOURCE_SITE_COLUMNS, "module",
 def account(
     trace: Trace,
     *,
-    by: Literal["class", "what", "line", "step"] = "line",
+    by: Literal["class", "what", "line", "step", "kind"] = "line",
+    kind: str = "",
     top: RowLimit = 0,
 ) -> pl.DataFrame:
     """What the time of the steps was spent on, most first; the rows add up to the steps.
@@ -110,19 +120,30 @@ def account(
     Work that is hidden behind other work is in no row: without it the step would be as long. Steps
     that do not count for medians are left out, as in other views, if there are others.
 
-    `by` makes a row for each class, name, source line or step. `top` keeps the first rows; 0 keeps
-    all.
+    `by` makes a row for each class, name, source line or step, or for each class of each kind of
+    step. `kind` keeps the steps of one kind, with their own mean: `training` steps run a backward
+    pass and an optimizer; other kinds are `forward only`, `without optimizer` and `optimizer only`;
+    `short` and `long` steps do other work, or take clearly another time; `all` is the kind of steps
+    that are alike. `top` keeps the first rows; 0 keeps all.
     """
-    found = account_segments(trace)
-    if found["counted"].any():
-        found = found.filter("counted")
-    table = _rows_of_segments(found, by)
+    kinds = names_of_kinds(trace)
+    if kind and kind not in kinds:
+        known = ", ".join(f"`{name}`" for name in kinds) or "none"
+        raise UsageError(f"no recorded step is of the kind `{kind}`; there are {known}")
+    apart = kinds if by == "kind" and not kind else [kind or None]
+    parts = [(name, *account_segments_of_kind(trace, name)) for name in apart or [None]]
+    tables = [
+        found.with_columns(
+            kind=pl.lit(name, pl.String), steps=pl.lit(1 if by == "step" else count, pl.Int64)
+        )
+        for name, found, count in parts
+    ]
+    table = _rows_of_segments(pl.concat(tables), by)
     return table.head(top) if top else table
 
 
 def _rows_of_segments(segments: pl.DataFrame, by: str) -> pl.DataFrame:
     keys = _GROUPING_COLUMNS_BY_OPTION[by]
-    step_count = segments["step"].n_unique() if by != "step" else 1
     time = pl.col("end") - pl.col("start")
     rows = segments.with_columns(
         pl.col("class").cast(pl.String),
@@ -141,6 +162,7 @@ def _rows_of_segments(segments: pl.DataFrame, by: str) -> pl.DataFrame:
         pl.len().alias("count"),
         longest.alias("longest"),
         pl.col("start").min(),
+        pl.col("steps").max(),
         *others,
     )
     table = table.join(
@@ -151,7 +173,7 @@ def _rows_of_segments(segments: pl.DataFrame, by: str) -> pl.DataFrame:
     )
     table = table.with_columns(
         share=pl.col("time") / max(int(segments.select(time.sum()).item() or 0), 1),
-        per_step=pl.col("time") / pl.lit(max(step_count, 1), pl.Float64),
+        per_step=pl.col("time") / pl.col("steps"),
     )
     table = table.sort(
         "time",

@@ -5,6 +5,7 @@ finding claims is a row of its own. Rows are fractions of the step, rounded to n
 another, so that they add up to it exactly.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
@@ -13,6 +14,7 @@ from selftime import names
 from selftime.advice.account.account_rows import (
     AccountRow,
     AccountVerdict,
+    KindAccount,
     StepAccount,
     parts_of_rows,
     time_of_rows_ms,
@@ -27,15 +29,15 @@ from selftime.advice.account.row_sentences import (
     needed_sentence,
     small_sentence,
 )
-from selftime.advice.account.step_bounds import what_bounds_the_step
-from selftime.advice.account.useful_work import (
+from selftime.advice.rule_outcomes import Finding, Where, where_from_row
+from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
+from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
+from selftime.analysis.account.step_bounds import what_bounds_the_step, with_time_of_mean_step
+from selftime.analysis.account.useful_work import (
     efficiencies_of_segments,
     least_efficiency_of_needed_work,
 )
-from selftime.advice.rule_outcomes import Finding, Where, where_from_row
-from selftime.advice.savings.undisturbed_step import undisturbed_factors
-from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
-from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.trace import Trace
@@ -63,24 +65,31 @@ def account_of_step(
         findings: What was found in it, in the order in which it is advised, with ids.
         has_all_ranks: Whether the traces of the other ranks of its job were looked at, too.
     """
-    segments = account_segments(trace)
-    if segments["counted"].any():
-        segments = segments.filter("counted")
+    kinds = names_of_kinds(trace)
+    told = [
+        KindAccount(name, account)
+        for name in (kinds if len(kinds) > 1 else [])
+        if (account := _account_of_steps(trace, findings, name, has_all_ranks)) is not None
+    ]
+    whole = _account_of_steps(trace, findings, None, has_all_ranks)
+    return whole and replace(whole, kinds=tuple(told))
+
+
+def _account_of_steps(
+    trace: Trace, findings: tuple[Finding, ...], kind: str | None, has_all_ranks: bool
+) -> StepAccount | None:
+    """Returns the account of the counted steps, all or those of one kind; None without steps."""
+    segments, steps = account_segments_of_kind(trace, kind)
     if not segments.height:
         return None
-    steps = segments["step"].n_unique()
     pieces = _pieces_with_evidence(trace, segments, findings)
-    on_device_ns = int(pieces.filter("on_device")["time"].sum())
-    whole_ns = int(pieces["time"].sum())
-    factors = undisturbed_factors(trace, on_device_ns // steps, whole_ns // steps)
-    factor = pl.when("on_device").then(factors.on_device).otherwise(factors.elsewhere)
-    pieces = pieces.with_columns(step_time=pl.col("time") * factor / steps)
+    pieces = with_time_of_mean_step(trace, pieces, steps)
     table = _with_merged_small_rows(_rows_of_pieces(pieces))
     rows = _account_rows(UnexplainedTime(trace, has_all_ranks), table, steps, findings)
     return StepAccount(
         step_ms=time_of_rows_ms(rows),
         steps=steps,
-        basis="unrecorded" if factors.is_measured else "recorded",
+        basis="recorded" if recording_slowdown(trace) is None else "unrecorded",
         bound_by=what_bounds_the_step(pieces),
         parts=parts_of_rows(rows),
         rows=rows,

@@ -80,6 +80,8 @@ class StepAccount:
     """Time of rows that are too small to matter, in ms."""
     unexplained_ms: float
     """Time that no finding claims and no model explains, in ms."""
+    kinds: tuple["KindAccount", ...] = ()
+    """The accounts of the kinds of steps, that of most steps first; empty if all are alike."""
 
     @property
     def is_mostly_explained(self) -> bool:
@@ -94,6 +96,14 @@ class StepAccount:
     def rows_with_verdict(self, verdict: AccountVerdict) -> tuple[AccountRow, ...]:
         """Returns the rows with one verdict, largest first."""
         return tuple(row for row in self.rows if row.verdict == verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class KindAccount:
+    """The account of the steps of one kind, such as training."""
+
+    name: str
+    account: StepAccount
 
 
 def optimizer_of_row(row: AccountRow) -> str | None:

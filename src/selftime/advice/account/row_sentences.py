@@ -8,10 +8,12 @@ from pathlib import PurePath
 from typing import Final
 
 from selftime import names
-from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.well_optimised_verdict import (
-    FAST_PRODUCT_GFLOPS_PER_THREAD,
     MIN_COMPUTING_OPERATOR_NS,
+)
+from selftime.analysis.account.useful_work import (
+    FAST_PRODUCT_GFLOPS_PER_THREAD,
+    cpu_peaks_of_trace,
 )
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences

@@ -25,6 +25,8 @@ from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_occurrences import modules_and_threads_of_slices
 from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.analysis.steps.kinds_of_steps import kinds_of_steps
+from selftime.analysis.steps.steady_steps import counted_step_spans, steps_with_counted_flags
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
@@ -87,6 +89,33 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     ran_in = modules_and_threads_of_slices(trace, segments["slice"])
     table = pl.concat([table, sites.select(SOURCE_SITE_COLUMNS), ran_in], how="horizontal")
     return table.cast(ACCOUNT_SEGMENT_SCHEMA)
+
+
+def account_segments_of_kind(trace: Trace, kind: str | None = None) -> tuple[pl.DataFrame, int]:
+    """Returns the segments of the counted steps, all or those of one kind, and their number.
+
+    Where no step counts, all do. The kinds are those of `kinds_of_steps`; of an unknown one there
+    are no segments.
+    """
+    segments, steps = account_segments(trace), kinds_of_steps(trace)
+    if kind is not None:
+        chosen = steps.filter(pl.col("is_chosen") & (pl.col("kind") == kind))
+    else:
+        chosen = counted_step_spans(steps_with_counted_flags(trace))
+    chosen = chosen.filter(pl.col("done") > pl.col("begin"))
+    if not chosen.height:
+        return segments.clear(), 0
+    start = segments["start"].to_numpy()
+    row = np.searchsorted(chosen["begin"].to_numpy(), start, side="right") - 1
+    inside = (row >= 0) & (start < chosen["done"].to_numpy()[row])
+    return segments.filter(pl.Series(inside, dtype=pl.Boolean)), chosen.height
+
+
+def names_of_kinds(trace: Trace) -> list[str]:
+    """Returns the kinds of the trace's steps, most steps first; one where all are alike."""
+    chosen = kinds_of_steps(trace).filter("is_chosen")
+    counts = chosen.group_by("kind", maintain_order=True).len()
+    return counts.sort("len", descending=True, maintain_order=True)["kind"].to_list()
 
 
 def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:

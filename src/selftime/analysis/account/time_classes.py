@@ -2,8 +2,9 @@
 
 Segments of device work, waits for data and garbage collections already have a class. The class of
 host time follows from the names of its operator or Python frame and of those that enclose it: a
-compilation, a wait for data, a collective, a copy, or a wait for the device. Any other operator
-launches device work or computes on the CPU. Host time between operators is of the class `python`.
+compilation, a wait for data, a collective, a copy, or a wait for the device. Any other call of the
+device's runtime launches device work; any other operator does, or computes on the CPU. Host time
+between operators is of the class `python`.
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from selftime.analysis.slice_arguments import (
     enclosing_frame_of_every_slice,
     parent_of_every_slice,
 )
+from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
 from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
@@ -87,7 +89,8 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
     own = slice_ids[known]
     told = _told_class_around(trace, own)
     is_operator = trace.slices["category"].is_in(list(_WORK_CATEGORIES)).to_numpy()
-    launches = _launching_slices(trace)
+    is_call = trace.slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
+    launches = _launching_slices(trace) | is_call
     of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
     untold = np.where(is_operator[own], of_work, _CODE_OF_CLASS["python"])
     found[known] = np.where(told == _UNTOLD, untold, told)
@@ -137,10 +140,17 @@ def _told_class(category: str, name: str) -> str | None:
 
 @cached_per_trace
 def _launching_slices(trace: Trace) -> Flags:
-    """Flags the host slices that launched device work, themselves or by a slice within them."""
-    parent = parent_of_every_slice(trace)
-    flags = np.zeros(trace.slices.height, np.bool_)
-    at = trace.slices["launch"].drop_nulls().unique().cast(pl.Int64).to_numpy()
+    """Flags the host slices that launched device work, themselves or by a slice within them.
+
+    Calls of the device's runtime are such slices, whether or not the work was recorded: in the
+    capture of a graph it does not run.
+    """
+    parent, slices = parent_of_every_slice(trace), trace.slices
+    flags = np.zeros(slices.height, np.bool_)
+    is_launch = slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
+    is_launch = is_launch & matches_name(slices, names.is_launch)
+    told = slices["launch"].drop_nulls().unique().cast(pl.Int64).to_numpy()
+    at = np.unique(np.concatenate([told, np.flatnonzero(is_launch)]))
     while at.size:
         flags[at] = True
         above = np.unique(parent[at])

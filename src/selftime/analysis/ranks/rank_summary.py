@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.account.step_account import account_segments_of_kind
 from selftime.analysis.call_tree.line_costs import line_costs
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.graph.collective_arrivals import (
@@ -142,12 +143,20 @@ class RankSummary:
     """
     device: str | None = None
     """The name of the rank's device; None if unknown."""
+    account: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row per class of time that the counted steps were spent on: class, time in ns."""
+    accounted_steps: int = 0
+    """The number of steps that `account` is the sum of."""
 
 
 @cached_per_trace
 def rank_summary(trace: Trace) -> RankSummary:
     """Returns the summary of one rank's trace."""
     rows = collectives_of_trace(trace)
+    segments, accounted_steps = account_segments_of_kind(trace)
+    account = segments.group_by(pl.col("class").cast(pl.String)).agg(
+        time=(pl.col("end") - pl.col("start")).sum()
+    )
     return RankSummary(
         rows.hstack(time_by_lateness_cause(trace))
         .hstack(source_sites_of_slices(trace, rows["id"]))
@@ -167,6 +176,8 @@ def rank_summary(trace: Trace) -> RankSummary:
             trace, work_after_collectives(trace).rename({"step": "number"}), "number", "done"
         ),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
+        account.sort("class"),
+        accounted_steps,
     )
 
 

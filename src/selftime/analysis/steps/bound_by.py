@@ -32,17 +32,6 @@ BOUND_BY_PHRASES: Final[dict[BoundBy, str]] = {
     "host-only": "the host (no device work)",
 }
 """Maps what bounds a step, such as `device-bound`, to the words that follow "bound by"."""
-BOUND_BY_MEANINGS: Final[dict[BoundBy, str]] = {
-    "device-bound": "the device has work nearly all the time: only less or faster device work "
-    "shortens the step",
-    "launch-bound": "the device waits for the next launch most of the time: fewer or faster "
-    "launches shorten the step",
-    "gap-bound": "the device is busy except in a few long gaps: less host work in those gaps "
-    "shortens the step",
-    "mixed": "the device waits both for launches and in long gaps",
-    "host-only": "no device work was recorded: the step is what the host does",
-}
-"""Maps what bounds a step to a clause that explains it."""
 MIN_BUSY_SHARE_WHEN_DEVICE_BOUND: Final = 0.95
 """Smallest share (0 to 1) of a step in which the device is busy if the step is device-bound."""
 MIN_BUSY_SHARE_WITH_FEW_GAPS: Final = 0.9

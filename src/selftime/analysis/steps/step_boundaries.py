@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.device_work import device_work
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.marked_steps import marked_steps, steps_marked_on_device
@@ -66,8 +67,20 @@ def _sources_and_candidate_steps(trace: Trace) -> Iterator[tuple[str, pl.DataFra
     yield "periodicity", recurring_steps(trace, host)
     start, end = recording_window(trace)
     if end > start:
-        whole = {"number": [0], "start": [start], "end": [end]}
+        whole = {"number": [0], "start": [start], "end": [_host_end_of_window(trace, start, end)]}
         yield "window", pl.DataFrame(whole).with_columns(cut=None, mark=None, track=None)
+
+
+def _host_end_of_window(trace: Trace, start: int, end: int) -> int:
+    """Returns when the host ends a recording that is one step, in ns: `end` if a device does not.
+
+    The step then ends with the device's work, if the host is known to have launched it.
+    """
+    work = device_work(trace).filter(pl.col("end") == end)
+    host = [slices_on(trace, kind) for kind in ("host", "python")]
+    ended = max((_last_slice_end_ns(part) for part in host if part.height), default=start)
+    is_launched = bool((work["launched"] < ended).fill_null(value=False).any())
+    return ended if start < ended < end and is_launched else end
 
 
 def recording_window(trace: Trace) -> tuple[int, int]:

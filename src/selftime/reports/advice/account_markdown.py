@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from selftime.advice.advice_result import Advice
 from selftime.reports.advice.account_sentence import (
     account_totals_text,
+    kind_sentences,
     row_texts,
     time_text,
     unexplained_texts,
 )
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
+    KINDS_TITLE,
     rows_that_stand_alone,
     verdict_text,
 )
@@ -34,6 +36,10 @@ def account_lines(
     if len(shown) < len(account.rows):
         yield f"- {len(account.rows)} rows in all: `{queries.all_numbers_query()}`"
     yield f"- {account_totals_text(account, as_times=True)}"
+    if account.kinds:
+        yield f"- {KINDS_TITLE}"
+    for sentence in kind_sentences(account, root):
+        yield f"  - {shortened_markdown_sentence(sentence)}"
 
 
 def unexplained_lines(advice: Advice, queries: FollowUpQueries, root: str | None) -> Iterator[str]:

@@ -13,9 +13,11 @@ from selftime.advice.account.account_rows import (
     StepAccount,
     optimizer_of_row,
 )
+from selftime.advice.account.job_account import JobAccount, JobAccountRow
 from selftime.advice.advice_result import Advice
+from selftime.analysis.account.step_bounds import bound_by_phrase
 from selftime.reports.advice.wording import file_and_line_text
-from selftime.reports.labels import BOUND_BY_LABELS, TIME_CLASS_LABELS
+from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import cut_text_middle, plain
 from selftime.units import milliseconds_text, whole_percent_text
 
@@ -69,8 +71,7 @@ def largest_parts_text(account: StepAccount, root: str | None = None) -> str:
 
 def bound_by_text(account: StepAccount) -> str:
     """Returns what bounds the step, to follow `bound by`."""
-    *others, last = (BOUND_BY_LABELS[name].text for name in account.bound_by)
-    return f"{', '.join(others)} and {last}" if others else last
+    return bound_by_phrase(account.bound_by)
 
 
 def account_basis_text(advice: Advice) -> str:
@@ -90,6 +91,8 @@ def account_basis_text(advice: Advice) -> str:
         return ""
     if account.steps > 1:
         return f", the mean of {account.steps} steps"
+    if all(account.step_ms > time for time in shown):
+        return ", until the device's work ended"
     return ", since the device's work of earlier steps ended"
 
 
@@ -188,6 +191,43 @@ def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
         return f"{label} in the optimizer `{plain(optimizer)}`{where}"
     with_name = with_name or row.time_class == "communication"
     return f"{label}{_place_text(place, root, with_name=with_name)}"
+
+
+def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
+    """Returns a sentence on each kind of step: how many, the mean time, what bounds it, on what.
+
+    Empty if all steps are alike.
+    """
+    return [
+        f"{kind.name} ({kind.account.steps} step{'' if kind.account.steps == 1 else 's'}): "
+        f"{milliseconds_text(kind.account.step_ms)} a step, bound by {bound_by_text(kind.account)}"
+        f": {largest_parts_text(kind.account, root)}"
+        for kind in account.kinds
+    ]
+
+
+def job_sentence(job: JobAccount, root: str | None = None) -> str:
+    """Returns what a step of all ranks is spent on, with the range, and which rank decides."""
+    shown = [row for row in job.rows if row.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
+    parts = ", ".join(
+        f"{milliseconds_text(row.ms)} ({whole_percent_text(row.share)}) "
+        f"{TIME_CLASS_LABELS[row.time_class].phrase}{_range_of_ranks(row)}"
+        for row in shown
+    )
+    told = (
+        f"{milliseconds_text(job.step_ms)} a recorded step, the mean of {job.ranks} ranks: {parts}"
+    )
+    if job.late is None:
+        return told
+    place = _Place(job.late.where.file, job.late.where.line, None)
+    where = _place_text(place, root, with_name=False)
+    return f"{told}. {job.late.rank} makes the others wait: {job.late.why}{where}"
+
+
+def _range_of_ranks(row: JobAccountRow) -> str:
+    """Returns the least and the most time of a rank in brackets; empty if they are alike."""
+    low, high = milliseconds_text(row.low_ms), milliseconds_text(row.high_ms)
+    return "" if low == high else f" ({low} on {row.low_rank} to {high} on {row.high_rank})"
 
 
 def account_totals_text(account: StepAccount, *, as_times: bool = False) -> str:

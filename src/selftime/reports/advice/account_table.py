@@ -10,13 +10,20 @@ from rich.text import Text
 
 from selftime.advice.account.account_rows import AccountRow, StepAccount
 from selftime.advice.advice_result import Advice
-from selftime.reports.advice.account_sentence import account_totals_text, row_texts
+from selftime.reports.advice.account_sentence import (
+    account_totals_text,
+    kind_sentences,
+    row_texts,
+)
 from selftime.reports.labels import ACCOUNT_VERDICT_LABELS
 from selftime.reports.wrapping import NamesText
 from selftime.units import milliseconds_text, whole_percent_text
 
 ACCOUNT_TITLE: Final = "What a step is spent on"
 """Title of the section of the account's rows."""
+
+KINDS_TITLE: Final = "The steps are of several kinds; the rows are of their mean:"
+"""What stands before the sentences on the kinds of steps."""
 
 _MAX_ROWS: Final = 6
 """Largest number of rows that stand alone; the others are one line."""
@@ -44,6 +51,10 @@ def account_text_blocks(advice: Advice, root: str | None) -> Iterator[Renderable
     if len(shown) < len(account.rows):
         yield Padding(Text(rest_of_rows_text(account), "dim"), (0, 0, 0, 2))
     yield Padding(Text(account_totals_text(account), "dim"), (0, 0, 0, 2))
+    if account.kinds:
+        yield Padding(Text(KINDS_TITLE), (1, 0, 0, 2))
+    for sentence in kind_sentences(account, root):
+        yield Padding(NamesText(f"· {sentence}"), (0, 0, 0, 2))
 
 
 def rows_that_stand_alone(account: StepAccount) -> tuple[AccountRow, ...]:

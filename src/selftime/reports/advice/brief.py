@@ -14,7 +14,7 @@ from selftime.advice.advice_result import Advice
 from selftime.advice.rule_definition import Checked, Finding
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_markdown import account_lines, unexplained_lines
-from selftime.reports.advice.account_sentence import account_sentence
+from selftime.reports.advice.account_sentence import account_sentence, job_sentence
 from selftime.reports.advice.markdown import code_span
 from selftime.reports.advice.markdown_sentences import shortened_markdown_sentence
 from selftime.reports.advice.queries import FollowUpQueries
@@ -183,6 +183,10 @@ def _opening_lines(
         yield f"- left out here: {left_out} more notes; `{queries.all_numbers_query()}`"
     if advice.health.verdict != "unusable":
         yield ""
+        if advice.job is not None and advice.selected_rule_or_finding is None:
+            said = shortened_markdown_sentence(job_sentence(advice.job, root))
+            yield f"**Job** {said}; `{queries.all_numbers_query()}`"
+            yield ""
         spent = account_sentence(advice, root)
         step_text = wording.typical_step_text(advice.step, with_bound=spent is None)
         if spent is not None:

@@ -14,7 +14,11 @@ from rich.text import Text
 from selftime.advice.advice_result import Advice, HealthVerdict
 from selftime.advice.rule_definition import Evidence, Finding, Unknown
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import account_sentence, unexplained_texts
+from selftime.reports.advice.account_sentence import (
+    account_sentence,
+    job_sentence,
+    unexplained_texts,
+)
 from selftime.reports.advice.account_table import ACCOUNT_TITLE, account_text_blocks
 from selftime.reports.advice.wording import evidence_events, unlisted_events_text
 from selftime.reports.ledger import recorded_steps_share_sentence, run_table
@@ -146,6 +150,8 @@ def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table
     """Returns a table of the trace's quality, its defects, and the step time."""
     table = Table.grid(padding=(0, 2, 0, 0))
     verdict = advice.health.verdict
+    if advice.job is not None and advice.selected_rule_or_finding is None:
+        table.add_row(Text("Job", "bold"), NamesText(job_sentence(advice.job, root)))
     table.add_row(
         Text("Health", "bold"),
         Text(wording.HEALTH_VERDICT_SENTENCES[verdict], _HEALTH_VERDICT_STYLES[verdict]),

@@ -11,10 +11,11 @@ from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import (
     account_sentence,
     bound_by_text,
+    kind_sentences,
     row_texts,
     time_text,
 )
-from selftime.reports.advice.account_table import rows_that_stand_alone, verdict_text
+from selftime.reports.advice.account_table import KINDS_TITLE, rows_that_stand_alone, verdict_text
 from selftime.reports.ledger import run_sentence
 from selftime.reports.plain import plain
 from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
@@ -83,6 +84,7 @@ def _recording_html_blocks(advice: Advice, root: str | None) -> Iterator[str]:
         yield f"<p>Step {_escape_for_html(spent)}</p>"
         yield f"<p>As recorded: {_escape_for_html(step)}</p>"
         yield _account_table(advice, root)
+        yield from _kinds_of_steps(advice, root)
     else:
         yield f"<p>Step {_escape_for_html(step)}</p>"
 
@@ -103,6 +105,14 @@ def _account_table(advice: Advice, root: str | None) -> str:
     )
     head = "<tr><th>Time</th><th>Spent on</th><th>Verdict</th><th>Why</th></tr>"
     return f"<table>\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+
+
+def _kinds_of_steps(advice: Advice, root: str | None) -> Iterator[str]:
+    """Yields a list of the kinds of steps as HTML; nothing where all steps are alike."""
+    sentences = [] if advice.account is None else kind_sentences(advice.account, root)
+    if sentences:
+        items = "".join(f"<li>{_escape_for_html(sentence)}</li>" for sentence in sentences)
+        yield f"<p>{KINDS_TITLE}</p>\n<ul>{items}</ul>"
 
 
 def _finding_table_row(finding: Finding, root: str | None) -> str:

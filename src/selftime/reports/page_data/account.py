@@ -3,7 +3,7 @@
 from typing import Any
 
 from selftime.advice import Advice
-from selftime.advice.account.account_rows import AccountRow, StepAccount
+from selftime.advice.account.account_rows import AccountRow, KindAccount, StepAccount
 from selftime.advice.advice_result import truncate_middle
 from selftime.reports.advice.account_sentence import (
     account_basis_text,
@@ -14,6 +14,7 @@ from selftime.reports.advice.account_sentence import (
 )
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
+    KINDS_TITLE,
     rows_that_stand_alone,
     verdict_text,
 )
@@ -39,6 +40,21 @@ def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
             _row_data(advice, row, text) for row, text in zip(account.rows, texts, strict=True)
         ],
         "shown": len(rows_that_stand_alone(account)),
+        "kinds_title": KINDS_TITLE,
+        "kinds": [_kind_data(kind, root) for kind in account.kinds],
+    }
+
+
+def _kind_data(kind: KindAccount, root: str | None) -> dict[str, Any]:
+    """Returns the texts and the bar of one kind of step."""
+    count = kind.account.steps
+    return {
+        "name": kind.name,
+        "count": f"{count} step{'' if count == 1 else 's'}",
+        "time": milliseconds_text(kind.account.step_ms),
+        "bound_by": bound_by_text(kind.account),
+        "spent": truncate_middle(largest_parts_text(kind.account, root)),
+        "parts": _parts_of_bar(kind.account),
     }
 
 

@@ -1,7 +1,7 @@
 // The first section: what the step is spent on, as one bar and as rows with a verdict.
 
 import "./account.css";
-import type { AccountRow, AccountTexts, Advice } from "../../../data/api.ts";
+import type { AccountKind, AccountPart, AccountRow, AccountTexts, Advice } from "../../../data/api.ts";
 import { Stack } from "../../../parts/charts/stack.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change, link } from "../../../route.ts";
@@ -12,16 +12,10 @@ export function AccountSection(props: { advice: Advice; account: AccountTexts })
   const { advice, account } = props;
   const shown = account.rows.slice(0, account.shown);
   const rest = account.rows.slice(account.shown);
-  const parts = account.parts.map((part) => ({
-    label: part.label,
-    colour: CLASS_COLOURS[part.class] ?? "other",
-    size: part.share,
-    text: part.text,
-  }));
   return (
     <section class="answer-section account">
       <h2>{account.title}</h2>
-      <Stack parts={parts} label={account.title} height={16} />
+      <Stack parts={bar(account.parts)} label={account.title} height={16} />
       <Rows advice={advice} rows={shown} most={shown[0]?.share ?? 1} />
       {rest.length > 0 && (
         <details class="account-rest">
@@ -32,7 +26,39 @@ export function AccountSection(props: { advice: Advice; account: AccountTexts })
       <p class="muted account-totals">
         {account.totals}. <a href={link("account")}>Every line</a>
       </p>
+      {account.kinds.length > 0 && <Kinds title={account.kinds_title} kinds={account.kinds} />}
     </section>
+  );
+}
+
+function bar(parts: readonly AccountPart[]) {
+  return parts.map((part) => ({
+    label: part.label,
+    colour: CLASS_COLOURS[part.class] ?? "other",
+    size: part.share,
+    text: part.text,
+  }));
+}
+
+/** The kinds of steps, each with its own mean; a kind's name opens its account. */
+function Kinds(props: { title: string; kinds: readonly AccountKind[] }) {
+  return (
+    <>
+      <p class="account-kinds-title">{props.title}</p>
+      <ul class="account-kinds">
+        {props.kinds.map((kind) => (
+          <li key={kind.name}>
+            <a href={link("account", { kind: kind.name })}>{kind.name}</a>
+            <span class="number muted">{kind.count}</span>
+            <span class="number">{kind.time}</span>
+            <span class="account-kind-bar">
+              <Stack parts={bar(kind.parts)} label={`${kind.name}: ${kind.spent}`} height={8} legend={false} />
+            </span>
+            <span class="account-what">bound by {kind.bound_by}: <TraceText text={kind.spent} /></span>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

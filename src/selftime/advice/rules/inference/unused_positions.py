@@ -68,7 +68,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.detectors.counted_operators import outermost_operators
 from selftime.advice.detectors.counted_steps import counted_step_count
 from selftime.advice.detectors.operator_changes import device_work_launched_during
@@ -81,6 +80,7 @@ from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.account.useful_work import cpu_peaks_of_trace
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace

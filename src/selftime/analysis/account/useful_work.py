@@ -12,10 +12,6 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.well_optimised_verdict import (
-    FAST_PRODUCT_GFLOPS_PER_THREAD,
-    intra_op_thread_count,
-)
 from selftime.analysis.call_tree.parent_array_forests import subtree_totals
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.models.modelled_operator_work import (
@@ -34,6 +30,9 @@ from selftime.devices import CpuPeakRates
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
+FAST_PRODUCT_GFLOPS_PER_THREAD: Final = 30.0
+"""Smallest rate of a matrix product on a CPU, in GFLOP/s per thread, to count as fast: a third of
+the peak of one server core with AVX2."""
 MIN_PEAK_SHARE_OF_NEEDED_WORK: Final = 0.5
 """Smallest share of the device's peak at which work counts as needed: no other implementation of
 the same work can be twice as fast."""
@@ -105,6 +104,12 @@ def _efficiencies_on_device(
         "flops_rate": np.where(work.flops > 0, work.flops / time, np.nan),
         "bytes_rate": np.where(work.bytes > 0, work.bytes / time, np.nan),
     }
+
+
+def intra_op_thread_count(trace: Trace) -> int:
+    """Returns the number of threads that operators on the CPU use; 1 if that is unknown."""
+    told = trace.facts.get("threads")
+    return told if isinstance(told, int) and told > 0 else 1
 
 
 def cpu_peaks_of_trace(trace: Trace) -> CpuPeakRates | None:
