@@ -44,6 +44,18 @@ def calls_in_loops(scope: SyntaxScope) -> Iterator[tuple[str, CallInLoop]]:
                 pass
 
 
+def outermost_loops(scope: SyntaxScope) -> list[Loop]:
+    """Returns the loops of a function that lie in no other loop of it."""
+    nested: set[int] = set()
+    found: list[Loop] = []
+    for node in nodes_in_scope(scope):  # each after the nodes around it
+        if isinstance(node, _LOOPS) and id(node) not in nested:
+            found.append(node)
+        if isinstance(node, _LOOPS) or id(node) in nested:
+            nested.update(id(child) for child in ast.iter_child_nodes(node))
+    return found
+
+
 def _runs_once(loop: Loop, part: ast.AST) -> bool:
     """Returns whether a part of a loop statement runs once and not in each round."""
     if isinstance(loop, ast.For):

@@ -5,10 +5,12 @@ A line runs `t[i]` for every `i`: each is an operator of its own, `aten::select`
 with the element is another. Loops whose rounds multiply matrices or call a network are left out: a
 recurrent network has to go step by step.
 
-In the trace: 50 or more operators that select an element, from one line, one after the other, with
-no product of matrices, call of a network or other step between them. Between rounds of several
-elements there may be more time, if no layer of a network and no operator of more than 50 us is
-between them. Time in which the program does not have the core belongs to no round.
+In the trace: 50 or more operators that select an element, from one line or neighbouring ones of a
+function, one after the other, with no product of matrices, call of a network or other
+step between them; one of the lines has 25 or more. Between rounds of several elements there may be
+more time, if no layer of a network and no operator that mostly takes more than 50 us is between
+them. Time in which the program does not have the core belongs to no round. Loops within each other
+are one finding.
 
 ## Why it costs
 An operator costs its dispatch, about a microsecond in the library and several with Python around
@@ -21,9 +23,10 @@ Write the loop as one operation on the whole tensor: slices, broadcasting, `torc
 `index_put`, `scatter`, `torch.cumsum`. Where only Python needs the values, take them out at once
 with `t.tolist()`.
 
-Without a device, loops that take most of their time in operators of mostly 12 us and more are left
-out, for one operation on the whole tensor computes as much, and takes more memory. Of other loops
-the estimate leaves such operators, and a twentieth of the rest of the loop and its backward pass.
+Without a device, loops that take most of their time in operators that compute for mostly 12 us and
+more, without those that they call, are left out, for one operation on the whole tensor computes as
+much, and takes more memory. Of other loops the estimate leaves such operators, and a twentieth of
+the rest of the loop and of its backward pass, with what autograd takes between the nodes of that.
 
 ## Fires on
 Very many elements taken one after the other.
@@ -85,11 +88,11 @@ Samples that a loader takes from a tensor, which is data loading.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from selftime.advice.detectors.counted_operators import backward_slices_of, outermost_operators
+from selftime import names
 from selftime.advice.detectors.counted_steps import (
-    begins_during_intervals,
     counted_step_count,
     significance_limits_for_cause,
     union_of_interval_sets,
@@ -97,14 +100,16 @@ from selftime.advice.detectors.counted_steps import (
 from selftime.advice.detectors.operator_changes import changes_shortening_intervals
 from selftime.advice.detectors.python_loops import (
     MIN_LOOP_ITERATIONS,
+    backward_times_of_loop,
     computing_times_of_loop,
     tensor_element_loops,
 )
 from selftime.advice.detectors.source_lines import LineSlices
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.loop_dependence import outermost_loops
+from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
-from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length, subtract
 from selftime.trace import Trace
 
@@ -137,10 +142,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Finding:
     steps = counted_step_count(trace)
     count = sum(loop.slices["rounds"].to_list()) / steps
-    forward, ops = loop.times, outermost_operators(trace)
-    backward = covered_time(
-        backward_slices_of(trace, ops.filter(begins_during_intervals(ops, forward)))
-    )
+    forward, backward = loop.times, backward_times_of_loop(trace, loop)
     time = subtract(union_of_interval_sets(forward, backward), computing_times_of_loop(trace, loop))
     less = changes_shortening_intervals(trace, time, REMAINING_LOOP_TIME_SHARE)
     spent = [
@@ -149,7 +151,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
     ]
     return Finding(
         title=f"A Python loop indexes tensors {count:.0f} times a step, one element at a time",
-        where=loop.where,
+        where=_line_of_loop(trace, loop.where),
         count_per_step=count,
         claim=RemovalClaim(
             less,
@@ -172,3 +174,12 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         ),
         fix=Fix("Do the work of the loop in one operation on the whole tensor.", FIX_CODE),
     )
+
+
+def _line_of_loop(trace: Trace, place: Where) -> Where:
+    """Returns the line of a function's only loop where it is only known that the function ran."""
+    if place.how != "definition" or names.is_comprehension(place.function or ""):
+        return place
+    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    loops = [] if scope is None else outermost_loops(scope)
+    return replace(place, line=loops[0].lineno, how="static") if len(loops) == 1 else place

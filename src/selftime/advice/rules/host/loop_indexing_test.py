@@ -37,9 +37,32 @@ def test_a_loop_over_fifty_elements_is_reported(judge: Judge[Finding]) -> None:
     assert finding.count_per_step == 52
 
 
-def test_elements_of_two_lines_are_two_loops(judge: Judge[Finding]) -> None:
+def test_elements_of_two_lines_in_turn_are_one_loop(judge: Judge[Finding]) -> None:
     assert not judge(drawing(80, second_file="other.py"))
-    assert len(judge(drawing(120, second_file="other.py"))) == 2
+    assert len(judge(drawing(120, second_file="other.py"))) == 1
+
+
+TWO_LINES = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::select; line = batch.py:4 get
+    b = aten::select; line = batch.py:{line} get
+    m = aten::mm
+"""
+
+
+def test_loops_one_after_the_other(judge: Judge[Finding]) -> None:
+    def drawn(rounds: int, line: int) -> str:
+        loops = f"{'a ' * rounds}{'b ' * rounds}"
+        return TWO_LINES.format(step="s" * len(loops) + "ssss", loop=f"{loops}mmmm", line=line)
+
+    assert len(judge(drawn(60, 400))) == 2
+    [finding] = judge(drawn(30, 5))
+    assert finding.count_per_step == 60
+    assert not judge(drawn(30, 400))
+    assert not judge(drawn(20, 5))
 
 
 def test_a_pause_within_a_loop_is_not_part_of_its_time(judge: Judge[Finding]) -> None:
@@ -50,6 +73,37 @@ def test_a_pause_within_a_loop_is_not_part_of_its_time(judge: Judge[Finding]) ->
     [finding] = judge(drawing(120, pause_columns=100))
     assert finding.saving.upper_ms == pytest.approx(1.2)
     assert finding.saving.estimate_ms == pytest.approx(0.95 * 1.2)
+
+
+COMPOSITE = """
+    column = 1 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    cpu 1  | {inner}
+    cpu 2  | {backward}
+    s = ProfilerStep#1
+    a = aten::select; line = ge2e.py:4 loss
+    c = aten::cosine_similarity; line = ge2e.py:5 loss
+    d = aten::mul
+    g = MulBackward0; forward = d
+"""
+
+
+def test_operators_that_call_many_others_are_dispatch(judge: Judge[Finding]) -> None:
+    rounds = 60
+    loop = 40 * rounds
+    [finding] = judge(
+        COMPOSITE.format(
+            step="s" * (loop + 600),
+            loop=("aa" + "c" * 30).ljust(40) * rounds,
+            inner=("  " + "dd dd dd dd dd dd dd dd dd dd").ljust(40) * rounds,
+            backward=" " * loop + "ggggg     " * 60,
+        )
+    )
+    spent = {told.metric: told.value for told in finding.evidence}
+    assert spent["host time of the loop"] == pytest.approx(2.4, rel=0.02)
+    assert spent["host time of the loop's backward pass"] == pytest.approx(0.595)
+    assert finding.saving.upper_ms == pytest.approx(3.0, rel=0.02)
 
 
 UNEVEN = """

@@ -92,9 +92,9 @@ from selftime.advice.detectors.counted_steps import (
 )
 from selftime.advice.detectors.operator_changes import device_work_launched_during
 from selftime.advice.detectors.python_loops import (
+    element_loops_by_line,
     runs_without_long_gap,
     start_and_end_of_run,
-    tensor_element_loops,
 )
 from selftime.advice.detectors.source_lines import LineSlices
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
@@ -183,7 +183,7 @@ def _parameter_loops(trace: Trace) -> Iterator[LineSlices]:
         trace, names.is_data_loading, names.is_optimizer_annotation, names.clears_gradients
     )
     updates = updates.filter(~begins_during_intervals(updates, explained))
-    elements = tensor_element_loops(trace)
+    elements = element_loops_by_line(trace)
     for loop in elements:
         updates = updates.filter(~begins_during_intervals(updates, loop.times))
     if updates.height < MIN_PARAMETERS_IN_LOOP:
