@@ -444,3 +444,25 @@ def test_waits_of_the_run_are_those_of_the_step() -> None:
         for rule, covers in told.items()
     }
     assert claimed == {"data_waits_of_run": 3.0, "slow_imports": 0.0}
+
+
+def test_what_a_closure_runs_is_not_the_optimizers() -> None:
+    """What is between two closures of one step, as LBFGS calls them, is the optimizer's."""
+    trace = sketch("""
+        column = 1 ms
+        mark 1 | sssssssssssssssstttttttttttttttt
+        mark 1 | oooooooooooooooopppppppppppppppp
+        cpu 1  | ffffggmmffffggmmffffggmmffffggmm
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        o = Optimizer.step#LBFGS.step; line = train.py:9 main
+        p = Optimizer.step#LBFGS.step; line = train.py:9 main
+        f = aten::linear; sequence = 7; line = train.py:5 forward
+        g = autograd::engine::evaluate_function: AddmmBackward0
+        m = aten::mul_; line = train.py:9 main
+    """)
+    named: dict[str | None, float] = {}
+    for row in found(trace).rows:
+        named[row.what] = named.get(row.what, 0.0) + row.ms
+    assert named["Optimizer.step#LBFGS.step"] == 4
+    assert named["aten::linear"] == 8
