@@ -444,3 +444,83 @@ def test_waits_of_the_run_are_those_of_the_step() -> None:
         for rule, covers in told.items()
     }
     assert claimed == {"data_waits_of_run": 3.0, "slow_imports": 0.0}
+
+
+def test_what_a_closure_runs_is_not_the_optimizers() -> None:
+    """What is between two closures of one step, as LBFGS calls them, is the optimizer's."""
+    trace = sketch("""
+        column = 1 ms
+        mark 1 | sssssssssssssssstttttttttttttttt
+        mark 1 | oooooooooooooooopppppppppppppppp
+        cpu 1  | ffffggmmffffggmmffffggmmffffggmm
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        o = Optimizer.step#LBFGS.step; line = train.py:9 main
+        p = Optimizer.step#LBFGS.step; line = train.py:9 main
+        f = aten::linear; sequence = 7; line = train.py:5 forward
+        g = autograd::engine::evaluate_function: AddmmBackward0
+        m = aten::mul_; line = train.py:9 main
+    """)
+    named: dict[str | None, float] = {}
+    for row in found(trace).rows:
+        named[row.what] = named.get(row.what, 0.0) + row.ms
+    assert named["Optimizer.step#LBFGS.step"] == 4
+    assert named["aten::linear"] == 8
+
+
+def test_a_name_stands_for_a_row_with_at_least_half_of_its_time() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | aaaabbbcccaaaabbbccc
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::add; line = train.py:7 main
+        b = aten::mul; line = train.py:7 main
+        c = aten::sub; line = train.py:7 main
+    """
+    [several] = found(sketch(drawing)).rows
+    [most] = found(sketch(drawing.replace("aaaabbbccc", "aaaaaabbcc"))).rows
+    assert (several.what, most.what) == (None, "aten::add")
+    assert several.where.line == most.where.line == 7
+
+
+def test_rows_of_a_finding_keep_their_lines() -> None:
+    trace = sketch("""
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | aaaaaabbbcaaaaaabbbc
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::mm; line = train.py:7 main
+        b = aten::mm; line = train.py:8 main
+        c = aten::add; line = train.py:9 main
+    """)
+    claims = finding(changes=(CutHostTime(union([0, 10_000_000], [9_000_000, 19_000_000])),))
+    rows = [row for row in found(trace, claims).rows if row.verdict == "finding"]
+    assert [(row.where.line, row.ms) for row in rows] == [(7, 6), (8, 3)]
+
+
+def test_what_a_script_calls_outside_of_functions_has_the_line_of_the_call() -> None:
+    """Where one is recorded within the call, and not two."""
+    drawing = """
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        python 1 | mmmmmmmmmmmmmmmmmmmm
+        python 1 | bbbbbcccccbbbbbccccc
+        python 1 |  rrrr      rrrr
+        cpu 1  |  aa d    d aa d    d
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        m = /job/program.py(1): <module>
+        b = torch/_tensor.py(570): backward
+        c = torch/nn/utils/clip_grad.py(5): clip_grad_norm_
+        r = <built-in method run_backward of torch._C._EngineBase object at 0x7f>
+        a = aten::add; line = /job/program.py:7 <module>
+        d = aten::add
+    """
+    python = [row.where.line for row in found(sketch(drawing)).rows if row.time_class == "python"]
+    assert sorted(python, key=str) == [7, None]
+    several = drawing.replace("d = aten::add", "d = aten::add; line = /job/program.py:8 <module>")
+    told = [row.where.line for row in found(sketch(several)).rows if row.time_class == "python"]
+    assert sorted(told, key=str) == [8, None]

@@ -2,7 +2,9 @@
 
 Device work has the line of the call that launched it. A slice without a recorded line has that of
 the innermost enclosing slice with one. Where no operator has one, the line is the definition of the
-innermost enclosing Python function of the user's own code, else of a library's. In the backward
+innermost enclosing Python function of the user's own code, else of a library's. A script's own
+lines have no definition: what they call has the line of the call, where one is recorded within it.
+In the backward
 pass the line is mostly that of the forward operator: see `line_owner_of_every_slice`.
 
 Every view and rule gets its lines here, so the rows of a line show the same amounts everywhere.
@@ -26,7 +28,7 @@ from selftime.analysis.slice_arguments import (
 from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_grouping import group_and_first_row_of_rows
 from selftime.analysis.source_line_owners import line_owner_of_every_slice, profiler_step_ids
-from selftime.array_types import Ints
+from selftime.array_types import Flags, Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -70,9 +72,11 @@ def numbered_source_sites(trace: Trace, slice_ids: pl.Series) -> NumberedSourceS
     number = np.where(told == NO_SLICE, NO_SLICE, known.number[told]) if known.number.size else told
     untold = np.flatnonzero((told == NO_SLICE) & (on_host != NO_SLICE))
     if untold.size and trace.frame_args.height:
-        number[untold] = _definition_sites_around_frames(
-            trace, _innermost_frame_around_slices(trace, on_host[untold])
-        )
+        frames = _innermost_frame_around_slices(trace, on_host[untold])
+        defined = _definition_sites_around_frames(trace, frames)
+        has_line = np.append(known.table["line"].is_not_null().to_numpy(), True)[defined]
+        called = _line_of_calls_around_frames(trace, frames)
+        number[untold] = np.where(has_line | (called == NO_SLICE), defined, called)
     return NumberedSourceSites(number, known.table)
 
 
@@ -183,6 +187,51 @@ def _innermost_frame_around_slices(trace: Trace, slice_ids: Ints) -> Ints:
         _source_site_lookup_tables(trace).parent, around != NO_SLICE, slice_ids
     )
     return np.where(holder == NO_SLICE, NO_SLICE, around[holder])
+
+
+def _line_of_calls_around_frames(trace: Trace, frames: Ints) -> Ints:
+    """Returns the source line number of each frame's call by a script's own lines; -1 if unknown.
+
+    What a script calls outside of any function has no definition that would tell a line.
+    """
+    if not (frames != NO_SLICE).any():
+        return np.full(frames.size, NO_SLICE, np.int64)
+    outermost = nearest_ancestor(caller_of_every_frame(trace), _is_called_by_script(trace), frames)
+    return np.append(_line_of_every_call_by_script(trace), NO_SLICE)[outermost]
+
+
+@cached_per_trace
+def _is_called_by_script(trace: Trace) -> Flags:
+    """Flags the Python frames that the user's code outside of any function called."""
+    known = _source_site_lookup_tables(trace)
+    lines = known.table["line"]
+    scripts = {
+        text
+        for text, (origin, row) in known.frames.items()
+        if origin == "user" and lines[row] is None
+    }
+    is_script = matches_name(trace.slices, scripts.__contains__)
+    return np.asarray(np.append(is_script, False)[caller_of_every_frame(trace)])
+
+
+@cached_per_trace
+def _line_of_every_call_by_script(trace: Trace) -> Ints:
+    """Returns for each frame that a script called the one line recorded within it, or else -1."""
+    known = _source_site_lookup_tables(trace)
+    is_of_script = known.table.select(
+        (pl.col("function") == "<module>") & pl.col("line").is_not_null()
+    ).to_series()
+    is_told = np.append(is_of_script.fill_null(value=False).to_numpy(), False)[known.number]
+    told = np.flatnonzero(is_told & (enclosing_frame_of_every_slice(trace) != NO_SLICE))
+    frames = enclosing_frame_of_every_slice(trace)[told]
+    call = nearest_ancestor(caller_of_every_frame(trace), _is_called_by_script(trace), frames)
+    of_call, line = call[call != NO_SLICE], known.number[told[call != NO_SLICE]]
+    first = np.full(trace.slices.height, NO_SLICE, np.int64)
+    last = first.copy()
+    order = np.argsort(line, kind="stable")
+    first[of_call[order[::-1]]] = line[order[::-1]]
+    last[of_call[order]] = line[order]
+    return np.where(first == last, first, NO_SLICE)
 
 
 def _definition_sites_around_frames(trace: Trace, frames: Ints) -> Ints:

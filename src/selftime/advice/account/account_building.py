@@ -51,7 +51,7 @@ _WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MEAN_WORK_COLUMNS: Final = ("efficiency", "short_share")
 """Columns of shares that rows that are merged have the mean of, by their time."""
-_MERGED_ROW_KEYS: Final = ("class", "is_needed")
+_MERGED_ROW_KEYS: Final = ("class", "is_needed", CLAIMED_SEGMENT_COLUMN)
 """Columns by which rows that are too short to stand alone are merged."""
 
 
@@ -121,22 +121,33 @@ def _pieces_with_evidence(
         is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
-        place=pl.when(is_unclaimed).then(_place_expression()),
+        place=_place_expression(is_unclaimed),
     )
 
 
-def _place_expression() -> pl.Expr:
-    """Returns the text that tells rows apart: the source line, else the name of what ran."""
+def _place_expression(is_unclaimed: pl.Expr) -> pl.Expr:
+    """Returns the text that tells rows apart: the source line, else the name of what ran.
+
+    An optimizer's step is apart from other work at its line.
+    """
+    what = pl.col("what").cast(pl.String)
+    is_optimizer = what.map_elements(names.is_optimizer_step, pl.Boolean)
+    optimizer = pl.when(is_optimizer).then(what).otherwise(pl.lit(""))
     line = pl.col("line").cast(pl.String).fill_null("")
-    at_line = pl.concat_str(pl.lit("line\0"), "file", pl.lit("\0"), line)
-    return pl.coalesce(at_line, pl.concat_str(pl.lit("name\0"), "what"), pl.lit(""))
+    at_line = pl.concat_str(pl.lit("line\0"), "file", pl.lit("\0"), line, pl.lit("\0"), optimizer)
+    name = pl.when(is_unclaimed).then(pl.concat_str(pl.lit("name\0"), what))
+    return pl.coalesce(at_line, name, pl.lit(""))
 
 
 def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Returns a row for each class, place, finding and kind of work, with its time and names."""
+    """Returns a row for each class, place, finding and kind of work, with its time.
+
+    A name stands for a row if it has at least half of its time.
+    """
     named = pieces.group_by(*_ROW_KEYS, "what").agg(pl.col("step_time").sum())
+    has_most = pl.col("step_time") * 2 >= pl.col("step_time").sum().over(_ROW_KEYS)
     largest = named.sort("step_time", "what", descending=[True, False], nulls_last=True)
-    largest = largest.unique(_ROW_KEYS, keep="first", maintain_order=True)
+    largest = largest.filter(has_most).unique(_ROW_KEYS, keep="first", maintain_order=True)
     known = pl.col("efficiency").is_not_null()
     weight = pl.col("step_time").filter(known).sum()
     rows = pieces.group_by(_ROW_KEYS, maintain_order=True).agg(
@@ -169,8 +180,8 @@ def _mean_over_time(rate: str) -> pl.Expr:
 def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Returns the rows; those of a class that are small become one.
 
-    The largest row of each finding stays. Columns are added: places, the number of rows that became
-    one; is_small, whether they are small even together.
+    Those of a finding stay with it, and its largest stays alone. Columns are added: places, the
+    number of rows that became one; is_small, whether they are small even together.
     """
     whole = float(rows["step_time"].sum())
     largest_of_finding = pl.col("step_time").max().over(CLAIMED_SEGMENT_COLUMN)

@@ -28,7 +28,7 @@ class AccountRow:
     where: Where = field(default_factory=Where)
     """The source line; unknown if the row has several or none."""
     what: str | None = None
-    """The optimizer, operator, frame or kernel that took most of the row's time."""
+    """The optimizer, operator, frame or kernel that took at least half of the row's time."""
     places: int = 1
     """The number of lines or names that the row adds up: more than 1 for those that are small."""
     verdict: AccountVerdict

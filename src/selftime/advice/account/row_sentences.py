@@ -176,7 +176,7 @@ class UnexplainedTime:
             return self._sentence_on_computing(lacks, efficiency, operators, on_device=on_device)
         reason = _REASONS_BY_CLASS.get(time_class, _NO_RULE)
         if time_class == "python":
-            reason = _reason_of_python(what)
+            reason = _reason_of_python(what, operators)
         if time_class == "launch":
             reason = f"{operators.number_sentence()}: {reason}"
         if lacks:
@@ -236,8 +236,13 @@ class UnexplainedTime:
         return "there is no model of most of these operators"
 
 
-def _reason_of_python(what: str | None) -> str:
-    """Returns why time of the interpreter, most of it in a frame, is unexplained."""
+def _reason_of_python(what: str | None, calls: OperatorsOfRow) -> str:
+    """Returns why time of the interpreter is unexplained; of many calls, that none has most."""
+    if what is None and calls.per_step >= 2:
+        return (
+            f"{round(calls.per_step):,} calls a step, of which no function takes half of the time; "
+            f"{_REASONS_BY_CLASS['python']}"
+        )
     if what is not None and names.runs_backward_pass(what):
         return (
             "autograd's own work between the operators of the backward pass, which grows with "

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.advice.detectors.counted_steps import operator_intervals
 from selftime.advice.detectors.recorded_facts import torch_version
+from selftime.analysis.optimizer_closures import closure_times, is_within
 from selftime.analysis.slice_arguments import parent_of_every_slice, slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
-from selftime.intervals import Intervals, subtract
+from selftime.intervals import Intervals, length, subtract
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -63,13 +64,14 @@ LOOP_ONLY_OPTIMIZERS: Final = frozenset({"LBFGS", "Muon", "SparseAdam"})
 class OptimizerUpdates:
     """The recorded steps of an optimizer: their operators, and the kinds of updated tensors."""
 
-    steps: pl.DataFrame
-    """Slices of the optimizer's steps, one row per step; of one that calls a closure, which runs
-    forward and backward passes, only what follows the last backward pass."""
+    calls: int
+    """The number of the optimizer's steps."""
+    times: Intervals
+    """Intervals of these steps, without the passes that a closure runs within them."""
     time_share: float
-    """Time of a row as a share of the optimizer's step, in the median: 1 without a closure."""
+    """Time of these intervals as a share of the optimizer's steps: 1 without a closure."""
     operators: pl.DataFrame
-    """Operators within these rows, without those called by an operator of the same name."""
+    """Operators within these intervals, without those called by an operator of the same name."""
     sparse_operators: pl.DataFrame
     """Outermost operators that work on sparse gradients, directly or in an operator that they
     call."""
@@ -85,20 +87,21 @@ class OptimizerUpdates:
     @property
     def dense_update_times(self) -> Intervals:
         """Intervals of the optimizer's steps, without operators on sparse gradients."""
-        return subtract(covered_time(self.steps), operator_intervals(self.sparse_operators))
+        return subtract(self.times, operator_intervals(self.sparse_operators))
 
 
 def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
     """Returns the operators within an optimizer's steps, and the kinds of tensors they update."""
-    updates = _without_closures(trace, runs)
+    whole, closures = covered_time(runs), closure_times(trace)
+    times = subtract(whole, closures)
     within = _operators_within_steps(trace, runs["id"])
-    if updates is not runs:
-        within = _operators_after_closures(within, runs, updates)
+    within = within.filter(~pl.Series(is_within(closures, within["start"].to_numpy())))
     types = within["input_types"].cast(pl.String)
     viewed = filter_by_name(within, "aten::view_as_real".__eq__).height > 0
     return OptimizerUpdates(
-        steps=updates,
-        time_share=_median_share(updates["duration"], runs["duration"]),
+        calls=runs.height,
+        times=times,
+        time_share=length(times) / max(length(whole), 1),
         operators=within,
         sparse_operators=_outermost_sparse_operators(trace, within),
         is_complex=viewed or bool(types.str.contains("complex", literal=True).any()),
@@ -134,42 +137,6 @@ def optimizer_step_slices(trace: Trace, annotation: Mapping[str, Any]) -> pl.Dat
         & pl.col("line").eq_missing(pl.lit(annotation["line"], pl.Int32))
     )
     return runs.filter(mine.to_series())
-
-
-def _median_share(part: pl.Series, whole: pl.Series) -> float:
-    shares = part.to_numpy() / np.maximum(whole.to_numpy(), 1)
-    return float(np.median(shares)) if shares.size else 1.0
-
-
-def _without_closures(trace: Trace, runs: pl.DataFrame) -> pl.DataFrame:
-    """Returns an optimizer's steps, each from the end of the last backward pass within it on."""
-    nodes = filter_by_name(slices_on(trace, "host", ended=True), names.is_backward_node)
-    starts = nodes["start"].to_numpy()
-    ends = starts + nodes["duration"].to_numpy()
-    run_starts, durations = runs["start"].to_numpy(), runs["duration"].to_numpy()
-    begins = run_starts.copy()
-    for at, (start, duration) in enumerate(zip(run_starts, durations, strict=True)):
-        inner = ends[(starts >= start) & (ends <= start + duration)]
-        if inner.size:
-            begins[at] = inner.max()
-    if (begins == run_starts).all():
-        return runs
-    return runs.with_columns(
-        start=pl.Series(begins), duration=pl.Series(durations - (begins - run_starts))
-    )
-
-
-def _operators_after_closures(
-    operators: pl.DataFrame, runs: pl.DataFrame, updates: pl.DataFrame
-) -> pl.DataFrame:
-    """Returns the operators in steps that begin after the closure of their step has ended."""
-    begins = runs.select(run="start", begin=updates["start"]).sort("run")
-    return (
-        operators.sort("start")
-        .join_asof(begins, left_on="start", right_on="run")
-        .filter(pl.col("start") >= pl.col("begin"))
-        .drop("run", "begin")
-    )
 
 
 def _operators_within_steps(trace: Trace, run_ids: pl.Series) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from selftime.analysis.account.segment_pieces import (
 from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_segments
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states
+from selftime.analysis.optimizer_closures import closure_times, is_within
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices, parent_of_every_slice
 from selftime.analysis.slice_filters import matches_name
@@ -76,7 +77,7 @@ def account_segments(trace: Trace) -> pl.DataFrame:
         "step",
         "counted",
         time_class_of_segments(trace, segments),
-        _responsible_names(trace, segments["slice"]),
+        _responsible_names(trace, segments["slice"], segments["start"].to_numpy()),
         "start",
         "end",
         "slice",
@@ -118,10 +119,11 @@ def names_of_kinds(trace: Trace) -> list[str]:
     return counts.sort("len", descending=True, maintain_order=True)["kind"].to_list()
 
 
-def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
+def _responsible_names(trace: Trace, slice_ids: pl.Series, instants: Ints) -> pl.Series:
     """Returns the name of what ran or launched each slice, as `what`; null for null ids.
 
-    That is the optimizer's annotation around it, else the outermost operator, else the slice. An
+    That is the optimizer's annotation around it, else the outermost operator, else the slice. What
+    a closure runs within the optimizer's step is not the optimizer's. An
     operator that Python called within another one, as in a hook, counts as outermost. The
     annotation of a step, which some recordings have as an operator, is none of these.
     """
@@ -139,10 +141,14 @@ def _responsible_names(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     is_outermost = is_operator[:-1] & ~is_operator[parent]
     is_outermost |= is_called_by_python_within_operator(trace)
     outermost = nearest_ancestor(parent, is_outermost, at)
-    optimizer = nearest_ancestor(parent, matches_name(slices, names.is_optimizer_step), at)
+    is_optimizer = matches_name(slices, names.is_optimizer_step)
     chosen = np.where(outermost == NO_SLICE, own, outermost)
-    chosen = np.where(optimizer == NO_SLICE, chosen, optimizer)
-    chosen = np.where(np.isin(chosen, steps), NO_SLICE, chosen)
+    optimizer = nearest_ancestor(parent, is_optimizer, at)
+    starts = np.append(slices["start"].to_numpy(), 0)
+    in_closure = is_within(closure_times(trace), np.where(at == own, instants, starts[at]))
+    chosen = np.where((optimizer == NO_SLICE) | in_closure, chosen, optimizer)
+    is_hidden = np.isin(chosen, steps) | (in_closure & np.append(is_optimizer, False)[chosen])
+    chosen = np.where(is_hidden, NO_SLICE, chosen)
     ids = pl.Series(chosen)
     return slices["name"].gather(ids.set(ids == NO_SLICE, None).cast(pl.UInt32)).alias("what")
 

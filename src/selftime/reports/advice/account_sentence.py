@@ -3,7 +3,7 @@
 Every time and share is one of the advice's JSON, or the sum of some of them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from selftime import names
@@ -117,17 +117,30 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
 
 
 def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
-    """Returns the line or name with the most time of some rows, and its share of their time."""
+    """Returns the line or name with the most time of some rows, and its share of their time.
+
+    A line has a name if that takes at least half of the line's time.
+    """
     times: dict[_Place, int] = {}
     for row in rows:
-        place = _Place(row.where.file, row.where.line, row.what)
+        place = _place_of(row)
         if place.file is not None or place.what is not None:
             known = next((one for one in times if _is_same_place(one, place)), place)
             times[known] = times.get(known, 0) + row.ns
     if not times:
         return None, 0.0
     largest = max(times, key=lambda place: times[place])
-    return largest, times[largest] / max(sum(row.ns for row in rows), 1)
+    named = sum(
+        row.ns
+        for row in rows
+        if _is_same_place(_place_of(row), largest) and row.what == largest.what
+    )
+    shown = largest if named * 2 >= times[largest] else replace(largest, what=None)
+    return shown, times[largest] / max(sum(row.ns for row in rows), 1)
+
+
+def _place_of(row: AccountRow) -> _Place:
+    return _Place(row.where.file, row.where.line, row.what)
 
 
 def _is_same_place(one: _Place, other: _Place) -> bool:
@@ -185,7 +198,7 @@ def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
     if row.places > 1:
         return f"{label} in {row.places:,} places"
     optimizer = optimizer_of_row(row)
-    place = _Place(row.where.file, row.where.line, row.what)
+    place = _place_of(row)
     if optimizer is not None:
         where = "" if place.file is None else _place_text(place, root, with_name=False)
         return f"{label} in the optimizer `{plain(optimizer)}`{where}"

@@ -5,7 +5,7 @@
 few that take all parameters at once.
 
 In the trace: no operator within the optimizer's step takes a list of tensors, and those of the loop
-run 8 times or more.
+run 8 times or more in a step of training.
 
 ## Why it costs
 Every operator costs its dispatch on the host, several microseconds, whatever its size; on a device
@@ -24,7 +24,10 @@ a form that works for the recorded parameters:
   SparseAdam.
 - An optimizer that is not PyTorch's own may have neither: look at what its constructor takes.
 
-The estimate removes 80 % of the step's time for `fused=True`, and 40 % for `foreach=True`.
+The estimate removes 80 % of the step's time for `fused=True`, and 40 % for `foreach=True`. Where a
+framework steps several optimizers on one line, their loops count together, and of an optimizer with
+few parameters the estimate leaves out what each call costs beside its loop: of Adam with 1, 2 and 4
+parameters on a CPU, `fused=True` saved 32 %, 48 % and 62 %.
 
 ## Fires on
 Many small operators under the optimizer's step, the same for each parameter.
@@ -67,6 +70,19 @@ The same behind the passes of a closure, which the step calls first.
     o = Optimizer.step#Adam.step
     f = aten::linear; sequence = 7
     g = autograd::engine::evaluate_function: AddmmBackward0
+    m = aten::mul_
+    a = aten::add_
+
+Several optimizers with a few parameters each, which a framework steps on one line.
+
+    column = 20 us
+    mark 1 | ssssssssssssssssssssssssttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 |     ooooooooo ooooooooo     ooooooooo ooooooooo     ooooooooo ooooooooo
+    cpu 1  | ffffmamamamam mamamamam ffffmamamamam mamamamam ffffmamamamam mamamamam
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    o = Optimizer.step#SGD.step
     m = aten::mul_
     a = aten::add_
 
@@ -191,7 +207,7 @@ def _reason_to_keep_optimizer_form(
     optimizer_annotation: Mapping[str, Any], updates: OptimizerUpdates
 ) -> str | None:
     """Returns why the optimizer's implementation should stay as it is; None if it should change."""
-    iterations = _parameter_loop_iterations_per_step(updates)
+    iterations = _parameter_loop_iterations_per_step(optimizer_annotation, updates)
     optimizer = names.optimizer_class(optimizer_annotation["name"])
     if iterations is None:
         return "its operators update all parameters at once"
@@ -208,11 +224,14 @@ def _reason_to_keep_optimizer_form(
     return None
 
 
-def _parameter_loop_iterations_per_step(updates: OptimizerUpdates) -> float | None:
-    """Returns how many parameters each optimizer step loops over; None if there is no such loop.
+def _parameter_loop_iterations_per_step(
+    optimizer_annotation: Mapping[str, Any], updates: OptimizerUpdates
+) -> float | None:
+    """Returns how many parameters are looped over in a step of training; None without such a loop.
 
-    The operators of the loop run once per iteration or more: the least of their counts is used.
-    Operators on sparse gradients belong to another loop, which has few iterations.
+    Several optimizers, which one line of a framework steps, count together. The operators of the
+    loop run once per iteration or more: the least of their counts is used. Operators on sparse
+    gradients belong to another loop, which has few iterations.
     """
     table = updates.operators["name"].cast(pl.String).value_counts(name="count")
     if table.is_empty() or any(
@@ -222,16 +241,21 @@ def _parameter_loop_iterations_per_step(updates: OptimizerUpdates) -> float | No
     sparse = [names.is_sparse_operator(name) for name in table["name"].to_list()]
     counts: list[int] = table.filter(~pl.Series(sparse, dtype=pl.Boolean))["count"].to_list()
     usual = [count for count in counts if count >= MIN_CALL_SHARE_OF_LOOP_OPERATOR * sum(counts)]
-    return float(min(usual, default=0)) / max(updates.steps.height, 1)
+    return float(min(usual, default=0)) * _per_step_factor(optimizer_annotation, updates)
+
+
+def _per_step_factor(optimizer_annotation: Mapping[str, Any], updates: OptimizerUpdates) -> float:
+    """Returns the factor from a count in all recorded calls to that in a training step."""
+    return float(optimizer_annotation["count_per_step"]) / max(updates.calls, 1)
 
 
 def _operators_per_step(
     optimizer_annotation: Mapping[str, Any], updates: OptimizerUpdates
 ) -> float:
-    """Returns the number of operators of the optimizer's own in one of its steps."""
+    """Returns the number of operators of the optimizer's own in a step of training."""
     if updates.time_share == 1:
         return float(optimizer_annotation["operators"])
-    return updates.operators.height / max(updates.steps.height, 1)
+    return updates.operators.height * _per_step_factor(optimizer_annotation, updates)
 
 
 def _finding(
@@ -248,6 +272,9 @@ def _finding(
         if is_fused
         else (LOOP_TIME_SHARE_SAVED_BY_FOREACH, LOOP_TIME_SHARE_SAVED_BY_FOREACH / 2)
     )
+    iterations = _parameter_loop_iterations_per_step(optimizer_annotation, updates) or 0.0
+    of_loop = _loop_share_of_call(iterations / max(optimizer_annotation["count_per_step"], 1))
+    saved_share, least_saved_share = saved_share * of_loop, least_saved_share * of_loop
     claim = RemovalClaim(
         (CutHostTime(updates.dense_update_times, 1 - saved_share),),
         worst_case_changes=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
@@ -257,7 +284,7 @@ def _finding(
         phase="optimizer",
     )
     count = _operators_per_step(optimizer_annotation, updates)
-    sparse = updates.sparse_operators.height / max(updates.steps.height, 1)
+    sparse = updates.sparse_operators.height * _per_step_factor(optimizer_annotation, updates)
     return Finding(
         title=f"{optimizer} runs {count:.0f} operators a step, one parameter at a time",
         where=where_from_row(optimizer_annotation),
@@ -269,11 +296,24 @@ def _finding(
                 "exposed optimizer step time", exposed_ms, "ms", (optimizer_annotation["first"],)
             ),
             Evidence("operators a step", count, "count"),
-            Evidence("loop iterations", _parameter_loop_iterations_per_step(updates), "count"),
+            Evidence("loop iterations", iterations, "count"),
             *([Evidence("operators on sparse gradients", sparse, "count")] if sparse else []),
         ),
         fix=_optimizer_fix(optimizer, form, updates),
     )
+
+
+def _loop_share_of_call(parameters: float) -> float:
+    """Returns which share of the time of an optimizer with few parameters is its loop.
+
+    The rest is what each call costs beside it, which is about as much as an iteration.
+
+    Args:
+        parameters: The number of parameters that a call updates, of several optimizers the mean.
+    """
+    if parameters >= MIN_PARAMETERS_UPDATED_IN_LOOP:
+        return 1.0
+    return parameters / (parameters + 1.0)
 
 
 def _confidence_in_optimizer_form(

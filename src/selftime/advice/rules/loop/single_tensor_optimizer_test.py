@@ -55,6 +55,30 @@ def test_a_few_parameters_are_left_alone(judge: Judge[Finding]) -> None:
     assert judge(drawing(8))
 
 
+def test_optimizers_that_one_line_steps_count_together(judge: Judge[Finding]) -> None:
+    """Of those with few parameters, what each call costs beside its loop stays."""
+    marks = ("o" * 43 + " ", "oooooooooo " * 4)
+    alone, each = (
+        f"""
+    column = 20 us
+    mark 1 | {"s" * 44}{"t" * 44}
+    mark 1 | {mark}{mark}
+    cpu 1  | {"mamamamama " * 8}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    o = Optimizer.step#SGD.step; line = train.py:48 train
+    m = aten::mul_
+    a = aten::add_
+    """
+        for mark in marks
+    )
+    [one], [four] = judge(alone), judge(each)
+    for found in (one, four):
+        assert {told.metric: told.value for told in found.evidence}["loop iterations"] == 20
+    assert (four.saving.estimate_ms or 0) < (one.saving.estimate_ms or 0)
+    assert not judge(each.replace("mamamamama", "ma        "))
+
+
 def test_the_fix_is_one_that_the_optimizer_has(judge: Judge[Finding]) -> None:
     [fused] = judge(drawing(20, optimizer="AdamW"))
     [looped] = judge(drawing(20, optimizer="RMSprop"))
