@@ -5,10 +5,10 @@ By what `selftime run` measured of the CPU, or by the device's peak; else by ass
 
 from typing import Final
 
-from selftime.advice.account.useful_work import cpu_peaks_of_trace
 from selftime.advice.detectors.elementwise_operators import ATTAINED_PEAK_BANDWIDTH_SHARE
-from selftime.advice.well_optimised_verdict import (
+from selftime.analysis.account.useful_work import (
     FAST_PRODUCT_GFLOPS_PER_THREAD,
+    cpu_peaks_of_trace,
     intra_op_thread_count,
 )
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
