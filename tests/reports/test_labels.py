@@ -20,8 +20,8 @@ RUN_PARTS: Final = re.findall(r"\w+", _DOC_OF_RUN_PARTS.partition(":")[2].replac
 
 ENUMERATIONS: Final[dict[tuple[str, str], Collection[str]]] = {
     ("run", "part"): RUN_PARTS,
-    ("run_steps", "cause"): [*RUN_PARTS, "program"],
-    ("run_curve", "cause"): [*RUN_PARTS, "program"],
+    ("run_steps", "cause"): [*RUN_PARTS, "queued", "program"],
+    ("run_curve", "cause"): [*RUN_PARTS, "queued", "program"],
     ("account", "class"): TIME_CLASSES,
     ("idle", "cause"): [*IDLE_GAP_CAUSES, "kernel_gap"],
     ("stragglers", "cause"): [*LATENESS_CAUSES, "clocks"],

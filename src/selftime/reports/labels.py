@@ -44,13 +44,21 @@ RUN_PART_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
         ),
         "logging": Label("logging"),
         "processes": Label("waiting for other processes"),
-        "queued": Label("waiting for a core that others used"),
         "recording": Label("selftime's own recording"),
         "end": Label("after the last step"),
         "other": Label("other work", "in other work"),
     }
 )
 """The parts of a run, as in the view `run`."""
+
+SLOW_STEP_CAUSE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        **RUN_PART_LABELS,
+        "queued": Label("waiting for a core that others used"),
+        "program": Label("the program"),
+    }
+)
+"""What most of a slow step's time above the median was spent on, as in the view `run_steps`."""
 
 TIME_CLASS_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
     {
@@ -140,8 +148,8 @@ _LABELS_BY_COLUMN: Final[Mapping[tuple[str, str], Mapping[str, Label]]] = Mappin
     {
         ("run", "part"): RUN_PART_LABELS,
         ("run_parts", "part"): RUN_PART_LABELS,
-        ("run_steps", "cause"): {**RUN_PART_LABELS, "program": Label("the program")},
-        ("run_curve", "cause"): {**RUN_PART_LABELS, "program": Label("the program")},
+        ("run_steps", "cause"): SLOW_STEP_CAUSE_LABELS,
+        ("run_curve", "cause"): SLOW_STEP_CAUSE_LABELS,
         ("account", "class"): TIME_CLASS_LABELS,
         ("idle", "cause"): _GAP_CAUSE_LABELS,
         ("stragglers", "cause"): _LATENESS_CAUSE_LABELS,

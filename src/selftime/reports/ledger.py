@@ -19,7 +19,7 @@ from selftime.analysis.run.step_kinds import step_kinds
 from selftime.analysis.run.step_trend import StepTrend, step_trend
 from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
-from selftime.reports.labels import RUN_PART_LABELS
+from selftime.reports.labels import SLOW_STEP_CAUSE_LABELS
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
 from selftime.reports.run_steps_text import (
@@ -96,10 +96,10 @@ def _total_time_by_part(run: Run) -> pl.DataFrame:
 
 
 def _part_phrase(part: str, run: Run) -> str:
-    """Returns what the program does in a part of a run, to follow an amount of time."""
+    """Returns what the program does in a part of a run or step, to follow an amount of time."""
     if part == "data" and not run.segments["kind"].count():
         return "running the program"  # there is no first step before which it would be
-    return RUN_PART_LABELS[part].phrase if part in RUN_PART_LABELS else part
+    return SLOW_STEP_CAUSE_LABELS[part].phrase if part in SLOW_STEP_CAUSE_LABELS else part
 
 
 def _text_of_part(run: Run, row: dict[str, Any], root: str | None) -> str:
@@ -318,7 +318,7 @@ def _slowtext_of_steps(run: Run, root: str | None) -> str:
     made = _iterator_that_starts_workers(run) if row["cause"] == "epoch_boundary" else None
     if made:
         return f"{text}, most as workers restart{_line_text(made, root)}"
-    phrase = f" {_part_phrase(row['cause'], run)}" if row["cause"] in RUN_PART_LABELS else ""
+    phrase = "" if row["cause"] == "program" else f" {_part_phrase(row['cause'], run)}"
     return f"{text}, most{phrase}{_line_text(row, root)}"
 
 

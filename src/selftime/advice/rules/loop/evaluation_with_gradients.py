@@ -94,11 +94,10 @@ Training: a backward pass uses the graph.
 The output of a recurrent network at a time of which a loss needs the state only.
 
     column = 10 us
-    mark 1 | ssssssssssssssttttttttttttttuuuuuuuuuuuuuu
-    cpu 1  | aabbccddxxyyzzeeffgghhpprrqqiijjkkllmmnnoo
+    mark 1 | sssssssssssssstttttttttttttt
+    cpu 1  | aabbccddxxyyzzeeffgghhpprrqq
     s = ProfilerStep#1
     t = ProfilerStep#2
-    u = ProfilerStep#3
     a = aten::linear; sequence = 1; line = rnn.py:5 forward
     b = aten::linear; sequence = 2; line = rnn.py:6 forward
     c = aten::linear; sequence = 3; line = rnn.py:5 forward
@@ -113,13 +112,6 @@ The output of a recurrent network at a time of which a loss needs the state only
     p = MmBackward0; sequence = 8; forward = h
     r = MmBackward0; sequence = 7; forward = g
     q = MmBackward0; sequence = 5; forward = e
-    i = aten::linear; sequence = 9; line = rnn.py:5 forward
-    j = aten::linear; sequence = 10; line = rnn.py:6 forward
-    k = aten::linear; sequence = 11; line = rnn.py:5 forward
-    l = aten::linear; sequence = 12; line = rnn.py:6 forward
-    m = MmBackward0; sequence = 12; forward = l
-    n = MmBackward0; sequence = 11; forward = k
-    o = MmBackward0; sequence = 9; forward = i
 
 A part in evaluation mode in every step, whose features the step's loss needs.
 
