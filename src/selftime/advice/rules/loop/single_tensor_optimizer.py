@@ -24,10 +24,10 @@ a form that works for the recorded parameters:
   SparseAdam.
 - An optimizer that is not PyTorch's own may have neither: look at what its constructor takes.
 
-The estimate removes 80 % of the step's time for `fused=True`, and 40 % for `foreach=True`. Where a
-framework steps several optimizers on one line, their loops count together, and of an optimizer with
-few parameters the estimate leaves out what each call costs beside its loop: of Adam with 1, 2 and 4
-parameters on a CPU, `fused=True` saved 32 %, 48 % and 62 %.
+The estimate removes 80 % of the loop's time for `fused=True`, and 40 % for `foreach=True`. A call
+costs about an iteration of the loop beside it: of Adam with 1, 2, 4, 8 and 16 small parameters on a
+CPU, `fused=True` saved 32 %, 50 %, 60 %, 71 % and 77 %. Where a framework steps several optimizers
+on one line, their loops count together.
 
 ## Fires on
 Many small operators under the optimizer's step, the same for each parameter.
@@ -304,15 +304,11 @@ def _finding(
 
 
 def _loop_share_of_call(parameters: float) -> float:
-    """Returns which share of the time of an optimizer with few parameters is its loop.
-
-    The rest is what each call costs beside it, which is about as much as an iteration.
+    """Returns which share of an optimizer's time is its loop; the rest is about an iteration.
 
     Args:
         parameters: The number of parameters that a call updates, of several optimizers the mean.
     """
-    if parameters >= MIN_PARAMETERS_UPDATED_IN_LOOP:
-        return 1.0
     return parameters / (parameters + 1.0)
 
 
