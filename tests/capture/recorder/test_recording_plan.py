@@ -89,7 +89,9 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
     ("events", "frames", "steps", "shapes", "with_frames", "window"),
     [
         (10_000, 5_000, 5, True, True, False),
-        (13_000, 6_500, 5, False, True, False),
+        (13_000, 6_500, 4, True, True, False),
+        (20_000, 10_000, 3, True, True, False),
+        (21_000, 10_500, 5, False, True, False),
         (47_000, 23_500, 3, False, True, False),
         (48_000, 24_000, 2, False, True, False),
         (90_000, 45_000, 1, True, True, False),
@@ -99,7 +101,7 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
         (1_000_000, 500_000, 1, False, False, True),
     ],
 )
-def test_larger_steps_lose_shapes_then_steps_then_lines_then_their_end(
+def test_larger_steps_lose_steps_to_three_then_shapes_then_steps_then_lines_then_their_end(
     events: int, frames: int, steps: int, shapes: bool, with_frames: bool, window: bool
 ) -> None:
     budget = RecordingBudget(RunOptions(active=5, profile_memory=True), StepEvents(events, frames))
@@ -117,12 +119,12 @@ def test_larger_steps_lose_shapes_then_steps_then_lines_then_their_end(
 
 def test_allocations_are_given_up_before_shapes() -> None:
     options = RunOptions(active=5, profile_memory=True)
-    budget = RecordingBudget(options, StepEvents(15_000, 6_000, allocations=3_000))
-    assert (budget.steps, budget.details.memory, budget.details.shapes) == (5, False, True)
+    budget = RecordingBudget(options, StepEvents(24_000, 10_000, allocations=9_000))
+    assert (budget.steps, budget.details.memory, budget.details.shapes) == (4, False, True)
     assert budget.limits_message() == (
-        "a step makes about 6.44 MiB of trace, and 5 steps would hold the program for about "
-        "1.200 s with all details, so 5 steps are recorded without allocations; allow more with "
-        "--hold"
+        "a step makes about 10.30 MiB of trace, and 5 steps would hold the program for about "
+        "1.920 s with all details, so 4 of 5 steps are recorded without allocations; allow more "
+        "with --hold"
     )
 
 

@@ -1,8 +1,9 @@
 """Decides from the first steps when to record, how many steps, and what of them.
 
 The events of a recording cost memory, and hold the program when it ends. So the plan keeps both
-within limits. What is given up first: allocations, then shapes, then steps down to one, then Python
-frames, and at last the end of that step. One step with lines says more than five without.
+within limits. What is given up first: steps down to three, then allocations, shapes, steps down to
+one, Python frames, and at last the end of that step. Three steps have a median, and a fifth of the
+rules need shapes. One step with lines says more than five without.
 """
 
 import math
@@ -20,6 +21,9 @@ with shapes, 383 on average with Python frames."""
 
 WINDOW_NS: Final = 1_000_000_000
 """How long a program without steps is recorded, in ns."""
+
+ENOUGH_STEPS: Final = 3
+"""How many recorded steps say as much as five: details are worth more than further ones."""
 
 MAX_HOLD_EXCESS: Final = 2.0
 """How many times as long as `--hold` a single step may hold the program before details are left
@@ -95,16 +99,22 @@ class RecordingBudget:
         self.steps = max(1, self._steps_that_fit(self.details))
 
     def _chosen_details(self) -> RecordedDetails:
-        """Returns the details with which most steps fit, with Python frames if one step fits."""
+        """Returns the most details with which enough steps fit, else those with which most do.
+
+        Python frames are among them if one step fits.
+        """
         most = self._requested
         if self._drops_frames_for_size:
             most = replace(most, frames=False)
         fewer = [most, replace(most, memory=False), replace(most, memory=False, shapes=False)]
         without_frames = [replace(details, frames=False) for details in fewer]
-        best, other = (max(some, key=self._steps_that_fit) for some in (fewer, without_frames))
+        best, other = (max(some, key=self._useful_steps) for some in (fewer, without_frames))
         if self._steps_that_fit(best):
             return best
         return other if self._steps_that_fit(other) else without_frames[-1]
+
+    def _useful_steps(self, details: RecordedDetails) -> int:
+        return min(self._steps_that_fit(details), ENOUGH_STEPS)
 
     def _steps_that_fit(self, details: RecordedDetails) -> int:
         """Returns how many of the steps asked for fit; 0 if not even one does."""
