@@ -70,9 +70,14 @@ def evaluation_number() -> pl.Expr:
 def line_of_evaluations(run: Run) -> dict[str, Any] | None:
     """Returns the line that stacks show for longest in segments with an evaluation.
 
-    A row with file, line and function; None where no stack was read in them.
+    A step that evaluates also trains: lines that stacks show in steps without an evaluation are
+    left out. A row with file, line and function; None where no other line was read.
     """
-    return longest_line_of_segments(run, run.segments.filter(pl.col("evaluation") > 0)["id"])
+    evaluates = run.segments.filter(pl.col("evaluation") > 0)["id"]
+    others = run.segments.filter(
+        (pl.col("evaluation") == 0) & pl.col("kind").is_in(KINDS_WITHOUT_TRAINING).not_()
+    )["id"]
+    return longest_line_of_segments(run, evaluates, not_in=others)
 
 
 def _time_without_checkpoints(run: Run) -> pl.Series:
