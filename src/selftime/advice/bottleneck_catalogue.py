@@ -64,6 +64,7 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "D9": "Python code outside of operators takes much of the step",
     "D10": "A model is called with one sample at a time",
     "D11": "Tensors are made of Python lists",
+    "D12": "A recurrent layer is called for one element at a time",
     "E1": "Matrix products are in float32 where 16 bits suffice",
     "E2": "Matrix products in float32 without TF32",
     "E3": "Sizes of matrix products are not aligned",

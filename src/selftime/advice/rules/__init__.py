@@ -34,6 +34,7 @@ from selftime.advice.rules.host import (
     single_sample_calls,
     small_batch,
     small_kernels,
+    stepwise_recurrence,
     tensor_from_list,
 )
 from selftime.advice.rules.inference import (
@@ -210,6 +211,7 @@ RULES: dict[str, Rule] = {
         intercepted_calls.check,
         python_computation.check,
         single_sample_calls.check,
+        stepwise_recurrence.check,
         tensor_from_list.check,
         epoch_worker_starts.check,
         first_batch_wait.check,
