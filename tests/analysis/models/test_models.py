@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import selftime
+from selftime.analysis.account.useful_work import operator_efficiencies
 from selftime.analysis.models import (
     MATRIX_UNIT_OPERATOR_FAMILIES,
     OPERATOR_WORK_MODELS,
@@ -17,6 +18,7 @@ from selftime.analysis.models import (
     work_of_operator_call,
 )
 from selftime.analysis.models.attention_work import attended_query_key_pairs
+from selftime.testing import sketch
 
 FLOAT, HALF, SCALAR, LIST = "float", "c10::Half", "Scalar", "ScalarList"
 
@@ -528,3 +530,37 @@ def test_operations_are_those_of_the_textbook(
     types = [FLOAT if shape != "[]" else "" for shape in shapes]
     found = told(f"aten::{name}", f"[{','.join(shapes)}]", types, *values)
     assert found.flops == 24 * an_element(formula)
+
+
+def test_products_of_sparse_matrices_have_no_model() -> None:
+    """The sizes of their operands count elements that are not stored."""
+    trace = sketch(
+        """
+        column = 10 us
+        cpu 1 | aaaaaa  bbbbbb  mmmmmm
+        cpu 1 |  ssss    dddd
+        a = aten::mm; input_shapes = [[100,100],[100,8]]; input_types = ["float","float"]
+        s = aten::_sparse_addmm; input_shapes = [[100,8],[100,100],[100,8]]
+        b = aten::_sparse_mm
+        d = aten::addmm; input_shapes = [[8],[100,100],[100,8]]; input_types = ["float","float"]
+        m = aten::mm; input_shapes = [[100,100],[100,8]]; input_types = ["float","float"]
+        """
+    )
+    flops = dict(trace.view("operators").select("name", "model_flops").iter_rows())
+    assert flops["aten::mm"] == 2 * 100 * 100 * 8
+    assert flops["aten::addmm"] is None
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(100, True), (1000, False)])
+def test_a_product_far_above_the_peak_refutes_its_model(size: int, is_known: bool) -> None:
+    trace = sketch(
+        f"""
+        column = 10 us
+        run | before 1 s
+        run | 2 training 1 ms
+        run | 1 cpu threads: float32 100 GFLOP/s, copies 20 GB/s
+        cpu 1 | aaaaaa
+        a = aten::mm; input_shapes = {[[size, size]] * 2}; input_types = ["float","float"]
+        """
+    )
+    assert operator_efficiencies(trace)["efficiency"].is_not_null().any() == is_known

@@ -46,6 +46,8 @@ _TIME_CLASSES_BY_CHAPTER: Final[dict[str, tuple[str, ...]]] = {
 where a finding does not say what it changes."""
 _TIME_CLASS_BY_RUN_CAUSE: Final = {"M10": "data_wait", "M5": "garbage_collection"}
 """Maps entries of the catalogue that are causes of the run, too, to the class of their time."""
+_RULES_OF_EVALUATIONS: Final = frozenset({"evaluation_with_gradients"})
+"""Rules that find evaluations in the recorded steps, with their events, or in the run."""
 _CHAPTERS_OF_WHOLE_CLASSES: Final = frozenset("AI")
 """Chapters that are about all time of their class, where their finding has no line."""
 
@@ -97,6 +99,8 @@ def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
     its cause; else nothing.
     """
     nothing = _ClaimedTime(union([], []), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if finding.rule in _RULES_OF_EVALUATIONS and not _has_events(finding):
+        return nothing  # what it found is between the recorded steps
     if isinstance(finding.claim, RunClaim):
         found = [_TIME_CLASS_BY_RUN_CAUSE.get(code) for code in finding.covers]
         return replace(nothing, time_classes=tuple(filter(None, found)))
@@ -119,6 +123,10 @@ def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
         ends,
         _saved_per_wait_ns(trace, finding, ends),
     )
+
+
+def _has_events(finding: Finding) -> bool:
+    return any(one.events for one in finding.evidence)
 
 
 def _claimed_time_of_evidence(trace: Trace, finding: Finding) -> _ClaimedTime:

@@ -44,6 +44,15 @@ _NS_PER_SECOND: Final = 1e9
 _PICOSECONDS_PER_NS: Final = 1e3
 
 
+_MAX_PEAK_FACTOR_OF_PRODUCTS: Final = 4.0
+"""Largest rate of a product or convolution, in times of the peak, at which its model holds:
+Winograd does a fourth of the multiplications. Beyond it an operand is sparse, or not what its size
+says."""
+
+_MAX_FAST_RATE_FACTOR_OF_PRODUCTS: Final = 20.0
+"""The same for a CPU whose peak is unknown, in times of the rate of a fast product: AVX-512 and AMX
+reach five times that rate."""
+
 _MIN_MODELLED_SHARE_ON_CPU: Final = 0.5
 """Smallest share of an operator's time in products of matrices for their rate to tell its own."""
 
@@ -96,6 +105,7 @@ def _efficiencies_on_device(
         moving = work.bytes / peaks.bytes * _NS_PER_SECOND
     least, time = np.maximum(computing, moving), np.maximum(host.device, 1)
     known = work.is_counted & ~work.lacks_peak_rate & (least > 0)
+    known &= (computing <= moving) | (computing <= _MAX_PEAK_FACTOR_OF_PRODUCTS * time)
     return {
         "efficiency": np.where(known, np.minimum(least / time, 1.0), np.nan),
         "least_time": least,
@@ -157,6 +167,7 @@ def _efficiencies_at_cpu_peaks(
     )
     time = np.maximum(host.cpu, 1)
     known = (least_sum > 0) & (known_time >= _MIN_MODELLED_SHARE_ON_CPU * time)
+    known &= least_sum - moving_sum <= _MAX_PEAK_FACTOR_OF_PRODUCTS * time
     values = {
         "efficiency": np.where(known, np.minimum(least_sum / time, 1.0), np.nan),
         "least_time": least_sum,
@@ -192,6 +203,7 @@ def _efficiencies_on_cpu(
     in_products = subtree_totals(host.parent, np.where(is_product, host.cpu, 0))
     time = np.maximum(host.cpu, 1)
     known = (least > 0) & (in_products >= _MIN_MODELLED_SHARE_ON_CPU * time)
+    known &= least <= _MAX_FAST_RATE_FACTOR_OF_PRODUCTS * time
     return {
         "efficiency": np.where(known, least / time, np.nan),
         "least_time": least.astype(np.float64),

@@ -13,7 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.call_tree.parent_array_forests import is_marked_or_has_marked_ancestor
+from selftime.analysis.call_tree.parent_array_forests import (
+    is_marked_or_has_marked_ancestor,
+    subtree_totals,
+)
 from selftime.analysis.call_tree.self_times import SelfTimes, self_times
 from selftime.analysis.device.device_work import device_work, slice_durations_without_impossible
 from selftime.analysis.models import (
@@ -26,7 +29,7 @@ from selftime.analysis.models import (
     work_of_operator_call,
 )
 from selftime.analysis.models.indexed_results import operators_that_tell_sizes
-from selftime.analysis.slice_filters import filter_by_name
+from selftime.analysis.slice_filters import filter_by_name, matches_name
 from selftime.array_types import Flags, Ints
 from selftime.devices import DevicePeakRates, peak_rates
 from selftime.nesting import NO_SLICE
@@ -128,6 +131,7 @@ def modelled_work_of_operators(
     is_counted = family != NO_SLICE
     is_counted[_delegating_operators(host_times.parent, family, at)] = False
     is_counted[_operators_copying_over_bus(trace, host_times, family)] = False
+    is_counted[_operators_on_sparse_tensors(host_times)] = False
     single = MODELLED_DTYPES.index("float32")
     dtype[(dtype == single) & (core_times.used > 0) & _is_matrix_unit_family(family)] = (
         MODELLED_DTYPES.index("tf32")
@@ -153,6 +157,16 @@ def modelled_work_of_operators(
         is_counted & _is_matrix_unit_family(family) & (flops > 0) & np.isnan(peak),
         peak,
     )
+
+
+def _operators_on_sparse_tensors(host_times: SelfTimes) -> Flags:
+    """Flags operators that run within one for sparse tensors, or call one.
+
+    Their sizes count elements that are not stored.
+    """
+    is_sparse = matches_name(pl.DataFrame({"name": host_times.name}), names.is_sparse_operator)
+    calls_one = subtree_totals(host_times.parent, is_sparse.astype(np.int64)) > 0
+    return calls_one | is_marked_or_has_marked_ancestor(host_times.parent, is_sparse)
 
 
 def outermost_modelled_operators(parent_of_operator: Ints, work: ModelledOperatorWork) -> Flags:
