@@ -34,7 +34,8 @@ def test_half_of_the_products_time_is_saved_and_the_interval_is_wide(judge: Judg
     assert saving.estimate_ms == 2.0
     assert saving.low_ms is not None
     assert saving.high_ms is not None
-    assert saving.low_ms == 0.0
+    assert saving.low_ms == -4.0
+    assert finding.confidence == "low"
     assert 2.0 < saving.high_ms <= 4.0
     assert saving.upper_ms == 4.0
 

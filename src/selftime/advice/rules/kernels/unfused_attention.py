@@ -149,7 +149,8 @@ FUSED_ATTENTION_FIX_CODE: Final = """out = torch.nn.functional.scaled_dot_produc
 ATTENTION_WITHOUT_DROPOUT_FIX_CODE: Final = """\
 attend = torch.nn.functional.scaled_dot_product_attention
 out = attend(q, k, v, attn_mask=mask, dropout_p=0.0)
-# torch.nn.MultiheadAttention(..., dropout=0.0)"""
+# torch.nn.MultiheadAttention(..., dropout=0.0)
+# call it with need_weights=False"""
 """Example code of the fix on a CPU, where no fused backend drops out weights."""
 
 
@@ -343,6 +344,6 @@ def _fused_attention_fix(*, is_math_backend: bool) -> Fix:
         return Fix(text, FUSED_ATTENTION_FIX_CODE)
     text = (
         "Call the fused operator, which never writes the scores; leave it where the attention "
-        "weights themselves are wanted."
+        "weights themselves are wanted. `nn.MultiheadAttention` calls it with `need_weights=False`."
     )
     return Fix(text, FUSED_ATTENTION_FIX_CODE)

@@ -23,6 +23,7 @@ a form that works for the recorded parameters:
 - With `differentiable=True` there is no other form than the loop, and none for LBFGS, Muon and
   SparseAdam.
 - An optimizer that is not PyTorch's own may have neither: look at what its constructor takes.
+- `load_state_dict` of a checkpoint that was written without the form takes it back.
 
 The estimate removes 80 % of the loop's time for `fused=True`, and 40 % for `foreach=True`. A call
 costs about an iteration of the loop beside it: of Adam with 1, 2, 4, 8 and 16 small parameters on a

@@ -127,7 +127,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
             Evidence("time of one evaluation", whole / count / 1e6, "ms"),
         ),
         fix=Fix(
-            "Evaluate less often, on fewer samples, or with larger batches.",
+            "Evaluate less often, on fewer samples, or with larger batches; what stops early, or "
+            "keeps the best checkpoint, then decides later.",
             "if epoch % 2 == 0 or epoch == last:\n    validate(model)",
         ),
     )
