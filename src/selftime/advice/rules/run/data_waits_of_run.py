@@ -116,7 +116,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         ),
         fix=Fix("Load in workers.", _code_of_loader_with_workers(trace))
         if workers == 0
-        else _fix_of_workers(trace),
+        else _fix_of_workers(trace, workers),
     )
 
 
@@ -129,7 +129,7 @@ def _can_workers_help(trace: Trace) -> bool:
     return loading is not None and loading.waiting_ms > loading.total_ms / 2
 
 
-def _fix_of_workers(trace: Trace) -> Fix:
+def _fix_of_workers(trace: Trace, workers: int | None) -> Fix:
     """Returns what to do about workers that are too slow, or late now and then."""
     found = run_delivery(trace)
     if found is not None and found.delivery == "uneven":
@@ -138,6 +138,12 @@ def _fix_of_workers(trace: Trace) -> Fix:
             "that much more host memory.",
             "DataLoader(..., num_workers=workers, prefetch_factor=8)",
             Argument("loader", "prefetch_factor", "8"),
+        )
+    cores = available_cores(trace.facts)
+    if cores is not None and workers is not None and workers >= cores:
+        return Fix(
+            f"The program may use {cores:g} cores, which {workers} workers share already: do less "
+            "work a sample, or fetch a batch at once with `__getitems__`."
         )
     return Fix("Give the DataLoader more workers while cores are free, or less work a sample.")
 

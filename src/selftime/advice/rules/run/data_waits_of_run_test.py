@@ -47,6 +47,17 @@ def test_no_more_workers_are_advised_than_cores_are_free(
     assert f"num_workers={workers}," in (finding.fix.code or "")
 
 
+@pytest.mark.parametrize(("cores", "cure"), [(2, "share already"), (8, "more workers")])
+def test_no_workers_are_added_to_as_many_as_there_are_cores(
+    rule: Rule, cores: int, cure: str
+) -> None:
+    facts = {"cores": {"effective": cores}}
+    [finding] = rule(sketch(RUN.format("4 new workers", 30), metadata={"selftime": facts}))
+    assert isinstance(finding, Finding)
+    assert finding.fix is not None
+    assert cure in finding.fix.text
+
+
 def test_workers_gain_nothing_on_the_only_core_unless_loading_waits(rule: Rule) -> None:
     facts = {"cores": {"effective": 1}}
     [outcome] = rule(sketch(RUN.format("0 workers", 30), metadata={"selftime": facts}))
