@@ -13,10 +13,10 @@ itself.
 
 ## What to do
 Without workers: `num_workers=4`, so that batches are made beside the steps. Where the program may
-use one core only, they gain nothing but where loading waits for storage. With workers: more of
-them while cores are free, or less work for each sample; a longer queue, by `prefetch_factor`, only
-where workers rest between two waits. `selftime run --workers` tells what workers
-do.
+use one core only, they gain nothing but where loading waits for storage, and where a step waits for
+less than 2 ms they cost more than they hide. With workers: more of them while cores are free, or
+less work for each sample; a longer queue, by `prefetch_factor`, only where workers rest between two
+waits. `selftime run --workers` tells what workers do.
 
 Without workers the estimate hides of each wait as much as the rest of its step lasts; half of that
 at the low end, since workers need cores of their own; the whole wait at the high end. With workers,
@@ -57,7 +57,10 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.detectors.batch_delivery import iterators_of_step_loop, run_delivery
-from selftime.advice.detectors.exposed_loading import data_loading_times_of
+from selftime.advice.detectors.exposed_loading import (
+    MIN_EXPOSED_LOADING_MS,
+    data_loading_times_of,
+)
 from selftime.advice.detectors.loader_workers import ASSUMED_LOADER_WORKERS
 from selftime.advice.detectors.recorded_facts import available_cores
 from selftime.advice.detectors.run_lines import where_from_reading, where_of_step_loop
@@ -96,6 +99,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     rest = waits.select(pl.min_horizontal("data_wait", pl.col("duration") - pl.col("data_wait")))
     hidden = int(rest.to_series().sum())
     title = f"The run waits for data {share_text(spent / run.wall_ns)} of its time"
+    if workers == 0 and spent < MIN_EXPOSED_LOADING_MS * 1e6 * waits.height:
+        reason = f"{title}, but less a step than a worker takes to hand over a batch"
+        yield Checked(reason, run_upper_s=spent / 1e9)
+        return
     if workers == 0 and not _can_workers_help(trace):
         reason = f"{title}; no core is free for workers, so they gain only where loading waits"
         yield Checked(reason, run_upper_s=spent / 1e9)

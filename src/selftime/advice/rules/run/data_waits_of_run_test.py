@@ -58,6 +58,20 @@ def test_no_workers_are_added_to_as_many_as_there_are_cores(
     assert cure in finding.fix.text
 
 
+def test_short_waits_are_less_than_a_worker_costs(rule: Rule) -> None:
+    """Their sum may be long: a worker takes about a millisecond to hand over each batch."""
+    facts = {"cores": {"effective": 4}}
+    without, with_two = (
+        RUN.format(workers, 1).replace("before 1 s", "before 1 ms").replace("100 ms", "4 ms")
+        for workers in ("0 workers", "2 new workers")
+    )
+    [outcome] = rule(sketch(without, metadata={"selftime": facts}))
+    assert isinstance(outcome, Checked)
+    assert "hand over a batch" in outcome.reason
+    [finding] = rule(sketch(with_two, metadata={"selftime": facts}))
+    assert isinstance(finding, Finding)
+
+
 def test_workers_gain_nothing_on_the_only_core_unless_loading_waits(rule: Rule) -> None:
     facts = {"cores": {"effective": 1}}
     [outcome] = rule(sketch(RUN.format("0 workers", 30), metadata={"selftime": facts}))
