@@ -19,7 +19,8 @@ less work for each sample; a longer queue, by `prefetch_factor`, only where work
 waits. `selftime run --workers` tells what workers do.
 
 Without workers the estimate hides of each wait as much as the rest of its step lasts; half of that
-at the low end, since workers need cores of their own; the whole wait at the high end. With workers,
+at the low end, since workers need cores of their own, and nothing where fewer than 4 logical cores
+may be threads of one; the whole wait at the high end. With workers,
 what more of them would save cannot be estimated: the finding names the whole wait as the most that
 a fix can save, from a tenth of the run.
 
@@ -83,6 +84,10 @@ MIN_CORES_FOR_WORKERS: Final = 2
 MIN_SAVED_SHARE: Final = 0.5
 """Smallest share of the estimate that workers save, if the program uses the cores itself."""
 
+MIN_CORES_APART: Final = 4
+"""Fewest logical cores of which one is surely no second thread of the core that the program uses:
+a worker on such a thread takes as much from the program as it hides."""
+
 
 @rule(covers=("M10", "A1", "A2", "A3", "A4", "A5", "A9"), needs=("ledger",))
 def check(trace: Trace) -> Iterator[Outcome]:
@@ -107,15 +112,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         reason = f"{title}; no core is free for workers, so they gain only where loading waits"
         yield Checked(reason, run_upper_s=spent / 1e9)
         return
+    cores = available_cores(trace.facts)
+    are_apart = cores is None or cores >= MIN_CORES_APART
+    least = MIN_SAVED_SHARE if are_apart else 0.0
     yield Finding(
         title=title,
         where=where_from_reading(made.row(0, named=True))
         if made.height
         else where_of_step_loop(run),
-        claim=RunClaim(spent, saved_ns=hidden, low_ns=int(MIN_SAVED_SHARE * hidden))
+        claim=RunClaim(spent, saved_ns=hidden, low_ns=int(least * hidden))
         if workers == 0
         else RunClaim(spent),
-        confidence="medium",
+        confidence="medium" if workers != 0 or are_apart else "low",
         evidence=(
             Evidence("waits for data", spent / 1e6, "ms"),
             Evidence("steps that waited", float(waits.height), "count"),

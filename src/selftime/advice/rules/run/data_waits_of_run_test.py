@@ -58,6 +58,16 @@ def test_no_workers_are_added_to_as_many_as_there_are_cores(
     assert cure in finding.fix.text
 
 
+@pytest.mark.parametrize(("cores", "low_s", "confidence"), [(2, 0.0, "low"), (4, 1.5, "medium")])
+def test_two_logical_cores_may_be_threads_of_one(
+    rule: Rule, cores: int, low_s: float, confidence: str
+) -> None:
+    facts = {"cores": {"effective": cores}}
+    [finding] = rule(sketch(RUN.format("0 workers", 30), metadata={"selftime": facts}))
+    assert isinstance(finding, Finding)
+    assert (finding.saving.run_low_s, finding.confidence) == (pytest.approx(low_s), confidence)
+
+
 def test_short_waits_are_less_than_a_worker_costs(rule: Rule) -> None:
     """Their sum may be long: a worker takes about a millisecond to hand over each batch."""
     facts = {"cores": {"effective": 4}}
