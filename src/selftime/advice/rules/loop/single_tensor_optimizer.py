@@ -167,6 +167,10 @@ MIN_CALL_SHARE_OF_LOOP_OPERATOR: Final = 0.05
 """Smallest share of all operator calls for an operator to be in the loop's body, which has about
 ten."""
 
+CLIPPING_OPERATORS: Final = ("aten::_foreach_norm", "aten::_foreach_mul_")
+"""Operators that clip gradients, which frameworks do within the optimizer's step. An optimizer that
+updates all parameters at once runs others, too."""
+
 MIN_PARAMETERS_UPDATED_IN_LOOP: Final = 8
 """Smallest number of parameters for which a loop is slower than one operator for all."""
 
@@ -235,9 +239,9 @@ def _parameter_loop_iterations_per_step(
     gradients belong to another loop, which has few iterations.
     """
     table = updates.operators["name"].cast(pl.String).value_counts(name="count")
-    if table.is_empty() or any(
-        names.is_multi_tensor_operator(name) for name in table["name"].to_list()
-    ):
+    table = table.filter(~pl.col("name").is_in(CLIPPING_OPERATORS))
+    updates_all_at_once = any(map(names.is_multi_tensor_operator, table["name"].to_list()))
+    if table.is_empty() or updates_all_at_once:
         return None
     sparse = [names.is_sparse_operator(name) for name in table["name"].to_list()]
     counts: list[int] = table.filter(~pl.Series(sparse, dtype=pl.Boolean))["count"].to_list()

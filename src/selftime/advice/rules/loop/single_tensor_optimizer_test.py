@@ -55,6 +55,13 @@ def test_a_few_parameters_are_left_alone(judge: Judge[Finding]) -> None:
     assert judge(drawing(8))
 
 
+def test_clipping_within_the_step_is_no_update_of_all_parameters(judge: Judge[Finding]) -> None:
+    """Frameworks clip gradients in the closure that the optimizer calls."""
+    clips = "n = aten::_foreach_norm\n    x = aten::_foreach_mul_"
+    assert judge(drawing(8, before="nx", more=clips))
+    assert not judge(drawing(8, before="nx", more=clips.replace("_foreach_norm", "_foreach_add_")))
+
+
 def test_optimizers_that_one_line_steps_count_together(judge: Judge[Finding]) -> None:
     """Of those with few parameters, what each call costs beside its loop stays."""
     marks = ("o" * 43 + " ", "oooooooooo " * 4)
