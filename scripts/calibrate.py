@@ -29,7 +29,7 @@ __all__ = ["Repair", "chapters", "fitted", "repairs_of", "within"]
 FILE = Path(__file__).parents[1] / "src" / "selftime" / "advice" / "savings" / "calibration.json"
 LEVEL = (10, 90)
 MAX_UNCERTAIN_SHARE = 0.5
-"""Largest half width of a measured gain, as a share of the promise, that tells its error."""
+"""Largest half width of a measured gain that tells an error, as a share of it or of the promise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,9 @@ class Repair:
 
     @property
     def is_told(self) -> bool:
-        """Returns whether the gain is known closely enough; by its width, and not by its size."""
-        return (self.saved_high - self.saved_low) / 2 <= MAX_UNCERTAIN_SHARE * self.promised
+        """Returns whether the gain is known closely enough to tell the error of the promise."""
+        known = max(self.promised, abs(self.saved))
+        return (self.saved_high - self.saved_low) / 2 <= MAX_UNCERTAIN_SHARE * known
 
 
 def repairs_of(path: Path) -> Iterator[Repair]:
@@ -61,8 +62,8 @@ def repairs_of(path: Path) -> Iterator[Repair]:
 
 
 def _repair_of_row(row: dict[str, str]) -> Repair | None:
-    if not row["saved_low"]:
-        return None
+    if not row["saved_low"] or not row["promised"]:
+        return None  # the gain is not known closely, or nothing is promised any more
     names = ("promised", "promised_low", "promised_high", "saved", "saved_low", "saved_high")
     return Repair(row["rule"], *(float(row[name]) for name in names))
 

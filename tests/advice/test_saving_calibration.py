@@ -111,6 +111,7 @@ def test_a_table_of_repairs_is_read(tmp_path: Path) -> None:
     (tmp_path / "repairs.csv").write_text(
         "program,rule,promised,promised_low,promised_high,saved,saved_low,saved_high\n"
         "one,slow_input,10,7,16,9,8,10\nother,slow_input,10,7,16,9,,\n"
+        "withdrawn,slow_input,,,,9,8,10\n"
     )
     assert list(repairs_of(tmp_path / "repairs.csv")) == [
         Repair("slow_input", 10.0, 7.0, 16.0, 9.0, 8.0, 10.0)
