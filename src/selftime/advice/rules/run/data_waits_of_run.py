@@ -144,7 +144,7 @@ def _can_workers_help(trace: Trace) -> bool:
     return loading is not None and loading.waiting_ms > loading.total_ms / 2
 
 
-def _fix_of_workers(trace: Trace, workers: int | None) -> Fix:
+def _fix_of_workers(trace: Trace, workers: Any) -> Fix:
     """Returns what to do about workers that are too slow, or late now and then."""
     found = run_delivery(trace)
     if found is not None and found.delivery == "uneven":
