@@ -2,8 +2,7 @@
 
 import pytest
 
-from selftime.advice.rule_definition import Finding, Unknown
-from selftime.advice.rules import RULES
+from selftime.advice.rule_definition import Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 
 DRAWING = """
@@ -54,10 +53,10 @@ def test_a_layer_gets_one_element_by_its_dimension_of_time(
     assert len(judge(drawn)) == found
 
 
-def test_layers_without_shapes_are_unknown() -> None:
+def test_layers_without_shapes_are_unknown(rule: Rule) -> None:
     drawn = drawing("c " * 10, operator="gru").replace("input_shapes = [[32,64]]; ", "")
     drawn = drawn.replace("input_shapes = [[32,64],[64,64]]; ", "")
-    [told] = RULES["stepwise_recurrence"](sketch(drawn))
+    [told] = rule(sketch(drawn))
     assert isinstance(told, Unknown)
 
 
