@@ -78,7 +78,6 @@ A text that is made without gradients.
     c = aten::gru_cell; line = net.py:8 forward
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -113,6 +112,7 @@ from selftime.analysis.recording_requirements import missing_requirement_sentenc
 from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length
+from selftime.names.recurrent_operators import is_recurrent_operator, picks_or_weighs_results
 from selftime.trace import Trace
 
 MIN_CALLS: Final = 8
@@ -127,15 +127,6 @@ SAVED_SHARES: Final = {
 """Least, middle and greatest share of the time of calls, with their backward pass, that one call
 for the sequence saved: measured on one core with 5 sizes each. Plain networks are taken for a
 GRU."""
-
-_RECURRENT_OPERATOR: Final = re.compile(r"aten::(gru|lstm|rnn_tanh|rnn_relu)(_cell)?")
-"""Operators of recurrent layers and cells."""
-
-_FEEDBACK_OPERATOR: Final = re.compile(
-    r"aten::(?:multinomial|argmax|topk|bernoulli|sort|_?softmax|_?scaled_dot_product\w+)"
-)
-"""Operators after which the next input depends on the output: they pick words, or weigh encodings.
-"""
 
 FIX_CODE: Final = """for t in range(len(inputs)):            # before
     state = cell(inputs[t], state)
@@ -172,9 +163,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _recurrent_calls(trace: Trace) -> pl.DataFrame:
-    return filter_by_name(
-        outermost_operators(trace), lambda name: _RECURRENT_OPERATOR.fullmatch(name) is not None
-    )
+    return filter_by_name(outermost_operators(trace), is_recurrent_operator)
 
 
 def _stepwise_calls(trace: Trace) -> pl.DataFrame:
@@ -204,9 +193,7 @@ def _sequence_length(input_shapes: str | None, concrete_inputs: str | None) -> i
 
 def _feeds_back(trace: Trace, line: LineSlices) -> bool:
     """Returns whether operators that pick or weigh results run between most of the calls."""
-    picks = filter_by_name(
-        outermost_operators(trace), lambda name: _FEEDBACK_OPERATOR.fullmatch(name) is not None
-    )
+    picks = filter_by_name(outermost_operators(trace), picks_or_weighs_results)
     starts = line.slices["start"].to_numpy()
     between = starts.searchsorted(picks["start"].to_numpy())
     inside = between[(between > 0) & (between < starts.size)]
