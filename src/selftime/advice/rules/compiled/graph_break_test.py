@@ -120,4 +120,4 @@ def test_recorded_programs_with_and_without_a_graph_break(
         assert (outcome.where.function, outcome.where.line) == ("read", 8)
     else:
         assert isinstance(outcome, Checked)
-        assert outcome.reason.startswith("A compiled function is left") == breaks
+        assert outcome.reason.startswith("A compiled function breaks into several graphs") == breaks
