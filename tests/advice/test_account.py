@@ -524,3 +524,27 @@ def test_what_a_script_calls_outside_of_functions_has_the_line_of_the_call() -> 
     several = drawing.replace("d = aten::add", "d = aten::add; line = /job/program.py:8 <module>")
     told = [row.where.line for row in found(sketch(several)).rows if row.time_class == "python"]
     assert sorted(told, key=str) == [8, None]
+
+
+def test_a_finding_about_the_evaluations_of_the_run_claims_no_row_of_the_step() -> None:
+    """The network's line is the same in both, and so is the time of none of them."""
+    drawn = """
+        column = 10 us
+        run | before 1 s
+        run | 50 training 100 ms
+        run | training 600 ms: evaluation 500 ms, program 500 ms at net.py:4 forward
+        run | 2 evaluations with 40 nodes each
+        mark 1 | sssssssssssstttttttttttt
+        cpu 1  | aaaaaabbbbb aaaaaabbbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::linear; sequence = 1; line = net.py:4 forward
+        b = autograd::engine::evaluate_function: AddmmBackward0; sequence = 1; forward_thread = 1
+    """
+    told = advise(
+        sketch(drawn), rules={"evaluation_with_gradients": RULES["evaluation_with_gradients"]}
+    )
+    [evaluations] = told.findings
+    assert evaluations.where.line == 4
+    assert told.account is not None
+    assert told.account.found_ms == 0

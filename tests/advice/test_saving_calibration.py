@@ -55,7 +55,7 @@ def test_it_never_narrows_what_a_rule_leaves_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "chosen"), [((8, 8), "slow_input"), ((7, 8), "A"), ((7, 7), "*")]
+    ("pairs", "chosen"), [((10, 10), "slow_input"), ((9, 10), "A"), ((9, 9), "*")]
 )
 def test_a_rule_has_its_own_factors_if_enough_else_its_chapters(
     pairs: tuple[int, int], chosen: str
@@ -71,7 +71,7 @@ def test_a_rule_has_its_own_factors_if_enough_else_its_chapters(
 
 
 def test_too_few_promises_say_nothing() -> None:
-    few = factors_by_rule({"*": CalibrationFactors(0.1, 9.0, 7)}, {"slow_input": "A"})
+    few = factors_by_rule({"*": CalibrationFactors(0.1, 9.0, 9)}, {"slow_input": "A"})
     assert not few
     assert bounded(PROMISE, few) == PROMISE
 

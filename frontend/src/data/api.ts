@@ -1,6 +1,8 @@
 // The interface between page and server or report: requests and the types of their JSON responses,
 // which docs/formats.md describes.
 
+import type { AccountTexts } from "./account.ts";
+
 /** The unit of a column, which decides how values are printed; see units.py. */
 export type Unit =
   | "ns" | "instant" | "bytes" | "count" | "flops" | "flops/s" | "bytes/s" | "flops/byte"
@@ -270,58 +272,6 @@ export interface AdviceTexts {
   unknown: { text: string; rules: string[] }[];
   /** The output of `selftime advise --format markdown`. */
   markdown: string;
-}
-
-/** What the time of a step was spent on; null in the advice without steps. */
-export interface AccountTexts {
-  title: string;
-  /** The step's time, and the words above it. */
-  step: string;
-  step_title: string;
-  bound_by: string;
-  /** The largest classes with their lines. */
-  spent: string;
-  /** How much each verdict has of the step. */
-  totals: string;
-  /** The classes of time, largest first. */
-  parts: AccountPart[];
-  rows: AccountRow[];
-  /** The number of rows, from the first, that are shown one by one. */
-  shown: number;
-  kinds_title: string;
-  /** The kinds of steps; empty if all steps are alike. */
-  kinds: AccountKind[];
-}
-
-/** What the steps of one kind are spent on. */
-export interface AccountKind {
-  name: string;
-  count: string;
-  time: string;
-  bound_by: string;
-  spent: string;
-  parts: AccountPart[];
-}
-
-/** The time of one class. */
-export interface AccountPart {
-  class: string;
-  label: string;
-  share: number;
-  text: string;
-}
-
-export interface AccountRow {
-  class: string;
-  time: string;
-  share: number;
-  percent: string;
-  text: string;
-  verdict: "finding" | "needed" | "small" | "unexplained";
-  verdict_text: string;
-  /** The id of the finding that claims the time. */
-  finding: string | null;
-  reason: string;
 }
 
 /** The step time now, with a change and with all changes, in ms without recording overhead. */

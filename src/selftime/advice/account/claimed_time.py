@@ -46,8 +46,6 @@ _TIME_CLASSES_BY_CHAPTER: Final[dict[str, tuple[str, ...]]] = {
 where a finding does not say what it changes."""
 _TIME_CLASS_BY_RUN_CAUSE: Final = {"M10": "data_wait", "M5": "garbage_collection"}
 """Maps entries of the catalogue that are causes of the run, too, to the class of their time."""
-_RULES_OF_EVALUATIONS: Final = frozenset({"evaluation_with_gradients"})
-"""Rules that find evaluations in the recorded steps, with their events, or in the run."""
 _CHAPTERS_OF_WHOLE_CLASSES: Final = frozenset("AI")
 """Chapters that are about all time of their class, where their finding has no line."""
 
@@ -99,8 +97,6 @@ def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
     its cause; else nothing.
     """
     nothing = _ClaimedTime(union([], []), np.zeros(0, np.int64), np.zeros(0, np.int64))
-    if finding.rule in _RULES_OF_EVALUATIONS and not _has_events(finding):
-        return nothing  # what it found is between the recorded steps
     if isinstance(finding.claim, RunClaim):
         found = [_TIME_CLASS_BY_RUN_CAUSE.get(code) for code in finding.covers]
         return replace(nothing, time_classes=tuple(filter(None, found)))
@@ -125,12 +121,11 @@ def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
     )
 
 
-def _has_events(finding: Finding) -> bool:
-    return any(one.events for one in finding.evidence)
-
-
 def _claimed_time_of_evidence(trace: Trace, finding: Finding) -> _ClaimedTime:
-    """Returns the time of a finding's classes at its line; else in the slices that it measured."""
+    """Returns the time of a finding's classes at its line; else in the slices that it measured.
+
+    One with evidence, none of which is of a slice, is about the run around the recorded steps.
+    """
     chapters = {code[:1] for code in finding.covers}
     of_classes = [_TIME_CLASSES_BY_CHAPTER.get(chapter, ()) for chapter in sorted(chapters)]
     classes = tuple(dict.fromkeys(name for some in of_classes for name in some))
@@ -139,9 +134,11 @@ def _claimed_time_of_evidence(trace: Trace, finding: Finding) -> _ClaimedTime:
     at_line = _ClaimedTime(
         nothing, none, none, 0.0, classes, finding.where.file, finding.where.line
     )
+    events = [id_ for one in finding.evidence for id_ in one.events if id_ < trace.slices.height]
+    if finding.evidence and not events and not chapters <= _CHAPTERS_OF_WHOLE_CLASSES:
+        return replace(at_line, time_classes=())
     if finding.where.file is not None or chapters <= _CHAPTERS_OF_WHOLE_CLASSES:
         return at_line
-    events = [id_ for one in finding.evidence for id_ in one.events if id_ < trace.slices.height]
     measured = trace.slices.filter(pl.col("id").is_in(events))
     is_work = measured["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
     on_host = measured.filter(~is_work & pl.Series(measured["category"] != "user_annotation"))

@@ -20,9 +20,8 @@ FORMAT: Final = "selftime.calibration/2"
 """Name and version of the format of `calibration.json`."""
 ALL_RULES_KEY: Final = "*"
 """Key in `calibration.json` under which the error factors of all rules together are."""
-MIN_VERIFIED_SAVINGS: Final = 8
-"""Smallest number of measured savings whose 10th and 90th percentile say anything: those of fewer
-lie beyond the smallest and the largest for one rule or chapter in two."""
+MIN_VERIFIED_SAVINGS: Final = 10
+"""Smallest number of measured savings of a rule or chapter for it to have its own error factors."""
 
 
 @dataclass(frozen=True, slots=True)

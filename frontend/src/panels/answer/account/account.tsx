@@ -1,7 +1,8 @@
 // The first section: what the step is spent on, as one bar and as rows with a verdict.
 
 import "./account.css";
-import type { AccountKind, AccountPart, AccountRow, AccountTexts, Advice } from "../../../data/api.ts";
+import type { AccountKind, AccountPart, AccountRow, AccountTexts } from "../../../data/account.ts";
+import type { Advice } from "../../../data/api.ts";
 import { Stack } from "../../../parts/charts/stack.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change, link } from "../../../route.ts";
