@@ -15,6 +15,7 @@ from selftime.advice import advise
 from selftime.advice.rule_definition import Finding
 from selftime.advice.savings.finding_overlap import saved_together_ms
 from selftime.advice.verify import MeasuredSaving, Verification, predicted_saving
+from selftime.reports.advice.account_sentence import account_sentence
 
 __all__ = ["Prediction", "Result", "judged"]
 
@@ -59,6 +60,8 @@ class Result:
     """What the findings of each twin's repair save together, in one replay."""
     joint_ms: float | None
     """What the advice promises for all its findings."""
+    first_line: str | None
+    """The sentence that says what bounds the step; None where no step is known."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -142,7 +145,10 @@ def judged(run: Runner, about: Entry, seed: int, pair: Pair | None, *, gpu: bool
     answer = advise(trace)
     sets = repairs(about, about.labels(gpu=gpu), answer.findings)
     together = {twin: saved_together_ms(trace, hits) for twin, hits in sets.items()}
-    return Result(about, seed, gpu, pair, answer.findings, together, answer.joint.estimate_ms)
+    first_line = account_sentence(answer, str(about.program("bad").parent))
+    return Result(
+        about, seed, gpu, pair, answer.findings, together, answer.joint.estimate_ms, first_line
+    )
 
 
 def repairs(

@@ -23,6 +23,8 @@ ABOUT: Final = (
     "What the advice says of small programs with planted bottlenecks, and what their repaired "
     "twins give; see [how it is measured](../corpus/README.md). `make corpus` makes this page."
 )
+FIRST_LINES_HEAD: Final = "| entry | planted | first line of the answer |\n|---|---|---|"
+FIRST_LINES_ABOUT: Final = "What the answer says first: what bounds the step, and its largest parts."
 _NAMES: Final = {
     "programs": "programs with a planted cause",
     "controls": "controls",
@@ -63,6 +65,11 @@ def row(result: Result) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def first_line_row(result: Result) -> str:
+    planted = ", ".join(result.labels) or "control"
+    return f"| {result.about.name} | {planted} | {result.first_line or '-'} |"
+
+
 def _promised(result: Result) -> str:
     hits = [f.saving for f in result.hits() if f.saving.estimate_ms is not None]
     told = (f"{s.estimate_ms:.2f} ({s.low_ms or 0:.2f} to {s.high_ms or 0:.2f})" for s in hits)
@@ -101,6 +108,9 @@ def page(results: Sequence[Result], left_out: Iterable[str]) -> str:
         "\n".join(summary(results)),
         "## Programs",
         "\n".join((HEAD, *map(row, results))),
+        "## First lines",
+        FIRST_LINES_ABOUT,
+        "\n".join((FIRST_LINES_HEAD, *map(first_line_row, results))),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -153,5 +163,6 @@ def _values(result: Result) -> dict[str, Any]:
         "same": result.pair.is_same if result.pair else None,
         "gain": asdict(gain) if gain else None,
         "joint_ms": result.joint_ms,
+        "first_line": result.first_line,
         "verification": json.loads(kept.to_json()) if kept else None,
     }

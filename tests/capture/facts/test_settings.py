@@ -15,10 +15,10 @@ pytestmark = pytest.mark.torch
 told = pytest.mark.skipif(flushes_denormals() is None, reason="the processor is not asked here")
 
 
-def recorded(value: float) -> dict[str, object]:
+def recorded(value: float, factor: float = 2.0) -> dict[str, object]:
     numbers = torch.full((64,), value)
     with Profile() as prof:
-        numbers * 2  # not a square root: MKL keeps the flag of that to itself
+        numbers * factor  # not a square root: MKL keeps the flag of that to itself
     found: dict[str, object] = prof.facts()["settings"]
     return found
 
@@ -75,10 +75,16 @@ def test_denormal_operands_are_remembered() -> None:
 
 
 @told
-def test_flushed_denormals_are_told() -> None:
+def test_denormal_results_are_remembered() -> None:
+    assert recorded(1.1e-20, factor=1.1e-20)["denormals"] is True
+
+
+@told
+@pytest.mark.parametrize(("value", "factor"), [(1e-39, 2.0), (1.1e-20, 1.1e-20)])
+def test_flushed_denormals_are_told(value: float, factor: float) -> None:
     torch.set_flush_denormal(True)
     try:
-        found = recorded(1e-39)
+        found = recorded(value, factor)
     finally:
         torch.set_flush_denormal(False)
     assert found["flush_denormals"] is True

@@ -18,6 +18,8 @@ register."""
 _INDEX_OF_MXCSR_WORD_IN_FENV_T: Final = 7
 _MXCSR_DENORMAL_OPERAND_FLAG: Final = 1 << 1
 """Bit of the MXCSR register that the CPU sets when an operand is a denormal number."""
+_MXCSR_UNDERFLOW_FLAG: Final = 1 << 4
+"""Bit of the MXCSR register that the CPU sets when a result is too small for a normal number."""
 _MXCSR_DENORMALS_ARE_ZERO_FLAG: Final = 1 << 6
 _MXCSR_FLUSH_TO_ZERO_FLAG: Final = 1 << 15
 _PERFORMANCE_ENVIRONMENT_VARIABLES: Final = (
@@ -63,26 +65,37 @@ def _dynamo_counter_or_zero(counters: Mapping[Any, Any], kind: str, name: str) -
 
 
 class DenormalDetector:
-    """Detects whether operators of the current thread get denormal floating-point numbers."""
+    """Detects whether operators of the current thread meet denormal floating-point numbers.
+
+    Results count as well as operands: libraries such as MKL restore the register's flags around
+    their functions, so that `sqrt` of denormal numbers leaves no trace of its operands, while the
+    operator that made these numbers does.
+    """
 
     def __init__(self) -> None:
         self._thread: int | None = None
 
     def start_watching(self) -> None:
-        """Clears the CPU flag that says that this thread has used a denormal number."""
+        """Clears the CPU flags that say that this thread has met a denormal number."""
         self._thread = None
         fenv = _read_floating_point_environment()
         if fenv is not None:
-            fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] &= ~_MXCSR_DENORMAL_OPERAND_FLAG
+            flags = _MXCSR_DENORMAL_OPERAND_FLAG | _MXCSR_UNDERFLOW_FLAG
+            fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] &= ~flags
             _c_library_with_fenv_functions().fesetenv(fenv)
             self._thread = threading.get_ident()
 
     def has_detected_denormals(self) -> bool | None:
-        """Returns whether this thread used denormal numbers since `start_watching`, if known."""
+        """Returns whether this thread met denormal numbers since `start_watching`, if known.
+
+        Results that are flushed to zero are none.
+        """
         fenv = _read_floating_point_environment()
         if fenv is None or self._thread != threading.get_ident():
             return None
-        return bool(fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T] & _MXCSR_DENORMAL_OPERAND_FLAG)
+        mxcsr = fenv[_INDEX_OF_MXCSR_WORD_IN_FENV_T]
+        has_small_result = mxcsr & _MXCSR_UNDERFLOW_FLAG and not mxcsr & _MXCSR_FLUSH_TO_ZERO_FLAG
+        return bool(mxcsr & _MXCSR_DENORMAL_OPERAND_FLAG or has_small_result)
 
 
 def flushes_denormals() -> bool | None:
