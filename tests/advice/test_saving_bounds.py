@@ -260,6 +260,30 @@ def test_what_strikes_few_steps_is_told_as_its_share_of_the_step() -> None:
     assert saving.speedup == pytest.approx(4.0)
 
 
+UNEVEN: Final = """
+    column = 1 ms
+    mark 1 | ssssssssssttttttttttuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+"""
+"""Two steps of 10 ms, and one of 40 ms."""
+
+
+def test_what_strikes_few_steps_saves_time_of_the_mean_step() -> None:
+    """15 ms of a mean step of 20 ms are more than the median step has."""
+    claim = ModelledClaim(15.0, 16.0, step_ms=20.0, method="model")
+    advice = advise(sketch(UNEVEN + KNOWN), rules=saying(finding(claim)))
+    [found] = advice.findings
+    assert advice.account is not None
+    assert advice.account.step_ms == pytest.approx(20.0)
+    assert found.saving.estimate_ms == pytest.approx(15.0)
+    assert found.saving.upper_ms is not None
+    assert 15.0 < found.saving.upper_ms <= 20.0
+    assert found.saving.speedup == pytest.approx(4.0)
+    assert advice.joint.speedup == pytest.approx(4.0)
+
+
 WORKED: Final = """
     column = 1 ms
     mark 1 | ssssssssssttttttttttuuuuuuuuuuvvvvvvvvvv

@@ -51,6 +51,11 @@ class StepStatistics:
         """Estimated median step time without profiler, in ms."""
         return self.unrecorded_time_ms(self.step_ms)
 
+    @property
+    def unrecorded_mean_step_ms(self) -> float:
+        """Estimated mean step time without profiler, in ms; no less than the median."""
+        return self.unrecorded_time_ms(max(self.step_ms, self.mean_ms or 0.0))
+
     def scaled_to_typical_step(self, mean_ms: float) -> float:
         """Returns `mean_ms`, a mean per step, times the ratio of median to mean step time."""
         return mean_ms * self.step_ms / self.mean_ms if self.mean_ms else mean_ms

@@ -3,7 +3,8 @@
 The step is the typical one, without the cost of recording. Its floor is what stays whatever is
 changed: for a cause on the host the time in which devices work, which is as long without a
 recording; for a cause on a device nothing. What strikes a few steps only is part of the mean step,
-and may be longer than the typical one: then it is told as the share that it is of the mean step.
+of which the account tells, and may be longer than the typical one: its saving is one of the mean
+step.
 """
 
 from collections.abc import Iterable
@@ -48,9 +49,8 @@ def limit_saving_amount(
         _device_work_ms_per_step(trace).every_ms if _do_changes_affect_only_host(changes) else 0.0
     )
     longer = amount.limited_to_ms(max(0.0, amount.step_ms - floor))
-    if longer.estimate_ms > step:
-        longer = replace(longer.scaled_by(step / longer.step_ms), step_ms=step)
-    return longer.limited_to_ms(step)
+    mean = min(amount.step_ms, step_stats.unrecorded_mean_step_ms)
+    return replace(longer.scaled_by(mean / amount.step_ms), step_ms=mean)
 
 
 def limit_to_phase_of_run(run: Run, amount: SavingAmount, phase: str) -> SavingAmount:

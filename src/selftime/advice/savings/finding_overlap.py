@@ -125,8 +125,10 @@ def joint_saving(trace: Trace, findings: Iterable[Finding]) -> JointSaving:
     estimate, step_stats = saved_together_ms(trace, told), step_statistics(trace)
     if estimate is None or step_stats is None:
         return JointSaving()
-    left = step_stats.unrecorded_step_ms - estimate
-    return JointSaving(estimate, step_stats.unrecorded_step_ms / left if left > 0 else None)
+    step = step_stats.unrecorded_step_ms
+    if estimate > step:  # causes that strike a few steps only save time of the mean step
+        step = step_stats.unrecorded_mean_step_ms
+    return JointSaving(estimate, step / (step - estimate) if step > estimate else None)
 
 
 def joint_saving_of_single_fix(finding: Finding) -> JointSaving:
