@@ -262,12 +262,13 @@ def test_what_strikes_few_steps_is_told_as_its_share_of_the_step() -> None:
 
 UNEVEN: Final = """
     column = 1 ms
-    mark 1 | ssssssssssttttttttttuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 | ssssssssssttttttttttuuuuuuuuuuvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
+    v = ProfilerStep#4
 """
-"""Two steps of 10 ms, and one of 40 ms."""
+"""Three steps of 10 ms, of which the first is not counted, and one of 40 ms."""
 
 
 def test_what_strikes_few_steps_saves_time_of_the_mean_step() -> None:

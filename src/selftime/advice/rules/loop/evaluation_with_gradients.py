@@ -179,6 +179,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.advice.detectors.counted_steps import begins_within_enclosing
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.detectors.unused_graphs import layers_without_backward
@@ -334,7 +335,18 @@ def _forward_operators_with_autograd_numbers(trace: Trace) -> pl.DataFrame:
     operators = trace.slices[numbered["id"]].with_columns(numbered["sequence"])
     tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
     operators = operators.filter(pl.col("track").is_in(tracks.implode()))
-    return filter_by_name(operators, names.is_dispatched_operator)
+    return filter_by_name(_without_traced_operators(trace, operators), names.is_dispatched_operator)
+
+
+def _without_traced_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns the operators without those that a compiler ran to trace a function.
+
+    A compiler runs the function on tensors without data, and no backward pass uses the graph of it.
+    """
+    compiling = filter_by_name(trace.slices, names.is_compilation)
+    compiling = compiling.with_columns(end=pl.col("start") + pl.col("duration").fill_null(0))
+    is_traced = begins_within_enclosing(operators, compiling)
+    return operators.filter(pl.Series(~is_traced, dtype=pl.Boolean))
 
 
 def _backward_nodes_and_their_forward_operators(trace: Trace) -> pl.DataFrame:

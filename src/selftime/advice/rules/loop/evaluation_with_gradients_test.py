@@ -57,6 +57,31 @@ def test_arithmetic_that_is_no_network_is_left_alone(judge: Judge[Finding]) -> N
     """)
 
 
+def test_what_a_compiler_traces_is_no_forward_pass(judge: Judge[Finding]) -> None:
+    drawing = """
+        mark 1 | ssssssstttttttuuuuuuu
+        cpu 1  | kkkkkkkllllllliiiiiii
+        cpu 1  | aabbccdddeeffggghhjjj
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        k = {name}
+        l = {name}
+        i = {name}
+        a = aten::linear; sequence = 1
+        b = aten::relu; sequence = 2
+        c = aten::linear; sequence = 3
+        d = aten::linear; sequence = 4
+        e = aten::relu; sequence = 5
+        f = aten::linear; sequence = 6
+        g = aten::linear; sequence = 7
+        h = aten::relu; sequence = 8
+        j = aten::linear; sequence = 9
+    """
+    assert judge(drawing.format(name="aten::checkpoint"))
+    assert not judge(drawing.format(name="_compile.compile_inner (dynamo_timed)"))
+
+
 PROGRAM = """
 import torch
 import torch.utils.checkpoint
