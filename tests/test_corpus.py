@@ -168,6 +168,7 @@ def result(name: str, findings: list[Finding], after_ms: float) -> Result:
         findings=tuple(findings),
         together_ms=together,
         joint_ms=None,
+        first_line="40 ms a step, bound by computing",
     )
 
 
@@ -214,6 +215,7 @@ def test_the_page_and_the_json_hold_every_result() -> None:
     results = [result("loop_index", [], 20), result("optimised_mlp", [], 40)]
     text = page(results, ["no_amp"])
     assert all(name in text for name in ("loop_index", "optimised_mlp", "no_amp"))
+    assert "| loop_index | D3 | 40 ms a step, bound by computing |" in text
     answer = json.loads(as_json(results, ["no_amp"]))
     assert [found["entry"] for found in answer["results"]] == ["loop_index", "optimised_mlp"]
     assert answer["scores"]["recall"] == {"part": 0, "whole": 1}

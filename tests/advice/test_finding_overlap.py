@@ -9,7 +9,7 @@ import pytest
 from selftime.advice import Finding, Fix, Outcome, Rule, Where, advise
 from selftime.advice.replay import CutHostTime, replay_of
 from selftime.advice.rule_definition import Saving
-from selftime.advice.savings.claims import RemovalClaim
+from selftime.advice.savings.claims import RemovalClaim, UpperBoundClaim
 from selftime.intervals import union
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -74,6 +74,35 @@ def test_a_broad_finding_with_nothing_left_is_explained() -> None:
     [checked] = advice.checked
     assert checked.rule == "all_slow"
     assert "`both_twice`" in checked.reason
+
+
+def bounded(trace: Trace, *letters: str, most_ms: float) -> Finding:
+    return Finding(
+        title="all",
+        where=Where(),
+        claim=UpperBoundClaim(most_ms, removing_changes=(time_in(trace, *letters),)),
+        confidence="medium",
+        fix=Fix("Do less."),
+    )
+
+
+def test_a_limit_is_of_what_the_other_fixes_leave() -> None:
+    trace = sketch(LOOP)
+    broad = rule("all_slow", bounded(trace, "a", "b", most_ms=9.0), broad=True)
+    cause = rule("b_twice", claiming("b", trace, "b"))
+    advice = advise(trace, rules={r.name: r for r in (broad, cause)})
+    assert {f.rule: f.saving.upper_ms for f in advice.findings}["all_slow"] == pytest.approx(6.0)
+
+
+def test_a_limit_of_which_other_fixes_leave_little_is_explained() -> None:
+    trace = sketch(LOOP)
+    broad = rule("all_slow", bounded(trace, "a", "b", most_ms=9.0), broad=True)
+    cause = rule("a_twice", claiming("a", trace, "a", "b", keep=0.2))
+    advice = advise(trace, rules={r.name: r for r in (broad, cause)})
+    assert [f.rule for f in advice.findings] == ["a_twice"]
+    [checked] = advice.checked
+    assert "`a_twice`" in checked.reason
+    assert checked.upper_ms == pytest.approx(9.0)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class ModelledClaim:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UpperBoundClaim:
     """A claim that only limits the saving of a fix from above, without an estimate."""
 
@@ -109,6 +109,9 @@ class UpperBoundClaim:
     """Largest saving of the fix, in ms per recorded step."""
     is_slowed: bool = True
     """Whether recording slows the work that the fix removes, so that the true saving is smaller."""
+    removing_changes: tuple[Change, ...] = ()
+    """Changes that would remove all of that time, to simulate what other fixes leave of it; () if
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +153,6 @@ def largest_changes_of_claim(claim: SavingClaim) -> tuple[Change, ...]:
     """Returns the largest changes that the claimed fix can make; () if unknown."""
     if isinstance(claim, RemovalClaim):
         return (*claim.changes, *claim.best_case_changes, *claim.largest_changes)
+    if isinstance(claim, UpperBoundClaim):
+        return claim.removing_changes
     return changes_of_claim(claim)

@@ -18,6 +18,7 @@ from selftime.advice.rule_outcomes import Checked, Finding, Outcome
 from selftime.advice.savings.bounds import max_saving_ms
 from selftime.advice.savings.calibration import NO_CALIBRATION_FACTORS, CalibrationFactors
 from selftime.advice.savings.checked_causes import finding_as_checked
+from selftime.advice.savings.claims import UpperBoundClaim
 from selftime.advice.savings.estimates import replayed_saving_ms
 from selftime.advice.savings.saving_from_claim import saving_from_claim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
@@ -75,9 +76,13 @@ def _outcome_after_other_fixes(
     factors_by_rule: Mapping[str, CalibrationFactors] | None,
 ) -> Finding | Checked:
     """Returns the finding; a ruled-out cause if it saves too little after the other fixes."""
-    if finding.saving.estimate_ms is None or not finding.changes or not others:
+    if not others:
         return finding
-    left = _remaining_saving_share(trace, finding, others)
+    if isinstance(finding.claim, UpperBoundClaim) and finding.claim.removing_changes:
+        return _bounded_outcome_after_other_fixes(trace, step_stats, finding, finding.claim, others)
+    if finding.saving.estimate_ms is None or not finding.changes:
+        return finding
+    left = _remaining_saving_share(trace, finding.changes, others)
     if factors_by_rule is None or finding.claim is None:
         return (
             finding
@@ -92,9 +97,24 @@ def _outcome_after_other_fixes(
     return replace(finding, saving=saving)
 
 
-def _remaining_saving_share(trace: Trace, finding: Finding, others: list[Finding]) -> float:
-    """Returns the share of a finding's saving that remains after the fixes of `others`."""
-    replay, before, own = replay_of(trace), _changes_of_findings(others), finding.changes
+def _bounded_outcome_after_other_fixes(
+    trace: Trace,
+    step_stats: StepStatistics,
+    finding: Finding,
+    claim: UpperBoundClaim,
+    others: list[Finding],
+) -> Finding | Checked:
+    """Returns a finding that only limits its saving: by what the other fixes leave of that."""
+    left = _remaining_saving_share(trace, claim.removing_changes, others)
+    if left < MIN_SAVING_SHARE_LEFT_BY_OTHER_FIX:
+        return _checked_as_cause_of_other_findings(trace, finding, others)
+    claim = replace(claim, max_saving_ms=left * claim.max_saving_ms)
+    return replace(finding, saving=saving_from_claim(trace, step_stats, claim, finding.rule))
+
+
+def _remaining_saving_share(trace: Trace, own: tuple[Change, ...], others: list[Finding]) -> float:
+    """Returns the share of what `own` changes save that remains after the fixes of `others`."""
+    replay, before = replay_of(trace), _changes_of_findings(others)
     alone = replay.saving(*own)
     left = replay.step_time(*before) - replay.step_time(*before, *own)
     return min(1.0, max(0.0, left / alone)) if alone else 1.0

@@ -215,7 +215,8 @@ def _outcome_of_exposed_time(
 ) -> Outcome:
     """Returns the outcome where one rank's trace does not tell a transfer from a wait."""
     every = union([0], [_latest_slice_end_ns(trace)])
-    saved_ns = replay_of(trace).saving(*changes_shortening_communication(trace, every, 0.0))
+    without = changes_shortening_communication(trace, every, 0.0)
+    saved_ns = replay_of(trace).saving(*without)
     most_ms = min(exposed_ms, step_stats.scaled_to_typical_step(saved_ns / 1e6))
     if most_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
         reason = "without communication that no computation hides the step would be hardly shorter"
@@ -229,9 +230,9 @@ def _outcome_of_exposed_time(
     return Finding(
         covers=("I3",),
         title=f"{share:.0%} of the step is communication between ranks that no computation hides",
-        where=most.where,
+        where=most.where if most.where.file else _line_of_forward_pass(trace, forward_passes),
         count_per_step=carried.height / counted_step_count(trace),
-        claim=UpperBoundClaim(most_ms, is_slowed=False),
+        claim=UpperBoundClaim(most_ms, is_slowed=False, removing_changes=without),
         confidence="medium",
         evidence=(
             Evidence("exposed communication time", exposed_ms, "ms", most.events()),
