@@ -24,7 +24,9 @@ ABOUT: Final = (
     "twins give; see [how it is measured](../corpus/README.md). `make corpus` makes this page."
 )
 FIRST_LINES_HEAD: Final = "| entry | planted | first line of the answer |\n|---|---|---|"
-FIRST_LINES_ABOUT: Final = "What the answer says first: what bounds the step, and its largest parts."
+FIRST_LINES_ABOUT: Final = (
+    "What the answer says first: what bounds the step, and its largest parts."
+)
 _NAMES: Final = {
     "programs": "programs with a planted cause",
     "controls": "controls",
