@@ -69,6 +69,7 @@ from selftime.advice.detectors.exposed_loading import (
 from selftime.advice.detectors.python_outside_torch import frames_of_program
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import (
+    Argument,
     Checked,
     Evidence,
     Finding,
@@ -146,7 +147,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
             Evidence("exposed data loading time", loading.exposed_ms, "ms", _events(rows)),
             Evidence("rows a step", count, "count"),
         ),
-        fix=Fix("Index the tensors by the indices of a whole batch.", FIX_CODE),
+        fix=Fix(
+            "Index the tensors by the indices of a whole batch.",
+            FIX_CODE,
+            Argument("loader", "batch_sampler", "..."),
+        ),
     )
 
 

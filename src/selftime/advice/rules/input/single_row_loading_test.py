@@ -38,6 +38,8 @@ def drawing(rows: int = 32, *, samples: str = "g", working: int = 20) -> str:
 
 def test_a_loader_over_rows_is_reported(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing())
+    assert finding.fix.argument is not None
+    assert finding.fix.argument.of == "loader"  # so that the line is told that creates it
     assert finding.count_per_step == 32
     assert finding.saving.estimate_ms == pytest.approx(0.9 * 0.66)
     assert finding.saving.upper_ms == pytest.approx(0.66)
