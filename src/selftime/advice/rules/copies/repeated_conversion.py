@@ -74,6 +74,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.detectors.counted_operators import outermost_operators, parse_sizes
@@ -91,10 +92,11 @@ from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
-from selftime.analysis.slice_arguments import slices_with_arguments
+from selftime.analysis.slice_arguments import parent_of_every_slice, slices_with_arguments
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, union
 from selftime.names.tensor_operators import asks_for_conversion, copies_between_devices
+from selftime.nesting import nearest_ancestor
 from selftime.trace import Trace
 
 MIN_EQUAL_CONVERSIONS_PER_STEP: Final = 3
@@ -211,18 +213,22 @@ def _are_conversions_of_constants(trace: Trace, conversions: pl.DataFrame) -> pl
         conversions["start"].to_numpy(),
         (conversions["start"] + conversions["duration"]).to_numpy(),
     )
-
-    def conversions_contain_any(times_ns: pl.Series) -> np.ndarray:
-        when = np.sort(times_ns.to_numpy())
-        return np.searchsorted(when, end) > np.searchsorted(when, begin)
-
-    forward = trace.slices["start"].gather(trace.op_args["forward"].drop_nulls())
     work = device_work_launched_during(trace, union(begin, end))
-    device_copies = filter_by_name(work, copies_between_devices)["launched"]
-    return pl.Series(
-        ~conversions_contain_any(forward) & ~conversions_contain_any(device_copies),
-        dtype=pl.Boolean,
-    )
+    when = np.sort(filter_by_name(work, copies_between_devices)["launched"].to_numpy())
+    copies = np.searchsorted(when, end) > np.searchsorted(when, begin)
+    return pl.Series(~copies & ~_have_gradient(trace, conversions["id"]), dtype=pl.Boolean)
+
+
+def _have_gradient(trace: Trace, conversion_ids: pl.Series) -> NDArray[np.bool_]:
+    """Returns for each conversion whether a backward operator belongs to it or to a part of it.
+
+    By who called whom, not by times: an operator of no time begins when the next one does.
+    """
+    parent = parent_of_every_slice(trace)
+    is_conversion = np.zeros(parent.size, bool)
+    is_conversion[conversion_ids.to_numpy()] = True
+    forward = trace.op_args["forward"].drop_nulls().unique().cast(pl.Int64).to_numpy()
+    return np.isin(conversion_ids.to_numpy(), nearest_ancestor(parent, is_conversion, forward))
 
 
 def _conversions_repeated_per_step(trace: Trace, conversions: LineSlices) -> LineSlices | None:

@@ -43,6 +43,17 @@ def test_each_kind_is_counted_by_itself(judge: Judge[Finding]) -> None:
     assert judge(drawing("ccaccaccaddae"))
 
 
+def test_operators_of_another_thread_are_no_part_of_a_conversion(judge: Judge[Finding]) -> None:
+    """An operator of no time, which begins when a conversion does, is none either."""
+    other = """
+    cpu 2  | {one}{one}{one}
+    f = aten::mm
+    g = autograd::engine::evaluate_function: MmBackward0; forward = f
+    """.format(one="f  f  f  f  fg".ljust(20))
+    [finding] = judge(drawing("ccaccaccaccae") + other)
+    assert finding.count_per_step == 4
+
+
 def test_layouts_count_as_well(judge: Judge[Finding]) -> None:
     assert judge(drawing("ccaccaccae", name="aten::contiguous", dtype="float"))
     assert not judge(drawing("ccaccaccae", name="aten::reshape", dtype="float"))
