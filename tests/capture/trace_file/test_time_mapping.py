@@ -147,9 +147,23 @@ def test_what_recording_times_costs_is_taken_off_between_events() -> None:
 
 
 def test_a_step_that_something_else_made_longer_stays_so() -> None:
-    slow = host_events(("aten::mm", 1_000, 2_000), steps={1: (0, 1_000_000)})
+    slow = host_events(("aten::mm", 10_000, 20_000), steps={1: (0, 1_000_000)})
     found = time_mapping(slow, slow, [(1, 1)], unrecorded_step_ns=10_000)
     assert found.step_durations_ns == [1_000_000 - 2 * MAX_COST_NS]
+
+
+def test_short_operators_keep_their_time_and_their_order() -> None:
+    """Other programs make a recorded step longer by far more than its many events can cost."""
+    rows: list[Row] = []
+    for start in range(100, 10_000, 100):
+        rows += [("aten::linear", start, start + 90), ("aten::t", start + 30, start + 70)]
+    timed = host_events(*rows, steps={1: (0, 10_100)})
+    found = time_mapping(timed, timed, [(1, 1)], unrecorded_step_ns=1_000)
+    outer, inner = found.map(MAIN, timed.start_ns), found.map(MAIN, timed.end_ns)
+    assert (np.diff(np.sort(np.concatenate([outer, inner]))) > 0).all()
+    assert (inner - outer)[1::2].tolist() == [40] * 99
+    gaps = 99 * (30 + 20) + 98 * 10 + 100 + 110  # before, between and after events
+    assert found.step_durations_ns == [10_100 - round(gaps * 2 / 3)]
 
 
 def test_threads_that_work_at_once_keep_what_their_recording_costs() -> None:
