@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 
 from selftime.array_types import Ints
 from selftime.capture.trace_file.event_columns import HOST, EventColumns
-from selftime.capture.trace_file.time_mapping import (
-    MAX_COST_NS,
-    Collections,
-    Track,
-    time_mapping,
-)
+from selftime.capture.trace_file.recorder_cost import MAX_COST_NS
+from selftime.capture.trace_file.time_mapping import Collections, Track, time_mapping
 
 MAIN = Track(HOST, 7)
 Row = tuple[str, int, int]

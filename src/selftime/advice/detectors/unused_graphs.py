@@ -14,6 +14,31 @@ from selftime.trace import Trace
 _NO_NUMBER: Final = -1
 
 
+def forward_operators_with_autograd_numbers(trace: Trace) -> pl.DataFrame:
+    """Returns the forward operators to which autograd gave a sequence number."""
+    numbered = trace.op_args.select("id", "sequence", "forward_thread", "forward").filter(
+        pl.col("sequence").is_not_null()
+        & (pl.col("forward_thread").fill_null(0) == 0)
+        & pl.col("forward").is_null()
+    )
+    numbered = numbered.sort("id")
+    operators = trace.slices[numbered["id"]].with_columns(numbered["sequence"])
+    tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
+    operators = operators.filter(pl.col("track").is_in(tracks.implode()))
+    return filter_by_name(_without_traced_operators(trace, operators), names.is_dispatched_operator)
+
+
+def _without_traced_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns the operators without those that a compiler ran to trace a function.
+
+    A compiler runs the function on tensors without data, and no backward pass uses the graph of it.
+    """
+    compiling = filter_by_name(trace.slices, names.is_compilation)
+    compiling = compiling.with_columns(end=pl.col("start") + pl.col("duration").fill_null(0))
+    is_traced = begins_within_enclosing(operators, compiling)
+    return operators.filter(pl.Series(~is_traced, dtype=pl.Boolean))
+
+
 def layers_without_backward(trace: Trace, numbered: pl.DataFrame) -> pl.DataFrame:
     """Returns the outermost layer operators that record an unused graph.
 

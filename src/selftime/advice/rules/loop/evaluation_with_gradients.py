@@ -179,10 +179,12 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.detectors.counted_steps import begins_within_enclosing
 from selftime.advice.detectors.run_lines import where_from_reading
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
-from selftime.advice.detectors.unused_graphs import layers_without_backward
+from selftime.advice.detectors.unused_graphs import (
+    forward_operators_with_autograd_numbers,
+    layers_without_backward,
+)
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.analysis.run.evaluations import (
     evaluations_of_run,
@@ -247,7 +249,7 @@ def _text_on_absence(trace: Trace, step_count: int) -> str:
 
 def _unused_layers_in_steps_with_backward(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     """Returns layers with an unused graph, if there are some in two steps or more."""
-    layers = layers_without_backward(trace, _forward_operators_with_autograd_numbers(trace))
+    layers = layers_without_backward(trace, forward_operators_with_autograd_numbers(trace))
     at = _indices_of_steps_at_times(steps, layers["start"])
     # A later step, which was not recorded, may use the graph of the last one.
     within = layers.with_columns(step=at).filter(pl.col("step") < steps.height - 1)
@@ -299,7 +301,7 @@ def _steps_with_autograd_node_counts(trace: Trace) -> pl.DataFrame:
     The sequence number of an operator is that of the next node; it rises only if one is made.
     """
     steps = steps_with_counted_flags(trace).select("start", "end")
-    numbered = _forward_operators_with_autograd_numbers(trace)
+    numbered = forward_operators_with_autograd_numbers(trace)
     at = _indices_of_steps_at_times(steps, numbered["start"])
     nodes = (
         numbered.with_columns(step=at)
@@ -324,31 +326,6 @@ def _steps_with_autograd_node_counts(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _forward_operators_with_autograd_numbers(trace: Trace) -> pl.DataFrame:
-    """Returns the forward operators to which autograd gave a sequence number."""
-    numbered = trace.op_args.select("id", "sequence", "forward_thread", "forward").filter(
-        pl.col("sequence").is_not_null()
-        & (pl.col("forward_thread").fill_null(0) == 0)
-        & pl.col("forward").is_null()
-    )
-    numbered = numbered.sort("id")
-    operators = trace.slices[numbered["id"]].with_columns(numbered["sequence"])
-    tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
-    operators = operators.filter(pl.col("track").is_in(tracks.implode()))
-    return filter_by_name(_without_traced_operators(trace, operators), names.is_dispatched_operator)
-
-
-def _without_traced_operators(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Returns the operators without those that a compiler ran to trace a function.
-
-    A compiler runs the function on tensors without data, and no backward pass uses the graph of it.
-    """
-    compiling = filter_by_name(trace.slices, names.is_compilation)
-    compiling = compiling.with_columns(end=pl.col("start") + pl.col("duration").fill_null(0))
-    is_traced = begins_within_enclosing(operators, compiling)
-    return operators.filter(pl.Series(~is_traced, dtype=pl.Boolean))
-
-
 def _backward_nodes_and_their_forward_operators(trace: Trace) -> pl.DataFrame:
     """Returns the backward nodes, and the forward operators that they compute gradients of."""
     nodes = filter_by_name(trace.slices, names.is_backward_node)
@@ -369,7 +346,7 @@ def _indices_of_steps_at_times(steps: pl.DataFrame, times_ns: pl.Series) -> pl.S
 def _layer_operators_recorded_by_autograd(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     """Returns the layer operators in the steps to which autograd gave a sequence number."""
     layers = filter_by_name(
-        _forward_operators_with_autograd_numbers(trace), names.is_layer_operator
+        forward_operators_with_autograd_numbers(trace), names.is_layer_operator
     ).sort("start", "id")
     return layers.filter(
         _indices_of_steps_at_times(steps.select("start", "end"), layers["start"]).is_not_null()

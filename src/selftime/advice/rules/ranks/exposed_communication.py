@@ -223,9 +223,8 @@ def _outcome_of_exposed_time(
         return Checked(f"{reason}: something else bounds it", most_ms, is_slowed=False)
     carried = slices_in_counted_steps(trace, communication_transfers(trace))
     most = next(slices_by_line(trace, carried), LineSlices.as_one_group(carried))
-    every_ms = step_stats.scaled_to_typical_step(
-        length(covered_time(carried)) / counted_step_count(trace) / 1e6
-    )
+    per_step_ms = length(covered_time(carried)) / counted_step_count(trace) / 1e6
+    every_ms = step_stats.scaled_to_typical_step(per_step_ms)
     share = exposed_ms / step_stats.step_ms
     return Finding(
         covers=("I3",),
