@@ -139,9 +139,13 @@ def forward_operators(trace: Trace) -> pl.DataFrame:
     parent = trace.slices["parent"].gather(every["id"]).cast(pl.Int64).fill_null(-1).to_numpy()
     within = (parent >= 0) & is_operator[np.maximum(parent, 0)] if parent.size else parent > 0
     outer = every.filter(pl.Series(~within, dtype=pl.Boolean)).sort("track", "start", "id")
-    return outer.filter(
-        ~pl.Series(begins_within_enclosing(outer, _slices_outside_forward(trace)), dtype=pl.Boolean)
-    )
+    return outside_backward_passes(trace, outer)
+
+
+def outside_backward_passes(trace: Trace, operators: pl.DataFrame) -> pl.DataFrame:
+    """Returns the operators that ran in no backward pass, optimizer step or loading of data."""
+    outside = begins_within_enclosing(operators, _slices_outside_forward(trace))
+    return operators.filter(~pl.Series(outside, dtype=pl.Boolean))
 
 
 def _slices_outside_forward(trace: Trace) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from selftime.advice.rules.cpu import (
     allocation_churn,
     denormal_numbers,
     oversubscribed_cores,
+    slow_reduction,
     strided_operand,
     unused_matrix_units,
 )
@@ -161,6 +162,7 @@ RULES: dict[str, Rule] = {
         gradient_zeroing.check,
         evaluation_with_gradients.check,
         strided_operand.check,
+        slow_reduction.check,
         scalar_read.check,
         branch_on_tensor.check,
         copy_to_host.check,
