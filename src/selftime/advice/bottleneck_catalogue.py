@@ -120,6 +120,7 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "J9": "Dispatch takes longer than arithmetic",
     "J10": "Large blocks are allocated again and again",
     "J11": "A reduction runs far below the memory's rate",
+    "J12": "Dropout draws its random numbers one after another",
     "K1": "Each token needs many small kernels",
     "K2": "The key-value cache grows by copying",
     "K3": "The host checks after each token whether the text ends",
