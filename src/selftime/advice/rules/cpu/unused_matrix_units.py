@@ -29,6 +29,11 @@ as long. With fewer operations for each element, converting costs more than it s
 perceptrons of 256, 512 and 1,024 features with 32 samples (50 to 60 operations) took 1.3, 1.1 and
 1.2 times as long, a MobileNet 1.2 times.
 
+Sizes that change from step to step cost more still: oneDNN prepares a product of a size that it has
+not seen. With sizes of about 128, 512 and 1,024 the first product in bfloat16 took 1.1, 5.0 and 8.6
+ms, later ones 0.03, 0.3 and 2.4 ms; in float32 0.03, 2.2 and 17.5 ms. So the rule is silent where
+most products have a size in one recorded step alone: pad to few sizes first.
+
 The estimate leaves half of the time of these products, with the conversions of what they take: a
 fifth at best, and twice the time at worst. Of programs of other people one took 1.8 times as long
 that makes an operand anew in each step, and another twice as long with single samples.
@@ -83,6 +88,20 @@ Products that compute so little with each element that its conversion costs more
     a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = n.py:4 f
     b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
 
+Products whose sizes differ in each step, as those of a batch's own neighbours in a graph.
+
+    column = 1 ms
+    facts = {"settings": {"cpu_bfloat16": "AMX"}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb ccccbbbbb ddddbbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[512,601],[601,512]]; line = n.py:4 f
+    c = aten::mm; input_types = ["float","float"]; input_shapes = [[512,577],[577,512]]; line = n.py:4 f
+    d = aten::mm; input_types = ["float","float"]; input_shapes = [[512,623],[623,512]]; line = n.py:4 f
+    b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
+
 A processor without such units.
 
     column = 1 ms
@@ -100,11 +119,16 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
 from selftime.advice.detectors.counted_operators import operators_in_counted_steps
-from selftime.advice.detectors.counted_steps import operator_intervals, recorded_step_count
+from selftime.advice.detectors.counted_steps import (
+    operator_intervals,
+    recorded_step_count,
+    recorded_step_windows,
+)
 from selftime.advice.detectors.operator_changes import change_shortening_operators
 from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.detectors.source_lines import operators_by_line
@@ -135,6 +159,13 @@ MIN_FLOAT32_PRODUCT_SHARE_OF_STEP: Final = 0.3
 MIN_OPERATIONS_PER_ELEMENT: Final = 150
 """Smallest number of operations of a product, by the elements that it reads and writes, to gain
 from bfloat16 more than conversions cost: 124 were slower, 170 faster."""
+
+MAX_NEW_SIZE_SHARE: Final = 0.5
+"""Largest share of the products' time in sizes that only one recorded step has: beyond it more is
+prepared anew than is saved."""
+
+MIN_STEPS_TO_COMPARE: Final = 2
+"""Smallest number of recorded steps that tell whether the sizes of products return."""
 
 BFLOAT16_TO_FLOAT32_TIME_RATIO: Final = 0.5
 """Time of large products in bfloat16 with AMX, and of the conversion of what they take, as a share
@@ -212,7 +243,33 @@ def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataF
             "most products in float32 compute too little with each element to gain from bfloat16 "
             "what its conversion costs"
         )
+    if _new_size_share(trace, large) > MAX_NEW_SIZE_SHARE:
+        return Checked(
+            "the sizes of most products in float32 differ from step to step: oneDNN prepares each "
+            "product in bfloat16 anew for a size that it has not seen, which takes 0.3 to 2 times "
+            "as long as the product; pad to few sizes first",
+            spent_ms_per_step,
+        )
     return _finding(trace, limits, large, spent_ms_per_step)
+
+
+def _new_size_share(trace: Trace, products: pl.DataFrame) -> float:
+    """Returns the share of the time in products of sizes that one recorded step alone has.
+
+    0 if a single step was recorded: it does not tell whether sizes return.
+    """
+    windows = recorded_step_windows(trace)
+    if windows.height < MIN_STEPS_TO_COMPARE:
+        return 0.0
+    step = np.searchsorted(windows["start"].to_numpy(), products["start"].to_numpy(), "right")
+    shapes = products.select(
+        "name",
+        "input_shapes",
+        step=pl.Series(step, dtype=pl.Int64),
+        time=pl.col("end") - pl.col("start"),
+    )
+    is_new = pl.col("step").n_unique().over("name", "input_shapes") == 1
+    return float(shapes.select(pl.col("time").filter(is_new).sum() / pl.col("time").sum()).item())
 
 
 def _large_products(trace: Trace) -> pl.Series:

@@ -46,6 +46,26 @@ def test_products_of_few_operations_an_element_are_left_alone(rule: Rule) -> Non
     assert "too little with each element" in outcome.reason
 
 
+def test_sizes_that_return_and_single_steps_are_advised_on(judge: Judge[Finding]) -> None:
+    """One product of three has another size in each step; a single step tells of no change."""
+    new = 'n = aten::mm; input_types = ["float","float"]; input_shapes = [[1024,999],[999,1024]]'
+    assert judge(drawing("aaaabbbbb ").replace("aaaabbbbb aaaa", "nnnnbbbbb aaaa") + f"    {new}\n")
+    alone = drawing("aaaabbbbb ").replace("ssssssssssttttttttttuuuuuuuuuu", "s" * 30)
+    assert judge(alone.replace("aaaabbbbb " * 3, "nnnnaaaabb" * 3) + f"    {new}\n")
+
+
+def test_sizes_that_change_are_said_to_be_prepared_anew(rule: Rule) -> None:
+    text = drawing("aaaabbbbb ").replace("aaaabbbbb aaaa", "nnnnbbbbb oooo")
+    for letter, size in (("n", 999), ("o", 1001)):
+        shapes = [[1024, size], [size, 1024]]
+        text += (
+            f'    {letter} = aten::mm; input_types = ["float","float"]; input_shapes = {shapes}\n'
+        )
+    [outcome] = rule(sketch(text))
+    assert isinstance(outcome, Checked)
+    assert "differ from step to step" in outcome.reason
+
+
 def test_a_few_products_are_left_alone(judge: Judge[Finding]) -> None:
     assert not judge(drawing("aabbbbbbb "))
 
