@@ -13,6 +13,7 @@ from selftime.analysis.call_tree.training_passes import (
     RECOMPUTE_PASS,
     find_training_passes,
     may_recompute_forward_work,
+    takes_gradients_of_gradients,
 )
 from selftime.analysis.graph.calls import order_by_start_and_end
 from selftime.analysis.slice_arguments import (
@@ -170,6 +171,26 @@ def test_what_cannot_be_recomputed_is_seen_without_the_tree() -> None:
     assert may_recompute_forward_work(again)
     assert (find_training_passes(again).pass_code == RECOMPUTE_PASS).any()
     assert not may_recompute_forward_work(Trace())
+
+
+DERIVED = """
+    cpu 1 | mmmmmm bbbbbbbbbbbb cccccccc
+    cpu 1 |        nnnnnn
+    m = aten::linear; sequence = 3; forward_thread = 0
+    n = aten::mm; sequence = 4; forward_thread = 0
+    b = autograd::engine::evaluate_function: {node}; sequence = 3; forward_thread = 1; forward = m
+    c = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 1{link}
+"""
+
+
+def test_gradients_of_gradients_are_those_of_operators_within_nodes() -> None:
+    """A checkpoint derives within its own node; a graph that nothing derives does no harm."""
+    derived = DERIVED.format(node="AddmmBackward0", link="; forward = n")
+    assert takes_gradients_of_gradients(sketch(derived))
+    assert not takes_gradients_of_gradients(sketch(DERIVED.format(node="AddmmBackward0", link="")))
+    own = DERIVED.format(node="CheckpointFunctionBackward", link="; forward = n")
+    assert not takes_gradients_of_gradients(sketch(own))
+    assert not takes_gradients_of_gradients(Trace())
 
 
 def test_lines_of_a_dtype_that_nothing_computes_in_are_none() -> None:

@@ -194,6 +194,19 @@ def is_backward_node(operator: str) -> bool:
     return _BACKWARD_NODE_OPERATOR.match(operator) is not None
 
 
+def is_numbered_node(operator: str) -> bool:
+    """Returns whether a node of the backward pass is one of PyTorch's operators, as `MmBackward0`.
+
+    Those of functions written in Python, such as a checkpoint's, have no number.
+
+    >>> is_numbered_node("autograd::engine::evaluate_function: MmBackward0")
+    True
+    >>> is_numbered_node("autograd::engine::evaluate_function: CheckpointFunctionBackward")
+    False
+    """
+    return is_backward_node(operator) and operator[-1].isdigit()
+
+
 def is_recorder_operator(operator: str) -> bool:
     """Returns whether an operator is the profiler's own bookkeeping, not work of the program."""
     return operator in _RECORDER_OPERATORS

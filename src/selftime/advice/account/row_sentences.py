@@ -15,6 +15,7 @@ from selftime.analysis.account.useful_work import (
     FAST_PRODUCT_GFLOPS_PER_THREAD,
     cpu_peaks_of_trace,
 )
+from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradients
 from selftime.analysis.models.modelled_operator_work import common_peak_rates_of_devices
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.analysis.run.sampled_lines import sampled_lines
@@ -119,14 +120,15 @@ class OperatorsOfRow:
             f"{verb} {rate_text(rate * 1e9, unit)}" for rate, verb, unit in told if rate is not None
         )
 
-    def dispatch_sentence(self) -> str:
+    def dispatch_sentence(self, *, may_compile: bool) -> str:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
+        trial = "`torch.compile`, of " if may_compile else ""
         count, short = max(round(self.per_step), 1), time_text(MIN_COMPUTING_OPERATOR_NS)
         operators = "one operator" if count == 1 else f"{count:,} operators"
         return (
             f"{operators} a step, {whole_percent_text(self.short_share)} of the time in those "
-            f"shorter than {short}: mostly their dispatch, of which a trial of `torch.compile`, "
-            "of larger batches, or of fewer and larger operators, tells more"
+            f"shorter than {short}: mostly their dispatch, of which a trial of {trial}"
+            "larger batches, or of fewer and larger operators, tells more"
         )
 
     def number_sentence(self) -> str:
@@ -149,6 +151,11 @@ class UnexplainedTime:
     def cpu_peaks(self) -> CpuPeakRates | None:
         """Returns what the CPU can do, where it computes the step; None if unknown."""
         return cpu_peaks_of_trace(self.trace)
+
+    @property
+    def may_compile(self) -> bool:
+        """Whether `torch.compile` can run the program: it derives no gradients again."""
+        return not takes_gradients_of_gradients(self.trace)
 
     def sentence(
         self,
@@ -219,14 +226,15 @@ class UnexplainedTime:
         self, lacks: list[str], efficiency: float | None, operators: OperatorsOfRow
     ) -> str:
         if operators.are_mostly_dispatch:
-            return operators.dispatch_sentence()
+            return operators.dispatch_sentence(may_compile=self.may_compile)
         if self.trace.device_args.height:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"
         if self.cpu_peaks is not None and efficiency is not None:
             limit = _cpu_peak_text(self.cpu_peaks, by_memory=operators.are_by_memory)
-            why = _WHAT_TELLS_OF_SLOW_WORK[operators.are_by_memory and not operators.are_products]
+            is_fusible = operators.are_by_memory and not operators.are_products
+            why = _WHAT_TELLS_OF_SLOW_WORK[is_fusible and self.may_compile]
             return f"runs at {whole_percent_text(efficiency)} of {limit}, and {why}"
         if self.cpu_peaks is None and operators.rates_text():
             return (

@@ -152,6 +152,37 @@ def _derives_backward_pass_again(trace: Trace) -> bool:
     Then most nodes run such operators, or most of these operators have a gradient: what a
     checkpoint runs again has none but within its own nodes.
     """
+    found = _operators_within_nodes(trace)
+    if 2 * found.is_derived.sum() > found.is_derived.size:
+        return True
+    return 2 * np.unique(found.node[found.is_numbered]).size > np.unique(found.node).size
+
+
+@cached_per_trace
+def takes_gradients_of_gradients(trace: Trace) -> bool:
+    """Returns whether the program derives its backward pass (`create_graph=True`).
+
+    Then operators within nodes of PyTorch's own operators have gradients that are computed. What a
+    checkpoint runs again has some only within the checkpoint's node, which has no number.
+    """
+    found = _operators_within_nodes(trace)
+    nodes = np.unique(found.node[found.is_numbered][found.is_derived])
+    return any(map(names.is_numbered_node, trace.slices["name"].gather(nodes).cast(pl.String)))
+
+
+@dataclass(frozen=True, slots=True)
+class _OperatorsWithinNodes:
+    """The operators that ran within backward nodes."""
+
+    node: Ints
+    """The innermost node around each of them."""
+    is_numbered: Flags
+    """Whether autograd numbers it, as it does where a gradient may be asked for."""
+    is_derived: Flags
+    """Of those that are numbered, whether a gradient was computed."""
+
+
+def _operators_within_nodes(trace: Trace) -> _OperatorsWithinNodes:
     parent, count = parent_of_every_slice(trace), trace.slices.height
     is_node = np.zeros(count, bool)
     is_node[filter_by_name(trace.slices, names.is_backward_node)["id"].to_numpy()] = True
@@ -159,11 +190,9 @@ def _derives_backward_pass_again(trace: Trace) -> bool:
     operators = told["id"].to_numpy().astype(np.int64)
     node = nearest_ancestor(parent, is_node, operators)
     inside = (node != NO_SLICE) & ~is_node[operators]
-    numbered = inside & told["sequence"].fill_null(value=False).to_numpy()
-    derived = np.isin(operators[numbered], trace.op_args["forward"].drop_nulls().to_numpy())
-    if 2 * derived.sum() > derived.size:
-        return True
-    return 2 * np.unique(node[numbered]).size > np.unique(node[inside]).size
+    numbered = told["sequence"].fill_null(value=False).to_numpy()[inside]
+    derived = np.isin(operators[inside][numbered], trace.op_args["forward"].drop_nulls().to_numpy())
+    return _OperatorsWithinNodes(node[inside], numbered, derived)
 
 
 def _is_entry_of_slices(entries: CallTree, slice_ids: pl.Series) -> Flags:

@@ -86,6 +86,7 @@ from selftime.advice.rule_definition import Argument, Checked, Evidence, Finding
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradients
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, length, subtract
 from selftime.trace import Trace
@@ -127,6 +128,12 @@ model = torch.compile(model)  # makes one kernel of many operators
 # on a GPU, one launch of many kernels, too:
 model = torch.compile(model, mode="reduce-overhead")"""
 """Example code of the fix: the two modes of `torch.compile` that help."""
+
+DEVICE_GRAPH_FIX_CODE: Final = """graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):  # after some steps on a side stream
+    step(static_batch)
+graph.replay()  # with each batch copied into static_batch"""
+"""Example code of the fix where gradients of gradients keep the model from being compiled."""
 
 LAUNCH_AT_ONCE_FIX_CODE: Final = 'model = torch.compile(model, mode="reduce-overhead")'
 """Example code of the fix where compiled code runs already: one launch of many kernels."""
@@ -190,6 +197,11 @@ def _outcome_on_cpu(
     every = length(covered_time(dispatching.operators))
     if every - length(products) < MIN_FUSIBLE_OPERATOR_TIME_SHARE * every:
         return Checked("the small operators are mostly products of matrices, which nothing fuses")
+    if takes_gradients_of_gradients(trace):
+        return Checked(
+            "`torch.compile` does not support the gradients of gradients that the program takes; "
+            "fewer and larger operators would help"
+        )
     trains = filter_by_name(trace.slices, names.is_backward_node).height > 0
     keep = FUSED_TRAINING_TIME_SHARE if trains else FUSED_INFERENCE_TIME_SHARE
     call_ms = COMPILED_TRAINING_CALL_MS if trains else COMPILED_INFERENCE_CALL_MS
@@ -259,6 +271,12 @@ def _fix(trace: Trace, end: str) -> Fix:
         return Fix(
             f"Compiled code runs already: let it launch its kernels as one, or compile more{end}",
             LAUNCH_AT_ONCE_FIX_CODE,
+        )
+    if takes_gradients_of_gradients(trace):
+        return Fix(
+            "Replay the step as a CUDA graph, or use fewer, larger operators; `torch.compile` does "
+            f"not support gradients of gradients{end}",
+            DEVICE_GRAPH_FIX_CODE,
         )
     return Fix(
         f"Compile the model, or use fewer, larger operators{end}",

@@ -87,6 +87,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradients
 from selftime.analysis.source_sites import (
     EVIDENCE_OF_EXECUTING_LINE,
     SOURCE_SITE_COLUMNS,
@@ -181,8 +182,16 @@ def _finding(
             ),
         ),
         semantics="numerics",
-        fix=Fix(
-            f"Call {replacement}. If it differs on purpose, put `torch.compile` around the module.",
-            FIX_CODE_BY_LAYER_KIND[kind],
-        ),
+        fix=_fix(trace, kind, replacement),
+    )
+
+
+def _fix(trace: Trace, kind: str, replacement: str) -> Fix:
+    """Returns the fix; without `torch.compile` where gradients of gradients are taken."""
+    code = FIX_CODE_BY_LAYER_KIND[kind]
+    if takes_gradients_of_gradients(trace):
+        return Fix(f"Call {replacement}.", code.partition("\n")[0])
+    return Fix(
+        f"Call {replacement}. If it differs on purpose, put `torch.compile` around the module.",
+        code,
     )

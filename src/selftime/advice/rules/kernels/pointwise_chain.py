@@ -94,6 +94,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
+from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradients
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
 
@@ -121,6 +122,14 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if inside.len():
         yield Checked(f"{inside.len()} chains of elementwise operators run in compiled code")
     on_device = bool(trace.device_args.height)
+    if chains.height and takes_gradients_of_gradients(trace):
+        yield Checked(
+            "elementwise operators run in a row, but `torch.compile`, which would fuse them, does "
+            "not support the gradients of gradients that the program takes",
+            operator_ms_per_step(trace, with_backward_operators(trace, chains)),
+            is_slowed=not on_device,
+        )
+        return
     least = MIN_SAVED_SHARE_OF_STEP if on_device else MIN_SAVED_SHARE_OF_STEP_ON_CPU
     for location, forward in _pointwise_chains_by_function(trace, chains):
         with_gradients = with_backward_operators(trace, forward)
