@@ -141,6 +141,7 @@ from selftime.names.pattern_matrices import (
     makes_one_hot_rows,
     makes_zeros,
     multiplies_two_matrices,
+    writes_at_indices,
     writes_one_value,
 )
 from selftime.names.pause_causes import (
@@ -392,5 +393,6 @@ __all__ = [
     "uses_tensor_cores",
     "without_backward_node_prefix",
     "without_object_address",
+    "writes_at_indices",
     "writes_one_value",
 ]

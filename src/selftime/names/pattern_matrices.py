@@ -54,6 +54,15 @@ def writes_one_value(operator: str) -> bool:
     return operator in {"aten::scatter_", "aten::scatter"}
 
 
+def writes_at_indices(operator: str) -> bool:
+    """Returns whether an operator writes elements of a tensor at indices, and leaves the others.
+
+    >>> writes_at_indices("aten::index_put_"), writes_at_indices("aten::index_copy_")
+    (True, False)
+    """
+    return operator in {"aten::index_put_", "aten::scatter_", "aten::scatter"}
+
+
 def makes_zeros(operator: str) -> bool:
     """Returns whether an operator makes a tensor of zeros, or sets one to zero.
 

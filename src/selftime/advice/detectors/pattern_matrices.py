@@ -29,6 +29,9 @@ MAX_OPERATORS_UNTIL_PRODUCT: Final = 16
 """Largest number of operators from one that makes a matrix to the product that takes it; with more
 between, another tensor of the same sizes becomes likely."""
 
+OPERATOR_ARGUMENTS: Final = ("input_shapes", "input_types", "concrete_inputs")
+"""The columns of the table of operators that hold their arguments, as text."""
+
 MatrixPattern: TypeAlias = Literal["diagonal", "identity", "one_hot"]
 """Where a matrix that is mostly zeros has its other elements."""
 
@@ -36,10 +39,9 @@ TensorSizes: TypeAlias = tuple[int, ...]
 
 _ONES: Final = ("1", "1.", "1.0", "True")
 _OPERATORS_BACK_TO_ZEROS: Final = 3
-_ARGUMENTS: Final = ("input_shapes", "input_types", "concrete_inputs")
 
 
-class _Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A recorded operator: the sizes of its tensors, and how to read its other arguments."""
 
     name: str
@@ -82,8 +84,8 @@ def without_order(sizes: TensorSizes) -> TensorSizes:
 def pattern_products(trace: Trace) -> tuple[pl.DataFrame, list[PatternProduct]]:
     """Returns the outermost operators, in order of thread and time, and the products among them."""
     table = outermost_operators(trace).sort("track", "start", "id")
-    table = slices_with_arguments(trace, "op_args", table, *_ARGUMENTS)
-    table = table.with_columns(pl.col("name", *_ARGUMENTS).cast(pl.String))
+    table = slices_with_arguments(trace, "op_args", table, *OPERATOR_ARGUMENTS)
+    table = table.with_columns(pl.col("name", *OPERATOR_ARGUMENTS).cast(pl.String))
     table = table.with_columns(end=pl.col("start") + pl.col("duration"))
     makers = [
         names.makes_diagonal_matrix(name)
@@ -103,7 +105,7 @@ def _products_with_matrix_made_at(table: pl.DataFrame, at: int) -> Iterator[Patt
     track = table["track"][at]
     first = max(at - _OPERATORS_BACK_TO_ZEROS, 0)
     near = table[first : at + MAX_OPERATORS_UNTIL_PRODUCT].filter(pl.col("track") == track)
-    calls = [_parsed_call(*row) for row in near.select("name", *_ARGUMENTS).iter_rows()]
+    calls = [parsed_call(*row) for row in near.select("name", *OPERATOR_ARGUMENTS).iter_rows()]
     place = near["id"].index_of(table["id"][at])
     made = None if place is None else made_matrix(calls[: place + 1])
     if made is None or place is None:
@@ -126,7 +128,7 @@ def _products_with_matrix_made_at(table: pl.DataFrame, at: int) -> Iterator[Patt
     )
 
 
-def _takes_unsummed(calls: list[_Call], matrix: RecordedTensor) -> bool:
+def _takes_unsummed(calls: list[RecordedCall], matrix: RecordedTensor) -> bool:
     """Returns whether the first operator takes the matrix with one more dimension."""
     return bool(calls and calls[0].tensors) and (calls[0].tensors[0].shape[:-1] == matrix.shape)
 
@@ -134,7 +136,7 @@ def _takes_unsummed(calls: list[_Call], matrix: RecordedTensor) -> bool:
 _Found: TypeAlias = tuple[tuple[int, ...], int, RecordedTensor, RecordedTensor]
 
 
-def _first_product(calls: list[_Call], sizes: TensorSizes) -> tuple[_Found | None, bool]:
+def _first_product(calls: list[RecordedCall], sizes: TensorSizes) -> tuple[_Found | None, bool]:
     """Returns the product that takes the made matrix first, and whether others take it later.
 
     None if another operator does so. Where both matrices of the product have the sizes, and the
@@ -154,7 +156,7 @@ def _first_product(calls: list[_Call], sizes: TensorSizes) -> tuple[_Found | Non
             is_other = names.is_arithmetic(call.name) and len(taken) > 1
             both = without_order(found[3].shape) in alive
             return (None if is_other and both else found), True
-        operands = _multiplied_tensors(call)
+        operands = multiplied_tensors(call)
         matrix = next((one for one in operands if without_order(one.shape) in alive), None)
         if matrix is None:
             return None, False
@@ -163,7 +165,7 @@ def _first_product(calls: list[_Call], sizes: TensorSizes) -> tuple[_Found | Non
     return found, False
 
 
-def _keeps_pattern(call: _Call) -> bool:
+def _keeps_pattern(call: RecordedCall) -> bool:
     """Returns whether an operator's result is zero where the matrix is."""
     scales = names.is_arithmetic(call.name) and call.name.startswith(("aten::mul", "aten::div"))
     return names.keeps_elements(call.name) or (
@@ -171,7 +173,7 @@ def _keeps_pattern(call: _Call) -> bool:
     )
 
 
-def _result_sizes(call: _Call, taken: RecordedTensor) -> tuple[TensorSizes, ...]:
+def _result_sizes(call: RecordedCall, taken: RecordedTensor) -> tuple[TensorSizes, ...]:
     """Returns the sizes that a view is asked for; () if its elements keep their order or sizes."""
     try:
         asked = call.arguments.optional_value_argument(1)
@@ -184,7 +186,7 @@ def _result_sizes(call: _Call, taken: RecordedTensor) -> tuple[TensorSizes, ...]
     return (sizes,) if prod(sizes) == taken.elements else ()
 
 
-def _multiplied_tensors(call: _Call) -> tuple[RecordedTensor, ...]:
+def multiplied_tensors(call: RecordedCall) -> tuple[RecordedTensor, ...]:
     """Returns the two tensors that a product multiplies; () of an operator that is none."""
     if not names.multiplies_two_matrices(call.name):
         return ()
@@ -193,7 +195,7 @@ def _multiplied_tensors(call: _Call) -> tuple[RecordedTensor, ...]:
     return operands if len(operands) == 2 else ()
 
 
-def made_matrix(calls: list[_Call]) -> tuple[MatrixPattern, TensorSizes] | None:
+def made_matrix(calls: list[RecordedCall]) -> tuple[MatrixPattern, TensorSizes] | None:
     """Returns pattern and sizes of the matrix that the last operator made; None if it made none."""
     call = calls[-1]
     try:
@@ -219,7 +221,7 @@ def _identity_sizes(arguments: RecordedOperatorCall) -> TensorSizes:
     return rows, arguments.number(1) if has_columns else rows
 
 
-def _scattered_one_hot(calls: list[_Call]) -> tuple[MatrixPattern, TensorSizes] | None:
+def _scattered_one_hot(calls: list[RecordedCall]) -> tuple[MatrixPattern, TensorSizes] | None:
     """Returns sizes of zeros into each row of which the last operator wrote one 1; else None."""
     call = calls[-1]
     given, dim, indices = (
@@ -236,9 +238,10 @@ def _scattered_one_hot(calls: list[_Call]) -> tuple[MatrixPattern, TensorSizes] 
 
 
 @lru_cache(maxsize=4096)
-def _parsed_call(
+def parsed_call(
     name: str, shapes: str | None, types: str | None, concrete_inputs: str | None
-) -> _Call:
+) -> RecordedCall:
+    """Returns a recorded operator with the sizes of its tensors, those of lists among them."""
     call = RecordedOperatorCall(shapes or "[]", types, concrete_inputs)
     tensors: list[RecordedTensor] = []
     for argument in call.arguments:
@@ -246,4 +249,4 @@ def _parsed_call(
             tensors.append(argument)
         elif argument is not None:
             tensors.extend(argument)
-    return _Call(name, tuple(tensors), call)
+    return RecordedCall(name, tuple(tensors), call)
