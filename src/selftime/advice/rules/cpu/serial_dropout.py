@@ -118,7 +118,12 @@ BYTE_DROPOUT_FIX_CODE: Final = '''class ByteDropout(nn.Module):
         bits = torch.empty(n // 8 + 1, dtype=torch.int64)
         each = bits.random_(-(2**63), None).view(torch.uint8)[:n]
         keep = each.view(x.shape) >= self.dropped
-        return x * keep.to(x.dtype).div_(kept)'''
+        return x * keep.to(x.dtype).div_(kept)
+
+for parent in list(model.modules()):
+    for name, child in parent.named_children():
+        if type(child) is nn.Dropout:
+            setattr(parent, name, ByteDropout(child.p))'''
 """Example code of the fix: a dropout that takes eight random numbers from 64 bits."""
 
 

@@ -74,9 +74,12 @@ def test_a_fast_generator_is_said_to_be_checked(rule: Rule) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_dropout_of_the_fix_drops_what_it_says_and_keeps_the_mean(dtype: str) -> None:
     torch = pytest.importorskip("torch")
-    named: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    model = torch.nn.Sequential(torch.nn.Dropout(0.25), torch.nn.Dropout1d(0.25))
+    named: dict[str, Any] = {"torch": torch, "nn": torch.nn, "model": model}
     exec(BYTE_DROPOUT_FIX_CODE, named)  # noqa: S102 - the code is the rule's own
-    layer = named["ByteDropout"](0.25)
+    layer = model[0]
+    assert isinstance(layer, named["ByteDropout"])
+    assert isinstance(model[1], torch.nn.Dropout1d)
     torch.manual_seed(0)
     x = torch.ones(1000, 1001, dtype=getattr(torch, dtype), requires_grad=True)
     y = layer(x)

@@ -29,10 +29,11 @@ as long. With fewer operations for each element, converting costs more than it s
 perceptrons of 256, 512 and 1,024 features with 32 samples (50 to 60 operations) took 1.3, 1.1 and
 1.2 times as long, a MobileNet 1.2 times.
 
-Sizes that change from step to step cost more still: oneDNN prepares a product of a size that it has
-not seen. With sizes of about 128, 512 and 1,024 the first product in bfloat16 took 1.1, 5.0 and 8.6
-ms, later ones 0.03, 0.3 and 2.4 ms; in float32 0.03, 2.2 and 17.5 ms. So the rule is silent where
-most products have a size in one recorded step alone: pad to few sizes first.
+Sizes that change from step to step cost more still: oneDNN prepares a product of sizes that it has
+not seen. Products of about 700 x 1640 by 1640 x 1433, of new sizes each, took 27 ms for the first
+time and 3.3 ms later; in float32 18.9 ms. So the rule is silent where two sizes of most products
+differ between the recorded steps: pad to few sizes first. One size, as the length of a text, takes
+few values, so that each returns.
 
 The estimate leaves half of the time of these products, with the conversions of what they take: a
 fifth at best, and twice the time at worst. Of programs of other people one took 1.8 times as long
@@ -97,9 +98,9 @@ Products whose sizes differ in each step, as those of a batch's own neighbours i
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["float","float"]; input_shapes = [[512,601],[601,512]]; line = n.py:4 f
-    c = aten::mm; input_types = ["float","float"]; input_shapes = [[512,577],[577,512]]; line = n.py:4 f
-    d = aten::mm; input_types = ["float","float"]; input_shapes = [[512,623],[623,512]]; line = n.py:4 f
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[499,601],[601,512]]; line = n.py:4 f
+    c = aten::mm; input_types = ["float","float"]; input_shapes = [[473,577],[577,512]]; line = n.py:4 f
+    d = aten::mm; input_types = ["float","float"]; input_shapes = [[505,623],[623,512]]; line = n.py:4 f
     b = aten::relu; input_types = ["float"]; input_shapes = [[512,512]]
 
 A processor without such units.
@@ -123,7 +124,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.detectors.counted_operators import operators_in_counted_steps
+from selftime.advice.detectors.counted_operators import operators_in_counted_steps, parse_sizes
 from selftime.advice.detectors.counted_steps import (
     operator_intervals,
     recorded_step_count,
@@ -161,8 +162,11 @@ MIN_OPERATIONS_PER_ELEMENT: Final = 150
 from bfloat16 more than conversions cost: 124 were slower, 170 faster."""
 
 MAX_NEW_SIZE_SHARE: Final = 0.5
-"""Largest share of the products' time in sizes that only one recorded step has: beyond it more is
+"""Largest share of the products' time in those whose sizes are new in each step: beyond it more is
 prepared anew than is saved."""
+
+MIN_CHANGING_SIZES: Final = 2
+"""Smallest number of sizes of a product that change from step to step for it to be new in each."""
 
 MIN_STEPS_TO_COMPARE: Final = 2
 """Smallest number of recorded steps that tell whether the sizes of products return."""
@@ -245,31 +249,35 @@ def _outcome_with_units(trace: Trace, limits: StepStatistics, products: pl.DataF
         )
     if _new_size_share(trace, large) > MAX_NEW_SIZE_SHARE:
         return Checked(
-            "the sizes of most products in float32 differ from step to step: oneDNN prepares each "
-            "product in bfloat16 anew for a size that it has not seen, which takes 0.3 to 2 times "
-            "as long as the product; pad to few sizes first",
+            "two sizes of most products in float32 differ from step to step: oneDNN prepares each "
+            "product in bfloat16 anew for sizes that it has not seen, which may take as long as "
+            "the product in float32; pad to few sizes first",
             spent_ms_per_step,
         )
     return _finding(trace, limits, large, spent_ms_per_step)
 
 
 def _new_size_share(trace: Trace, products: pl.DataFrame) -> float:
-    """Returns the share of the time in products of sizes that one recorded step alone has.
+    """Returns the share of the time in products two sizes of which not every recorded step has.
 
-    0 if a single step was recorded: it does not tell whether sizes return.
+    One such size, as the length of a text, takes few values in a run, so that each returns. 0 if a
+    single step was recorded: it does not tell whether sizes return.
     """
     windows = recorded_step_windows(trace)
     if windows.height < MIN_STEPS_TO_COMPARE:
         return 0.0
     step = np.searchsorted(windows["start"].to_numpy(), products["start"].to_numpy(), "right")
-    shapes = products.select(
-        "name",
-        "input_shapes",
-        step=pl.Series(step, dtype=pl.Int64),
-        time=pl.col("end") - pl.col("start"),
-    )
-    is_new = pl.col("step").n_unique().over("name", "input_shapes") == 1
-    return float(shapes.select(pl.col("time").filter(is_new).sum() / pl.col("time").sum()).item())
+    sizes = [
+        {size for shape in parse_sizes(text) if len(shape) > 1 for size in shape}
+        for text in products["input_shapes"].cast(pl.String).to_list()
+    ]
+    of_step: dict[int, set[int]] = {}
+    for at, own in zip(step.tolist(), sizes, strict=True):
+        of_step.setdefault(at, set()).update(own)
+    lasting = set.intersection(*of_step.values()) if of_step else set()
+    is_new = np.array([len(own - lasting) >= MIN_CHANGING_SIZES for own in sizes], bool)
+    time = (products["end"] - products["start"]).to_numpy()
+    return float(time[is_new].sum() / max(time.sum(), 1))
 
 
 def _large_products(trace: Trace) -> pl.Series:

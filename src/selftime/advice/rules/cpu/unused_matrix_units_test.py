@@ -46,24 +46,33 @@ def test_products_of_few_operations_an_element_are_left_alone(rule: Rule) -> Non
     assert "too little with each element" in outcome.reason
 
 
-def test_sizes_that_return_and_single_steps_are_advised_on(judge: Judge[Finding]) -> None:
-    """One product of three has another size in each step; a single step tells of no change."""
-    new = 'n = aten::mm; input_types = ["float","float"]; input_shapes = [[1024,999],[999,1024]]'
-    assert judge(drawing("aaaabbbbb ").replace("aaaabbbbb aaaa", "nnnnbbbbb aaaa") + f"    {new}\n")
-    alone = drawing("aaaabbbbb ").replace("ssssssssssttttttttttuuuuuuuuuu", "s" * 30)
-    assert judge(alone.replace("aaaabbbbb " * 3, "nnnnaaaabb" * 3) + f"    {new}\n")
-
-
-def test_sizes_that_change_are_said_to_be_prepared_anew(rule: Rule) -> None:
-    text = drawing("aaaabbbbb ").replace("aaaabbbbb aaaa", "nnnnbbbbb oooo")
-    for letter, size in (("n", 999), ("o", 1001)):
-        shapes = [[1024, size], [size, 1024]]
+def changing(*shapes: str) -> str:
+    """One product in each of three steps, of the given sizes."""
+    text = drawing("aaaabbbbb ").replace("aaaabbbbb aaaabbbbb aaaa", "mmmmbbbbb nnnnbbbbb oooo")
+    for letter, sizes in zip("mno", shapes, strict=True):
         text += (
-            f'    {letter} = aten::mm; input_types = ["float","float"]; input_shapes = {shapes}\n'
+            f'    {letter} = aten::mm; input_types = ["float","float"]; input_shapes = {sizes}\n'
         )
+    return text
+
+
+def test_products_of_new_sizes_in_each_step_are_prepared_anew(rule: Rule) -> None:
+    text = changing("[[999,901],[901,1024]]", "[[995,903],[903,1024]]", "[[993,905],[905,1024]]")
     [outcome] = rule(sketch(text))
     assert isinstance(outcome, Checked)
     assert "differ from step to step" in outcome.reason
+    alone = text.replace("ssssssssssttttttttttuuuuuuuuuu", "s" * 30)
+    assert isinstance(rule(sketch(alone))[0], Finding)
+
+
+def test_one_size_that_changes_returns(judge: Judge[Finding]) -> None:
+    """As the length of a text does, which is among the sizes of both factors in attention."""
+    assert judge(
+        changing("[[999,900],[900,1024]]", "[[995,900],[900,1024]]", "[[993,900],[900,1024]]")
+    )
+    assert judge(
+        changing("[[999,900],[900,999]]", "[[995,900],[900,995]]", "[[993,900],[900,993]]")
+    )
 
 
 def test_a_few_products_are_left_alone(judge: Judge[Finding]) -> None:
