@@ -5,7 +5,8 @@ Dropout draws a random number for each element. On a CPU one thread does so, how
 has: the random numbers of a seed come in a fixed order.
 
 In the trace: `bernoulli_` in a dropout of a forward pass, whose sizes are recorded, takes 10 % of
-the step or more, and 3 ns or more for each number.
+the step or more, and 3 ns or more for each number. Dropout within another operator, as attention or
+an LSTM, does not count.
 
 ## Why it costs
 `bernoulli_` draws a number of 53 bits and compares it, where a choice between keeping and dropping
@@ -72,7 +73,11 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.detectors.counted_operators import operators_in_counted_steps, parse_sizes
+from selftime.advice.detectors.counted_operators import (
+    operators_in_counted_steps,
+    outermost_operators,
+    parse_sizes,
+)
 from selftime.advice.detectors.counted_steps import recorded_step_count
 from selftime.advice.detectors.elementwise_operators import (
     operator_ms_per_step,
@@ -100,6 +105,10 @@ MIN_DROPOUT_SHARE_OF_STEP: Final = 0.1
 
 MIN_SHARE_OF_DRAWING: Final = 0.1
 """Smallest share of the drawing at a line for the line to have a finding."""
+
+LEAST_REMAINING_SHARE: Final = 0.18
+"""Smallest share of the time that remains: that of the slowest draws measured, of 11 ns a number.
+Where a number takes longer, the processor or its load slows the byte mask as well."""
 
 LARGEST_REMAINING_SHARE: Final = 0.7
 """Share of the time that remains if the fix helps least."""
@@ -146,11 +155,14 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _masks_of_dropout(trace: Trace) -> pl.DataFrame:
-    """Returns the operators that draw masks of dropout; numbers: how many each of them draws."""
+    """Returns the operators that draw masks of dropout; numbers: how many each of them draws.
+
+    Dropout within other operators, such as attention, is no call of the program's own.
+    """
     table = operators_in_counted_steps(trace)
     draws = outside_backward_passes(trace, filter_by_name(table, draws_dropout_mask))
     draws = draws.drop_nulls("input_shapes")
-    layers = filter_by_name(table, is_dropout)["id"]
+    layers = filter_by_name(outermost_operators(trace), is_dropout)["id"]
     parents = trace.slices["parent"].gather(draws["id"])
     of_layer = parents.is_in(layers.implode()).fill_null(value=False)
     draws = draws.filter(of_layer & (draws["end"] > draws["start"]))
@@ -176,8 +188,8 @@ def _finding(trace: Trace, limits: StepStatistics, drawn: pl.DataFrame, where: W
     numbers, recorded = int(drawn["numbers"].sum()), _recorded_ns(drawn)
     steps = recorded_step_count(trace)
     spent_ms = operator_ms_per_step(trace, drawn)
-    kept = float(np.clip(BYTE_MASK_NS_PER_NUMBER * numbers / recorded, 0, 1))
     share, each_ns = spent_ms / limits.step_ms, recorded / numbers
+    kept = float(np.clip(BYTE_MASK_NS_PER_NUMBER / each_ns, LEAST_REMAINING_SHARE, 1))
     return Finding(
         title=f"{share:.0%} of the step draws masks of dropout, {each_ns:.0f} ns a number",
         where=where,

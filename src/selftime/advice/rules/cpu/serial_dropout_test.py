@@ -43,6 +43,12 @@ def test_the_share_and_the_time_of_a_number_are_told(judge: Judge[Finding]) -> N
     assert finding.semantics == "training"
 
 
+def test_a_starved_processor_makes_no_larger_promise(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing(shape="[100,1000]"))
+    assert "60 ns a number" in finding.title
+    assert finding.saving.estimate_ms == pytest.approx(6 * 0.82)
+
+
 def test_each_line_that_draws_much_has_a_finding(judge: Judge[Finding]) -> None:
     found = judge(drawing("ddddddeeel", "bbbbbbccc ", shape="[500,1000]"))
     assert [finding.where.line for finding in found] == [8, 9]
@@ -62,6 +68,14 @@ def test_each_line_that_draws_much_has_a_finding(judge: Judge[Finding]) -> None:
 )
 def test_fast_few_and_unknown_numbers_are_left_alone(judge: Judge[Finding], text: str) -> None:
     assert not judge(text)
+
+
+def test_dropout_within_attention_is_no_call_of_the_program(judge: Judge[Finding]) -> None:
+    text = drawing()
+    around = "    cpu 1  | pppppp    pppppp    pppppp\n    cpu 1  | dddddd"
+    within = text.replace("    cpu 1  | dddddd", around, 1).replace("llll", "    ")
+    assert judge(text.replace("llll", "    "))
+    assert not judge(f"{within}    p = aten::scaled_dot_product_attention\n")
 
 
 def test_a_fast_generator_is_said_to_be_checked(rule: Rule) -> None:
