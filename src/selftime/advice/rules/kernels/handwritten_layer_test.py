@@ -2,7 +2,7 @@
 
 import pytest
 
-from selftime.advice.rule_definition import Finding
+from selftime.advice.rule_definition import Finding, Rule
 from selftime.testing import Judge
 
 DRAWING = """
@@ -86,3 +86,23 @@ def test_on_a_device_the_kernels_count(judge: Judge[Finding]) -> None:
     """)
     assert finding.saving.estimate_ms is not None
     assert 2.5 < finding.saving.estimate_ms < 5.0
+
+
+DERIVED = """
+    cpu 2 | wwww yyyyy zzzz
+    cpu 2 |      xxx
+    w = aten::linear; sequence = 3; forward_thread = 0
+    x = aten::mm; sequence = 4; forward_thread = 0
+    y = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 2
+    z = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 2; forward = x
+"""  # noqa: E501 - what a letter stands for is on one line
+
+
+def test_nothing_is_compiled_where_gradients_of_gradients_are_taken(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
+    text = rule.drawings("Fires on")[0]
+    [plain] = judge(text)
+    [derived] = judge(text + DERIVED)
+    assert "torch.compile" in plain.fix.text
+    assert "torch.compile" not in derived.fix.text
