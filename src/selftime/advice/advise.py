@@ -16,6 +16,7 @@ from selftime.advice.advice_result import Advice, Health, Note, TypicalStep
 from selftime.advice.finding_ids import finding_identity, with_finding_ids
 from selftime.advice.finding_order import rank_findings
 from selftime.advice.framework_arguments import with_framework_argument
+from selftime.advice.lines.function_callers import with_callers
 from selftime.advice.lines.line_from_source import with_line_from_source
 from selftime.advice.rule_definition import FIX_SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.savings.calibration import measured_calibration_factors
@@ -126,7 +127,9 @@ def _advise_on_trace(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule
     outcomes += _outcomes_one_per_cause(trace, trace_health, ranks, rules_to_run)
     findings = rank_findings(
         [
-            with_framework_argument(trace, with_line_from_source(trace, outcome))
+            with_framework_argument(
+                trace, with_callers(trace, with_line_from_source(trace, outcome))
+            )
             for outcome in outcomes
             if isinstance(outcome, Finding)
         ]

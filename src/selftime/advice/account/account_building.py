@@ -29,6 +29,7 @@ from selftime.advice.account.row_sentences import (
     needed_sentence,
     small_sentence,
 )
+from selftime.advice.lines.function_callers import callers_of_place
 from selftime.advice.rule_outcomes import Finding, Where, where_from_row
 from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
 from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
@@ -258,11 +259,13 @@ def _account_row(
         text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)
     if places > 1:
         where, what = Where(), None
+    callers = callers_of_place(unexplained.trace, where)
     return AccountRow(
         time_class=time_class,
         ms=ms,
         share=share,
         where=where,
+        called_at=Where() if callers is None else callers.most,
         what=what,
         places=places,
         verdict=verdict,

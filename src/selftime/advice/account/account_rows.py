@@ -27,6 +27,8 @@ class AccountRow:
     """The row's time as a share of the step."""
     where: Where = field(default_factory=Where)
     """The source line; unknown if the row has several or none."""
+    called_at: Where = field(default_factory=Where)
+    """The line that calls the row's function most, if that passes on the calls of several lines."""
     what: str | None = None
     """The optimizer, operator, frame or kernel that took at least half of the row's time."""
     places: int = 1

@@ -133,7 +133,7 @@ def _calls_in_frame(trace: Trace, event: int, place: Where) -> Iterator[tuple[_C
     callee: int | None = None
     while frame is not None:
         known = names.parse_frame(_slice_name(trace, frame))
-        if known is not None and _is_frame_of(known, place):
+        if known is not None and is_frame_of_place(known, place):
             break
         callee = callee if is_decorator_frame(_slice_name(trace, frame)) else frame
         frame = _value_of_slice(trace.frame_args, "caller", frame)
@@ -153,7 +153,7 @@ def _calls_in_frame(trace: Trace, event: int, place: Where) -> Iterator[tuple[_C
         yield (None, frozenset({function})), runs
 
 
-def _is_frame_of(frame: names.Frame, place: Where) -> bool:
+def is_frame_of_place(frame: names.Frame, place: Where) -> bool:
     """Returns whether a Python frame is of the function at `place`; paths may be relative."""
     file = place.file or ""
     same = file == frame.file or file.endswith(f"/{frame.file}") or frame.file.endswith(f"/{file}")
@@ -206,6 +206,12 @@ def _value_of_slice(table: pl.DataFrame, column: str, slice_id: int) -> int | No
         return None
     value: int | None = table[column][place]
     return value
+
+
+def lines_that_call(scope: SyntaxScope, functions: frozenset[str]) -> list[int]:
+    """Returns the lines of a function that call one of the functions by its name, ascending."""
+    nodes = nodes_in_scope(scope)
+    return sorted({n for node in nodes for n in _lines_running_operator(node, None, functions)})
 
 
 def _candidate_lines(

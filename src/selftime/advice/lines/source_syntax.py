@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -87,9 +88,15 @@ def parse_file(path: Path) -> ast.Module | None:
             return None
         if not path.is_file() or path.stat().st_size > MAX_SOURCE_FILE_BYTES:
             return None
-        return ast.parse(path.read_bytes())
+        return _parse_version_of_file(path, path.stat().st_mtime_ns, path.stat().st_size)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+@lru_cache(maxsize=MAX_READ_SOURCE_FILES)
+def _parse_version_of_file(path: Path, _modified_ns: int, _size: int) -> ast.Module:
+    """Returns the syntax tree of a file as it was last written; nobody changes the tree."""
+    return ast.parse(path.read_bytes())
 
 
 def scope_of_frame(tree: ast.Module, function: str, line: int | None) -> SyntaxScope | None:

@@ -203,7 +203,17 @@ def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
         where = "" if place.file is None else _place_text(place, root, with_name=False)
         return f"{label} in the optimizer `{plain(optimizer)}`{where}"
     with_name = with_name or row.time_class == "communication"
-    return f"{label}{_place_text(place, root, with_name=with_name)}"
+    return f"{label}{_place_text(place, root, with_name=with_name)}{_caller_text(row, root)}"
+
+
+def _caller_text(row: AccountRow, root: str | None) -> str:
+    """Returns where the function of a row is called most; empty if its own line tells enough."""
+    if row.called_at.file is None:
+        return ""
+    is_line = row.called_at.how != "definition"
+    called_at = _Place(row.called_at.file, row.called_at.line if is_line else None, None)
+    function = "" if is_line else f" in `{plain(row.called_at.function or '')}`"
+    return f", called most{function}{_place_text(called_at, root, with_name=False)}"
 
 
 def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
