@@ -180,12 +180,14 @@ from selftime.names.python_expressions import (
 )
 from selftime.names.python_frames import (
     Frame,
+    is_decorating_frame,
     is_program_work,
     is_users_file,
     is_waiting_frame,
     lightning_module,
     module_class,
     parse_frame,
+    qualified_function,
     without_object_address,
 )
 from selftime.names.runtime_calls import (
@@ -299,6 +301,7 @@ __all__ = [
     "is_data_loading",
     "is_data_parallel_slice",
     "is_ddp_forward",
+    "is_decorating_frame",
     "is_device_allocation",
     "is_device_to_host_copy",
     "is_difference",
@@ -374,6 +377,7 @@ __all__ = [
     "profiler_step_number",
     "program_phase_of_stack",
     "python_syntax_of_operator",
+    "qualified_function",
     "rank_in_file_name",
     "rank_of_process",
     "receives_tensor",

@@ -42,6 +42,10 @@ _WAITING_PYTHON_FRAME: Final = re.compile(
 functions.
 """
 _PYTHON_FRAME: Final = re.compile(r"(.+)\((\d+)\): (.+)")
+_DECORATING_FUNCTION: Final = re.compile(
+    r"_*(?:inner|new|decorat\w*|wrap\w*)(?:_(?:f|fn|func\w*))?"
+)
+"""Matches the names that functions which decorators return have by convention."""
 _SYSTEM_FILE_PATH: Final = re.compile(
     r"^<|/torch/|^torch/|(?:^|/)torch(?:inductor|dynamo)|/lib/python\d|/python\d\.\d+/(?!site-packages)"
     r"|^selftime/|/selftime/(?:capture|session)"
@@ -111,6 +115,32 @@ def _file_origin(file: str) -> str:
         return "system"
     is_library = first in _LIBRARY_FOLDERS if below else first in _LIBRARY_FILES
     return "library" if is_library else "user"
+
+
+def is_decorating_frame(frame_name: str) -> bool:
+    """Returns whether a frame is a decorator's, by the name that it has by convention.
+
+    >>> is_decorating_frame("sklearn/utils/_param_validation.py(187): wrapper")
+    True
+    >>> is_decorating_frame("sklearn/metrics/_ranking.py(499): roc_auc_score")
+    False
+    """
+    known = parse_frame(frame_name)
+    return known is not None and _DECORATING_FUNCTION.fullmatch(known.function) is not None
+
+
+def qualified_function(frame: Frame) -> str:
+    """Returns the function of a library with its module, up to the first private one.
+
+    >>> qualified_function(parse_frame("sklearn/metrics/_ranking.py(499): roc_auc_score"))
+    'sklearn.metrics.roc_auc_score'
+    >>> qualified_function(parse_frame("/venv/site-packages/pandas/core/frame.py(9): groupby"))
+    'pandas.core.frame.groupby'
+    """
+    path = _PACKAGE_FOLDER.split(frame.file.replace("\\", "/"))[-1]
+    modules = path.removesuffix(".py").removesuffix("/__init__").lstrip("/").split("/")
+    private = next((at for at, name in enumerate(modules) if name.startswith("_")), len(modules))
+    return ".".join([*modules[: max(private, 1)], frame.function])
 
 
 def is_users_file(file: str) -> bool:

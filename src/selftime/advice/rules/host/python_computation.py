@@ -20,7 +20,9 @@ the step stands still.
 ## What to do
 Replace the loop by operations on whole arrays or tensors. What is the same in every step: compute
 it once, before the loop. What does not need the results of the model: compute it in the data set of
-a `DataLoader` with `num_workers`, while the step before runs. Drawings: once in many steps.
+a `DataLoader` with `num_workers`, while the step before runs. Drawings: once in many steps. Where a
+function of a library takes most of the time, as a metric of scikit-learn does, the finding names it
+and the line that calls it: call it once for many steps.
 
 Where the time is in a loop, the estimate leaves a fifth of it, and half of it elsewhere. That a fix
 saves nothing is not excluded: whether the work can be done otherwise, no trace shows.
@@ -72,7 +74,7 @@ Python that runs while the device still has work.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
@@ -84,6 +86,7 @@ from selftime.advice.detectors.counted_steps import (
     counted_step_count,
     significance_limits_for_cause,
 )
+from selftime.advice.detectors.library_calls import LibraryCall, library_calls_of
 from selftime.advice.detectors.python_outside_torch import (
     PythonFunctionTime,
     python_functions_outside_torch,
@@ -115,6 +118,12 @@ from selftime.trace import Trace
 MIN_PYTHON_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the median step in a function for the rule to report it; what the program does
 in Python between operators that it issues takes as much in small networks."""
+
+MIN_LIBRARY_SHARE_OF_FUNCTION: Final = 0.5
+"""Smallest share of a function's time in functions of libraries for the fix to be about them."""
+
+MAX_NAMED_LIBRARY_CALLS: Final = 3
+"""Largest number of functions of libraries that a finding names."""
 
 MIN_DRAWING_SHARE_OF_FUNCTION: Final = 0.5
 """Smallest share of a function's time in a library that draws for the fix to be about drawing."""
@@ -156,6 +165,13 @@ for batch in loader:             # prepared while the step before ran
     train(batch)"""
 """Example code of the fix of other Python: the workers of a `DataLoader` do it."""
 
+LIBRARY_CODE: Final = """for step, (x, y) in enumerate(loader):
+    outputs.append(train(x, y).detach())
+    if step % 100 == 99:         # once for 100 steps
+        print(score(torch.cat(outputs)))
+        outputs.clear()"""
+"""Example code of the fix of a library's function: it is called once for many steps."""
+
 DRAWING_CODE: Final = """if step % 100 == 0:
     draw(losses)"""
 """Example code of the fix of drawings: only some steps draw."""
@@ -178,6 +194,16 @@ _CURE_ELSEWHERE: Final = _Cure(
     "low",
 )
 """The cure of Python outside of loops. Whether it can leave the step is not known: half stays."""
+
+_CURE_OF_LIBRARY: Final = _Cure(
+    "Call it once for many steps, such as once an epoch, or do by operators what it does; what "
+    "prepares samples, call in the workers of a `DataLoader`.",
+    LIBRARY_CODE,
+    _CURE_ELSEWHERE.remaining_share,
+    _CURE_ELSEWHERE.interval,
+    _CURE_ELSEWHERE.confidence,
+)
+"""The cure of a call of a library, whose code nobody changes; what it saves is as uncertain."""
 
 _CURE_OF_DRAWING: Final = _Cure(
     "Draw once in many steps.",
@@ -274,12 +300,19 @@ def _finding(
 ) -> Finding:
     steps = counted_step_count(trace)
     slowest, name = _slowest_code(trace, function), _function_name(trace, function)
+    calls = _calls_with_most_time(trace, function)
     draws = _drawing_share(trace, function) >= MIN_DRAWING_SHARE_OF_FUNCTION
-    cure = _CURE_OF_DRAWING if draws else _cure_of_code(slowest)
+    cure = _cure_of_code(slowest)
+    if calls and not slowest.is_loop:
+        cure = _CURE_OF_LIBRARY
+        slowest = replace(slowest, where=calls[0].where or slowest.where)
+    cure = _CURE_OF_DRAWING if draws else cure
     own = significance_limits_for_cause(trace, step_stats, function.times)
     share = median_ms / step_stats.step_ms
+    libraries = " and ".join(f"`{call.name}`" for call in calls)
+    within = f", most of it in {libraries}" if calls else ""
     return Finding(
-        title=f"`{name}` takes {share:.0%} of the step in Python, outside of operators",
+        title=f"`{name}` takes {share:.0%} of the step in Python, outside of operators{within}",
         where=slowest.where,
         count_per_step=function.calls / steps,
         claim=RemovalClaim(
@@ -291,10 +324,26 @@ def _finding(
         confidence=cure.confidence,
         evidence=(
             Evidence("host time outside of operators", median_ms, "ms", (function.frame,)),
+            *(_evidence_of_call(call, median_ms) for call in calls),
             Evidence("calls a step", function.calls / steps, "count"),
         ),
         fix=Fix(cure.text, cure.code),
     )
+
+
+def _calls_with_most_time(trace: Trace, function: PythonFunctionTime) -> tuple[LibraryCall, ...]:
+    """Returns the fewest calls of libraries with most of a function's time; () without such."""
+    calls = library_calls_of(trace, function)[:MAX_NAMED_LIBRARY_CALLS]
+    for count in range(1, len(calls) + 1):
+        if sum(call.share for call in calls[:count]) >= MIN_LIBRARY_SHARE_OF_FUNCTION:
+            return calls[:count]
+    return ()
+
+
+def _evidence_of_call(call: LibraryCall, median_ms: float) -> Evidence:
+    """Returns the time in a function of a library, with the line that calls it, if known."""
+    line = "" if call.where is None else f", called at {call.where}"
+    return Evidence(f"in `{call.name}`{line}", call.share * median_ms, "ms", (call.frame,))
 
 
 def _slowest_code(trace: Trace, function: PythonFunctionTime) -> SlowestCode:

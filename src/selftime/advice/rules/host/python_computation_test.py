@@ -90,6 +90,55 @@ def test_time_of_a_library_counts_for_the_function_that_calls_it(judge: Judge[Fi
     assert finding.evidence[0].value == pytest.approx(1.1)
 
 
+CODE_WITH_METRIC = """\
+def augment(y, p):
+    y = y[:]
+    score = roc_auc_score(y, p)
+    return score
+"""
+
+
+def test_a_function_of_a_library_is_named_with_the_line_that_calls_it(
+    judge: Judge[Finding], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text(CODE_WITH_METRIC)
+    monkeypatch.chdir(tmp_path)
+    called = "sklearn/metrics/_ranking.py(499): roc_auc_score"
+    drawn = drawing("aaaaaaaaaaa", " rrrrrrrrr ", function="train.py(1): augment", called=called)
+    [finding] = judge(drawn)
+    assert (finding.where.line, finding.where.how) == (3, "static")
+    assert finding.title.endswith(", most of it in `sklearn.metrics.roc_auc_score`")
+    within = "in `sklearn.metrics.roc_auc_score`, called at `train.py:3 in augment`"
+    [evidence] = [told for told in finding.evidence if told.metric == within]
+    assert evidence.value == pytest.approx(0.9)
+    assert finding.fix.text.startswith("Call it once for many steps")
+    assert (finding.saving.low_ms, finding.confidence) == (0, "low")
+
+
+def test_decorators_of_a_library_are_looked_through(judge: Judge[Finding]) -> None:
+    drawn = drawing("aaaaaaaaaaa", " rrrrrrrrr ", called="sklearn/utils/_param.py(9): wrapper")
+    lane = "python 1 | " + 3 * " kkkiiiiii ".ljust(20)
+    legend = """k = sklearn/utils/_param.py(50): check
+    i = sklearn/metrics/_ranking.py(499): roc_auc_score
+    m = aten"""
+    drawn = drawn.replace("cpu 1 ", f"{lane}\n    cpu 1 ").replace("m = aten", legend)
+    [finding] = judge(drawn)
+    assert finding.title.endswith(", most of it in `sklearn.metrics.roc_auc_score`")
+
+
+def test_a_library_with_little_of_the_time_is_not_named(judge: Judge[Finding]) -> None:
+    called = "sklearn/metrics/_ranking.py(499): roc_auc_score"
+    [finding] = judge(drawing("aaaaaaaaaaa", " rrrrr     ", called=called))
+    assert finding.title.endswith("outside of operators")
+
+
+def test_a_loop_that_calls_a_library_is_to_be_replaced(judge: Judge[Finding]) -> None:
+    called = "scipy/stats/_stats_py.py(5): zscore"
+    rounds, frames = " r" * 9, "a" * 19
+    [finding] = judge(drawing(frames, rounds, " " * 19 + "m", called=called))
+    assert finding.fix.text.startswith("Replace the loop")
+
+
 def test_drawing_is_to_be_done_seldom(judge: Judge[Finding]) -> None:
     called = "matplotlib/pyplot.py(5): draw"
     [finding] = judge(drawing("aaaaaaaaaaa", " rrrrrrrrr ", called=called))
