@@ -124,6 +124,7 @@ from selftime.names.operator_patterns import (
     multiplies_weights,
     selects_one_index,
     selects_part_of_dimension,
+    takes_apart,
 )
 from selftime.names.pair_operators import (
     compares_rows,
@@ -391,6 +392,7 @@ __all__ = [
     "selects_part_of_dimension",
     "short_kernel_name",
     "starts_process",
+    "takes_apart",
     "takes_bias_first",
     "takes_norm",
     "unpacks_elements",

@@ -97,6 +97,15 @@ def selects_one_index(operator: str) -> bool:
     return operator == "aten::select"
 
 
+def takes_apart(operator: str) -> bool:
+    """Returns whether an operator takes a tensor apart along a dimension, as `for row in t` does.
+
+    >>> takes_apart("aten::unbind"), takes_apart("aten::split")
+    (True, False)
+    """
+    return operator == "aten::unbind"
+
+
 def selects_part_of_dimension(operator: str) -> bool:
     """Returns whether an operator selects a part of one dimension, by index or slice.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from selftime.advice.detectors.counted_steps import (
     times_of_slices_named,
 )
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
+from selftime.advice.detectors.tensor_iterations import rounds_of_tensor_iterations
 from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import caller_of_every_frame
@@ -113,7 +114,12 @@ def element_loops_by_line(trace: Trace) -> tuple[LineSlices, ...]:
             ],
         ),
     )
-    found = (_loops_of_lines(lines, ends) for lines in _neighbouring_lines(trace, parts))
+    iterations = (
+        LineSlices(one.where, one.slices.with_columns(line=pl.lit(0)))
+        for one in rounds_of_tensor_iterations(trace, MIN_LOOP_ITERATIONS)
+    )
+    every = chain(_neighbouring_lines(trace, parts), iterations)
+    found = (_loops_of_lines(lines, ends) for lines in every)
     return tuple(loop for loop in found if loop is not None and not _mostly_computes(trace, loop))
 
 

@@ -2,15 +2,17 @@
 
 ## What it means
 A line runs `t[i]` for every `i`: each is an operator of its own, `aten::select`, and what is done
-with the element is another. Loops whose rounds multiply matrices or call a network are left out: a
-recurrent network has to go step by step.
+with the element is another. `for row in t` takes the tensor apart with one operator, and each
+operator of its body runs once for every row. Loops whose rounds multiply matrices or call a network
+are left out: a recurrent network has to go step by step.
 
 In the trace: 50 or more operators that select an element, from one line or neighbouring ones of a
 function, one after the other, with no product of matrices, call of a network or other
 step between them; one of the lines has 25 or more. Between rounds of several elements there may be
 more time, if no layer of a network and no operator that mostly takes more than 50 us is between
 them. Time in which the program does not have the core belongs to no round. Loops within each other
-are one finding.
+are one finding. Of `for row in t`: an `aten::unbind` of 50 or more parts, after which an operator
+at one line runs for at least half of them, and for no more, before its function ends.
 
 ## Why it costs
 An operator costs its dispatch, about a microsecond in the library and several with Python around
@@ -39,7 +41,29 @@ Very many elements taken one after the other.
     b = aten::select; line = fill.py:4 fill
     m = aten::mm; line = net.py:9 forward
 
+A loop through the rows of a tensor.
+
+    column = 10 us
+    mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  |    ubababababababababababababababababababababababababababab mmmmmmmmmmmmmmmm
+    s = ProfilerStep#1
+    u = aten::unbind; line = area.py:4 area; input_shapes = [[64,4],[]]
+    b = aten::mul; line = area.py:5 area
+    a = aten::mul; line = area.py:5 area
+    m = aten::mm; line = net.py:9 forward
+
 ## Silent on
+A tensor that is taken apart once, before a loop over other data.
+
+    column = 10 us
+    mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  |    ubababababababababababababababababababababababababababab mmmmmmmmmmmmmmmm
+    s = ProfilerStep#1
+    u = aten::unbind; line = area.py:4 area; input_shapes = [[3,64],[]]
+    b = aten::mul; line = area.py:5 area
+    a = aten::mul; line = area.py:5 area
+    m = aten::mm; line = net.py:9 forward
+
 A few elements.
 
     column = 10 us
@@ -110,11 +134,15 @@ from selftime.advice.lines.loop_dependence import outermost_loops
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
+from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, subtract
 from selftime.trace import Trace
 
 REMAINING_LOOP_TIME_SHARE: Final = 0.05
 """Share of the loop's time that remains: one operation on the whole tensor instead."""
+
+FIX_TEXT: Final = "Do the work of the loop in one operation on the whole tensor."
+"""What to do with a loop."""
 
 FIX_CODE: Final = """out = torch.empty(n)
 for i in range(n):            # before: n times the cost of an operator
@@ -122,6 +150,15 @@ for i in range(n):            # before: n times the cost of an operator
 
 out = values * scale          # after: once"""
 """Example code of the fix: one operation on the whole tensor replaces the loop."""
+
+
+ITERATION_FIX_CODE: Final = """total = 0.0
+for box in boxes:             # before: n times each operator
+    total += (box[2] - box[0]) * (box[3] - box[1])
+
+sides = boxes[:, 2:] - boxes[:, :2]
+total = sides.prod(1).sum()   # after: once"""
+"""Example code of the fix of a loop through a tensor."""
 
 
 @rule(covers=("D3",))
@@ -149,8 +186,10 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         ("host time of the loop", forward),
         ("host time of the loop's backward pass", backward),
     ]
+    is_iteration = not filter_by_name(loop.slices, names.selects_one_index).height
+    does = "goes through tensors" if is_iteration else "indexes tensors"
     return Finding(
-        title=f"A Python loop indexes tensors {count:.0f} times a step, one element at a time",
+        title=f"A Python loop {does} {count:.0f} times a step, one element at a time",
         where=_line_of_loop(trace, loop.where),
         count_per_step=count,
         claim=RemovalClaim(
@@ -172,7 +211,14 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
             ),
             Evidence("loop iterations a step", count, "count"),
         ),
-        fix=Fix("Do the work of the loop in one operation on the whole tensor.", FIX_CODE),
+        fix=_fix_of_iteration() if is_iteration else Fix(FIX_TEXT, FIX_CODE),
+    )
+
+
+def _fix_of_iteration() -> Fix:
+    """Returns the fix of a loop through a tensor, whose elements may be for Python alone."""
+    return Fix(
+        f"{FIX_TEXT} If only Python needs the values, go through `t.tolist()`.", ITERATION_FIX_CODE
     )
 
 

@@ -207,3 +207,59 @@ def test_a_program_that_fills_a_tensor(rule: Rule, tmp_path: Path) -> None:
     assert finding.count_per_step == 200
     assert finding.saving.speedup is not None
     assert finding.saving.speedup > 3
+
+
+THROUGH = """
+    column = 10 us
+    mark 1   | {step}
+    python 1 | {function}
+    cpu 1    | {loop}
+    s = ProfilerStep#1
+    f = area.py(1): area
+    u = aten::unbind; line = area.py:4 area; input_shapes = {shapes}
+    a = aten::mul; line = area.py:5 area
+    b = aten::mul; line = area.py:5 area
+    c = aten::mm; line = area.py:6 area
+    m = aten::mm; line = net.py:9 forward
+"""
+
+
+def through(
+    body: str = "ab" * 50, shapes: str = "[[100,4],[]]", *, function_ends: int = 140
+) -> str:
+    loop = "u" + body
+    step, function = "s" * 180, "f" * function_ends
+    return THROUGH.format(step=step, function=function, loop=f"{loop:140}{'m' * 40}", shapes=shapes)
+
+
+def test_a_loop_through_rows_is_told_at_its_own_line(judge: Judge[Finding]) -> None:
+    [finding] = judge(through())
+    assert (finding.where.line, finding.count_per_step) == (4, 100)
+    assert finding.title.startswith("A Python loop goes through tensors 100 times a step")
+    assert "`t.tolist()`" in finding.fix.text
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes"),
+    [
+        ("ab" * 50, "[[4,100],[]]"),  # x, y, z, w = t
+        ("ab" * 50, "[[60,4],[]]"),  # more rounds than rows: a loop over something else
+        ("ab" * 50, "[[300,4],[]]"),  # few of the rows
+        ("ab" * 50, "[]"),  # without shapes nobody knows
+        ("ac" * 50, "[[100,4],[]]"),  # rounds that multiply matrices
+    ],
+)
+def test_what_follows_a_tensor_taken_apart_may_be_no_loop_through_it(
+    judge: Judge[Finding], body: str, shapes: str
+) -> None:
+    assert not judge(through(body, shapes))
+
+
+def test_what_runs_after_the_function_is_no_round(judge: Judge[Finding]) -> None:
+    assert not judge(through(function_ends=40))
+
+
+def test_a_loop_through_rows_that_indexes_them_is_one_finding(judge: Judge[Finding]) -> None:
+    rows = through("ab" * 60, "[[60,4],[]]").replace("a = aten::mul", "a = aten::select")
+    [finding] = judge(rows)
+    assert finding.title.startswith("A Python loop indexes tensors")
