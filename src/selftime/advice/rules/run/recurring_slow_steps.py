@@ -8,7 +8,8 @@ In the ledger of the run: steps that take at least twice the median of their kin
 two or more of them seen at one line. Their waits for data, evaluations, compilations, garbage
 collections and checkpoints are left out, and so is the time in which the thread was ready to run
 and had no core, which Linux counts, and so are steps in which workers start and take the
-cores: other rules tell of them.
+cores: other rules tell of them. A function that samples of usual steps never show is what makes
+steps slow: all its lines are one, and it is told on a busy machine, too.
 
 ## Why it costs
 What comes seldom is in no median, and in few recordings: a log that is written, a picture that is
@@ -78,6 +79,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.compilation_sites import iterators_with_segments
+from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.analysis.run.slow_steps import slow_step_activities
 from selftime.run import Run
 from selftime.trace import Trace
@@ -88,6 +90,13 @@ MIN_SLOW_STEPS: Final = 2
 
 MIN_SHARE_OF_RUN: Final = 0.02
 """Smallest share of the run that a line must take to be reported, as for any saving."""
+
+MIN_SAMPLES_OF_USUAL_STEPS: Final = 30
+"""Smallest number of samples of usual steps for a function in none of them to be of slow ones only:
+what has a tenth of a usual step is then missed in 4 of 100 runs."""
+
+MIN_SHARE_OF_REGULAR_STEPS: Final = 0.75
+"""Smallest share of slow steps that lie as far from the last for that distance to be told."""
 
 MIN_SHARE_OF_CORES_USED_BY_OTHERS: Final = 0.25
 """Share of the cores used by other programs from which they may be what makes computing slow."""
@@ -106,10 +115,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     lack_of_cores = _lack_of_cores(trace)
-    is_other_programs = pl.lit(lack_of_cores is not None) & pl.col("is_computing")
+    may_be_others = pl.col("is_computing") & ~pl.col("is_apart")
+    is_other_programs = pl.lit(lack_of_cores is not None) & may_be_others
     for row in lines.filter(~is_other_programs).iter_rows(named=True):
         yield _finding(row)
-    if lack_of_cores is not None and lines["is_computing"].any():
+    if lack_of_cores is not None and lines.select(may_be_others.any()).item():
         yield Unknown(lack_of_cores)
 
 
@@ -130,7 +140,8 @@ def _lack_of_cores(trace: Trace) -> str | None:
 def _slow_time_by_line(run: Run) -> pl.DataFrame:
     """Returns by line how many ns longer than usual it made slow steps, the most first.
 
-    What was seen in a step with an evaluation counts as evaluation as far as it lasted.
+    What was seen in a step with an evaluation counts as evaluation as far as it lasted. A function
+    that usual steps do not run, `is_apart`, is one line: the one at which most of it was seen.
     """
     starts = iterators_with_segments(run).filter("starts_workers")["segment"].implode()
     seen = slow_step_activities(run).filter(~pl.col("segment").is_in(starts))
@@ -142,10 +153,17 @@ def _slow_time_by_line(run: Run) -> pl.DataFrame:
         & pl.col("file").is_not_null()
         & (pl.col("duration") > 0)
     )
-    lines = own.group_by("file", "line", "function", maintain_order=True).agg(
+    of_line = pl.col("duration").sum().over("file", "function", "line")
+    most = pl.col("line").sort_by(of_line, descending=True).first().over("file", "function")
+    own = _with_functions_apart(run, own).with_columns(
+        line=pl.when("is_apart").then(most).otherwise("line")
+    )
+    place = ("file", "line", "function", "is_apart")
+    lines = own.group_by(*place, maintain_order=True).agg(
         pl.col("duration").sum(),
         pl.col("step").n_unique().alias("steps"),
-        pl.col("duration").max().alias("longest"),
+        pl.col("duration").sum().over("step").max().alias("longest"),
+        every=_steps_between(),
         is_computing=2 * pl.col("duration").filter(pl.col("part") == "program").sum()
         > pl.col("duration").sum(),
     )
@@ -154,9 +172,30 @@ def _slow_time_by_line(run: Run) -> pl.DataFrame:
     )
 
 
+def _with_functions_apart(run: Run, seen: pl.DataFrame) -> pl.DataFrame:
+    """Adds `is_apart`: whether samples of usual steps show other functions, and never this one."""
+    usual = sampled_lines(run).drop_nulls("function").select("file", "function", "samples")
+    if usual["samples"].sum() < MIN_SAMPLES_OF_USUAL_STEPS:
+        return seen.with_columns(is_apart=pl.lit(value=False))
+    known = usual.select("file", "function").unique().with_columns(is_usual=pl.lit(value=True))
+    joined = seen.join(known, on=["file", "function"], how="left", maintain_order="left")
+    return joined.with_columns(is_apart=pl.col("is_usual").is_null()).drop("is_usual")
+
+
+def _steps_between() -> pl.Expr:
+    """Returns how many steps lie from one slow step to the next if mostly as many; else null."""
+    between = pl.col("step").cast(pl.Int64).unique().sort().diff().drop_nulls()
+    usual = between.median()
+    return pl.when((between == usual).mean() >= MIN_SHARE_OF_REGULAR_STEPS).then(usual)
+
+
 def _finding(row: dict[str, Any]) -> Finding:
+    time = seconds_text(row["duration"])
+    title = f"{row['steps']} steps are slow at this line, {time} in all"
+    if row["is_apart"]:
+        title = f"{row['steps']} steps run `{row['function']}`, which others do not: {time} in all"
     return Finding(
-        title=f"{row['steps']} steps are slow at this line, {seconds_text(row['duration'])} in all",
+        title=title,
         where=where_from_reading(row),
         claim=RunClaim(row["duration"], noise_ns=reading_error(row["steps"])),
         confidence="medium",
@@ -164,6 +203,7 @@ def _finding(row: dict[str, Any]) -> Finding:
             Evidence("slow steps at the line", float(row["steps"]), "count"),
             Evidence("beyond the usual step", row["duration"] / row["steps"] / 1e6, "ms"),
             Evidence("most of it in one step", row["longest"] / 1e6, "ms"),
+            *([Evidence("steps from one to the next", row["every"], "count")] * bool(row["every"])),
         ),
         fix=Fix("Do this less often, make it cheaper, or do it in another thread or process."),
     )

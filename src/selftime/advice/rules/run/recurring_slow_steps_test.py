@@ -69,3 +69,40 @@ def test_other_programs_that_leave_enough_cores_are_no_cause(
 def test_what_is_no_computing_stays_a_finding_on_a_busy_machine(judge: Judge[Finding]) -> None:
     logging = 3 * SLOW.format("logging 800 ms at train.py:50 main")
     assert judge(USED.format(threads=2, busy=1.0) + logging)
+
+
+def with_samples(usual: str, told: str) -> str:
+    """A run in which every tenth step is slow, with samples of the usual ones."""
+    return "run | before 1 s" + 3 * (
+        f"\n    run | 9 training 100 ms\n    run | 15 samples at {usual}"
+        f"\n    run | training 900 ms: {told}\n"
+    )
+
+
+APART = "program 500 ms at train.py:50 sample, program 300 ms at train.py:52 sample"
+
+
+def test_a_function_that_usual_steps_do_not_run_is_one_cause(judge: Judge[Finding]) -> None:
+    [finding] = judge(with_samples("train.py:12 step", APART))
+    assert finding.title == "3 steps run `sample`, which others do not: 2.4 s in all"
+    assert (finding.where.line, finding.where.function) == (50, "sample")
+    assert finding.saving.run_upper_s == pytest.approx(2.4)
+    evidence = {told.metric: told.value for told in finding.evidence}
+    assert evidence["steps from one to the next"] == 10
+    assert evidence["most of it in one step"] == pytest.approx(800)
+
+
+def test_a_function_that_usual_steps_run_is_told_by_line(judge: Judge[Finding]) -> None:
+    both = judge(with_samples("train.py:12 sample", APART))
+    assert [finding.where.line for finding in both] == [50, 52]
+    assert all("at this line" in finding.title for finding in both)
+
+
+def test_a_busy_machine_is_no_reason_to_run_another_function(rule: Rule) -> None:
+    def outcomes(usual: str) -> list[str]:
+        drawn = with_samples(usual, APART).removeprefix("run | before 1 s")
+        told = rule(sketch(USED.format(threads=2, busy=1.0) + drawn))
+        return [type(outcome).__name__ for outcome in told]
+
+    assert outcomes("train.py:12 step") == ["Finding"]
+    assert outcomes("train.py:12 sample") == ["Unknown"]
