@@ -193,7 +193,9 @@ def _finding(row: dict[str, Any]) -> Finding:
     time = seconds_text(row["duration"])
     title = f"{row['steps']} steps are slow at this line, {time} in all"
     if row["is_apart"]:
-        title = f"{row['steps']} steps run `{row['function']}`, which others do not: {time} in all"
+        title = (
+            f"{row['steps']} steps run `{row['function']}`, which usual ones do not, {time} in all"
+        )
     return Finding(
         title=title,
         where=where_from_reading(row),

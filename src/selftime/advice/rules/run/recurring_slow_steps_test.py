@@ -84,7 +84,7 @@ APART = "program 500 ms at train.py:50 sample, program 300 ms at train.py:52 sam
 
 def test_a_function_that_usual_steps_do_not_run_is_one_cause(judge: Judge[Finding]) -> None:
     [finding] = judge(with_samples("train.py:12 step", APART))
-    assert finding.title == "3 steps run `sample`, which others do not: 2.4 s in all"
+    assert finding.title == "3 steps run `sample`, which usual ones do not, 2.4 s in all"
     assert (finding.where.line, finding.where.function) == (50, "sample")
     assert finding.saving.run_upper_s == pytest.approx(2.4)
     evidence = {told.metric: told.value for told in finding.evidence}
