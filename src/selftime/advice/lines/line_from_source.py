@@ -15,6 +15,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.lines.source_syntax import (
     SyntaxScope,
+    class_around_frame,
     first_line_of_scope,
     ids_of_nodes_in_loops,
     nodes_in_scope,
@@ -104,6 +105,15 @@ def source_folders(trace: Trace, file: str) -> tuple[str, ...]:
     imported = [text.removesuffix(file) for text in whole]
     ran_in = [ran] if isinstance(ran, str) else []
     return tuple(dict.fromkeys([*imported, *ran_in, ".", beside]))
+
+
+def class_of_place(place: Where, folders: tuple[str, ...]) -> ast.ClassDef | None:
+    """Returns the class whose method is defined at `place`; None if its source was not found."""
+    for folder in folders:
+        tree = parse_file(Path(folder) / (place.file or ""))
+        if tree is not None:
+            return class_around_frame(tree, place.function or "", place.line)
+    return None
 
 
 def syntax_scope_of_place(place: Where, folders: tuple[str, ...]) -> SyntaxScope | None:

@@ -116,6 +116,13 @@ def scope_of_frame(tree: ast.Module, function: str, line: int | None) -> SyntaxS
     return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # is called: a scope
 
 
+def class_around_frame(tree: ast.Module, function: str, line: int | None) -> ast.ClassDef | None:
+    """Returns the class in whose body the function of a recorded frame is; None if in none."""
+    scope = scope_of_frame(tree, function, line)
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return next((node for node in classes if any(scope is one for one in node.body)), None)
+
+
 def _contains_line(node: ast.AST, line: int | None) -> bool:
     """Returns whether an AST node spans a source line."""
     last = getattr(node, "end_lineno", None) or 0

@@ -16,6 +16,8 @@ host must feed, the step waits for it.
 Remove what was for debugging. Register hooks only for the steps that need them, and keep what they
 collect on the device. A mode that must stay should return early. `torch.set_default_device` is such
 a mode: pass `device=` in place of it, or use `with torch.device(...)` where the model is built.
+Take a plain tensor of a subclass, with `x.as_subclass(torch.Tensor)`, before operators that need
+nothing of the subclass.
 
 The estimate removes the frames' time; for handlers of operators without the operators within.
 
@@ -78,6 +80,7 @@ A mode while the device works on what it has.
     k = gemm
 """
 
+import ast
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -95,6 +98,7 @@ from selftime.advice.detectors.counted_steps import (
     times_of_slices_named,
 )
 from selftime.advice.detectors.source_lines import LineSlices
+from selftime.advice.lines.line_from_source import class_of_place, source_folders
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
@@ -111,6 +115,11 @@ MIN_HOOK_CALLS_PER_STEP: Final = 4
 
 MIN_HOOK_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in a hook to report; recording Python frames alone adds a third."""
+
+SUBCLASS_FIX_CODE: Final = """x = x.as_subclass(torch.Tensor)    # before many operators
+...
+x = x.as_subclass(Tagged)          # where the subclass is needed again"""
+"""Example code of the fix of a subclass of tensors: operators run on a plain tensor."""
 
 FIX_CODE: Final = """handle = layer.register_forward_hook(record)
 ...                                   # only the steps that need it
@@ -211,15 +220,38 @@ def _finding(
     count = hook_calls.slices.height / steps
     spent = step_stats.scaled_to_typical_step(length(times) / steps / 1e6)
     function = hook_calls.where.function or "it"
+    subclass = _tensor_subclass(trace, hook_calls.where)
+    title = f"`{function}`, {description}, runs {count:.0f} times a step"
+    fix = Fix("Remove it, or register it only for the steps that need it.", FIX_CODE)
+    if subclass is not None:
+        title = f"The tensor subclass `{subclass}` runs Python around {count:.0f} operators a step"
+        text = f"Run operators that need nothing of `{subclass}` on a plain tensor."
+        fix = Fix(text, SUBCLASS_FIX_CODE.replace("Tagged", subclass))
     return Finding(
-        title=f"`{function}`, {description}, runs {count:.0f} times a step",
+        title=title,
         where=hook_calls.where,
         count_per_step=count,
         claim=RemovalClaim((CutHostTime(times),), noise_ms=step_stats.noise_ms),
         confidence="medium",
         evidence=(
-            Evidence("Python time of the hook", spent, "ms"),
+            Evidence(
+                "Python time of the hook"
+                if subclass is None
+                else f"Python time of the dispatch of `{subclass}`",
+                spent,
+                "ms",
+            ),
             Evidence("calls a step", count, "count"),
         ),
-        fix=Fix("Remove it, or register it only for the steps that need it.", FIX_CODE),
+        fix=fix,
     )
+
+
+def _tensor_subclass(trace: Trace, where: Where) -> str | None:
+    """Returns the class whose handler of operators it is; None for a mode, a hook, or unknown."""
+    if not (where.function or "").startswith("__torch_"):
+        return None
+    found = class_of_place(where, source_folders(trace, where.file or ""))
+    if found is None or any(ast.unparse(base).endswith("Mode") for base in found.bases):
+        return None
+    return found.name

@@ -53,6 +53,46 @@ def test_time_in_operators_does_not_count_as_time_of_a_mode(judge: Judge[Finding
     assert finding.evidence[0].value == pytest.approx(0.08)
 
 
+CLASS = """\
+class Tagged(torch.Tensor):
+    tag = None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "title", "cure"),
+    [
+        (
+            CLASS,
+            "The tensor subclass `Tagged` runs Python around 4 operators a step",
+            "Run operators that need nothing of `Tagged` on a plain tensor.",
+        ),
+        (
+            CLASS.replace("torch.Tensor", "TorchFunctionMode"),
+            "`__torch_function__`, a handler of every operator, runs 4 times a step",
+            "Remove it, or register it only for the steps that need it.",
+        ),
+    ],
+)
+def test_a_subclass_of_tensors_is_named(
+    judge: Judge[Finding],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    title: str,
+    cure: str,
+) -> None:
+    (tmp_path / "debug.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    handler = "debug.py(4): __torch_function__"
+    [finding] = judge(drawing("hhh hhh hhh hhh", " a   a   a   a", handler))
+    assert (finding.title, finding.fix.text) == (title, cure)
+
+
 def test_hooks_during_graph_capture_are_not_reported(judge: Judge[Finding]) -> None:
     drawn = drawing("hh hh hh hh", "")
     assert judge(drawn)
