@@ -69,6 +69,8 @@ _LIBRARY_FOLDERS: Final = frozenset(
     cupy dask einops joblib numba numpy opt_einsum pandas polars scipy sklearn
     boto3 botocore click httpx huggingface_hub psutil pydantic requests s3fs urllib3 yaml
     filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
+    cachetools dateutil dm_control gym jax lightgbm mujoco narwhals nibabel pycocotools pytz rdkit
+    SimpleITK statsmodels tensorflow threadpoolctl xgboost
     """.split()  # noqa: SIM905 - read best as words
 )
 """Names of the top-level packages of known libraries, for paths relative to an installation folder.
@@ -89,6 +91,8 @@ def parse_frame(frame_name: str) -> Frame | None:
     >>> parse_frame("torch/functional.py(99): relu").origin, parse_frame("<built-in method relu>")
     ('system', None)
     >>> parse_frame("ray/experimental/tqdm_ray.py(37): safe_print").origin
+    'library'
+    >>> parse_frame("narwhals/_utils.py(1601): _hasattr_static").origin
     'library'
     >>> parse_frame("typer/main.py(1445): wrapper").origin
     'system'
