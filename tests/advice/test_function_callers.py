@@ -51,12 +51,16 @@ OPERATORS = " oooooooooo    oo  oo   ooo   "
 
 
 def recorded(
-    folder: Path, callers: str = CALLERS, operators: str = OPERATORS, wrappers: str = WRAPPERS
+    folder: Path,
+    callers: str = CALLERS,
+    operators: str = OPERATORS,
+    wrappers: str = WRAPPERS,
+    other: str = "",
 ) -> Trace:
     (folder / "net.py").write_text(SOURCE)
     around = " " * 19 + "ccc  cccc  "
     parts = {"callers": callers, "around": around, "wrappers": wrappers, "operators": operators}
-    drawn = DRAWING.format(**{key: 2 * text for key, text in parts.items()})
+    drawn = f"{DRAWING}    {other}".format(**{key: 2 * text for key, text in parts.items()})
     return replace(sketch(drawn), source=str(folder / "trace.json"))
 
 
@@ -109,3 +113,12 @@ def test_a_finding_and_a_row_name_the_caller(tmp_path: Path) -> None:
     row = next(row for row in account.rows if row.where.line == 5)
     assert row.called_at == Where("net.py", 2, "encode", "static")
     assert row_texts((row,)) == ["computing at `ops.py:5`, called most at `net.py:2`"]
+
+
+def test_functions_of_one_name_in_a_file_are_told_apart(tmp_path: Path) -> None:
+    trace = recorded(tmp_path)
+    assert callers_of_place(trace, Where("ops.py", 3, "matmul", "stack")) is None
+    other = recorded(tmp_path, callers=CALLERS.replace("d", "v"), other="v = ops.py(7): matmul")
+    told = callers_of_place(other, PLACE)
+    assert told is not None
+    assert callers_of_place(other, Where("ops.py", 8, "matmul", "stack")) is None

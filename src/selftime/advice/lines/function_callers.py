@@ -64,17 +64,17 @@ def with_callers(trace: Trace, finding: Finding) -> Finding:
 
 def callers_of_place(trace: Trace, place: Where) -> FunctionCallers | None:
     """Returns the callers of the function at a line; None if calls of few lines pass there."""
-    known, key = _callers_by_function(trace), (place.file, place.function)
+    known, key = _callers_by_line(trace), (place.file, place.line, place.function)
     if key not in known:
         known[key] = _callers_of_function(trace, place)
     return known[key]
 
 
 @cached_per_trace
-def _callers_by_function(
+def _callers_by_line(
     _trace: Trace,
-) -> dict[tuple[str | None, str | None], FunctionCallers | None]:
-    """Returns a cache that maps (file, function) to the callers."""
+) -> dict[tuple[str | None, int | None, str | None], FunctionCallers | None]:
+    """Returns a cache that maps (file, line, function) to the callers."""
     return {}
 
 
@@ -82,9 +82,11 @@ def _callers_of_function(trace: Trace, place: Where) -> FunctionCallers | None:
     calls = _calls(trace)
     if place.function is None or place.file is None or calls is None:
         return None
-    own = [text for text in calls.functions if _is_at(text, place)]
-    table = calls.table.filter(pl.col("function").is_in(own))
-    if not table.height or not calls.is_small[table["id"].to_numpy()].any():
+    own = _function_at(calls, place)
+    if own is None:
+        return None
+    table = calls.table.filter(pl.col("function") == own)
+    if not calls.is_small[table["id"].to_numpy()].any():
         return None
     at, callee = _through_wrappers(calls, table["id"].to_numpy())
     table = table.with_columns(at=at, callee=callee).filter(pl.col("at") != NO_SLICE)
@@ -151,9 +153,15 @@ def _names_of(trace: Trace, slice_ids: pl.Series) -> pl.Series:
     return trace.slices["name"].gather(ids).cast(pl.String)
 
 
-def _is_at(frame_name: str, place: Where) -> bool:
-    known = names.parse_frame(frame_name)
-    return known is not None and is_frame_of_place(known, place)
+def _function_at(calls: _Calls, place: Where) -> str | None:
+    """Returns the function around a line: of those of its name, the last that begins before it."""
+    begins = {
+        known.line: text
+        for text in calls.functions
+        if (known := names.parse_frame(text)) is not None and is_frame_of_place(known, place)
+    }
+    before = [line for line in begins if place.line is not None and line <= place.line]
+    return begins[max(before)] if before else None
 
 
 def _through_wrappers(calls: _Calls, ids: Ints) -> tuple[Ints, Ints]:
