@@ -105,8 +105,8 @@ def test_a_finding_and_a_row_name_the_caller(tmp_path: Path) -> None:
         fix=Fix("Make it fast."),
     )
     assert with_callers(trace, found).evidence == (
-        Evidence("time of it that is called at `net.py:2 in encode`", 12 / 22, "ratio"),
-        Evidence("lines that call it", 4.0, "count"),
+        Evidence("share of its time in calls at `net.py:2 in encode`", 12 / 22, "ratio"),
+        Evidence("lines that call the function", 4.0, "count"),
     )
     account = account_of_step(trace, ())
     assert account is not None

@@ -56,8 +56,8 @@ def with_callers(trace: Trace, finding: Finding) -> Finding:
     if found is None:
         return finding
     told = (
-        Evidence(f"time of it that is called at {found.most}", found.share, "ratio"),
-        Evidence("lines that call it", float(found.count), "count"),
+        Evidence(f"share of its time in calls at {found.most}", found.share, "ratio"),
+        Evidence("lines that call the function", float(found.count), "count"),
     )
     return replace(finding, evidence=(*finding.evidence, *told))
 
