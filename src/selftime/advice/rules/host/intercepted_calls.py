@@ -116,9 +116,10 @@ MIN_HOOK_CALLS_PER_STEP: Final = 4
 MIN_HOOK_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in a hook to report; recording Python frames alone adds a third."""
 
-SUBCLASS_FIX_CODE: Final = """x = x.as_subclass(torch.Tensor)    # before many operators
-...
-x = x.as_subclass(Tagged)          # where the subclass is needed again"""
+SUBCLASS_FIX_CODE: Final = """# before many operators:
+x = x.as_subclass(torch.Tensor)
+# where the subclass is needed again:
+x = x.as_subclass(Tagged)"""
 """Example code of the fix of a subclass of tensors: operators run on a plain tensor."""
 
 FIX_CODE: Final = """handle = layer.register_forward_hook(record)

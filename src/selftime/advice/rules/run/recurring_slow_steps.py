@@ -183,10 +183,14 @@ def _with_functions_apart(run: Run, seen: pl.DataFrame) -> pl.DataFrame:
 
 
 def _steps_between() -> pl.Expr:
-    """Returns how many steps lie from one slow step to the next if mostly as many; else null."""
+    """Returns how many steps lie from one slow step to the next if mostly as many; else null.
+
+    Null as well where each follows the other.
+    """
     between = pl.col("step").cast(pl.Int64).unique().sort().diff().drop_nulls()
     usual = between.median()
-    return pl.when((between == usual).mean() >= MIN_SHARE_OF_REGULAR_STEPS).then(usual)
+    is_regular = (between == usual).mean() >= MIN_SHARE_OF_REGULAR_STEPS
+    return pl.when(is_regular & (usual > 1)).then(usual)
 
 
 def _finding(row: dict[str, Any]) -> Finding:
