@@ -14,6 +14,7 @@ from werkzeug.test import Client
 
 import selftime
 from selftime.advice import advise
+from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.reports.advice.account_sentence import job_sentence
 from selftime.reports.page_data.jobs import summarize_trace
 from selftime.scale import local
@@ -171,9 +172,41 @@ def test_a_job_tells_what_a_step_of_each_rank_is_spent_on(folder: Path) -> None:
     assert found["parts"][-1]["label"] == "2 smaller"
 
 
+def test_the_answer_on_a_rank_is_that_of_the_command_line(folder: Path) -> None:
+    """With all ranks: the rank that is late, and what makes it late."""
+    files = TracesAtPaths([str(folder)])
+    answers = PageDataAnswers(files)
+    job = selftime.load(folder)
+    assert isinstance(job, selftime.Job)
+    ranks = Ranks.of(job)
+    for listed, trace in zip(files.listed_traces(), job, strict=True):
+        found = json.loads(answers.advice_json({".trace": listed.id}))
+        said = advise(trace, ranks=ranks)
+        assert said.job is not None
+        assert found["said"]["job"] == job_sentence(said.job)
+        rules = [finding.rule for finding in said.findings]
+        assert "slow_rank" in rules
+        assert [finding["rule"] for finding in found["findings"]] == rules
+
+
+def test_a_rank_that_comes_later_is_in_the_answer(folder: Path, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    (folder / "rank2").rename(away)
+    files = TracesAtPaths([str(folder)])
+    answers = PageDataAnswers(files)
+    words = {".trace": files.listed_traces()[0].id}
+    assert "the mean of 3 ranks" in json.loads(answers.advice_json(words))["said"]["job"]
+    away.rename(folder / "rank2")
+    again = json.loads(PageDataAnswers(TracesAtPaths([str(folder)])).advice_json(words))
+    assert "the mean of 4 ranks" in again["said"]["job"]
+
+
 def test_one_rank_has_no_account_of_a_job(write: Callable[..., Path]) -> None:
     answer, _ = told(write("one.json").parent)
     assert answer["account"] is None
+    files = TracesAtPaths([str(write("one.json"))])
+    words = {".trace": files.listed_traces()[0].id}
+    assert json.loads(PageDataAnswers(files).advice_json(words))["said"]["job"] is None
 
 
 def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Path) -> None:

@@ -257,6 +257,8 @@ export interface AdviceTexts {
   health: string;
   step: string;
   account: AccountTexts | null;
+  /** What a step of all ranks of the job is spent on, and which rank is late; null for one rank. */
+  job: string | null;
   nothing_to_do: string | null;
   /** The largest unexplained rows of the account; empty where little is unexplained. */
   unexplained: string[];
