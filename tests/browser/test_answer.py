@@ -19,10 +19,13 @@ from selftime.reports.advice.account_sentence import (
     account_totals_text,
     bound_by_text,
     largest_parts_text,
-    row_texts,
     time_text,
 )
-from selftime.reports.advice.account_table import rows_that_stand_alone, verdict_text
+from selftime.reports.advice.account_table import (
+    account_row_texts,
+    rows_that_stand_alone,
+    verdict_text,
+)
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
@@ -105,7 +108,7 @@ def expected_of_account(advice: Advice) -> list[str]:
     shown = rows_that_stand_alone(account)
     rows = [
         f"{time} {share} {what} {verdict_text(advice, row)} {row.text}"
-        for row, what in zip(account.rows, row_texts(account.rows), strict=True)
+        for row, what in zip(account.rows, account_row_texts(account), strict=True)
         if row in shown
         for time, share in [time_text(row).removesuffix(")").split(" (")]
     ]

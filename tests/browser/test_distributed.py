@@ -7,11 +7,14 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from typer.testing import CliRunner
 
 import selftime
+from selftime.advice import advise
 from selftime.cli import app
+from selftime.reports.advice.account_sentence import job_parts_text, late_rank_text
+from selftime.reports.page_data.job_account import JOB_ACCOUNT_TITLE
 from selftime.testing.simulated_jobs import RankDelay, simulate_job
 from selftime.units import time_text
 
@@ -95,6 +98,47 @@ def test_the_panel_has_the_numbers_of_the_command_line(
     expect(exchange).to_contain_text(f"{row['bus_bandwidth']:.1f} GB/s")
     over = "document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth"
     assert page.evaluate(over) <= 0
+
+
+def test_what_a_step_of_each_rank_is_spent_on_stands_first(
+    job: Callable[..., Page], folder: Path, screenshot: Screenshot
+) -> None:
+    page = job("distributed", width=400, height=1500)
+    screenshot(page, "distributed-400-light")
+    loaded = selftime.load(folder)
+    said = advise(loaded, rules={}).job
+    assert said is not None
+    assert said.late is not None
+    lead = page.locator(".job-lead")
+    expect(lead).to_contain_text(job_parts_text(said))
+    expect(lead).to_contain_text(late_rank_text(said.late))
+    expect(page.locator(".job-part[data-late=true]")).to_have_count(1)
+    expect(page.locator(".job-part[data-late=true]")).to_contain_text(said.late.rank)
+    late = page.locator(".job-part", has_text=said.late.rank).locator(".job-bar > i").all()
+    titles = {title.partition(":")[0] for i in late if (title := i.get_attribute("title"))}
+    assert {"computing", "waiting for data"} <= titles
+    order = page.locator(".job h2").all_inner_texts()
+    assert order[0] == JOB_ACCOUNT_TITLE
+
+
+def test_bars_of_collectives_stay_within_their_cells(job: Callable[..., Page]) -> None:
+    """Waits and transfers are means over ranks, which together may exceed the time of one."""
+
+    def lengthen(route: Route) -> None:
+        answer = route.fetch().json()
+        answer["columns"]["wait"]["values"] = [
+            2 * time for time in answer["columns"]["time"]["values"]
+        ]
+        route.fulfill(json=answer)
+
+    page = job("answer")
+    page.route("**/api/view/collectives*", lengthen)
+    page.goto(page.url.replace("#/answer", "#/distributed"))
+    cell = page.locator(".job-collectives td.job-bar").first
+    cell.wait_for()
+    right = "e => [e, e.lastElementChild].map((one) => one.getBoundingClientRect().right)"
+    outer, inner = cell.evaluate(right)
+    assert inner <= outer + 1
 
 
 def test_the_map_has_a_cell_for_each_rank_and_step_and_leads_there(

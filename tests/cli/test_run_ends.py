@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def start(tmp_path: Path, preloaded: Preloaded) -> Start:
     return start
 
 
+def wait_until_answering(folder: Path) -> None:
+    """Waits until the process that prints the answer runs."""
+    while True:
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                if b"advise" in words and (process / "cwd").readlink() == folder:
+                    return
+        time.sleep(0.01)
+
+
 def wait_until_ready(folder: Path) -> None:
     while not (folder / "ready").exists():
         time.sleep(0.02)
@@ -67,6 +79,19 @@ def wait_until_steps_are_written(folder: Path) -> None:
 def run_of(folder: Path) -> Run:
     [path] = folder.rglob("*.run.jsonl")
     return read_ledger(path.read_bytes(), str(path))
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in this process")
+def test_a_signal_while_the_answer_is_printed_leaves_the_command_that_shows_it(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(training(""))
+    wait_until_answering(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == -signal.SIGTERM
+    assert "a signal ended the answer; to see it whole: selftime advise selftime-runs" in err
 
 
 @pytest.mark.torch

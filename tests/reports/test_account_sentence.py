@@ -6,8 +6,9 @@ from selftime.advice import advise
 from selftime.advice.rule_outcomes import Finding, Fix, Where
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import account_sentence
-from selftime.reports.advice.account_table import ACCOUNT_TITLE, verdict_text
+from selftime.reports.advice.account_table import ACCOUNT_TITLE, account_row_texts, verdict_text
 from selftime.reports.advice.text import as_text
+from selftime.reports.page_data.account import account_data
 from selftime.testing import sketch
 from selftime.trace import Trace
 
@@ -50,6 +51,34 @@ def test_without_a_line_the_largest_operator_is_named() -> None:
         "0.10 ms a step, bound by computing: 0.08 ms (80 %) computing, most in `aten::mm`, "
         "0.02 ms (20 %) that the trace does not explain"
     )
+
+
+def test_rows_have_the_same_words_wherever_the_account_is_shown() -> None:
+    """A row has a name beside its line only where that tells it from another one that is seen."""
+    said = advise(sketch(STEPS), rules={})
+    assert said.account is not None
+    first = said.account.rows[0]
+    others = tuple(
+        replace(first, where=Where("train.py", 100 + line, "step", "stack")) for line in range(6)
+    )
+    unseen = replace(first, what="aten::add")
+    account = replace(said.account, rows=(first, *others, unseen))
+    said = replace(said, account=account)
+    texts = account_row_texts(account)
+    assert texts[0] == "computing at `train.py:7`"
+    assert texts[-1] == "computing in `aten::add` at `train.py:7`"
+    page = account_data(said, None)
+    assert page is not None
+    assert [row["text"] for row in page["rows"]] == texts
+    for text in texts[:6]:
+        assert text in as_text(said, width=1000)
+
+
+def test_rows_of_one_line_and_name_have_no_name() -> None:
+    said = advise(sketch(STEPS), rules={}).account
+    assert said is not None
+    twice = (said.rows[0], replace(said.rows[0], verdict="small"))
+    assert account_row_texts(replace(said, rows=twice)) == ["computing at `train.py:7`"] * 2
 
 
 def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:

@@ -8,10 +8,14 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
+import polars as pl
 import pytest
 from werkzeug.test import Client
 
 import selftime
+from selftime.advice import advise
+from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.reports.advice.account_sentence import job_sentence
 from selftime.reports.page_data.jobs import summarize_trace
 from selftime.scale import local
 from selftime.testing.simulated_jobs import RankDelay, SimulatedJob, simulate_job
@@ -141,6 +145,68 @@ def test_a_job_tells_its_ranks_the_missing_and_what_was_left_out(folder: Path) -
     assert job["single_rank_note"] is None
     [group] = job["groups"]
     assert (group["axis"], group["ranks"]) == ("all", list(range(RANKS)))
+
+
+def test_a_job_tells_what_a_step_of_each_rank_is_spent_on(folder: Path) -> None:
+    answer, _ = told(folder)
+    found = answer["account"]
+    said = advise(selftime.load(folder), rules={}).job
+    assert said is not None
+    assert said.late is not None
+    assert job_sentence(said).endswith(f"{found['spent']}. {found['late']['text']}")
+    assert found["late"]["label"] == "rank 2"
+    assert [rank["label"] for rank in found["ranks"]] == [f"rank {rank}" for rank in range(RANKS)]
+    for rank, entry in enumerate(found["ranks"]):
+        trace = selftime.load(folder / f"rank{rank}" / "trace.pt.trace.json")
+        spent = dict(
+            trace.view("account")
+            .group_by(pl.col("class").cast(pl.String))
+            .agg(pl.col("per_step").sum())
+            .iter_rows()
+        )
+        times = dict(zip([part["class"] for part in found["parts"]], entry["times"], strict=True))
+        small = times.pop("small")
+        for name, time in times.items():
+            assert time == pytest.approx(spent.pop(name), abs=2)
+        assert small == pytest.approx(sum(spent.values()), abs=2)
+    assert found["parts"][-1]["label"] == "2 smaller"
+
+
+def test_the_answer_on_a_rank_is_that_of_the_command_line(folder: Path) -> None:
+    """With all ranks: the rank that is late, and what makes it late."""
+    files = TracesAtPaths([str(folder)])
+    answers = PageDataAnswers(files)
+    job = selftime.load(folder)
+    assert isinstance(job, selftime.Job)
+    ranks = Ranks.of(job)
+    for listed, trace in zip(files.listed_traces(), job, strict=True):
+        found = json.loads(answers.advice_json({".trace": listed.id}))
+        said = advise(trace, ranks=ranks)
+        assert said.job is not None
+        assert found["said"]["job"] == job_sentence(said.job)
+        rules = [finding.rule for finding in said.findings]
+        assert "slow_rank" in rules
+        assert [finding["rule"] for finding in found["findings"]] == rules
+
+
+def test_a_rank_that_comes_later_is_in_the_answer(folder: Path, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    (folder / "rank2").rename(away)
+    files = TracesAtPaths([str(folder)])
+    answers = PageDataAnswers(files)
+    words = {".trace": files.listed_traces()[0].id}
+    assert "the mean of 3 ranks" in json.loads(answers.advice_json(words))["said"]["job"]
+    away.rename(folder / "rank2")
+    again = json.loads(PageDataAnswers(TracesAtPaths([str(folder)])).advice_json(words))
+    assert "the mean of 4 ranks" in again["said"]["job"]
+
+
+def test_one_rank_has_no_account_of_a_job(write: Callable[..., Path]) -> None:
+    answer, _ = told(write("one.json").parent)
+    assert answer["account"] is None
+    files = TracesAtPaths([str(write("one.json"))])
+    words = {".trace": files.listed_traces()[0].id}
+    assert json.loads(PageDataAnswers(files).advice_json(words))["said"]["job"] is None
 
 
 def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Path) -> None:

@@ -1,4 +1,4 @@
-// The types of the account of a step in the JSON of the advice, which docs/formats.md describes.
+// The types of the accounts of a step and of a job in the JSON of the page, which docs/formats.md describes.
 
 /** What the time of a step was spent on; null in the advice without steps. */
 export interface AccountTexts {
@@ -50,4 +50,20 @@ export interface AccountRow {
   /** The id of the finding that claims the time. */
   finding: string | null;
   reason: string;
+}
+
+/** What the steps of a job's ranks are spent on; null unless the steps of two ranks are known. */
+export interface JobAccount {
+  title: string;
+  /** The mean step of all ranks, and the words above it. */
+  step: string;
+  step_title: string;
+  /** The largest classes, with their ranges over the ranks. */
+  spent: string;
+  /** The rank that the others wait for, and a sentence why; null if there is none. */
+  late: { label: string; text: string } | null;
+  /** The classes of time, largest first, with the mean of all ranks; `small` are all others. */
+  parts: { class: string; label: string; text: string }[];
+  /** By rank: the time in ns of each part, in their order. */
+  ranks: { label: string; times: number[] }[];
 }

@@ -1,7 +1,7 @@
 // The interface between page and server or report: requests and the types of their JSON responses,
 // which docs/formats.md describes.
 
-import type { AccountTexts } from "./account.ts";
+import type { AccountTexts, JobAccount } from "./account.ts";
 
 /** The unit of a column, which decides how values are printed; see units.py. */
 export type Unit =
@@ -105,6 +105,7 @@ export interface Job {
   groups: ProcessGroup[];
   /** Number of ranks, device, error of the clocks and number of groups, as texts. */
   facts: string[];
+  account: JobAccount | null;
   /** What the trace of a single rank does not show; null if there are several. */
   single_rank_note: string | null;
 }
@@ -256,6 +257,8 @@ export interface AdviceTexts {
   health: string;
   step: string;
   account: AccountTexts | null;
+  /** What a step of all ranks of the job is spent on, and which rank is late; null for one rank. */
+  job: string | null;
   nothing_to_do: string | null;
   /** The largest unexplained rows of the account; empty where little is unexplained. */
   unexplained: string[];

@@ -157,6 +157,11 @@ def _run_and_end(program: "_Program", caller: "_StateBeforeProgram", *, quiet: b
     if not guard.has_returned:
         with suppress(BrokenPipeError):  # as above
             _report_ended_program(program, guard, status, caller, quiet=quiet)
+    elif os.WIFSIGNALED(status) and not quiet and program.options.folder.is_dir():
+        folder = caller.path_relative_to_start_folder(program.options.folder)
+        caller.print_sentence(
+            f"a signal ended the answer; to see it whole: selftime advise {folder}"
+        )
     if program.command.channel is not None:
         program.command.channel.remove_folder()
     guard.end_alike(status)

@@ -12,14 +12,14 @@ from typing import Any, Final, cast, get_args
 import msgspec
 import polars as pl
 
-from selftime.advice import Advice, advise, rule_registry
+from selftime.advice import advise, rule_registry
 from selftime.advice.advise import health_from_checks
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.advice import advice_data, health_data
 from selftime.reports.page_data.compare import prepare_comparison
 from selftime.reports.page_data.jobs import page_data_of_job
-from selftime.reports.page_data.snippets import candidate_source_paths, source_snippet
+from selftime.reports.page_data.snippets import source_snippet
 from selftime.reports.page_data.table_queries import (
     FILTER_OPERATORS,
     ColumnFilter,
@@ -32,8 +32,9 @@ from selftime.reports.tables import tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS, View, find_view
 from selftime.views.view_declaration import MAX_OPTION_VALUE, TraceJobOrRanks
+from selftime.web.advice_sources import source_files_of_advice
 from selftime.web.caches import AnswerStore, SharedCache
-from selftime.web.jobs import JobIndex
+from selftime.web.jobs import IndexedJob, JobIndex
 from selftime.web.sources import TraceSources
 
 _MAX_REQUEST_PARAMETER_CHARACTERS: Final = 8192
@@ -58,8 +59,6 @@ _MAX_COMPARISON_CACHE_BYTES: Final = 64 << 20
 """Largest size of the cache of comparisons, in bytes."""
 _MIN_COMPUTATION_TIME_TO_STORE_S: Final = 0.2
 """Shortest computation, in s, whose result is stored on disk."""
-_MAX_SOURCE_FILES_OF_STORED_ADVICE: Final = 500
-"""Largest number of the trace's source files whose change makes stored advice outdated."""
 _log: Final = logging.getLogger(__name__)
 _TraceKey = tuple[str, str]
 """Key of a trace in caches: (id of the trace, fingerprint that changes with its content)."""
@@ -179,7 +178,9 @@ class PageDataAnswers:
         self._tables: SharedCache[_TableKey, _ViewTable] = SharedCache(
             _MAX_TABLE_CACHE_BYTES, _view_table_memory_bytes
         )
-        self._advice: SharedCache[_TraceKey, bytes] = SharedCache(_MAX_ADVICE_CACHE_BYTES, len)
+        self._advice: SharedCache[tuple[str, str, str], bytes] = SharedCache(
+            _MAX_ADVICE_CACHE_BYTES, len
+        )
         self._comparisons: SharedCache[tuple[_TraceKey, _TraceKey, str], bytes] = SharedCache(
             _MAX_COMPARISON_CACHE_BYTES, len
         )
@@ -193,7 +194,7 @@ class PageDataAnswers:
         try:
             key = self._id_and_fingerprint(listed[0].id)
             self._open_trace(key)
-            self._advice.get(key, lambda: self._load_or_compute_advice(key))
+            self._cached_advice(key)
         except SelftimeError as error:
             _log.info("%s", error)  # the page's own request reports it
 
@@ -225,8 +226,7 @@ class PageDataAnswers:
 
     def advice_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns the advice on a trace as JSON."""
-        key = self._id_and_fingerprint(parameters.get(".trace", ""))
-        return self._advice.get(key, lambda: self._load_or_compute_advice(key))
+        return self._cached_advice(self._id_and_fingerprint(parameters.get(".trace", "")))
 
     def health_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns as JSON a verdict on the quality of the trace's data, and its defects."""
@@ -313,20 +313,28 @@ class PageDataAnswers:
             self._store.store(_encode_view_table(answer), *stored_key)
         return answer
 
-    def _load_or_compute_advice(self, key: _TraceKey) -> bytes:
+    def _cached_advice(self, key: _TraceKey) -> bytes:
+        """Returns the advice on a trace as JSON; on one rank of a job, made with all its ranks."""
+        job = self._jobs.job_of_several_traces(key[0])
+        return self._advice.get(
+            (*key, "" if job is None else job.key), lambda: self._load_or_compute_advice(key, job)
+        )
+
+    def _load_or_compute_advice(self, key: _TraceKey, job: IndexedJob | None) -> bytes:
         """Returns advice as JSON from the disk cache; if it is missing, computes and stores it."""
-        stored_key = ("advised", key[1], str(Path.cwd()))
-        stored = self._store.find(*stored_key) if key[1] else None
+        stored_key = ("advised", key[1], "" if job is None else job.fingerprint, str(Path.cwd()))
+        has_fingerprints = bool(key[1] and (job is None or job.fingerprint))
+        stored = self._store.find(*stored_key) if has_fingerprints else None
         if stored is not None:
             return stored
         trace = self._open_trace(key)
         started = perf_counter()
-        advice = advise(trace)
+        advice = advise(trace, ranks=None if job is None else job.job.ranks)
         answer = msgspec.json.encode(advice_data(advice))
-        is_storable = key[1] and not trace.run.may_grow
+        is_storable = has_fingerprints and not trace.run.may_grow
         if is_storable and perf_counter() - started >= self.store_after_s:
             self._store.store(
-                answer, *stored_key, source_files=_source_files_of_advice(trace, advice)
+                answer, *stored_key, source_files=source_files_of_advice(trace, advice)
             )
         return answer
 
@@ -354,26 +362,6 @@ def _trace_memory_bytes(trace: Trace) -> int:
 def _view_table_memory_bytes(answer: _ViewTable) -> int:
     """Returns the estimated size of a view's table in memory, in bytes."""
     return int(answer.table.table.estimated_size() + answer.table.cells.estimated_size())
-
-
-def _source_files_of_advice(trace: Trace, advice: Advice) -> set[Path]:
-    """Returns the source files that the advice depends on, including files that do not exist."""
-    files_of_lines = (
-        trace.lines["file"]
-        .drop_nulls()
-        .unique()
-        .cast(pl.String)
-        .sort()
-        .head(_MAX_SOURCE_FILES_OF_STORED_ADVICE)
-    )
-    files_of_findings = {
-        finding.where.file for finding in advice.findings if finding.where.file is not None
-    }
-    return {
-        path.absolute()
-        for file in {*files_of_lines, *files_of_findings}
-        for path in candidate_source_paths(trace, file)
-    }
 
 
 def _encode_view_table(answer: _ViewTable) -> bytes:

@@ -87,6 +87,18 @@ class JobIndex:
             else self._job_of_one_trace(listed[trace_id], fingerprint)
         )
 
+    def job_of_several_traces(self, trace_id: str) -> IndexedJob | None:
+        """Returns the job of a trace that is one of several ranks; None for a trace by itself.
+
+        Raises:
+            UsageError, UnreadableTrace: As `job_of_trace`.
+        """
+        folders = {entry.id: entry.job for entry in self._sources.listed_traces()}
+        if list(folders.values()).count(folders.get(trace_id, "")) == 1:
+            return None
+        indexed_job = self.job_of_trace(trace_id)
+        return indexed_job if len(indexed_job.job.ranks.ranks_by_key()) > 1 else None
+
     def _job_of_one_trace(self, listed: ListedTrace, fingerprint: str) -> IndexedJob:
         """Returns a job that consists of one trace."""
         key = _hash_of_json([listed.id, fingerprint])

@@ -33,7 +33,7 @@ function Shown(props: { table: FullTable; by: string }) {
   const { table, by } = props;
   const rows = [...Array(table.rows).keys()];
   const split = rows.some((row) => number(table, "wait", row) !== null);
-  const most = Math.max(...rows.map((row) => number(table, "time", row) ?? 0), 1);
+  const most = Math.max(...rows.map((row) => drawn(table, row)), 1);
   if (rows.length === 0) return <p class="muted">No collective is recorded.</p>;
   return (
     <>
@@ -67,6 +67,12 @@ function Shown(props: { table: FullTable; by: string }) {
       </p>
     </>
   );
+}
+
+/** The time that a row's bar shows: where waits are known, they and the transfer are means of several ranks. */
+function drawn(table: FullTable, row: number): number {
+  const wait = number(table, "wait", row);
+  return wait === null ? number(table, "time", row) ?? 0 : wait + (number(table, "transfer", row) ?? 0);
 }
 
 function Row(props: { table: FullTable; row: number; by: string; split: boolean; most: number }) {

@@ -1,4 +1,4 @@
-// The panel of a job's ranks: waits, parts of the steps, and collectives.
+// The panel of a job's ranks: what their steps are spent on, waits, and collectives.
 
 import "./style.css";
 import type { Job } from "../../data/api.ts";
@@ -6,6 +6,7 @@ import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import { loadTable } from "../../parts/data/full-table.ts";
 import type { Panel, PanelProps } from "../panel.ts";
+import { JobLead } from "./account.tsx";
 import { RankTable } from "./rank-table.tsx";
 import { Collectives } from "./collectives.tsx";
 import { Groups } from "./groups.tsx";
@@ -51,9 +52,10 @@ function Known(props: JobProps) {
   return (
     <>
       <JobState job={job} />
+      {job.account !== null && <JobLead account={job.account} />}
+      {several && <QueryResult asked={ranks}>{(table) => <RankTable {...props} table={table} />}</QueryResult>}
       {several && <QueryResult asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</QueryResult>}
       {several && <HeatSection {...props} />}
-      {several && <QueryResult asked={ranks}>{(table) => <RankTable {...props} table={table} />}</QueryResult>}
       <Collectives {...props} />
       <Groups job={job} />
     </>

@@ -1,15 +1,15 @@
-// The parts of the mean step of each rank, on one scale.
+// What the mean step of each rank is spent on, on one scale.
 
 import { useRef, useState } from "preact/hooks";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { Swatch } from "../../parts/charts/stack.tsx";
-import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
-import type { StepPart } from "../../parts/steps/stepparts.ts";
-import { number, numbers, textAt } from "../../parts/data/full-table.ts";
+import type { JobAccount } from "../../data/account.ts";
+import { number, textAt } from "../../parts/data/full-table.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { timeText } from "../../units.ts";
+import { CLASS_COLOURS } from "../answer/account/colours.ts";
 import type { JobProps } from "./index.tsx";
 import { traceOf } from "./rank-traces.ts";
 
@@ -18,9 +18,9 @@ const ROW = 26;
 const MOST = 20;
 
 export function RankTable(props: JobProps & { table: FullTable }) {
-  const { table, params } = props;
+  const { table, params, job } = props;
+  const parts = (job.account?.parts ?? []).map((part) => ({ ...part, colour: CLASS_COLOURS[part.class] ?? "other" }));
   const known = [...Array(table.rows).keys()].filter((row) => number(table, "time", row) !== null);
-  const parts = STEP_PARTS.filter((part) => numbers(table, part.column).some((time) => time > 0));
   const order = params["order"] === "late" || params["order"] === "time" ? params["order"] : "rank";
   if (known.length === 0) return null;
   const rows = order === "rank" ? known : [...known].sort((one, other) => (number(table, order, other) ?? -Infinity) - (number(table, order, one) ?? -Infinity));
@@ -28,7 +28,7 @@ export function RankTable(props: JobProps & { table: FullTable }) {
   return (
     <section aria-label="The ranks side by side">
       <div class="job-head">
-        <h2>The mean step of each rank</h2>
+        <h2>{job.account?.title ?? "The mean step of each rank"}</h2>
         <Choice
           label="Order"
           value={order}
@@ -37,7 +37,9 @@ export function RankTable(props: JobProps & { table: FullTable }) {
         />
       </div>
       <ul class="stack-legend job-parts-legend">
-        {parts.map((part) => <li key={part.column}><Swatch colour={part.colour} />{part.label}</li>)}
+        {parts.map((part) => (
+          <li key={part.class}><Swatch colour={part.colour} />{part.label} <span class="muted">{part.text}</span></li>
+        ))}
       </ul>
       <Rows {...props} rows={rows} parts={parts} most={most} />
       <p class="job-legend"><span /><a href={link("ranks")}>As a table</a></p>
@@ -45,10 +47,13 @@ export function RankTable(props: JobProps & { table: FullTable }) {
   );
 }
 
+/** A class of time in its colour. */
+type Part = JobAccount["parts"][number] & { colour: string };
+
 interface RowsProps extends JobProps {
   table: FullTable;
   rows: readonly number[];
-  parts: readonly StepPart[];
+  parts: readonly Part[];
   most: number;
 }
 
@@ -88,15 +93,16 @@ function Rows(props: RowsProps) {
 function Row(props: RowsProps & { row: number; at: number }) {
   const { table, row, at, parts, most, job } = props;
   const label = textAt(table, "label", row) ?? "";
+  const times = job.account?.ranks.find((rank) => rank.label === label)?.times ?? [];
   const differs = textAt(table, "differs", row);
   const time = (name: string) => {
     const value = number(table, name, row);
     return value === null ? "-" : timeText(value);
   };
   return (
-    <div class="job-part" role="row" data-differs={differs !== null} style={{ top: `${at * ROW}px` }}>
+    <div class="job-part" role="row" data-differs={differs !== null} data-late={label === job.account?.late?.label} style={{ top: `${at * ROW}px` }}>
       <span role="cell"><a href={link("steps", traceOf(job, label))}>{plain(label)}</a></span>
-      <span role="cell" class="job-bar"><Bar {...{ table, row, parts, most }} /></span>
+      <span role="cell" class="job-bar"><Bar {...{ times, parts, most }} /></span>
       <span role="cell" class="number">{time("time")}</span>
       <span role="cell" class="number">{time("late")}</span>
       <span role="cell" class="number">{time("waited")}</span>
@@ -105,17 +111,17 @@ function Row(props: RowsProps & { row: number; at: number }) {
   );
 }
 
-function Bar(props: { table: FullTable; row: number; parts: readonly StepPart[]; most: number }) {
-  const { table, row, parts, most } = props;
+function Bar(props: { times: readonly number[]; parts: readonly Part[]; most: number }) {
+  const { times, parts, most } = props;
   return (
     <>
-      {parts.map((part) => {
-        const value = number(table, part.column, row) ?? 0;
-        return value <= 0 ? null : (
+      {parts.map((part, at) => {
+        const time = times[at] ?? 0;
+        return time <= 0 ? null : (
           <i
-            key={part.column}
-            title={`${part.label}: ${timeText(value)}`}
-            style={{ width: `${(100 * value) / most}%`, background: `var(--${part.colour})` }}
+            key={part.class}
+            title={`${part.label}: ${timeText(time)}`}
+            style={{ width: `${(100 * time) / most}%`, background: `var(--${part.colour})` }}
           />
         );
       })}

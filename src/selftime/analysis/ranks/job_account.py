@@ -7,6 +7,11 @@ import polars as pl
 from selftime.analysis.account.time_classes import TIME_CLASSES
 from selftime.analysis.ranks.job_ranks import Ranks
 
+_RANK_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
+    "class": pl.String,
+    "rank": pl.Int64,
+    "time": pl.Float64,
+}
 _JOB_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
     "class": pl.String,
     "mean": pl.Float64,
@@ -17,13 +22,11 @@ _JOB_ACCOUNT_SCHEMA: Final[dict[Any, Any]] = {
 }
 
 
-def job_account(ranks: Ranks) -> pl.DataFrame:
-    """Returns what a mean step was spent on, one row per class of time, most first; times in ns.
+def step_accounts_of_ranks(ranks: Ranks) -> pl.DataFrame:
+    """Returns what each rank's mean step was spent on, as recorded.
 
-    Columns: class; mean, over the ranks, so that the rows add up to the mean of the ranks' mean
-    steps; low and high, the least and the most time of a rank, and low_rank and high_rank, the
-    keys of these ranks. A rank that spends nothing on a class has 0. Ranks without steps are left
-    out; times are as recorded.
+    Columns: class; rank, a key of `ranks_by_key`; time in ns a step, 0 where the rank spends none
+    on the class. Ranks without steps are left out.
     """
     told = {
         key: rank.summary
@@ -34,23 +37,31 @@ def job_account(ranks: Ranks) -> pl.DataFrame:
         pl.DataFrame({"class": TIME_CLASSES})
         .join(summary.account, on="class", how="left")
         .select(
-            "class", rank=pl.lit(key), time=pl.col("time").fill_null(0) / summary.accounted_steps
+            "class",
+            rank=pl.lit(key, pl.Int64),
+            time=pl.col("time").fill_null(0) / summary.accounted_steps,
         )
         for key, summary in told.items()
     ]
-    if not tables:
-        return pl.DataFrame(schema=_JOB_ACCOUNT_SCHEMA)
+    return pl.concat(tables) if tables else pl.DataFrame(schema=_RANK_ACCOUNT_SCHEMA)
+
+
+def job_account(ranks: Ranks) -> pl.DataFrame:
+    """Returns what a mean step was spent on, one row per class of time, most first; times in ns.
+
+    Columns: class; mean, over the ranks, so that the rows add up to the mean of the ranks' mean
+    steps; low and high, the least and the most time of a rank, and low_rank and high_rank, the
+    keys of these ranks. A rank that spends nothing on a class has 0. Ranks without steps are left
+    out; times are as recorded.
+    """
+    table = step_accounts_of_ranks(ranks)
     time, rank = pl.col("time"), pl.col("rank")
-    table = (
-        pl.concat(tables)
-        .group_by("class", maintain_order=True)
-        .agg(
-            mean=time.mean(),
-            low=time.min(),
-            low_rank=rank.get(time.arg_min()),
-            high=time.max(),
-            high_rank=rank.get(time.arg_max()),
-        )
+    table = table.group_by("class", maintain_order=True).agg(
+        mean=time.mean(),
+        low=time.min(),
+        low_rank=rank.get(time.arg_min()),
+        high=time.max(),
+        high_rank=rank.get(time.arg_max()),
     )
     spent = table.filter(pl.col("high") > 0).sort("mean", descending=True, maintain_order=True)
     return spent.cast(_JOB_ACCOUNT_SCHEMA)

@@ -6,13 +6,13 @@ from selftime.advice.advice_result import Advice
 from selftime.reports.advice.account_sentence import (
     account_totals_text,
     kind_sentences,
-    row_texts,
     time_text,
     unexplained_texts,
 )
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
     KINDS_TITLE,
+    account_row_texts,
     rows_that_stand_alone,
     verdict_text,
 )
@@ -29,7 +29,7 @@ def account_lines(
         return
     yield from ("", f"## {ACCOUNT_TITLE}", "", f"`{queries.all_numbers_query()}`")
     shown = account.rows if is_complete else rows_that_stand_alone(account)
-    for row, text in zip(shown, row_texts(shown, root), strict=True):
+    for row, text in zip(shown, account_row_texts(account, root), strict=False):
         said = f"{time_text(row)} {text}: {verdict_text(advice, row)}"
         reason = f"; {row.text}" if is_complete or row.verdict == "needed" else ""
         yield f"- {shortened_markdown_sentence(said + reason)}"

@@ -13,7 +13,7 @@ from selftime.advice.account.account_rows import (
     StepAccount,
     optimizer_of_row,
 )
-from selftime.advice.account.job_account import JobAccount, JobAccountRow
+from selftime.advice.account.job_account import JobAccount, JobAccountRow, LateRank
 from selftime.advice.advice_result import Advice
 from selftime.analysis.account.step_bounds import bound_by_phrase
 from selftime.reports.advice.wording import file_and_line_text
@@ -184,11 +184,15 @@ def _short_path(path: str) -> str:
 def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str]:
     """Returns what each row's time was spent on and where, such as `computing at train.py:7`.
 
-    Rows of one class and line have the name of what took most of their time as well.
+    Rows of one class and line have the name of what took most of their time as well, where that
+    tells them apart.
     """
     lines = [(row.time_class, row.where.file, row.where.line) for row in rows]
+    names_of_lines: dict[tuple[str, str | None, int | None], set[str | None]] = {}
+    for row, line in zip(rows, lines, strict=True):
+        names_of_lines.setdefault(line, set()).add(row.what)
     return [
-        _row_text(row, root, with_name=lines.count(line) > 1)
+        _row_text(row, root, with_name=len(names_of_lines[line]) > 1)
         for row, line in zip(rows, lines, strict=True)
     ]
 
@@ -231,20 +235,28 @@ def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
 
 def job_sentence(job: JobAccount, root: str | None = None) -> str:
     """Returns what a step of all ranks is spent on, with the range, and which rank decides."""
+    told = (
+        f"{milliseconds_text(job.step_ms)} a recorded step, the mean of {job.ranks} ranks: "
+        f"{job_parts_text(job)}"
+    )
+    return told if job.late is None else f"{told}. {late_rank_text(job.late, root)}"
+
+
+def job_parts_text(job: JobAccount) -> str:
+    """Returns the largest classes of a job's step, each with its range over the ranks."""
     shown = [row for row in job.rows if row.share >= _MIN_SHARE_OF_STEP][:_MAX_PARTS]
-    parts = ", ".join(
+    return ", ".join(
         f"{milliseconds_text(row.ms)} ({whole_percent_text(row.share)}) "
         f"{TIME_CLASS_LABELS[row.time_class].phrase}{_range_of_ranks(row)}"
         for row in shown
     )
-    told = (
-        f"{milliseconds_text(job.step_ms)} a recorded step, the mean of {job.ranks} ranks: {parts}"
-    )
-    if job.late is None:
-        return told
-    place = _Place(job.late.where.file, job.late.where.line, None)
+
+
+def late_rank_text(late: LateRank, root: str | None = None) -> str:
+    """Returns which rank the others wait for, why, and at which line."""
+    place = _Place(late.where.file, late.where.line, None)
     where = _place_text(place, root, with_name=False)
-    return f"{told}. {job.late.rank} makes the others wait: {job.late.why}{where}"
+    return f"{late.rank} makes the others wait: {late.why}{where}"
 
 
 def _range_of_ranks(row: JobAccountRow) -> str:

@@ -40,7 +40,7 @@ def account_text_blocks(advice: Advice, root: str | None) -> Iterator[Renderable
     table.add_column()
     table.add_column(no_wrap=True)
     shown = rows_that_stand_alone(account)
-    for row, text in zip(shown, row_texts(shown, root), strict=True):
+    for row, text in zip(shown, account_row_texts(account, root), strict=False):
         table.add_row(
             milliseconds_text(row.ms),
             whole_percent_text(row.share),
@@ -61,6 +61,15 @@ def rows_that_stand_alone(account: StepAccount) -> tuple[AccountRow, ...]:
     """Returns the rows to be shown one by one: the largest, and all if one more would be left."""
     rows = account.rows
     return rows if len(rows) <= _MAX_ROWS + 1 else rows[:_MAX_ROWS]
+
+
+def account_row_texts(account: StepAccount, root: str | None = None) -> list[str]:
+    """Returns what each row was spent on, in the same words wherever the account is shown.
+
+    The rows that stand alone have names only where these tell them apart from each other.
+    """
+    shown = rows_that_stand_alone(account)
+    return [*row_texts(shown, root), *row_texts(account.rows, root)[len(shown) :]]
 
 
 def rest_of_rows_text(account: StepAccount) -> str:

@@ -171,13 +171,19 @@ def _collect_report_parts(
         name: (_list_entry_of_trace(name, trace), trace) for name, trace in traces.items()
     }
     jobs = group_into_jobs(listed_traces)
+    ranks_by_id = {
+        id_: job.ranks
+        for job in jobs
+        for id_ in job.ids.values()
+        if len(job.ranks.ranks_by_key()) > 1
+    }
     part_count = len(listed_traces) * (
         len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
     ) + len(jobs) * len(job_requests)
     count_part = _progress_counting_function(part_count + (pair is not None), progress)
     collected: list[_ReportParts] = []
     for name, (listed, trace) in listed_traces.items():
-        trace_advice = advice.get(name) or advise(trace)
+        trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
         count_part()
         candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
         candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())

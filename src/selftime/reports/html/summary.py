@@ -12,10 +12,14 @@ from selftime.reports.advice.account_sentence import (
     account_sentence,
     bound_by_text,
     kind_sentences,
-    row_texts,
     time_text,
 )
-from selftime.reports.advice.account_table import KINDS_TITLE, rows_that_stand_alone, verdict_text
+from selftime.reports.advice.account_table import (
+    KINDS_TITLE,
+    account_row_texts,
+    rows_that_stand_alone,
+    verdict_text,
+)
 from selftime.reports.ledger import run_sentence
 from selftime.reports.plain import plain
 from selftime.reports.recorded_slow_steps import recorded_slow_step_sentences
@@ -97,7 +101,7 @@ def _account_table(advice: Advice, root: str | None) -> str:
     shown = rows_that_stand_alone(account)
     cells = (
         (time_text(row), text, verdict_text(advice, row), row.text)
-        for row, text in zip(shown, row_texts(shown, root), strict=True)
+        for row, text in zip(shown, account_row_texts(account, root), strict=False)
     )
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{_escape_for_html(cell)}</td>' for cell in of_row)}</tr>"

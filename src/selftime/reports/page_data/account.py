@@ -10,11 +10,11 @@ from selftime.reports.advice.account_sentence import (
     account_totals_text,
     bound_by_text,
     largest_parts_text,
-    row_texts,
 )
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
     KINDS_TITLE,
+    account_row_texts,
     rows_that_stand_alone,
     verdict_text,
 )
@@ -27,7 +27,7 @@ def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
     account = advice.account
     if account is None or not account.rows:
         return None
-    texts = row_texts(account.rows, root)
+    texts = account_row_texts(account, root)
     return {
         "title": ACCOUNT_TITLE,
         "step": milliseconds_text(account.step_ms),

@@ -13,7 +13,7 @@ from selftime.advice.advice_result import Health, truncate_middle
 from selftime.advice.finding_ids import select_findings
 from selftime.advice.rule_definition import Finding
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import unexplained_texts
+from selftime.reports.advice.account_sentence import job_sentence, unexplained_texts
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.labels import LINE_EVIDENCE_LABELS
@@ -42,6 +42,7 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         "step": wording.typical_step_text(advice.step, with_bound=advice.account is None),
         "account": account_data(advice, root),
+        "job": None if advice.job is None else truncate_middle(job_sentence(advice.job, root)),
         "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
         "unexplained": _unexplained_texts(advice, root),
         "findings": [

@@ -14,6 +14,7 @@ from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.trace_paths import skip_reasons_of_duplicates
 from selftime.names.collectives import parallel_axes_of_group
+from selftime.reports.page_data.job_account import job_account_data
 from selftime.reports.page_data.listing import ListedTrace
 from selftime.reports.plain import plain
 from selftime.trace import Trace, TraceInJob
@@ -171,6 +172,7 @@ def page_data_of_job(job: PageJob) -> dict[str, Any]:
         "residual": clocks.residual,
         "groups": groups,
         "facts": _job_facts(ranks, clocks, len(groups)),
+        "account": job_account_data(ranks),
         "single_rank_note": _single_rank_note(ranks) if len(ranks_by_key) == 1 else None,
     }
 

@@ -12,4 +12,5 @@ export const CLASS_COLOURS: Readonly<Record<string, string>> = {
   garbage_collection: "mark",
   idle: "idle",
   other: "other",
+  small: "line-strong",
 };

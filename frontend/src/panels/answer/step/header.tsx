@@ -31,28 +31,33 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
   const account = advice?.said.account ?? null;
   if (time === null) return null;
   return (
-    <dl class="answer-figures">
-      <div>
-        <dt>{account?.step_title ?? (step?.count === 0 ? "The recording" : "A step")}</dt>
-        <dd class="answer-big">{account === null ? millisecondsText(time) : account.step}</dd>
-        <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
-      </div>
-      {advice?.said.with_all_fixes && <WithAllFixes {...advice.said.with_all_fixes} />}
-      {account !== null && (
-        <div class="answer-regime">
-          <dt>Bound by</dt>
-          <dd class="answer-word">{account.bound_by}</dd>
-          <dd class="muted"><a href={link("account")}><TraceText text={account.spent} /></a></dd>
-        </div>
+    <>
+      {advice?.said.job && (
+        <p class="answer-job"><a href={link("distributed")}>Job</a> <TraceText text={advice.said.job} /></p>
       )}
-      {account === null && known.bound !== null && (
-        <div class="answer-regime">
-          <dt>Bound by</dt>
-          <dd class="answer-word">{known.bound}</dd>
-          {known.meaning !== null && <dd class="muted">{known.meaning}</dd>}
+      <dl class="answer-figures">
+        <div>
+          <dt>{account?.step_title ?? (step?.count === 0 ? "The recording" : "A step")}</dt>
+          <dd class="answer-big">{account === null ? millisecondsText(time) : account.step}</dd>
+          <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
         </div>
-      )}
-    </dl>
+        {advice?.said.with_all_fixes && <WithAllFixes {...advice.said.with_all_fixes} />}
+        {account !== null && (
+          <div class="answer-regime">
+            <dt>Bound by</dt>
+            <dd class="answer-word">{account.bound_by}</dd>
+            <dd class="muted"><a href={link("account")}><TraceText text={account.spent} /></a></dd>
+          </div>
+        )}
+        {account === null && known.bound !== null && (
+          <div class="answer-regime">
+            <dt>Bound by</dt>
+            <dd class="answer-word">{known.bound}</dd>
+            {known.meaning !== null && <dd class="muted">{known.meaning}</dd>}
+          </div>
+        )}
+      </dl>
+    </>
   );
 }
 

@@ -13,7 +13,7 @@ function job(...clocks: readonly Omit<TraceClock, "trace">[]): Job {
   const ranks = clocks.map((clock, key) => ({
     key, label: `rank ${key}`, rank: key, device: null, residual: 1, traces: [{ trace: `trace ${key}`, ...clock }],
   }));
-  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], single_rank_note: null };
+  return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], account: null, single_rank_note: null };
 }
 
 describe("ranks beside the shown one", () => {
