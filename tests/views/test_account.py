@@ -206,3 +206,31 @@ def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None
     """A whole recording as one step, as of a server that replays a graph."""
     found = classes(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
     assert found == {"launch": 10_000, "compute": 100_000}
+
+
+QUEUED = """
+    column = 100 us
+    cpu 1  | aaa
+    call 1 | klc
+    gpu 7  |             kkkkkkkl
+    a = aten::mm; line = serve.py:7 step
+    c = cudaGetDevice
+"""
+"""Work that begins 1.2 ms after its launch, the first on its stream that is recorded."""
+
+
+def test_work_behind_what_was_queued_before_the_recording_is_not_launching() -> None:
+    trace = sketch(QUEUED)
+    assert classes(trace) == {"device_wait": 1_200_000, "compute": 800_000}
+    waiting = account(trace, by="line").filter(pl.col("class") == "device_wait")
+    assert waiting.select("line", "time").rows() == [(None, 1_200_000)]
+
+
+def test_a_first_launch_that_takes_long_itself_is_launching() -> None:
+    drawing = QUEUED.replace("aaa", "a" * 12).replace("klc", "k" * 12 + "l")
+    assert "device_wait" not in classes(sketch(drawing))
+
+
+def test_work_that_waits_while_the_device_works_is_not_behind_unrecorded_work() -> None:
+    drawing = QUEUED.replace("gpu 7", "gpu 9  | mmmmmmmmmmmm\n    gpu 7")
+    assert "device_wait" not in classes(sketch(drawing))

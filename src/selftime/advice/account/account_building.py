@@ -24,6 +24,7 @@ from selftime.advice.account.claimed_time import (
     segments_with_claiming_finding,
 )
 from selftime.advice.account.row_sentences import (
+    WAIT_FOR_EARLIER_WORK_SENTENCE,
     OperatorsOfRow,
     UnexplainedTime,
     needed_sentence,
@@ -253,6 +254,8 @@ def _account_row(
         peaks = unexplained.cpu_peaks
         text = needed_sentence(efficiency, peaks, by_memory=row["by_memory"], on_device=on_device)
         at_most_ms = ms * (1.0 - efficiency) if on_device or peaks is not None else None
+    elif time_class == "device_wait" and what is None and where.file is None and places == 1:
+        text = WAIT_FOR_EARLIER_WORK_SENTENCE
     else:
         operators = _operators_of_row(row)
         text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)

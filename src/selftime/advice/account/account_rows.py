@@ -13,6 +13,7 @@ MAX_UNEXPLAINED_SHARE: Final = 0.2
 """Largest share of the step that may be unexplained where nothing is said to be worth a change."""
 
 _NS_PER_MS: Final = 1_000_000
+_RULE_ON_INITIALISATION: Final = "cold_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,11 @@ class AccountRow:
     def ns(self) -> int:
         """The time of the row in a step, in ns."""
         return round(self.ms * _NS_PER_MS)
+
+    @property
+    def is_initialisation(self) -> bool:
+        """Whether a finding says that the program spends the time only once."""
+        return (self.finding or "").partition("-")[0] == _RULE_ON_INITIALISATION
 
 
 @dataclass(frozen=True, slots=True)

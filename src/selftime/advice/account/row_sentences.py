@@ -27,8 +27,8 @@ _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
     "launch": ("operators", "stacks"),
     "python": ("stacks",),
-    "other": ("stacks", "operators"),
-    "idle": ("stacks", "operators"),
+    "other": ("operators", "stacks"),
+    "idle": ("operators", "stacks"),
     "data_wait": ("workers",),
 }
 """Maps classes of time to what a recording should contain for their time to be explained."""
@@ -63,6 +63,14 @@ _REASONS_BY_CLASS: Final = {
     "other": "the trace does not show what ran",
 }
 """Maps classes of time to why their time is unexplained, and what is there to look at."""
+
+
+WAIT_FOR_EARLIER_WORK_SENTENCE: Final = (
+    "work was launched and began only then, while nothing recorded ran on the device: it was still "
+    "at work that was queued before the recording began, or that of another process; a recording "
+    "that begins some steps earlier shows what"
+)
+"""Why time is unexplained in which the first work of a stream waits."""
 
 
 def needed_sentence(

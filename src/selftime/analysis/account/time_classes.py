@@ -43,9 +43,9 @@ TIME_CLASSES: Final = (
 compute: kernels, and operators on the CPU. communication: collectives and transfers between ranks.
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
 device work. python: the interpreter, between operators. device_wait: calls in which the host waits
-for the device. compile: compilation of code. garbage_collection: Python's collector. idle: nothing
-is known to run, while device work is about to begin. other: the recorder itself, and time that
-the trace does not explain.
+for the device, and launched work that waits for what the device does unrecorded. compile:
+compilation of code. garbage_collection: Python's collector. idle: nothing is known to run, while
+device work is about to begin. other: the recorder itself, and time that the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
