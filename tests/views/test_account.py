@@ -199,7 +199,31 @@ def test_launches_into_a_graph_that_is_captured_do_not_compute() -> None:
         l = hipExtModuleLaunchKernel
         i = hipGraphInstantiateWithFlags
     """
-    assert classes(sketch(drawing)) == {"launch": 90_000, "other": 20_000, "compute": 30_000}
+    assert classes(sketch(drawing)) == {
+        "launch": 80_000,
+        "capture": 10_000,
+        "other": 20_000,
+        "compute": 30_000,
+    }
+
+
+def test_the_capture_of_a_graph_is_neither_python_nor_launches() -> None:
+    drawing = """
+        mark 1   | ssssssssssssssss
+        python 1 |  ffffffffffff
+        cpu 1    | aaa aaa  bbb  aa
+        call 1   |   g   l   m  ei
+        s = ProfilerStep#1
+        f = serve.py(3): forward
+        a = aten::mm
+        b = aten::view
+        g = cudaStreamBeginCapture
+        e = cudaStreamEndCapture
+        i = cudaGraphInstantiate
+    """
+    trace = sketch(drawing)
+    assert_adds_up(trace)
+    assert classes(trace) == {"capture": 130_000, "compute": 30_000}
 
 
 def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None:

@@ -58,6 +58,7 @@ _REASONS_BY_CLASS: Final = {
     "python": f"{_NO_RULE}; the view `flame` shows its functions",
     "device_wait": f"{_NO_RULE}; the view `syncs` lists what the host waited for",
     "compile": f"{_NO_RULE}; more recorded steps tell whether it happens again",
+    "capture": "it becomes part of a graph, and does not run: a program pays it once a graph",
     "garbage_collection": f"{_NO_RULE}; more recorded steps tell how often it happens",
     "idle": f"{_NO_RULE}; the view `idle` lists the gaps with their causes",
     "other": "the trace does not show what ran",

@@ -34,6 +34,7 @@ BOUND_BY_PHRASES: Final = {
     "python": "Python on the host",
     "device_wait": "waits for the device",
     "compile": "compilation",
+    "capture": "the capture of a CUDA graph",
     "garbage_collection": "garbage collections",
     "idle": "gaps before device work",
     "other": "what the trace does not explain",
