@@ -359,7 +359,8 @@ def test_json_has_the_account_before_the_findings() -> None:
     document = json.loads(advice.to_json())
     jsonschema.Draft202012Validator(schema("advice")).validate(document)
     assert list(document).index("account") < list(document).index("findings")
-    place, told = ["where", "what", "places"], ["verdict", "finding", "at_most_ms", "text"]
+    place = ["where", "what", "places", "computes_on_host"]
+    told = ["verdict", "finding", "at_most_ms", "text"]
     keys = ["class", "ms", "share", *place, *told]
     assert [list(row) for row in document["account"]["rows"]] == [keys] * 5
     assert_adds_up(advice)

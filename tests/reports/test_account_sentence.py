@@ -52,6 +52,27 @@ def test_without_a_line_the_largest_operator_is_named() -> None:
     )
 
 
+def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | bbbbbbbaa bbbbbbbaa bbbbbbbaa
+        call 1 |        k         k         k
+        gpu 7  |         k         k         k
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm; line = train.py:7 step
+        b = aten::randn; line = train.py:6 step
+    """
+    advice = advise(sketch(drawing))
+    assert (account_sentence(advice) or "").startswith(
+        "0.10 ms a step, bound by computing on the host: 0.07 ms (70 %) computing on the host at "
+        "`train.py:6`, "
+    )
+    assert advice.account is not None
+    assert advice.account.bound_by == ("host_compute",)
+
+
 def test_time_that_is_spent_only_once_is_told() -> None:
     drawing = """
         column = 1 ms

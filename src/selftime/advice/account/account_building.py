@@ -52,7 +52,7 @@ _WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MEAN_WORK_COLUMNS: Final = ("efficiency", "short_share")
 """Columns of shares that rows that are merged have the mean of, by their time."""
-_MERGED_ROW_KEYS: Final = ("class", "is_needed", CLAIMED_SEGMENT_COLUMN)
+_MERGED_ROW_KEYS: Final = ("class", "on_device", "is_needed", CLAIMED_SEGMENT_COLUMN)
 """Columns by which rows that are too short to stand alone are merged."""
 
 
@@ -91,7 +91,7 @@ def _account_of_steps(
         step_ms=time_of_rows_ms(rows),
         steps=steps,
         basis="recorded" if recording_slowdown(trace) is None else "unrecorded",
-        bound_by=what_bounds_the_step(pieces),
+        bound_by=what_bounds_the_step(pieces, uses_device=trace.device_args.height > 0),
         parts=parts_of_rows(rows),
         rows=rows,
         found_ms=_ms_with_verdict(rows, "finding"),
@@ -194,7 +194,7 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
         places=pl.lit(1, pl.UInt32), is_small=pl.lit(value=False)
     )
     order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
-    of_first = ("on_device", "what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
+    of_first = ("what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
     merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
         *(
             (pl.col(name) * pl.col("step_time")).sum() / pl.col("step_time").sum()
@@ -268,6 +268,7 @@ def _account_row(
         where=where,
         what=what,
         places=places,
+        computes_on_host=time_class == "compute" and not on_device and unexplained.has_device_work,
         verdict=verdict,
         finding=finding_id,
         at_most_ms=at_most_ms,

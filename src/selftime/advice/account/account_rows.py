@@ -32,6 +32,8 @@ class AccountRow:
     """The optimizer, operator, frame or kernel that took at least half of the row's time."""
     places: int = 1
     """The number of lines or names that the row adds up: more than 1 for those that are small."""
+    computes_on_host: bool = False
+    """Whether the time is that of operators on the host, where the program uses a device, too."""
     verdict: AccountVerdict
     finding: str | None = None
     """The id of the finding that claims the time, if the verdict is `finding`."""
@@ -73,8 +75,8 @@ class StepAccount:
     basis: AccountBasis
     """Whether the times are those of a step without recording, or as recorded."""
     bound_by: tuple[str, ...]
-    """What bounds the step, largest first: classes of time, where `memory_bandwidth` and `compute`
-    tell computing on a device apart."""
+    """What bounds the step, largest first: classes of time, where `memory_bandwidth`, `compute` and
+    `host_compute` tell computing apart."""
     parts: tuple[AccountPart, ...]
     """The sums of the rows by class, largest first; they add up to the step as well."""
     rows: tuple[AccountRow, ...]

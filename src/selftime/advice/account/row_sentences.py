@@ -166,6 +166,11 @@ class UnexplainedTime:
         """Whether `torch.compile` can run the program: it derives no gradients again."""
         return not takes_gradients_of_gradients(self.trace)
 
+    @property
+    def has_device_work(self) -> bool:
+        """Returns whether a device works in the recording."""
+        return self.trace.device_args.height > 0
+
     def sentence(
         self,
         time_class: str,
@@ -236,7 +241,7 @@ class UnexplainedTime:
     ) -> str:
         if operators.are_mostly_dispatch:
             return operators.dispatch_sentence(may_compile=self.may_compile)
-        if self.trace.device_args.height:
+        if self.has_device_work:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"

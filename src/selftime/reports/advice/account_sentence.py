@@ -39,6 +39,8 @@ _MAX_PATH_CHARACTERS: Final = 44
 """Largest width of a path in a sentence; a longer one loses its first folders."""
 _MIN_SHOWN_SHARE: Final = 0.005
 """Smallest share of the step that is not rounded to 0 %."""
+_HOST_COMPUTING: Final = "computing on the host"
+"""The words for computing on the host of a program that uses a device."""
 _UNRECORDED_PHRASES: Final = {
     "other": "on the host between recorded calls",
     "device_wait": "waiting for device work that was not recorded",
@@ -113,6 +115,8 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
     phrase = TIME_CLASS_LABELS[part.time_class].phrase
     if time_of_rows_ms(tuple(row for row in rows if _is_unrecorded(row))) * 2 > part.ms:
         phrase = _UNRECORDED_PHRASES[part.time_class]
+    if time_of_rows_ms(tuple(row for row in rows if row.computes_on_host)) * 2 > part.ms:
+        phrase = _HOST_COMPUTING
     if part.optimizer is not None:
         return f"{phrase} in the optimizer `{plain(part.optimizer)}`"
     if time_of_rows_ms(tuple(row for row in rows if row.is_initialisation)) * 2 > part.ms:
@@ -213,7 +217,7 @@ def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str
 def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
     if _is_unrecorded(row):
         return _UNRECORDED_PHRASES[row.time_class]
-    label = TIME_CLASS_LABELS[row.time_class].text
+    label = _HOST_COMPUTING if row.computes_on_host else TIME_CLASS_LABELS[row.time_class].text
     if row.places > 1:
         return f"{label} in {row.places:,} places"
     optimizer = optimizer_of_row(row)
