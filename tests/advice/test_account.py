@@ -134,6 +134,30 @@ def test_a_finding_without_changes_claims_the_time_of_its_kind_at_its_line() -> 
     assert found(sketch(STEPS), elsewhere).found_ms == 0.0
 
 
+def test_initialisation_is_all_work_that_is_done_only_once() -> None:
+    """At every line, and nothing else at the line where most of it is."""
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssssssssssssssssss
+        cpu 1  | aaaaaaaaaaaabbbbbbbbbbbba b a b aaaa
+        call 1 |  kkkkkkkkkkk mmmmmmmmmmmk m k m
+        gpu 7  |            x           y x y x y
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:7 step
+        b = aten::add; line = train.py:8 step
+        k = cudaLaunchKernel
+        m = cudaLaunchKernel
+        x = gemm; launched_by = k
+        y = add; launched_by = m
+    """
+    account = advise(sketch(drawing)).account
+    assert account is not None
+    of_rule = [row for row in account.rows if (row.finding or "").startswith("cold_start-")]
+    assert {(row.where.line, row.time_class) for row in of_rule} == {(7, "launch"), (8, "launch")}
+    assert all(11.0 <= row.ms <= 12.0 for row in of_rule)
+    assert "compute" in times(account, "unexplained")
+
+
 def test_a_finding_about_the_run_claims_nothing_of_the_step() -> None:
     assert found(sketch(STEPS), finding(covers=("A1",), claim=RunClaim(9))).found_ms == 0.0
 
@@ -335,10 +359,8 @@ def test_json_has_the_account_before_the_findings() -> None:
     document = json.loads(advice.to_json())
     jsonschema.Draft202012Validator(schema("advice")).validate(document)
     assert list(document).index("account") < list(document).index("findings")
-    place, told = (
-        ["where", "called_at", "what", "places"],
-        ["verdict", "finding", "at_most_ms", "text"],
-    )
+    place = ["where", "called_at", "what", "places", "computes_on_host"]
+    told = ["verdict", "finding", "at_most_ms", "text"]
     keys = ["class", "ms", "share", *place, *told]
     assert [list(row) for row in document["account"]["rows"]] == [keys] * 5
     assert_adds_up(advice)

@@ -121,6 +121,24 @@ def test_operators_belong_to_frames_and_modules_of_their_thread(read: Read) -> N
     assert callers == [None, "train.py(1): main", "nn.Module: Net_0"]
 
 
+@pytest.mark.parametrize(
+    ("folder", "file"), [("site-packages/vllm", "site-packages/vllm/linear.py"), ("", "tensor.py")]
+)
+def test_a_librarys_handler_of_operators_hands_them_on(folder: str, file: str, read: Read) -> None:
+    frame, below = "python_function", f"{folder}/" if folder else ""
+    handler = f"{below}tensor.py(122): __torch_function__"
+    trace = read_events(
+        read,
+        row(frame, "site-packages/vllm/linear.py(20): apply", 5, 80, **{"Python id": 2}),
+        row(frame, handler, 6, 70, **{"Python id": 3, "Python parent id": 2}),
+        row("cpu_op", "linear", 10, 5),
+        row(frame, handler, 90, 5, **{"Python id": 4}),
+        row("cpu_op", "alone", 91, 1),
+    )
+    files = dict(zip(name_of(trace, trace.lines["id"]), trace.lines["file"], strict=True))
+    assert files == {"linear": file, "alone": f"{below}tensor.py"}
+
+
 def test_memory_belongs_to_the_operator_at_its_time(read: Read) -> None:
     marks: list[Event] = [
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": tid, "ts": at,

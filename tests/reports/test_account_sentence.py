@@ -49,7 +49,7 @@ def test_without_a_line_the_largest_operator_is_named() -> None:
     told = account_sentence(advise(sketch(WITHOUT_LINES)))
     assert told == (
         "0.10 ms a step, bound by computing: 0.08 ms (80 %) computing, most in `aten::mm`, "
-        "0.02 ms (20 %) that the trace does not explain"
+        "0.02 ms (20 %) on the host between recorded calls"
     )
 
 
@@ -79,6 +79,61 @@ def test_rows_of_one_line_and_name_have_no_name() -> None:
     assert said is not None
     twice = (said.rows[0], replace(said.rows[0], verdict="small"))
     assert account_row_texts(replace(said, rows=twice)) == ["computing at `train.py:7`"] * 2
+
+
+def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | bbbbbbbaa bbbbbbbaa bbbbbbbaa
+        call 1 |        k         k         k
+        gpu 7  |         k         k         k
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm; line = train.py:7 step
+        b = aten::randn; line = train.py:6 step
+    """
+    advice = advise(sketch(drawing))
+    assert (account_sentence(advice) or "").startswith(
+        "0.10 ms a step, bound by computing on the host: 0.07 ms (70 %) computing on the host at "
+        "`train.py:6`, "
+    )
+    assert advice.account is not None
+    assert advice.account.bound_by == ("host_compute",)
+
+
+def test_time_that_is_spent_only_once_is_told() -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssssssssssss
+        cpu 1  | aaaaaaaaaaaaaaaaaaaaa aa aa aa
+        call 1 |  kkkkkkkkkkkkkkkkkkk  k  k  k
+        gpu 7  |                    x   x  x  x
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:7 step
+        k = cudaLaunchKernel
+        x = gemm; launched_by = k
+    """
+    told = account_sentence(advise(sketch(drawing)))
+    assert told is not None
+    assert "launching device work for the first time at `train.py:7`" in told
+
+
+def test_a_wait_for_unrecorded_work_is_not_at_the_line_that_launched() -> None:
+    drawing = """
+        column = 100 us
+        cpu 1  | aa
+        call 1 | kl
+        gpu 7  |             kkkkkkkl
+        a = aten::mm; line = serve.py:7 step
+    """
+    advice = advise(sketch(drawing))
+    assert (account_sentence(advice) or "").startswith(
+        "2.00 ms a step, until the device's work ended, bound by waits for the device: "
+        "1.20 ms (60 %) waiting for device work that was not recorded, "
+    )
+    assert advice.account is not None
+    assert "queued before the recording began" in advice.account.rows[0].text
 
 
 def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:

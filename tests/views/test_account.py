@@ -199,10 +199,62 @@ def test_launches_into_a_graph_that_is_captured_do_not_compute() -> None:
         l = hipExtModuleLaunchKernel
         i = hipGraphInstantiateWithFlags
     """
-    assert classes(sketch(drawing)) == {"launch": 90_000, "other": 20_000, "compute": 30_000}
+    assert classes(sketch(drawing)) == {
+        "launch": 80_000,
+        "capture": 10_000,
+        "other": 20_000,
+        "compute": 30_000,
+    }
+
+
+def test_the_capture_of_a_graph_is_neither_python_nor_launches() -> None:
+    drawing = """
+        mark 1   | ssssssssssssssss
+        python 1 |  ffffffffffff
+        cpu 1    | aaa aaa  bbb  aa
+        call 1   |   g   l   m  ei
+        s = ProfilerStep#1
+        f = serve.py(3): forward
+        a = aten::mm
+        b = aten::view
+        g = cudaStreamBeginCapture
+        e = cudaStreamEndCapture
+        i = cudaGraphInstantiate
+    """
+    trace = sketch(drawing)
+    assert_adds_up(trace)
+    assert classes(trace) == {"capture": 130_000, "compute": 30_000}
 
 
 def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None:
     """A whole recording as one step, as of a server that replays a graph."""
     found = classes(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
     assert found == {"launch": 10_000, "compute": 100_000}
+
+
+QUEUED = """
+    column = 100 us
+    cpu 1  | aaa
+    call 1 | klc
+    gpu 7  |             kkkkkkkl
+    a = aten::mm; line = serve.py:7 step
+    c = cudaGetDevice
+"""
+"""Work that begins 1.2 ms after its launch, the first on its stream that is recorded."""
+
+
+def test_work_behind_what_was_queued_before_the_recording_is_not_launching() -> None:
+    trace = sketch(QUEUED)
+    assert classes(trace) == {"device_wait": 1_200_000, "compute": 800_000}
+    waiting = account(trace, by="line").filter(pl.col("class") == "device_wait")
+    assert waiting.select("line", "time").rows() == [(None, 1_200_000)]
+
+
+def test_a_first_launch_that_takes_long_itself_is_launching() -> None:
+    drawing = QUEUED.replace("aaa", "a" * 12).replace("klc", "k" * 12 + "l")
+    assert "device_wait" not in classes(sketch(drawing))
+
+
+def test_work_that_waits_while_the_device_works_is_not_behind_unrecorded_work() -> None:
+    drawing = QUEUED.replace("gpu 7", "gpu 9  | mmmmmmmmmmmm\n    gpu 7")
+    assert "device_wait" not in classes(sketch(drawing))

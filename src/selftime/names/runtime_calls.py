@@ -43,6 +43,7 @@ launches.
 """
 _CAPTURE_BEGIN_CALL: Final = re.compile(r"(?:cuda|hip|cu)(?:Thread)?StreamBeginCapture")
 _CAPTURE_END_CALL: Final = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
+_GRAPH_INSTANTIATION_CALL: Final = re.compile(r"(?:cuda|hip|cu)GraphInstantiate")
 _RUNTIME_CALL_SUFFIX: Final = r"(?:_v\d+)?(?:_spt|_ptsz|_ptds)?"
 """Pattern of the suffixes of runtime calls: versions, and variants for per-thread default streams.
 """
@@ -159,6 +160,15 @@ def is_capture_begin(call_name: str) -> bool:
 def is_capture_end(call_name: str) -> bool:
     """Returns whether a runtime call ends the capture of a CUDA graph."""
     return _CAPTURE_END_CALL.match(call_name) is not None
+
+
+def is_graph_instantiation(call_name: str) -> bool:
+    """Returns whether a runtime call makes a CUDA graph ready to be launched.
+
+    >>> is_graph_instantiation("hipGraphInstantiateWithFlags")
+    True
+    """
+    return _GRAPH_INSTANTIATION_CALL.match(call_name) is not None
 
 
 def blocking_call_target(call_name: str) -> str | None:

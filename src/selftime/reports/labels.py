@@ -70,6 +70,7 @@ TIME_CLASS_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
         "python": Label("Python", "in Python"),
         "device_wait": Label("waiting for the device"),
         "compile": Label("compiling"),
+        "capture": Label("capturing a CUDA graph"),
         "garbage_collection": Label("garbage collections", "in garbage collections"),
         "idle": Label("idle before device work"),
         "other": Label("not explained by the trace", "that the trace does not explain"),

@@ -113,9 +113,10 @@ def account(
 
     compute, kernels, or operators on the CPU; communication between ranks; copy between host and
     device; data_wait, for a batch; launch, operators and calls that launch device work; python, the
-    interpreter between operators; device_wait, calls in which the host waits for the device;
-    compile; garbage_collection; idle, nothing is known to run while device work is about to begin;
-    other, the recorder itself and what the trace does not tell.
+    interpreter between operators; device_wait, calls in which the host waits for the device, and
+    launched work that waits for what the device does unrecorded; compile; capture, what is captured
+    into a CUDA graph and does not run; garbage_collection; idle, nothing is known to run while
+    device work is about to begin; other, the recorder itself and what the trace does not tell.
 
     Work that is hidden behind other work is in no row: without it the step would be as long. Steps
     that do not count for medians are left out, as in other views, if there are others.

@@ -24,6 +24,7 @@ from selftime.advice.account.claimed_time import (
     segments_with_claiming_finding,
 )
 from selftime.advice.account.row_sentences import (
+    WAIT_FOR_EARLIER_WORK_SENTENCE,
     OperatorsOfRow,
     UnexplainedTime,
     needed_sentence,
@@ -52,7 +53,7 @@ _WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "
 """Columns of what is known of a row's work; rows that are merged have those of the largest."""
 _MEAN_WORK_COLUMNS: Final = ("efficiency", "short_share")
 """Columns of shares that rows that are merged have the mean of, by their time."""
-_MERGED_ROW_KEYS: Final = ("class", "is_needed", CLAIMED_SEGMENT_COLUMN)
+_MERGED_ROW_KEYS: Final = ("class", "on_device", "is_needed", CLAIMED_SEGMENT_COLUMN)
 """Columns by which rows that are too short to stand alone are merged."""
 
 
@@ -91,7 +92,7 @@ def _account_of_steps(
         step_ms=time_of_rows_ms(rows),
         steps=steps,
         basis="recorded" if recording_slowdown(trace) is None else "unrecorded",
-        bound_by=what_bounds_the_step(pieces),
+        bound_by=what_bounds_the_step(pieces, uses_device=trace.device_args.height > 0),
         parts=parts_of_rows(rows),
         rows=rows,
         found_ms=_ms_with_verdict(rows, "finding"),
@@ -194,7 +195,7 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
         places=pl.lit(1, pl.UInt32), is_small=pl.lit(value=False)
     )
     order = rows.filter(is_short).sort("step_time", "first", descending=[True, False])
-    of_first = ("on_device", "what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
+    of_first = ("what", *SOURCE_SITE_COLUMNS, *_WORK_COLUMNS)
     merged = order.group_by(_MERGED_ROW_KEYS, maintain_order=True).agg(
         *(
             (pl.col(name) * pl.col("step_time")).sum() / pl.col("step_time").sum()
@@ -254,6 +255,8 @@ def _account_row(
         peaks = unexplained.cpu_peaks
         text = needed_sentence(efficiency, peaks, by_memory=row["by_memory"], on_device=on_device)
         at_most_ms = ms * (1.0 - efficiency) if on_device or peaks is not None else None
+    elif time_class == "device_wait" and what is None and where.file is None and places == 1:
+        text = WAIT_FOR_EARLIER_WORK_SENTENCE
     else:
         operators = _operators_of_row(row)
         text = unexplained.sentence(time_class, what, efficiency, operators, on_device=on_device)
@@ -268,6 +271,7 @@ def _account_row(
         called_at=Where() if callers is None else callers.most,
         what=what,
         places=places,
+        computes_on_host=time_class == "compute" and not on_device and unexplained.has_device_work,
         verdict=verdict,
         finding=finding_id,
         at_most_ms=at_most_ms,

@@ -13,6 +13,7 @@ MAX_UNEXPLAINED_SHARE: Final = 0.2
 """Largest share of the step that may be unexplained where nothing is said to be worth a change."""
 
 _NS_PER_MS: Final = 1_000_000
+_RULE_ON_INITIALISATION: Final = "cold_start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class AccountRow:
     """The optimizer, operator, frame or kernel that took at least half of the row's time."""
     places: int = 1
     """The number of lines or names that the row adds up: more than 1 for those that are small."""
+    computes_on_host: bool = False
+    """Whether the time is that of operators on the host, where the program uses a device, too."""
     verdict: AccountVerdict
     finding: str | None = None
     """The id of the finding that claims the time, if the verdict is `finding`."""
@@ -45,6 +48,11 @@ class AccountRow:
     def ns(self) -> int:
         """The time of the row in a step, in ns."""
         return round(self.ms * _NS_PER_MS)
+
+    @property
+    def is_initialisation(self) -> bool:
+        """Whether a finding says that the program spends the time only once."""
+        return (self.finding or "").partition("-")[0] == _RULE_ON_INITIALISATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +77,8 @@ class StepAccount:
     basis: AccountBasis
     """Whether the times are those of a step without recording, or as recorded."""
     bound_by: tuple[str, ...]
-    """What bounds the step, largest first: classes of time, where `memory_bandwidth` and `compute`
-    tell computing on a device apart."""
+    """What bounds the step, largest first: classes of time, where `memory_bandwidth`, `compute` and
+    `host_compute` tell computing apart."""
     parts: tuple[AccountPart, ...]
     """The sums of the rows by class, largest first; they add up to the step as well."""
     rows: tuple[AccountRow, ...]

@@ -5,6 +5,7 @@ a fix removes do not show on the critical path, which passes through the device 
 the host from running ahead: what they cost is the time of the host after a wait, until the device
 has work again, and then as much more as the fix is estimated to save. A finding without changes
 claims the time of the kind that its rule is about: at its line, or in the slices that it measured.
+One about initialisation claims all work that is done only once, whatever its line.
 """
 
 from collections.abc import Iterable
@@ -16,11 +17,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice import rule_registry
+from selftime.advice.detectors.first_time_work import first_time_work_slices
 from selftime.advice.replay import CutHostTime, RemoveWaits, ScaleDeviceWork
 from selftime.advice.rule_outcomes import Finding
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.device.device_work import device_work
-from selftime.analysis.slice_filters import covered_time
+from selftime.analysis.slice_filters import covered_time, with_known_end
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Flags, Ints
 from selftime.intervals import Intervals, cut_intervals, union
@@ -46,6 +48,8 @@ _TIME_CLASSES_BY_CHAPTER: Final[dict[str, tuple[str, ...]]] = {
 where a finding does not say what it changes."""
 _TIME_CLASS_BY_RUN_CAUSE: Final = {"M10": "data_wait", "M5": "garbage_collection"}
 """Maps entries of the catalogue that are causes of the run, too, to the class of their time."""
+_INITIALISATION: Final = "L1"
+"""The entry of the catalogue on work that is done only once."""
 _CHAPTERS_OF_WHOLE_CLASSES: Final = frozenset("AI")
 """Chapters that are about all time of their class, where their finding has no line."""
 
@@ -100,6 +104,9 @@ def _claimed_time(trace: Trace, finding: Finding) -> _ClaimedTime:
     if isinstance(finding.claim, RunClaim):
         found = [_TIME_CLASS_BY_RUN_CAUSE.get(code) for code in finding.covers]
         return replace(nothing, time_classes=tuple(filter(None, found)))
+    if not finding.changes and _INITIALISATION in finding.covers:
+        once = first_time_work_slices(trace)["id"]
+        return replace(nothing, host_time=covered_time(with_known_end(trace.slices[once])))
     if not finding.changes:
         return _claimed_time_of_evidence(trace, finding)
     host_time, work, waits = [nothing.host_time], [nothing.work], [nothing.work]

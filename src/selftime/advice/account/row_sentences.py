@@ -27,8 +27,8 @@ _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
     "launch": ("operators", "stacks"),
     "python": ("stacks",),
-    "other": ("stacks", "operators"),
-    "idle": ("stacks", "operators"),
+    "other": ("operators", "stacks"),
+    "idle": ("operators", "stacks"),
     "data_wait": ("workers",),
 }
 """Maps classes of time to what a recording should contain for their time to be explained."""
@@ -58,11 +58,20 @@ _REASONS_BY_CLASS: Final = {
     "python": f"{_NO_RULE}; the view `flame` shows its functions",
     "device_wait": f"{_NO_RULE}; the view `syncs` lists what the host waited for",
     "compile": f"{_NO_RULE}; more recorded steps tell whether it happens again",
+    "capture": "it becomes part of a graph, and does not run: a program pays it once a graph",
     "garbage_collection": f"{_NO_RULE}; more recorded steps tell how often it happens",
     "idle": f"{_NO_RULE}; the view `idle` lists the gaps with their causes",
     "other": "the trace does not show what ran",
 }
 """Maps classes of time to why their time is unexplained, and what is there to look at."""
+
+
+WAIT_FOR_EARLIER_WORK_SENTENCE: Final = (
+    "work was launched and began only then, while nothing recorded ran on the device: it was still "
+    "at work that was queued before the recording began, or that of another process; a recording "
+    "that begins some steps earlier shows what"
+)
+"""Why time is unexplained in which the first work of a stream waits."""
 
 
 def needed_sentence(
@@ -157,6 +166,11 @@ class UnexplainedTime:
         """Whether `torch.compile` can run the program: it derives no gradients again."""
         return not takes_gradients_of_gradients(self.trace)
 
+    @property
+    def has_device_work(self) -> bool:
+        """Returns whether a device works in the recording."""
+        return self.trace.device_args.height > 0
+
     def sentence(
         self,
         time_class: str,
@@ -227,7 +241,7 @@ class UnexplainedTime:
     ) -> str:
         if operators.are_mostly_dispatch:
             return operators.dispatch_sentence(may_compile=self.may_compile)
-        if self.trace.device_args.height:
+        if self.has_device_work:
             return "operators on the host that launch no device work, and no rule explains them"
         if lacks:
             return f"how near the machine's peak it runs is unknown; that needs {lacks[0]}"

@@ -17,6 +17,8 @@ from selftime.analysis.account.segment_pieces import (
     with_slices,
 )
 from selftime.analysis.account.time_classes import TIME_CLASSES, time_class_of_segments
+from selftime.analysis.account.waits_for_earlier_work import waits_for_earlier_work
+from selftime.analysis.device.graph_captures import graph_making_times
 from selftime.analysis.graph.critical_path import critical_path_segments
 from selftime.analysis.graph.serial_threads import host_states
 from selftime.analysis.optimizer_closures import closure_times, is_within
@@ -72,11 +74,17 @@ def account_segments(trace: Trace) -> pl.DataFrame:
     """
     segments = segments_split_at_inner_python(trace, critical_path_segments(trace))
     segments = segments_split_at_frames(trace, segments)
+    segments = _segments_split_at_graphs(trace, segments)
+    is_queued = pl.Series(waits_for_earlier_work(trace, segments))
+    classes = time_class_of_segments(trace, segments)
+    classes = classes.set(is_queued, "device_wait")
+    # The line that launched the work is not why it began late.
+    segments = segments.with_columns(slice=segments["slice"].set(is_queued, None))
     is_work = trace.slices["category"].is_in(list(names.DEVICE_WORK_CATEGORIES))
     table = segments.select(
         "step",
         "counted",
-        time_class_of_segments(trace, segments),
+        classes,
         _responsible_names(trace, segments["slice"], segments["start"].to_numpy()),
         "start",
         "end",
@@ -168,6 +176,16 @@ def _names_of_communication(trace: Trace, segments: pl.DataFrame) -> pl.Series:
         collective.cast(pl.String), kernel.replace(unique, short), segments["what"].cast(pl.String)
     )
     return pl.select(told.alias("what")).to_series()
+
+
+def _segments_split_at_graphs(trace: Trace, segments: pl.DataFrame) -> pl.DataFrame:
+    """Returns segments of the critical path, the host's split where the making of a graph does."""
+    times, is_host = graph_making_times(trace), segments["kind"] == "host"
+    if not times.starts.size:
+        return segments
+    cuts = np.unique(np.concatenate([times.starts, times.ends]))
+    cut = cut_segments(segments.filter(is_host), cuts)
+    return pl.concat([segments.filter(~is_host), cut]).sort("start")
 
 
 _BETWEEN_OPERATORS: Final = (*names.FRAME_CATEGORIES, *names.ANNOTATION_CATEGORIES)

@@ -20,12 +20,16 @@ from selftime.trace import Trace
 MEMORY_BANDWIDTH: Final = "memory_bandwidth"
 """What bounds the step where devices compute as fast as their memory lets them."""
 
+HOST_COMPUTE: Final = "host_compute"
+"""What bounds the step of a program that uses a device where operators on the host do."""
+
 MIN_SHARE_OF_LARGEST_BOUND: Final = 0.75
 """Smallest time of a class, as a share of the largest class's time, to bound the step as well."""
 
 
 BOUND_BY_PHRASES: Final = {
     "compute": "computing",
+    HOST_COMPUTE: "computing on the host",
     MEMORY_BANDWIDTH: "the device's memory bandwidth",
     "communication": "communication",
     "copy": "copies",
@@ -34,6 +38,7 @@ BOUND_BY_PHRASES: Final = {
     "python": "Python on the host",
     "device_wait": "waits for the device",
     "compile": "compilation",
+    "capture": "the capture of a CUDA graph",
     "garbage_collection": "garbage collections",
     "idle": "gaps before device work",
     "other": "what the trace does not explain",
@@ -58,7 +63,8 @@ def bounds_of_counted_steps(trace: Trace) -> tuple[str, ...]:
     if not segments.height:
         return ()
     pieces = segments.hstack(efficiencies_of_segments(trace, segments))
-    return what_bounds_the_step(with_time_of_mean_step(trace, pieces, steps))
+    pieces = with_time_of_mean_step(trace, pieces, steps)
+    return what_bounds_the_step(pieces, uses_device=trace.device_args.height > 0)
 
 
 def with_time_of_mean_step(trace: Trace, segments: pl.DataFrame, steps: int) -> pl.DataFrame:
@@ -70,15 +76,17 @@ def with_time_of_mean_step(trace: Trace, segments: pl.DataFrame, steps: int) -> 
     return segments.with_columns(step_time=time * factor / steps)
 
 
-def what_bounds_the_step(pieces: pl.DataFrame) -> tuple[str, ...]:
-    """Returns the classes that bound the step, largest first; computing is told apart by its limit.
+def what_bounds_the_step(pieces: pl.DataFrame, *, uses_device: bool) -> tuple[str, ...]:
+    """Returns the classes that bound the step, largest first; computing is told apart.
 
     Computing counts as `memory_bandwidth` if most of it is work of devices that the bandwidth of
-    memory limits, by its model, and that runs near that limit.
+    memory limits, by its model, and that runs near that limit; as `host_compute` if most of it is
+    on the host of a program that uses a device.
 
     Args:
         pieces: The segments of the account, with columns class, step_time (ns), efficiency and
             by_memory.
+        uses_device: Whether a device works in the recording.
     """
     pieces = pieces.with_columns(pl.col("class").cast(pl.String))
     times = pieces.group_by("class").agg(pl.col("step_time").sum()).sort("step_time", "class")
@@ -90,4 +98,7 @@ def what_bounds_the_step(pieces: pl.DataFrame) -> tuple[str, ...]:
     limited = computing.filter(pl.col("on_device") & pl.col("by_memory") & is_near_limit)
     if 2 * float(limited["step_time"].sum()) > float(computing["step_time"].sum()):
         bounding = [MEMORY_BANDWIDTH if name == "compute" else name for name in bounding]
+    on_host = computing.filter(~pl.col("on_device"))["step_time"].sum()
+    if uses_device and 2 * float(on_host) > float(computing["step_time"].sum()):
+        bounding = [HOST_COMPUTE if name == "compute" else name for name in bounding]
     return tuple(bounding)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.graph_captures import graph_making_times, is_within_times
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
     caller_of_every_frame,
@@ -34,6 +35,7 @@ TIME_CLASSES: Final = (
     "python",
     "device_wait",
     "compile",
+    "capture",
     "garbage_collection",
     "idle",
     "other",
@@ -43,9 +45,10 @@ TIME_CLASSES: Final = (
 compute: kernels, and operators on the CPU. communication: collectives and transfers between ranks.
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
 device work. python: the interpreter, between operators. device_wait: calls in which the host waits
-for the device. compile: compilation of code. garbage_collection: Python's collector. idle: nothing
-is known to run, while device work is about to begin. other: the recorder itself, and time that
-the trace does not explain.
+for the device, and launched work that waits for what the device does unrecorded. compile:
+compilation of code. capture: what is captured into a CUDA graph, and does not run.
+garbage_collection: Python's collector. idle: nothing is known to run, while device work is about to
+begin. other: the recorder itself, and time that the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
@@ -67,8 +70,23 @@ _CLASS_OF_PATH_SEGMENT_KIND: Final = {
 """The class of a segment by its kind, except for those of the host."""
 
 
+_CLASSES_OF_CAPTURED_TIME: Final = (
+    "compute",
+    "communication",
+    "copy",
+    "launch",
+    "python",
+    "device_wait",
+    "other",
+)
+"""Classes of the host's time that count as `capture` while a graph is made."""
+
+
 def time_class_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.Series:
-    """Returns the class of each segment of `critical_path_segments`, one of `TIME_CLASSES`."""
+    """Returns the class of each segment of `critical_path_segments`, one of `TIME_CLASSES`.
+
+    Those of the host lie within the making of a CUDA graph, or outside of it.
+    """
     kinds, links = segments["kind"].cast(pl.String), segments["link"].cast(pl.String)
     told = kinds.replace_strict(_CLASS_OF_PATH_SEGMENT_KIND, default="other")
     code = told.replace_strict(_CODE_OF_CLASS).to_numpy().copy()
@@ -76,6 +94,10 @@ def time_class_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.Series:
     on_host = np.flatnonzero((kinds == "host").to_numpy())
     slices = segments["slice"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()[on_host]
     code[on_host] = _class_codes_of_host_slices(trace, slices)
+    middle = ((segments["start"] + segments["end"]) // 2).to_numpy()[on_host]
+    captured = on_host[is_within_times(graph_making_times(trace), middle)]
+    of_work = [_CODE_OF_CLASS[name] for name in _CLASSES_OF_CAPTURED_TIME]
+    code[captured[np.isin(code[captured], of_work)]] = _CODE_OF_CLASS["capture"]
     dtype = pl.Enum(TIME_CLASSES)
     return pl.Series(TIME_CLASSES, dtype=dtype).gather(pl.Series(code)).alias("class")
 

@@ -9,19 +9,17 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.device.device_work import (
     device_work_as_recorded,
     work_with_impossible_duration,
 )
+from selftime.analysis.device.graph_captures import graph_capture_times, is_within_times
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import filter_by_name, runtime_calls, slices_on
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
-from selftime.array_types import Ints
-from selftime.intervals import union
 from selftime.trace import Trace
 from selftime.units import count_text
 
@@ -119,7 +117,7 @@ def device_work_launches(trace: Trace) -> pl.DataFrame:
     linked = device["launch"].drop_nulls()
     if device.height and not linked.len() and not _has_launch_correlation_numbers(trace):
         launches = launches.clear()
-    captured = _is_during_graph_capture(calls, launches["start"].to_numpy())
+    captured = is_within_times(graph_capture_times(trace), launches["start"].to_numpy())
     if captured.any():
         launches = launches.filter(pl.Series(~captured))
     worked = np.zeros(trace.slices.height, bool)
@@ -131,24 +129,6 @@ def device_work_launches(trace: Trace) -> pl.DataFrame:
 
 def _has_launch_correlation_numbers(trace: Trace) -> bool:
     return bool((trace.call_args["correlation"].drop_nulls() > 0).any())
-
-
-def _is_during_graph_capture(calls: pl.DataFrame, instants: Ints) -> NDArray[np.bool_]:
-    """Flags instants (ns) during CUDA graph capture, when recorded launches run nothing.
-
-    An end without a begin closes a capture that began before the recording.
-    """
-    begins = np.sort(filter_by_name(calls, names.is_capture_begin)["start"].to_numpy())
-    ends = np.sort(filter_by_name(calls, names.is_capture_end)["start"].to_numpy())
-    if ends.size and (not begins.size or ends[0] < begins[0]):
-        begins = np.append(np.iinfo(np.int64).min, begins)
-    place = np.searchsorted(ends, begins)
-    closed = place < ends.size
-    captures = union(begins[closed], ends[place[closed]])
-    if not captures.starts.size:
-        return np.zeros(instants.size, bool)
-    at = np.searchsorted(captures.starts, instants, side="right") - 1
-    return np.asarray((at >= 0) & (instants < captures.ends[at]))
 
 
 @cached_per_trace

@@ -2,7 +2,8 @@
 
 A recording by selftime has the executing lines. Traces of 2021 have them in `Call stack`, with
 absolute paths. Later traces have only the line where a function is defined, in `Call stack` and in
-Python frames: the innermost frame of the user's own code is taken, and marked `definition`. A
+Python frames: the innermost frame of the user's own code is taken, else of a library's, and marked
+`definition`. A library's function that intercepts operators hands them on, so its caller counts. A
 backward operator has the line of its forward operator, but what adds to the gradients of parameters
 has none of these: whole buckets of gradients are reduced from within it.
 """
@@ -15,10 +16,11 @@ import polars as pl
 
 from selftime import names, schema
 from selftime.ingest.recorded_facts import recorded_line_table
+from selftime.names.tensor_operators import intercepts_operators
 from selftime.nesting import NO_SLICE, nearest_ancestor
 
-_FRAME_ORIGINS_BY_PREFERENCE: Final = ("user", "library")
-"""Origins of the Python frames that give an operator its source line; user code is preferred."""
+_FRAME_KINDS_BY_PREFERENCE: Final = ("user", "library", "handler")
+"""Kinds of the Python frames that give an operator its source line; user code is preferred."""
 
 
 def source_lines_of_operators(
@@ -59,13 +61,19 @@ def _lines_from_call_stacks(
 
 def _preferred_frame(call_stack: str) -> names.Frame | None:
     """Returns the innermost user frame of a call stack, or else the innermost library frame."""
-    frames = [names.parse_frame(entry) for entry in call_stack.replace("\n", ";").split(";")]
-    known = [frame for frame in frames if frame is not None]
-    for origin in _FRAME_ORIGINS_BY_PREFERENCE:
-        for frame in known:
-            if frame.origin == origin:
+    entries = call_stack.replace("\n", ";").split(";")
+    known = {text: frame for text in entries if (frame := names.parse_frame(text)) is not None}
+    for kind in _FRAME_KINDS_BY_PREFERENCE:
+        for text, frame in known.items():
+            if _frame_kind(text, frame) == kind:
                 return frame
     return None
+
+
+def _frame_kind(text: str, frame: names.Frame) -> str:
+    """Returns the frame's origin; `handler` if it is a library's that intercepts operators."""
+    is_handler = frame.origin == "library" and intercepts_operators(text)
+    return "handler" if is_handler else frame.origin
 
 
 def _lines_from_python_frames(
@@ -80,8 +88,10 @@ def _lines_from_python_frames(
     caller[frames["id"].to_numpy()] = frames["caller"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
     inner = ops["frame"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
     found = np.full(inner.size, NO_SLICE, np.int64)
-    for origin in _FRAME_ORIGINS_BY_PREFERENCE:
-        texts = [text for text, frame in parsed.items() if frame and frame.origin == origin]
+    for kind in _FRAME_KINDS_BY_PREFERENCE:
+        texts = [
+            text for text, frame in parsed.items() if frame and _frame_kind(text, frame) == kind
+        ]
         wanted = np.zeros(slices.height, bool)
         wanted[frames["id"].filter(framed.cast(pl.String).is_in(texts)).to_numpy()] = True
         found = np.where(found == NO_SLICE, nearest_ancestor(caller, wanted, inner), found)

@@ -12,6 +12,7 @@ from selftime.advice.account.account_rows import (
     AccountRow,
     StepAccount,
     optimizer_of_row,
+    time_of_rows_ms,
 )
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, LateRank
 from selftime.advice.advice_result import Advice
@@ -38,6 +39,13 @@ _MAX_PATH_CHARACTERS: Final = 44
 """Largest width of a path in a sentence; a longer one loses its first folders."""
 _MIN_SHOWN_SHARE: Final = 0.005
 """Smallest share of the step that is not rounded to 0 %."""
+_HOST_COMPUTING: Final = "computing on the host"
+"""The words for computing on the host of a program that uses a device."""
+_UNRECORDED_PHRASES: Final = {
+    "other": "on the host between recorded calls",
+    "device_wait": "waiting for device work that was not recorded",
+}
+"""Maps classes to the words for their time that nothing recorded covers."""
 _MAX_UNEXPLAINED_ROWS: Final = 3
 """Largest number of unexplained rows that are named, largest first."""
 
@@ -103,10 +111,17 @@ def time_text(time: AccountPart | AccountRow) -> str:
 
 def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> str:
     """Returns the words for the time of a part: what it was, and where most of it was spent."""
+    rows = account.rows_of_part(part)
     phrase = TIME_CLASS_LABELS[part.time_class].phrase
+    if time_of_rows_ms(tuple(row for row in rows if _is_unrecorded(row))) * 2 > part.ms:
+        phrase = _UNRECORDED_PHRASES[part.time_class]
+    if time_of_rows_ms(tuple(row for row in rows if row.computes_on_host)) * 2 > part.ms:
+        phrase = _HOST_COMPUTING
     if part.optimizer is not None:
         return f"{phrase} in the optimizer `{plain(part.optimizer)}`"
-    place, share = _main_place(account.rows_of_part(part))
+    if time_of_rows_ms(tuple(row for row in rows if row.is_initialisation)) * 2 > part.ms:
+        phrase = f"{phrase} for the first time"
+    place, share = _main_place(rows)
     if place is None or share < _SHARE_OF_MOST:
         return phrase
     is_communication = part.time_class == "communication"
@@ -114,6 +129,12 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
     if share < _SHARE_OF_NEARLY_ALL:
         return f"{phrase}, most{where}"
     return where.strip() if is_communication and place.what is not None else f"{phrase}{where}"
+
+
+def _is_unrecorded(row: AccountRow) -> bool:
+    """Returns whether nothing recorded covers a row's time, not even work of the profiler."""
+    is_nameless = row.what is None and row.where.file is None and row.places == 1
+    return is_nameless and row.finding is None and row.time_class in _UNRECORDED_PHRASES
 
 
 def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
@@ -198,7 +219,9 @@ def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str
 
 
 def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
-    label = TIME_CLASS_LABELS[row.time_class].text
+    if _is_unrecorded(row):
+        return _UNRECORDED_PHRASES[row.time_class]
+    label = _HOST_COMPUTING if row.computes_on_host else TIME_CLASS_LABELS[row.time_class].text
     if row.places > 1:
         return f"{label} in {row.places:,} places"
     optimizer = optimizer_of_row(row)

@@ -9,6 +9,7 @@ export const CLASS_COLOURS: Readonly<Record<string, string>> = {
   python: "python",
   device_wait: "operator",
   compile: "memory",
+  capture: "memory",
   garbage_collection: "mark",
   idle: "idle",
   other: "other",
