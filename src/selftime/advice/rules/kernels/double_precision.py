@@ -206,36 +206,15 @@ def _are_mostly_conversions(operators: pl.DataFrame) -> bool:
 
 
 def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
-    spent_ms, best_share = float64_costs.spent_ms, float64_costs.max_saved_share
+    spent_ms = float64_costs.spent_ms
     operators = operators_in_counted_steps(trace)
     operators = operators.filter(
         pl.Series(is_operator_computing_in_dtype(trace, operators["id"], "double"))
     )
-    likely, least, best = (
-        _changes_to_float32(trace, operators, *saved_shares)
-        for saved_shares in (
-            (TIME_SHARE_SAVED_BY_FLOAT32, FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32, 0.0),
-            (MIN_TIME_SHARE_SAVED_BY_FLOAT32, MIN_FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32, 0.0),
-            (
-                best_share,
-                max(best_share, MAX_FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32),
-                max(TIME_SHARE_SAVED_BY_FLOAT32, best_share if float64_costs.converts else 0.0),
-            ),
-        )
-    )
-    claim = RemovalClaim(
-        likely,
-        worst_case_changes=least,
-        best_case_changes=best,
-        largest_changes=(change_shortening_operators(trace, operators, 0.0),),
-        interval=SavingRange(1.0, 1.0),
-    )
+    claim = _float32_claim(trace, float64_costs, operators)
     line = _first_float64_line_after_batch(float64_costs.lines)
     default = default_dtype_line(trace, "float64")
     location = default or where_from_row(line)
-    is_halved = float64_costs.on_device or sum(
-        length(change.intervals) for change in least if isinstance(change, CutHostTime)
-    ) > MIN_VECTOR_TIME_SHARE * length(operator_intervals(operators))
     share = spent_ms / float64_costs.limits.step_ms
     return Finding(
         covers=("C5",) if float64_costs.converts else ("E13",),
@@ -245,7 +224,9 @@ def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
         where=location,
         count_per_step=sum(float64_costs.lines["operators"].to_list()) / float64_costs.steps,
         claim=claim,
-        confidence="high" if location.line is not None and is_halved else "medium",
+        confidence="high"
+        if location.line is not None and _is_halved(trace, claim, operators)
+        else "medium",
         semantics="numerics",
         evidence=(
             Evidence(
@@ -261,6 +242,38 @@ def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
         ),
         fix=_default_dtype_fix(line) if default else _float32_fix(location),
     )
+
+
+def _float32_claim(
+    trace: Trace, float64_costs: _Float64OperatorCosts, operators: pl.DataFrame
+) -> RemovalClaim:
+    best_share = float64_costs.max_saved_share
+    likely, least, best = (
+        _changes_to_float32(trace, operators, *saved_shares)
+        for saved_shares in (
+            (TIME_SHARE_SAVED_BY_FLOAT32, FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32, 0.0),
+            (MIN_TIME_SHARE_SAVED_BY_FLOAT32, MIN_FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32, 0.0),
+            (
+                best_share,
+                max(best_share, MAX_FALLBACK_CONVOLUTION_SHARE_SAVED_BY_FLOAT32),
+                max(TIME_SHARE_SAVED_BY_FLOAT32, best_share if float64_costs.converts else 0.0),
+            ),
+        )
+    )
+    return RemovalClaim(
+        likely,
+        worst_case_changes=least,
+        best_case_changes=best,
+        largest_changes=(change_shortening_operators(trace, operators, 0.0),),
+        interval=SavingRange(1.0, 1.0),
+    )
+
+
+def _is_halved(trace: Trace, claim: RemovalClaim, operators: pl.DataFrame) -> bool:
+    """Returns whether float32 surely shortens most of the operators' time."""
+    cuts = [one.intervals for one in claim.worst_case_changes if isinstance(one, CutHostTime)]
+    whole = length(operator_intervals(operators))
+    return trace.device_args.height > 0 or sum(map(length, cuts)) > MIN_VECTOR_TIME_SHARE * whole
 
 
 def _changes_to_float32(
