@@ -143,6 +143,13 @@ RUN_ITERATORS: Final = Table(
             "The number of batches that the DataLoader's workers may make ahead of the loop.",
             True,
         ),
+        Column(
+            "cpu",
+            pl.Int64,
+            "ns",
+            "How long the thread ran while it created the DataLoader's iterator; else it waited.",
+            True,
+        ),
     ),
 )
 

@@ -167,10 +167,10 @@ def test_iterators_of_loaders() -> None:
         {"iterator": {}},
         {"iterator": 1},
     ]
-    run = read({"iterator": told | place | {"ahead": 8}}, {"iterator": told}, *damaged)
+    run = read({"iterator": told | place | {"ahead": 8, "cpu": 30}}, {"iterator": told}, *damaged)
     assert run.iterators.rows() == [
-        (700, 50, 2, True, "/a.py", 9, "main", 8),
-        (700, 50, 2, True, None, None, None, None),
+        (700, 50, 2, True, "/a.py", 9, "main", 8, 30),
+        (700, 50, 2, True, None, None, None, None, None),
     ]
 
 

@@ -303,6 +303,7 @@ def _iterators(lines: list[dict[str, Any]], began: int) -> pl.DataFrame:
             _int32(told.get("line")),
             _text(told.get("function")),
             _int32(told.get("ahead")),
+            told["cpu"] if _is_numbers([told.get("cpu")]) else None,
         )
         for line in lines
         if isinstance(told := line.get("iterator"), dict)

@@ -9,6 +9,7 @@
     run | compiled forward 2 s at model.py:3: the size of `x` changed
     run | iterator 500 ms with 4 new workers at train.py:9 main
     run | iterator 500 ms with 4 workers and 8 batches ahead at train.py:9 main
+    run | iterator 500 ms of which 100 ms on a core with 4 new workers at train.py:9 main
     run | loop training at train.py:9
     run | 30 samples at train.py:12 features  of the segment before
     run | 3 evaluations with 40 nodes each     autograd's, which no backward pass uses
@@ -51,8 +52,9 @@ _DETAIL: Final = re.compile(rf"(?P<part>[a-z_]+)(?: (?P<what>[\w.]+))? {_TIME}{_
 _COMPILED: Final = re.compile(rf"compiled (?P<what>\w+) {_TIME}{_AT}(?:: (?P<reason>.+))?")
 _SAMPLES: Final = re.compile(rf"(?P<count>\d+) samples{_AT}")
 _AHEAD: Final = r"(?: and (?P<ahead>\d+) batches ahead)?"
+_RUNNING: Final = r"(?: of which (?P<running>\d+) ms on a core)?"
 _ITERATOR: Final = re.compile(
-    rf"iterator {_TIME} with (?P<count>\d+)(?P<new> new)? workers{_AHEAD}{_AT}"
+    rf"iterator {_TIME}{_RUNNING} with (?P<count>\d+)(?P<new> new)? workers{_AHEAD}{_AT}"
 )
 _CPU: Final = re.compile(r"(?P<count>\d+) cpu threads?: (?P<rest>.+)")
 _CPU_RATE: Final = re.compile(r"(?P<what>\w+) (?P<rate>\d+) (?:GFLOP|GB)/s")
@@ -112,7 +114,8 @@ def _add_line(drawing: _RunDrawing, line: str) -> None:
     elif found := _ITERATOR.fullmatch(line):
         workers = (int(found["count"]), found["new"] is not None)
         ahead = None if found["ahead"] is None else int(found["ahead"])
-        made = (drawing.now_ns, _nanoseconds(found), *workers, *_place(found), ahead)
+        running = None if found["running"] is None else int(found["running"]) * 1_000_000
+        made = (drawing.now_ns, _nanoseconds(found), *workers, *_place(found), ahead, running)
         drawing.iterators.append(made)
     elif found := _LOOP.fullmatch(line):
         drawing.loop_lines[found["kind"]] = (found["file"], int(found["line"]))

@@ -54,3 +54,23 @@ def test_creation_sites_are_noted(record: "Runner") -> None:
     assert lines["Adam"] == "adam = library.optimizer_of(net)"
     assert lines["SGD"] == "return torch.optim.SGD(net.parameters(), lr=0.1)"
     assert lines["DataLoader"].startswith("loader = torch.utils.data.DataLoader(")
+
+
+def test_the_line_of_the_default_dtype_is_noted(record: "Runner") -> None:
+    program = """
+        import torch
+
+        torch.set_default_dtype(torch.float64)
+        net = torch.nn.Linear(4, 1)
+        sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(40):
+            net(torch.ones(4)).sum().backward()
+            sgd.step()
+    """
+    outcome = record(program)
+    [site] = [one for one in outcome.facts["created"] if one["kind"] == "default_dtype"]
+
+    assert (site["class_name"], site["is_direct"]) == ("float64", True)
+    text = (record.folder / site["file"]).read_text().splitlines()
+    assert text[site["line"] - 1].strip() == "torch.set_default_dtype(torch.float64)"
+    assert outcome.facts["settings"]["default_dtype"] == "float64"

@@ -1,5 +1,7 @@
 """Keeps where a program creates its optimizers and DataLoaders, and through which libraries.
 
+And where it sets the default dtype, in which tensors are made unless another is named.
+
 A framework that runs the loop creates them itself, or has a method of the user's do it: then a
 change is made by an argument of the framework, or in that method.
 """
@@ -9,7 +11,7 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any, Final, Literal, TypeAlias
 
-CreatedKind: TypeAlias = Literal["optimizer", "loader"]
+CreatedKind: TypeAlias = Literal["optimizer", "loader", "default_dtype"]
 
 MAX_SITES: Final = 32
 """Largest number of creation sites that are kept; a program with more has no single one."""
@@ -27,6 +29,7 @@ class CreationSite:
 
     kind: CreatedKind
     class_name: str
+    """Name of the class; of a `default_dtype` that of the dtype."""
     file: str | None
     """File of the user's code that creates them, or calls the library that does; None if none."""
     line: int | None

@@ -144,6 +144,7 @@ def pytorch_settings() -> dict[str, Any]:
         "float32_matmul_precision": _result_or_none_if_unsupported(
             torch.get_float32_matmul_precision
         ),
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         "sync_debug_mode": _cuda_sync_debug_mode(),
         "anomaly_mode": _result_or_none_if_unsupported(torch.is_anomaly_enabled),
         "deterministic_algorithms": _result_or_none_if_unsupported(

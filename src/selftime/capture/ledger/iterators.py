@@ -1,7 +1,7 @@
 """Describes the iterators of DataLoaders that a program makes, as lines of its ledger."""
 
 from collections.abc import Callable
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from types import FrameType
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ class IteratorLines:
 
     def add(
         self,
-        start: int,
+        begun: tuple[int, int],
         workers: int,
         *,
         starts_workers: bool,
@@ -26,8 +26,9 @@ class IteratorLines:
         frame: FrameType | None,
         is_user_file: Callable[[str], bool],
     ) -> None:
-        """Adds a line on the creation of a DataLoader's iterator, from `start` (ns) until now.
+        """Adds a line on the creation of a DataLoader's iterator, from `begun` until now.
 
+        `begun` are the wall clock's and the thread's own time (ns) then.
         `ahead` is the number of batches that workers may make ahead of the loop, if it is known.
         `frame` is the innermost one; the first of the user's own has the line that made it.
         """
@@ -36,7 +37,8 @@ class IteratorLines:
             return
         while frame is not None and not is_user_file(frame.f_code.co_filename):
             frame = frame.f_back
-        told: dict[str, Any] = {"start": start, "duration": perf_counter_ns() - start}
+        told: dict[str, Any] = {"start": begun[0], "duration": perf_counter_ns() - begun[0]}
+        told |= {"cpu": thread_time_ns() - begun[1]}
         told |= {"workers": workers, "starts_workers": starts_workers}
         if ahead is not None:
             told["ahead"] = ahead

@@ -4,7 +4,7 @@ import functools
 import sys
 import weakref
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
 from torch.utils.data import dataloader
@@ -103,7 +103,8 @@ class BatchStepFinder:
             ledger = state.ledger
             if ledger is None or state.is_off or not state.is_step_thread:
                 return original(loader)
-            start, workers, starts_workers = perf_counter_ns(), 0, False
+            begun = perf_counter_ns(), thread_time_ns()
+            workers, starts_workers = 0, False
             with state.recorder_work:
                 state.begin_first_step()
                 ledger.activities.enter("epoch_boundary")
@@ -115,7 +116,7 @@ class BatchStepFinder:
                 with state.recorder_work:
                     ledger.activities.leave()
                     ledger.iterators.add(
-                        start,
+                        begun,
                         workers,
                         starts_workers=starts_workers,
                         ahead=_batches_made_ahead(loader, workers),

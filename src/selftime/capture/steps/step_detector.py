@@ -12,6 +12,7 @@ from torch._C import _is_tracing
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.batches import BatchStepFinder
+from selftime.capture.steps.default_dtype import DefaultDtypeNotes
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.environment_steps import EvaluationStacks
 from selftime.capture.steps.evaluation_graphs import EvaluationGraphs
@@ -89,6 +90,7 @@ class StepDetector:
         self._patches.wrap_attribute(
             torch.nn.Module, "train", skip_wrapper_frames_in_compile(self._wrap_train)
         )
+        DefaultDtypeNotes(self._state, self._patches).attach()
 
     def detach(self) -> None:
         """Removes all wrappers from torch; a wrapper that cannot be removed does nothing more."""

@@ -23,6 +23,8 @@ replays all of them as one CUDA graph; fused operators such as `scaled_dot_produ
 The estimate leaves, of the host's time to issue work, 15 % on a device; on a CPU, besides products
 of matrices, 20 %, or 60 % in training. On a CPU each call of compiled code costs as well: 0.01 ms,
 and 0.1 ms with its backward pass. A small model may so be slower compiled, which the interval says.
+Where a step calls the model several times, and each call could take its samples from one batch, one
+call issues as many operators as all: the high end of the interval holds that.
 
 ## Fires on
 On a CPU: very many short operators, and hardly anything else.
@@ -74,7 +76,10 @@ from typing import Final
 
 from selftime import names
 from selftime.advice.detectors.counted_steps import counted_step_count, times_of_slices_named
-from selftime.advice.detectors.model_calls import model_calls_per_step
+from selftime.advice.detectors.model_calls import (
+    model_calls_per_step,
+    most_calls_of_one_module_per_step,
+)
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.detectors.work_dispatching import (
     DispatchAnalysis,
@@ -119,6 +124,9 @@ guards. 40 calls of a function of four operators took 0.010 ms a call, more than
 COMPILED_TRAINING_CALL_MS: Final = 0.1
 """The same with gradients, with the backward pass. A step of a network of three layers took 0.29 ms
 in place of 0.17 ms, 30 calls of a cell with its backward passes 0.09 ms a call."""
+
+MIN_MODEL_CALLS_TO_BATCH: Final = 4
+"""Fewest calls of the model a step that are told as such: fewer are its parts, or a second view."""
 
 MOST_ADDED_FACTOR: Final = 2.0
 """How many times as long these may take on another machine."""
@@ -175,6 +183,9 @@ class _DispatchTimeIfCompiled:
     """Share of the dispatch time that remains if compiling helps least, 0 to 1."""
     added_ms: float = 0.0
     """Time in ms that calls of compiled code add to a step without profiler."""
+    model_calls: float = 1.0
+    """How often a step calls one module; one call of all samples leaves that part of the dispatch
+    time."""
 
 
 def _dispatch_time_if_compiled_on_device(dispatching: DispatchAnalysis) -> _DispatchTimeIfCompiled:
@@ -210,8 +221,10 @@ def _outcome_on_cpu(
         keep,
         (1 + keep) / 2,
         call_ms * model_calls_per_step(trace),
+        most_calls_of_one_module_per_step(trace),
     )
-    recorded = estimated_saving_of_recorded_step(trace, _compilation_claim(dispatching, compiled))
+    claim = _compilation_claim(dispatching, compiled)
+    recorded = estimated_saving_of_recorded_step(trace, claim)
     if recorded.estimate_ms < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
         return Checked(
             f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
@@ -227,6 +240,7 @@ def _compilation_claim(
     return RemovalClaim(
         (CutHostTime(compiled.dispatch_times, compiled.kept_share),),
         worst_case_changes=(CutHostTime(compiled.dispatch_times, compiled.largest_kept_share),),
+        best_case_changes=(CutHostTime(dispatching.dispatch_times, 1 / compiled.model_calls),),
         largest_changes=(CutHostTime(dispatching.dispatch_times),),
         added_ms=compiled.added_ms,
         most_added_ms=MOST_ADDED_FACTOR * compiled.added_ms,
@@ -260,7 +274,21 @@ def _finding(
             Evidence("median host time of an operator", dispatching.median_operator_ns / 1e6, "ms"),
         ),
         semantics="numerics",
-        fix=_fix(trace, "." if most.where.line is None else "; the named line issues most."),
+        fix=_fix(
+            trace,
+            ("" if most.where.line is None else "; the named line issues most")
+            + _batching_text(compiled.model_calls),
+        ),
+    )
+
+
+def _batching_text(model_calls: float) -> str:
+    """Returns the end of the fix's sentence, and that one call may do the work of several."""
+    if model_calls < MIN_MODEL_CALLS_TO_BATCH:
+        return "."
+    return (
+        f". A step calls the model {model_calls:.0f} times: where no call needs the result of "
+        "another, call it once with all samples in one batch, which saves most."
     )
 
 

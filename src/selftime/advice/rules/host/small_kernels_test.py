@@ -192,3 +192,23 @@ def test_interrupted_operators_count_as_small(judge: Judge[Finding]) -> None:
     ops = "ab" * 40 + "c" * 60
     assert judge(drawing.format(step="s" * 140, ops=ops, other="aten::mul"))
     assert not judge(drawing.format(step="s" * 140, ops=ops, other="aten::mm"))
+
+
+def test_a_model_called_often_may_be_called_once(judge: Judge[Finding]) -> None:
+    """The interval holds what a single call of all samples saves, and the fix tells of it."""
+    often, once = 4 * ("m" * 220 + " "), "m" * 900
+    trains = "    cpu 2 | w\n    w = autograd::engine::evaluate_function: MulBackward0\n"
+    [each] = judge(drawing(900, frames=often) + trains)
+    [whole] = judge(drawing(900, frames=once) + trains)
+    assert "calls the model 4 times" in each.fix.text
+    assert "calls the model" not in whole.fix.text
+    assert (each.saving.high_ms or 0) > (whole.saving.high_ms or 0)
+
+
+def test_parts_of_a_model_are_not_one_that_is_called_often(judge: Judge[Finding]) -> None:
+    parts = "mmmmmmmmm nnnnnnnnn oooooooooo ppppppppp qqqqqqqqq "
+    more = "".join(
+        f"    {one} = nn.Module: Part_{at}; module_id = {at}\n" for at, one in enumerate("opq", 4)
+    )
+    [finding] = judge(drawing(90, frames=parts) + more)
+    assert "calls the model" not in finding.fix.text

@@ -118,3 +118,46 @@ def test_where_only_a_function_is_known_its_first_operator_is_shown(judge: Judge
     [finding] = judge(drawing)
     assert (finding.where.file, finding.where.how) == ("train.py", "definition")
     assert len(finding.evidence[0].events) == 1
+
+
+VECTORS = """
+    column = 1 ms
+    mark 1 | sssssssssstttttttttt
+    cpu 1  | mmmmmmmml mmmmmmmml
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = {operator}; line = n.py:5 f
+"""
+CALL = 'aten::{}; input_types = ["double","double"]; input_shapes = {}'
+LAYER = 'l = aten::conv2d; input_types = ["float","float"]; input_shapes = [[8],[8]]'
+
+
+def test_operators_on_single_numbers_gain_nothing(judge: Judge[Finding]) -> None:
+    whole, rows = "[[900,100],[900,100]]", "[[9000,10],[9000,1]]"
+    [finding] = judge(VECTORS.format(operator=CALL.format("mul", whole)) + f"    {LAYER}\n")
+    assert finding.confidence == "high"
+    assert finding.saving.estimate_ms is not None
+    assert 3.0 < finding.saving.estimate_ms < 3.7
+    assert not judge(VECTORS.format(operator=CALL.format("mul", rows)) + f"    {LAYER}\n")
+    assert not judge(VECTORS.format(operator=CALL.format("lt", whole)) + f"    {LAYER}\n")
+    assert not judge(VECTORS.format(operator=CALL.format("cumsum", whole)) + f"    {LAYER}\n")
+
+
+def test_the_dispatch_of_short_operators_stays(judge: Judge[Finding]) -> None:
+    short = VECTORS.replace("1 ms", "1 us").replace("mmmmmmmml", "m m m m l")
+    short = short.format(operator=CALL.format("mul", "[[900],[900]]"))
+    assert not judge(short + f"    {LAYER}\n")
+
+
+def test_the_line_that_sets_the_default_dtype_is_named(judge: Judge[Finding]) -> None:
+    facts = """
+        facts = {"settings": {"default_dtype": "float64"}, "created": [{"kind": "default_dtype", \
+        "class_name": "float64", "file": "t.py", "line": 2, "function": "<module>", \
+        "is_direct": true, "packages": []}]}
+    """.replace("\\\n        ", "")
+    [finding] = judge(drawing("ddmmmmmmffffffffffff") + facts)
+    assert (finding.where.file, finding.where.line) == ("t.py", 2)
+    assert "d.py:3" in finding.fix.text
+    other = facts.replace('"default_dtype": "float64"', '"default_dtype": "float32"')
+    [finding] = judge(drawing("ddmmmmmmffffffffffff") + other)
+    assert finding.where.file == "d.py"

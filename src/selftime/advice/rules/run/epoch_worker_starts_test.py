@@ -48,3 +48,32 @@ def test_a_ledger_that_does_not_tell_of_iterators(rule: Rule) -> None:
     [outcome] = rule(sketch("\n".join(["run | before 1 s", *lines])))
     assert isinstance(outcome, Unknown)
     assert "record" in outcome.needs
+
+
+CORES = 'facts = {"cores": {"effective": 2}}\n'
+BUSY = EPOCH.replace("500 ms with", "500 ms of which 100 ms on a core with")
+
+
+def test_a_start_that_waits_for_a_core_saves_the_time_of_its_own(judge: Judge[Finding]) -> None:
+    [finding] = judge("run | before 1 s" + 4 * BUSY + CORES)
+    assert finding.saving.run_s == pytest.approx(3 * (0.1 + 0.2 / 2))
+    assert finding.saving.run_high_s == pytest.approx(3 * 0.7)
+    [finding] = judge("run | before 1 s" + 4 * BUSY + CORES.replace("2}", "8}"))
+    assert finding.saving.run_s == pytest.approx(3 * (0.5 + 0.2 / 2))
+    assert finding.saving.run_low_s == pytest.approx(3 * 0.2 * 0.75)
+
+
+def test_without_the_time_on_a_core_only_the_most_is_known(judge: Judge[Finding]) -> None:
+    [finding] = judge("run | before 1 s" + 4 * EPOCH + CORES)
+    assert (finding.saving.run_s, finding.confidence) == (None, "medium")
+    assert finding.saving.run_upper_s == pytest.approx(3 * 0.7)
+
+
+def test_loaders_of_one_line_are_one_change(judge: Judge[Finding]) -> None:
+    created = 'facts = {"created": [{"kind": "loader", "class_name": "DataLoader", "file": "d.py", '
+    created += '"line": 4, "is_direct": true, "packages": []}]}\n'
+    [finding] = judge("run | before 1 s" + 3 * (EPOCH + EPOCH.replace(":9", ":20")) + created)
+    assert finding.title == "Worker processes restart 4 times after their first start"
+    assert finding.saving.run_s == pytest.approx(4 * 0.6)
+    told = [one.metric for one in finding.evidence if one.metric.startswith("of them at")]
+    assert told == ["of them at `train.py:9 in main`", "of them at `train.py:20 in main`"]
