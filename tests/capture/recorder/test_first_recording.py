@@ -41,22 +41,22 @@ def recorded_steps(outcome: "Outcome") -> list[int]:
 
 
 def test_a_step_whose_end_held_too_long_is_kept_with_its_shapes(record: "Runner") -> None:
-    outcome = record(MANY_OPERATORS.format(operators=3_000, slow=-1), warmup=None, hold=0.02)
+    outcome = record(MANY_OPERATORS.format(operators=1_000, slow=-1), warmup=None, hold=0.02)
 
-    assert outcome.result["steps_recorded"] == 1
     assert outcome.facts["partial"] is None
+    assert outcome.result["steps_recorded"] == 1
     assert recorded_steps(outcome) == [1]
     assert "left_out" not in outcome.facts["steps"]
     events = outcome.trace["traceEvents"]
     products = [event for event in events if event.get("name", "").startswith("aten::mul")]
-    assert len(products) >= 3_000
+    assert len(products) >= 1_000
     assert all(event["args"]["Input Dims"][0] == [8, 16] for event in products)
 
 
 def test_times_of_a_kept_step_are_those_of_one_that_is_recorded_without_details(
     record: "Runner",
 ) -> None:
-    outcome = record(MANY_OPERATORS.format(operators=3_000, slow=-1), warmup=None, hold=0.02)
+    outcome = record(MANY_OPERATORS.format(operators=1_000, slow=-1), warmup=None, hold=0.02)
 
     steps = outcome.facts["steps"]
     assert steps["matched_share"] > 0.9
@@ -64,14 +64,14 @@ def test_times_of_a_kept_step_are_those_of_one_that_is_recorded_without_details(
 
 
 def test_a_step_that_is_unlike_others_is_not_kept(record: "Runner") -> None:
-    outcome = record(MANY_OPERATORS.format(operators=3_000, slow=1), warmup=None, hold=0.02)
+    outcome = record(MANY_OPERATORS.format(operators=1_000, slow=1), warmup=None, hold=0.02)
 
     assert outcome.result["steps_recorded"] == 1
     assert min(recorded_steps(outcome)) > 1
 
 
 def test_steps_that_are_asked_for_are_recorded(record: "Runner") -> None:
-    outcome = record(MANY_OPERATORS.format(operators=3_000, slow=-1), warmup=4, hold=0.02)
+    outcome = record(MANY_OPERATORS.format(operators=1_000, slow=-1), warmup=4, hold=0.02)
 
     assert min(recorded_steps(outcome)) >= 4
 
