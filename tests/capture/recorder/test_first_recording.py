@@ -66,7 +66,7 @@ def test_times_of_a_kept_step_are_those_of_one_that_is_recorded_without_details(
 def test_a_step_that_is_unlike_others_is_not_kept(record: "Runner") -> None:
     outcome = record(MANY_OPERATORS.format(operators=1_000, slow=1), warmup=None, hold=0.02)
 
-    assert outcome.result["steps_recorded"] == 1
+    assert outcome.result["steps_recorded"] == 5  # what it held does not count
     assert min(recorded_steps(outcome)) > 1
 
 

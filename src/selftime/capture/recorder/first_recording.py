@@ -60,7 +60,7 @@ class FirstRecording:
         self.duration_ns = 0
         self._options, self._guard = options, guard
         self._is_usual = True
-        self._pause_ns = 0
+        self._pause_ns = self._held_before_ns = 0
 
     def end(self, elapsed_ns: int, *, is_cut: bool, is_usual: bool) -> None:
         """Ends it after `elapsed_ns`.
@@ -68,9 +68,9 @@ class FirstRecording:
         `is_cut` says whether the step goes on, and `is_usual` whether it is like most: not one with
         an evaluation.
         """
-        held_before = self._guard.held.ns
+        self._held_before_ns = self._guard.held.ns
         self._guard.stop(self.profiler)
-        self._pause_ns = self._guard.held.ns - held_before
+        self._pause_ns = self._guard.held.ns - self._held_before_ns
         self.has_ended, self.duration_ns = True, elapsed_ns
         self.is_cut, self._is_usual = is_cut, is_usual
 
@@ -87,7 +87,7 @@ class FirstRecording:
         if self._is_to_be_kept(timed_ns, free_bytes):
             return self._kept(timed_ns, free_bytes, has_frames=has_frames)
         sample = self._guard.held.measure(self._count_events)
-        hold = self._measured_hold(sample)
+        hold = self._measured_hold(sample, timed_ns)
         budget = sample.recording_budget(self._options, timed_ns, free_bytes, hold)
         return PlannedRecording(
             budget.steps,
@@ -105,15 +105,19 @@ class FirstRecording:
         It needs a whole step that is like others, and must fit into the limits of memory and size.
         Ranks of a job must all record the same steps.
         """
-        if self.is_cut or not self._is_usual or is_in_job():
+        if self.is_cut or not self._is_like_others(timed_ns) or is_in_job():
             return False
         has_room = self._guard.held.ns + self._pause_ns <= 1e9 * self._options.hold
         if has_room or self._options.warmup is not None:
             return False
         in_memory = requested_details(self._options).events_in_memory(free_bytes)
         in_size = self._options.max_bytes // TRACE_BYTES_PER_EVENT
-        is_like_others = self.duration_ns <= usual_recorded_ns(timed_ns, self.duration_ns)
-        return is_like_others and self._most_events <= min(in_memory, in_size)
+        return self._most_events <= min(in_memory, in_size)
+
+    def _is_like_others(self, timed_ns: Sequence[int]) -> bool:
+        """Returns whether its step was usual, and no longer than a recording makes usual ones."""
+        longest_ns = usual_recorded_ns(timed_ns, self.duration_ns)
+        return self._is_usual and self.duration_ns <= longest_ns
 
     @property
     def _most_events(self) -> int:
@@ -146,11 +150,15 @@ class FirstRecording:
         events = self.profiler.profile.recorded_events()
         return StepSample.of_events(events, self.duration_ns, is_cut=self.is_cut)
 
-    def _measured_hold(self, sample: StepSample) -> MeasuredHold:
-        """Returns what it shows of how long recordings hold the program."""
+    def _measured_hold(self, sample: StepSample, timed_ns: Sequence[int]) -> MeasuredHold:
+        """Returns what it shows of how long recordings hold the program.
+
+        A step with an evaluation may hold for long, while usual ones are small: it does not count.
+        """
         if is_in_job():  # its ranks must make the same plan
             return MeasuredHold()
         details = requested_details(self._options)
         assumed_ns = max(1, sample.events.all) * details.pause_ns_per_event
         ratio = min(MAX_PAUSE_RATIO, max(MIN_PAUSE_RATIO, self._pause_ns / assumed_ns))
-        return MeasuredHold(self._guard.held.ns, ratio)
+        counts = self._is_like_others(timed_ns)
+        return MeasuredHold(self._guard.held.ns if counts else self._held_before_ns, ratio)
