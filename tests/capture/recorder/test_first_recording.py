@@ -40,6 +40,7 @@ def recorded_steps(outcome: "Outcome") -> list[int]:
     return [int(row["name"].split()[1]) for row in outcome.rows("number ")]
 
 
+@pytest.mark.timed
 def test_a_step_whose_end_held_too_long_is_kept_with_its_shapes(record: "Runner") -> None:
     outcome = record(MANY_OPERATORS.format(operators=1_000, slow=-1), warmup=None, hold=0.02)
 
@@ -53,6 +54,7 @@ def test_a_step_whose_end_held_too_long_is_kept_with_its_shapes(record: "Runner"
     assert all(event["args"]["Input Dims"][0] == [8, 16] for event in products)
 
 
+@pytest.mark.timed
 def test_times_of_a_kept_step_are_those_of_one_that_is_recorded_without_details(
     record: "Runner",
 ) -> None:
@@ -63,6 +65,7 @@ def test_times_of_a_kept_step_are_those_of_one_that_is_recorded_without_details(
     assert len(steps["detailed_ns"]) == len(steps["profiled_ns"]) == 1
 
 
+@pytest.mark.timed
 def test_a_step_that_is_unlike_others_is_not_kept(record: "Runner") -> None:
     outcome = record(MANY_OPERATORS.format(operators=1_000, slow=1), warmup=None, hold=0.02)
 
