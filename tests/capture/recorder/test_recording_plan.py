@@ -7,6 +7,7 @@ import pytest
 
 from selftime.capture.recorder.recording_plan import (
     MAX_STEPS_UNTIL_STEADY,
+    MeasuredHold,
     RecordingBudget,
     StepEvents,
     are_steps_steady,
@@ -56,7 +57,7 @@ def test_the_end_of_a_recording_holds_the_program_no_longer_than_it_may(events: 
 @pytest.mark.parametrize(
     ("events", "options", "free", "left_out"),
     [
-        (StepEvents(60_000), RunOptions(active=5), None, {"shapes": "--hold 5"}),
+        (StepEvents(130_000), RunOptions(active=5), None, {"shapes": "--hold 11"}),
         (StepEvents(1_000), RunOptions(active=5), None, {}),
         (StepEvents(60_000), RunOptions(active=5), 10**9, {"shapes": None}),
         (
@@ -91,9 +92,9 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
         (10_000, 5_000, 5, True, True, False),
         (13_000, 6_500, 4, True, True, False),
         (20_000, 10_000, 3, True, True, False),
-        (21_000, 10_500, 5, False, True, False),
-        (47_000, 23_500, 3, False, True, False),
-        (48_000, 24_000, 2, False, True, False),
+        (21_000, 10_500, 2, True, True, False),
+        (47_000, 23_500, 1, True, True, False),
+        (62_000, 31_000, 1, True, True, False),
         (90_000, 45_000, 1, True, True, False),
         (100_000, 50_000, 1, True, True, False),
         (200_000, 100_000, 1, False, True, False),
@@ -101,7 +102,7 @@ def test_one_step_may_hold_for_twice_as_long_as_asked() -> None:
         (1_000_000, 500_000, 1, False, False, True),
     ],
 )
-def test_larger_steps_lose_steps_to_three_then_shapes_then_steps_then_lines_then_their_end(
+def test_larger_steps_lose_steps_then_shapes_then_lines_then_their_end(
     events: int, frames: int, steps: int, shapes: bool, with_frames: bool, window: bool
 ) -> None:
     budget = RecordingBudget(RunOptions(active=5, profile_memory=True), StepEvents(events, frames))
@@ -128,24 +129,25 @@ def test_allocations_are_given_up_before_shapes() -> None:
     )
 
 
-def test_details_that_make_no_room_for_a_step_are_kept() -> None:
+def test_shapes_are_worth_more_than_steps() -> None:
     large = RecordingBudget(RunOptions(active=1), StepEvents(110_000, 50_000))
     assert (large.steps, large.details.shapes, large.details.frames) == (1, True, True)
     few = RecordingBudget(RunOptions(active=2), StepEvents(50_000, 25_000))
-    assert (few.steps, few.details.shapes, few.details.frames) == (2, False, True)
+    assert (few.steps, few.details.shapes, few.details.frames) == (1, True, True)
+    assert few.left_out() == {}
     assert few.limits_message() == (
-        "a step makes about 21.46 MiB of trace, and 2 steps would hold the program for about "
-        "1.600 s with all details, so 2 steps are recorded without shapes; allow more with --hold"
+        "a step makes about 21.46 MiB of trace and holds the program for about 800.000 ms when "
+        "the recording ends, so 1 of 2 steps is recorded; allow more with --hold"
     )
 
 
 def test_frames_are_never_given_up_for_more_steps() -> None:
-    """Three steps and more would fit without them."""
-    for frames in (10_000, 30_000):
-        budget = RecordingBudget(RunOptions(active=5), StepEvents(60_000, frames))
-        assert (budget.steps, budget.details.frames) == (2, True)
+    """Two steps and more would fit without them, and one with shapes."""
+    for frames in (70_000, 100_000):
+        budget = RecordingBudget(RunOptions(active=5), StepEvents(130_000, frames))
+        assert (budget.steps, budget.details.frames) == (1, True)
         message = budget.limits_message() or ""
-        without = "so 2 of 5 steps are recorded without shapes; allow more with --hold"
+        without = "so 1 of 5 steps is recorded without shapes; allow more with --hold"
         assert message.endswith(without)
 
 
@@ -161,12 +163,41 @@ def test_the_limit_of_size_gives_up_steps_and_at_last_frames() -> None:
     assert "without Python frames and source lines; allow more with --max-bytes" in message
 
 
-def test_little_memory_gives_up_shapes_first() -> None:
-    budget = RecordingBudget(RunOptions(active=5, hold=60), StepEvents(10_000, 5_000), 500 << 20)
-    assert (budget.steps, budget.details.shapes, budget.details.frames) == (5, False, True)
+def test_little_memory_gives_up_steps_before_shapes() -> None:
+    options = RunOptions(active=5, hold=60)
+    budget = RecordingBudget(options, StepEvents(10_000, 5_000), 500 << 20)
+    assert (budget.steps, budget.details.shapes, budget.details.frames) == (2, True, True)
     message = budget.limits_message() or ""
+    assert message.endswith("and 2 of 5 steps are recorded: more do not fit into memory")
+
+    larger = RecordingBudget(options, StepEvents(30_000, 15_000), 500 << 20)
+    assert (larger.steps, larger.details.shapes, larger.details.frames) == (1, False, True)
+    message = larger.limits_message() or ""
     assert "5 steps would not fit into a fourth of the free memory" in message
-    assert message.endswith("so 5 steps are recorded without shapes")
+    assert message.endswith("so 1 of 5 steps is recorded without shapes")
+
+
+@pytest.mark.parametrize(("ratio", "steps"), [(0.5, 4), (1.0, 2), (2.0, 1)])
+def test_the_hold_is_that_which_was_measured_in_this_program(ratio: float, steps: int) -> None:
+    hold = MeasuredHold(pause_ratio=ratio)
+    budget = RecordingBudget(RunOptions(active=5), StepEvents(30_000), hold=hold)
+    assert (budget.steps, budget.details.shapes) == (steps, True)
+    assert budget.pause_ns == int(30_000 * 16_000 * ratio)
+
+
+@pytest.mark.parametrize(("held_ms", "steps"), [(0, 5), (500, 3), (900, 1), (5_000, 1)])
+def test_what_earlier_recordings_held_is_not_left_for_later_ones(held_ms: int, steps: int) -> None:
+    hold = MeasuredHold(held_ns=held_ms * MS)
+    budget = RecordingBudget(RunOptions(active=5), StepEvents(10_000), hold=hold)
+    assert (budget.steps, budget.left_out()) == (steps, {})
+
+
+def test_the_option_that_is_told_allows_for_what_is_held_before() -> None:
+    hold = MeasuredHold(held_ns=900 * MS)
+    budget = RecordingBudget(RunOptions(active=5), StepEvents(130_000), hold=hold)
+    assert budget.left_out() == {"shapes": "--hold 12"}
+    sufficient = RecordingBudget(RunOptions(active=5, hold=12), StepEvents(130_000), hold=hold)
+    assert (sufficient.steps, sufficient.left_out()) == (5, {})
 
 
 @pytest.mark.parametrize("events", [1, 70_000, 300_000, 1_000_000, 100_000_000])
@@ -217,7 +248,7 @@ def test_fewer_steps_because_of_their_size_name_the_other_option() -> None:
 
 def test_a_longer_hold_allows_more() -> None:
     step = StepEvents(45_000)
-    assert RecordingBudget(RunOptions(active=5), step).steps == 3
+    assert RecordingBudget(RunOptions(active=5), step).steps == 1
     assert RecordingBudget(RunOptions(active=5, hold=4), step).steps == 5
 
 

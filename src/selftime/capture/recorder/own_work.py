@@ -7,6 +7,7 @@ may run in the midst of it, and would find it half done: it is postponed until t
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from selftime.capture.recorder.held_time import HeldTime
 from selftime.capture.steps import RecorderWork
 
 
@@ -16,6 +17,8 @@ class OwnWork:
     def __init__(self, recorder_work: RecorderWork, on_end: Callable[[], None]) -> None:
         """Makes an object; `on_end` is called at the end of each work."""
         self.is_going_on = False
+        self.held = HeldTime()
+        """For how long the ends of the run's recordings have held the program."""
         self._recorder_work = recorder_work
         self._on_end = on_end
         self._postponed: Callable[[], None] | None = None

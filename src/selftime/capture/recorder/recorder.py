@@ -319,6 +319,8 @@ class Recorder:
         )
         if self.ledger is not None:
             cycle.before_recording = self.ledger.pause_readings
+        if self.wants_recording is None:  # each request may hold the program for as long
+            cycle.continue_after(self.own_work.held)
         return cycle
 
     def _write_recording(self, cycle: RecordingCycle, *, at_once: bool) -> None:
@@ -370,8 +372,7 @@ class Recorder:
             self._notify_user(f"nothing was recorded: {reason}")
             self.reason = reason
             return
-        self._has_ended = True
-        fallback = self._fallback.take()
+        self._has_ended, fallback = True, self._fallback.take()
         if fallback is not None:
             self.source, self.steps_seen = fallback.source, fallback.steps_seen
             self._write_now(fallback)

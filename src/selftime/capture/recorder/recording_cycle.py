@@ -2,7 +2,8 @@
 
 By default, the steps of a training loop are used so:
 - Step 1 sets the program up and is ignored.
-- Step 2 is recorded in case the program ends soon; it shows how large steps are.
+- Step 2 is recorded in case the program ends soon; it shows how large steps are, and is kept where
+  `--hold` has no room for another.
 - Steps from 3 on are timed without the profiler, until they are steady.
 - Then 1 step warms the profiler up and 5 are recorded, with shapes and Python frames.
 - Then 5 are timed without it. If steps are short, 1 between them is recorded with line marks.
@@ -28,7 +29,9 @@ from selftime.capture.recorder.cycle_states import (
     STATES_WITH_ALL_STEPS,
     CycleState,
 )
+from selftime.capture.recorder.first_recording import FirstRecording
 from selftime.capture.recorder.further_recordings import FurtherRecordings, MainRecording
+from selftime.capture.recorder.held_time import HeldTime
 from selftime.capture.recorder.no_recording import cut_reason, ended_early_reason
 from selftime.capture.recorder.recorded_details import requested_details
 from selftime.capture.recorder.recorded_program import do_nothing
@@ -41,7 +44,6 @@ from selftime.capture.recorder.recording_plan import (
 )
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
-from selftime.capture.recorder.step_sample import StepSample
 from selftime.capture.steps import RecorderWork, StepSource
 from selftime.capture.trace_file.non_utf8_files import frames_skipped_message
 from selftime.errors import RecordingError
@@ -77,9 +79,8 @@ class RecordingCycle:
         self._user_packages = user_packages
         self._state = CycleState.WAITING
         self._times = StepOverhead(source.label)
-        self._first_recording: RunningProfiler | None = None
+        self._first: FirstRecording | None = None
         self._main: RunningProfiler | None = None  # with the recording to be written when done
-        self._sample: StepSample | None = None  # of the first recording, once it has ended
         self._skips_next_duration = False  # of a step that was recorded in part
         self._guard = RecordingGuard(on_limit or do_nothing, recorder_work.fail)
         self._further = FurtherRecordings(recorder_work, user_packages, self._guard)
@@ -94,6 +95,10 @@ class RecordingCycle:
     def profile(self) -> Profile | None:
         """Returns the profiler with the recording to write when done; None without a recording."""
         return None if self._main is None else self._main.profile
+
+    @property
+    def _first_profiler(self) -> RunningProfiler | None:
+        return None if self._first is None else self._first.profiler
 
     @property
     def done(self) -> bool:
@@ -142,14 +147,18 @@ class RecordingCycle:
     def _begin_again(self) -> None:
         """Deletes what is recorded in this state, and records a later step in its place."""
         if self._state is CycleState.FIRST_RECORDING:
-            profiler, self._first_recording = self._first_recording, None
+            profiler, self._first = self._first_profiler, None
             self._state = CycleState.WAITING
         else:
             profiler, self._main = self._main, None
             self._state, self.steps_recorded = CycleState.TIMING_BEFORE, 0
             self._times.profiled = []
-        self._drop(profiler)
+        self._guard.discard(profiler)
         self._skips_next_duration = True
+
+    def continue_after(self, held: HeldTime) -> None:
+        """Lets count for how long earlier recordings have held the program; adds to it."""
+        self._guard.held = held
 
     def begin_window(self) -> None:
         """Begins to record a part of a program in which no step was found."""
@@ -175,7 +184,7 @@ class RecordingCycle:
         if self._state is CycleState.WAITING and self.options.warmup != 1:
             self._start_first_recording()
         elif self._state is CycleState.FIRST_RECORDING:
-            self._end_first_recording(elapsed_ns)
+            self._end_first_recording(elapsed_ns, is_usual=is_usual)
         elif self._state is CycleState.TIMING_BEFORE:
             if is_usual:
                 self._times.add_unprofiled(elapsed_ns, page_fault_count_since(page_faults_before))
@@ -211,36 +220,33 @@ class RecordingCycle:
             self._end_cycle(None)
         elif state is CycleState.RECORDING and (self.steps_recorded or reason or is_step_complete):
             self._end_cycle(reason, is_early=True)
-        elif self._first_recording is not None and (
+        elif self._first is not None and (
             state is not CycleState.FIRST_RECORDING or reason or is_step_complete
         ):
-            self._end_with_first_recording(reason, is_step_complete=is_step_complete)
+            self._end_with_first_recording(self._first, reason, is_step_complete=is_step_complete)
         else:
             self.discard()
 
-    def _end_with_first_recording(self, reason: str | None, *, is_step_complete: bool) -> None:
-        if self._sample is None:
+    def _end_with_first_recording(
+        self, first: FirstRecording, reason: str | None, *, is_step_complete: bool
+    ) -> None:
+        if not first.has_ended:
             self.steps_recorded = int(is_step_complete)
-        elif self._sample.is_cut:
+        elif first.is_cut:
             reason = cut_reason(self.source, 0, self._guard.excess)
         else:
-            self.steps_recorded, self._times.profiled = 1, [self._sample.duration_ns]
-        self._main = self._first_recording
+            self.steps_recorded, self._times.profiled = 1, [first.duration_ns]
+        self._main = first.profiler
         self._end_cycle(reason, is_early=True)
 
     def discard(self) -> None:
         """Ends the recording and deletes its data."""
         self._end_further_recording()
-        self._drop(self._first_recording)
-        self._drop(self._main)
+        self._guard.discard(self._first_profiler)
+        self._guard.discard(self._main)
         self._further.forget()
-        self._first_recording = self._main = None
+        self._first = self._main = None
         self._state = CycleState.DONE
-
-    def _drop(self, profiler: RunningProfiler | None) -> None:
-        self._stop_profile(profiler)
-        if profiler is not None:
-            profiler.forget()
 
     def abort(self) -> None:
         """Discards the recording after a failure; what failed may fail again."""
@@ -259,9 +265,9 @@ class RecordingCycle:
             self.profile.step_times = self._times
 
     def _discard_first_recording(self) -> None:
-        if self._first_recording is not None and self._first_recording is not self._main:
-            self._first_recording.forget()
-        self._first_recording = None
+        if self._first is not None and self._first.profiler is not self._main:
+            self._first.profiler.forget()
+        self._first = None
 
     def _should_warm_up_profiler(self) -> bool:
         if self.options.warmup is None:
@@ -269,36 +275,43 @@ class RecordingCycle:
         return self.steps_seen >= max(self.options.warmup, 1) and not open_ranges.outlive_recording
 
     def _start_first_recording(self) -> None:
+        if self.steps_seen == 1 and self._guard.held.ns > 1e9 * self.options.hold:
+            return  # steps of other sources used up the time, and a better one may be to come
         self._guard.prepare(limit_of_unknown_step(self.options, free_memory_bytes()))
-        self._first_recording = self._start_profile(lambda _: ProfilerAction.RECORD)
-        if self._first_recording is not None:
+        profiler = self._start_profile(lambda _: ProfilerAction.RECORD)
+        if profiler is not None:
+            self._first = FirstRecording(profiler, self.options, self._guard)
             self._state = CycleState.FIRST_RECORDING
             self._guard.begin()
 
-    def _end_first_recording(self, elapsed_ns: int, *, is_cut: bool = False) -> None:
-        assert self._first_recording is not None  # noqa: S101 - guaranteed by the state
-        self._stop_profile(self._first_recording)
-        events = self._first_recording.profile.recorded_events()
-        self._sample = StepSample.of_events(events, elapsed_ns, is_cut=is_cut)
+    def _end_first_recording(
+        self, elapsed_ns: int, *, is_cut: bool = False, is_usual: bool = True
+    ) -> None:
+        assert self._first is not None  # noqa: S101 - guaranteed by the state
+        self._first.end(elapsed_ns, is_cut=is_cut, is_usual=is_usual)
         self._state = CycleState.TIMING_BEFORE
 
     def _plan_recording(self) -> None:
-        """Decides how many steps to record, from the events of the first recording."""
-        sample, timed_ns = self._sample, self._times.unprofiled
+        """Decides how many steps to record, from the first recording."""
         self._guard.program_memory.end_growth()
-        if sample is None:
+        if self._first is None:
             return
-        budget = sample.recording_budget(self.options, timed_ns, free_memory_bytes())
-        self._steps_to_record, self._pause_ns = budget.steps, budget.pause_ns
-        self.events_of_step, self._times.left_out = budget.events_of_step, budget.left_out()
-        keeps_frames = self.details.frames and budget.details.frames
-        self.details = replace(budget.details, frames=keeps_frames)
-        self._limit = budget.event_limit(sample.usual_duration_ns(timed_ns))
-        if sentence := budget.limits_message():
-            self.messages.append(sentence)
+        timed_ns = self._times.unprofiled
+        plan = self._first.plan(timed_ns, free_memory_bytes(), has_frames=self.details.frames)
+        self._steps_to_record, self._pause_ns, self._limit = plan.steps, plan.pause_ns, plan.limit
+        self.events_of_step, self.details = plan.events_of_step, plan.details
+        self._times.left_out = plan.left_out
+        if plan.message is not None:
+            self.messages.append(plan.message)
+        if plan.keeps_first:
+            self._main, self._state = self._first.profiler, CycleState.TIMING_AFTER
+            self.steps_recorded, self._times.profiled = 1, [self._first.duration_ns]
+            self._first = None
 
     def _start_warm_up(self) -> None:
         self._plan_recording()
+        if self.has_all_steps:
+            return
         schedule_of_cycle = schedule(wait=0, warmup=1, active=self._steps_to_record, repeat=1)
         self._main = self._start_profile(schedule_of_cycle)
         if self._main is not None:
@@ -328,15 +341,11 @@ class RecordingCycle:
         self.discard()
         self.reason = reason
 
-    def _advance_profiler(self) -> None:
-        if self._main is not None:
-            self._main.end_step()
-
     def _begin_recording(self) -> None:
         self._state, self._recording_start_ns = CycleState.RECORDING, time.monotonic_ns()
         if self._limit is not None:
             self._guard.prepare(self._limit)
-        self._advance_profiler()
+        self._guard.end_step(self._main)
         self._guard.begin()
 
     def _on_recorded_step(self, elapsed_ns: int) -> None:
@@ -344,11 +353,11 @@ class RecordingCycle:
         self.steps_recorded += 1
         if self.steps_recorded >= self._steps_to_record:
             self._guard.end()  # it is to end nothing while torch stops
-            self._advance_profiler()
+            self._guard.end_step(self._main)
         elif not self._is_over_time_limit:
-            self._advance_profiler()
+            self._guard.end_step(self._main)
             return
-        self._stop_profile(self._main)
+        self._guard.stop(self._main)
         self._discard_first_recording()  # slow, so not between recorded steps
         self._steps_to_record = self.steps_recorded
         self._state = CycleState.TIMING_AFTER
@@ -388,13 +397,4 @@ class RecordingCycle:
 
     def _stop_profiles(self) -> bool:
         """Stops the profilers of the first and main recordings; returns whether both stopped."""
-        return all([self._stop_profile(self._first_recording), self._stop_profile(self._main)])
-
-    def _stop_profile(self, profiler: RunningProfiler | None) -> bool:
-        """Stops a profiler if it runs; returns False if another thread would have to stop it."""
-        self._guard.end()
-        if profiler is not None and profiler.is_running:
-            if not profiler.stop():
-                return False
-            self._guard.program_memory.begin_growth()
-        return True
+        return all([self._guard.stop(self._first_profiler), self._guard.stop(self._main)])

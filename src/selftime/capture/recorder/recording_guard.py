@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from selftime.capture.main_thread_calls import MainThreadCalls
+from selftime.capture.recorder.held_time import HeldTime
 from selftime.capture.recorder.program_memory import (
     MemoryBefore,
     ProgramMemory,
@@ -24,6 +25,7 @@ from selftime.capture.recorder.program_memory import (
     used_memory,
 )
 from selftime.capture.recorder.recording_plan import EventLimit
+from selftime.capture.recorder.running_profiler import RunningProfiler
 from selftime.units import bytes_text, time_text
 
 MIN_NS_PER_EVENT: Final = 1_000
@@ -76,6 +78,8 @@ class RecordingGuard:
         self, on_limit: Callable[[], None], on_failure: Callable[[Exception], None]
     ) -> None:
         """Makes a guard; `on_failure` is given what `on_limit` raises."""
+        self.held = HeldTime()
+        """For how long the ends of recordings have held the program."""
         self.is_reached = False
         """Whether the recording has to end."""
         self.excess = ""
@@ -111,6 +115,26 @@ class RecordingGuard:
         """Ends the watch."""
         self.is_reached = False
         self._end.set()
+
+    def stop(self, profiler: RunningProfiler | None) -> bool:
+        """Ends the watch and stops a profiler if it runs; False if another thread would have to."""
+        self.end()
+        if profiler is not None and profiler.is_running:
+            if not self.held.measure(profiler.stop):
+                return False
+            self.program_memory.begin_growth()
+        return True
+
+    def discard(self, profiler: RunningProfiler | None) -> None:
+        """Stops a profiler as `stop` does, and deletes what it has recorded."""
+        self.stop(profiler)
+        if profiler is not None:
+            profiler.forget()
+
+    def end_step(self, profiler: RunningProfiler | None) -> None:
+        """Advances a profiler to what it does in the next step, which may be to stop."""
+        if profiler is not None:
+            self.held.measure(profiler.end_step)
 
     def _watch(
         self, limit: EventLimit, before: MemoryBefore, modules: int, end: threading.Event

@@ -1,9 +1,10 @@
 """Decides from the first steps when to record, how many steps, and what of them.
 
 The events of a recording cost memory, and hold the program when it ends. So the plan keeps both
-within limits. What is given up first: steps down to three, then allocations, shapes, steps down to
-one, Python frames, and at last the end of that step. Three steps have a median, and a fifth of the
-rules need shapes. One step with lines says more than five without.
+within limits. What is given up first: steps down to three, then allocations, steps down to one,
+shapes, Python frames, and at last the end of that step. Three steps have a median, but the ledger
+has the times of all. A fifth of the rules need shapes, and most need lines: one step with them
+says more than five without.
 """
 
 import math
@@ -23,7 +24,7 @@ WINDOW_NS: Final = 1_000_000_000
 """How long a program without steps is recorded, in ns."""
 
 ENOUGH_STEPS: Final = 3
-"""How many recorded steps say as much as five: details are worth more than further ones."""
+"""How many recorded steps say as much as five: allocations are worth more than further ones."""
 
 MAX_HOLD_EXCESS: Final = 2.0
 """How many times as long as `--hold` a single step may hold the program before details are left
@@ -72,6 +73,16 @@ class StepEvents:
         return max(1, self.all - without - (0 if details.memory else self.allocations))
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredHold:
+    """How long the recordings of this run have held the program so far."""
+
+    held_ns: int = 0
+    """Time in ns for which the ends of earlier recordings have held it."""
+    pause_ratio: float = 1.0
+    """How many times as long as assumed the last of them held it for each event."""
+
+
 class RecordingBudget:
     """How many steps to record, with which details, and why less than requested.
 
@@ -79,12 +90,18 @@ class RecordingBudget:
         options: What the user asked for.
         events: The number of events of one step.
         free_bytes: Free memory in bytes; None if unknown.
+        hold: What earlier recordings of this run have shown.
     """
 
     def __init__(
-        self, options: RunOptions, events: StepEvents, free_bytes: int | None = None
+        self,
+        options: RunOptions,
+        events: StepEvents,
+        free_bytes: int | None = None,
+        hold: MeasuredHold = MeasuredHold(),
     ) -> None:
         self._options, self._free_bytes, self._step = options, free_bytes, events
+        self._hold = hold
         self._requested = requested_details(options)
         self._drops_frames_for_size = (
             options.with_stack and events.all * TRACE_BYTES_PER_EVENT > options.max_bytes
@@ -94,24 +111,21 @@ class RecordingBudget:
         """The number of events of one step with the chosen details."""
         self.is_window = not self._is_step_affordable(self.details)
         """Whether only the beginning of a step is recorded."""
-        self.pause_ns = self.events_of_step * self.details.pause_ns_per_event
+        self.pause_ns = self._pause_of_step_ns(self.details)
         """Pause of the program at the end of a recording of one step."""
         self.steps = max(1, self._steps_that_fit(self.details))
 
     def _chosen_details(self) -> RecordedDetails:
-        """Returns the most details with which enough steps fit, else those with which most do.
-
-        Python frames are among them if one step fits.
-        """
+        """Returns the most details with which a step fits, and without allocations if more do."""
         most = self._requested
         if self._drops_frames_for_size:
             most = replace(most, frames=False)
-        fewer = [most, replace(most, memory=False), replace(most, memory=False, shapes=False)]
-        without_frames = [replace(details, frames=False) for details in fewer]
-        best, other = (max(some, key=self._useful_steps) for some in (fewer, without_frames))
-        if self._steps_that_fit(best):
-            return best
-        return other if self._steps_that_fit(other) else without_frames[-1]
+        without_memory = replace(most, memory=False)
+        best = max(most, without_memory, key=self._useful_steps)
+        plain = replace(without_memory, shapes=False)
+        least = replace(plain, frames=False)
+        fewer = (best, plain, replace(without_memory, frames=False))
+        return next(filter(self._is_step_affordable, fewer), least)
 
     def _useful_steps(self, details: RecordedDetails) -> int:
         return min(self._steps_that_fit(details), ENOUGH_STEPS)
@@ -126,15 +140,25 @@ class RecordingBudget:
         """Returns how many steps the trace's size, the hold and the memory allow, at least 1."""
         events = self._step.with_details(details)
         by_size = self._options.max_bytes // (events * TRACE_BYTES_PER_EVENT)
-        by_hold = int(self._options.hold * 1e9) // (events * details.pause_ns_per_event)
+        left_ns = max(0, int(self._options.hold * 1e9) - self._hold.held_ns)
+        by_hold = left_ns // self._pause_of_step_ns(details)
         by_memory = details.events_in_memory(self._free_bytes) // events
         return max(1, by_size), max(1, by_hold), max(1, by_memory)
 
     def _is_step_affordable(self, details: RecordedDetails) -> bool:
         """Returns whether one step with some details stays within memory and hold."""
-        in_hold = MAX_HOLD_EXCESS * details.events_in_hold(self._options)
+        in_hold = MAX_HOLD_EXCESS * self._events_in_hold(details)
         events = self._step.with_details(details)
         return events <= min(in_hold, details.events_in_memory(self._free_bytes))
+
+    def _pause_of_step_ns(self, details: RecordedDetails) -> int:
+        """Returns how long the end of a recording of one step holds the program, in ns."""
+        events = self._step.with_details(details)
+        return max(1, int(events * details.pause_ns_per_event * self._hold.pause_ratio))
+
+    def _events_in_hold(self, details: RecordedDetails) -> int:
+        """Returns the number of events whose pause is as long as `--hold`."""
+        return max(1, int(details.events_in_hold(self._options) / self._hold.pause_ratio))
 
     @property
     def _max_events_in_memory(self) -> int:
@@ -151,7 +175,7 @@ class RecordingBudget:
     @property
     def max_events(self) -> int:
         """Returns how many events may be recorded: more than planned, in case steps differ."""
-        in_hold = self.details.events_in_hold(self._options)
+        in_hold = self._events_in_hold(self.details)
         planned = self.steps * self.events_of_step
         most = in_hold if self.is_window else max(planned, min(2 * planned, 2 * in_hold))
         return max(1, min(most, self._max_events_in_memory))
@@ -170,8 +194,10 @@ class RecordingBudget:
         if self.steps == self._options.active:
             return None
         sentence = self._step_size_text()
-        by_size, *others = self._limits_of_steps(self.details)
-        is_limited_by_size = by_size < min(others)
+        by_size, by_hold, by_memory = self._limits_of_steps(self.details)
+        if by_memory < min(by_size, by_hold):
+            return f"{sentence}, and {self._steps_recorded_text()}: more do not fit into memory"
+        is_limited_by_size = by_size < by_hold
         if not is_limited_by_size:
             pause = time_text(self.pause_ns)
             sentence += f" and holds the program for about {pause} when the recording ends"
@@ -204,7 +230,8 @@ class RecordingBudget:
         if self._drops_frames_for_size:
             return f"--max-bytes {self._step.all * TRACE_BYTES_PER_EVENT}"
         steps = min(self._options.active, by_size, by_memory)
-        return f"--hold {math.ceil(steps * self._requested_pause_ns / 1e9)}"
+        held_ns = self._hold.held_ns + steps * self._requested_pause_ns
+        return f"--hold {math.ceil(held_ns / 1e9)}"
 
     def _step_size_text(self) -> str:
         return f"a step makes about {bytes_text(self._step.all * TRACE_BYTES_PER_EVENT)} of trace"
@@ -262,7 +289,7 @@ class RecordingBudget:
     @property
     def _requested_pause_ns(self) -> int:
         """Returns how long one step with every requested detail would hold the program, in ns."""
-        return self._step.all * self._requested.pause_ns_per_event
+        return self._pause_of_step_ns(self._requested)
 
 
 def step_count_text(count: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from torch._C._autograd import _KinetoEvent
 
 from selftime.capture.in_memory.events import event_counts
-from selftime.capture.recorder.recording_plan import RecordingBudget, StepEvents
+from selftime.capture.recorder.recording_plan import MeasuredHold, RecordingBudget, StepEvents
 from selftime.capture.recorder.run_options import RunOptions
 
 FIRST_RECORDING_SLOWDOWN_FACTOR: Final = 4
@@ -36,12 +36,14 @@ class StepSample:
 
         `timed_ns` are the durations of steps that were not recorded, in ns.
         """
-        if not timed_ns:
-            return self.duration_ns
-        return FIRST_RECORDING_SLOWDOWN_FACTOR * median(timed_ns)
+        return usual_recorded_ns(timed_ns, self.duration_ns)
 
     def recording_budget(
-        self, options: RunOptions, timed_ns: Sequence[int], free_bytes: int | None
+        self,
+        options: RunOptions,
+        timed_ns: Sequence[int],
+        free_bytes: int | None,
+        hold: MeasuredHold = MeasuredHold(),  # noqa: B008 - it is immutable
     ) -> RecordingBudget:
         """Returns how many steps to record, and what of them.
 
@@ -54,4 +56,13 @@ class StepSample:
             share = min(1.0, share)
         counts = self.events.all, self.events.frames, self.events.allocations
         events = StepEvents(*(int(count * share) for count in counts))
-        return RecordingBudget(options, events, free_bytes)
+        return RecordingBudget(options, events, free_bytes, hold)
+
+
+def usual_recorded_ns(timed_ns: Sequence[int], first_ns: int) -> float:
+    """Returns how long a step takes at most while it is recorded, in ns.
+
+    `timed_ns` are the durations of steps that were not recorded, `first_ns` that of the first one
+    that was, in ns.
+    """
+    return FIRST_RECORDING_SLOWDOWN_FACTOR * median(timed_ns) if timed_ns else first_ns
