@@ -70,7 +70,7 @@ NUMERICS = """
         "recorder.recorder:Recorder._handle_boundary",
         "recorder.recorder:Recorder._create_cycle",
         "recorder.recording_cycle:RecordingCycle._start_profile",
-        "recorder.recording_cycle:RecordingCycle._stop_profile",
+        "recorder.recording_guard:RecordingGuard.stop",
         "recorder.recording_cycle:RecordingCycle._plan_recording",
         "recorder.recording_guard:RecordingGuard.begin",
         "ledger.ledger:Ledger.end_segment",
