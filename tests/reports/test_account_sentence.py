@@ -107,6 +107,19 @@ def test_a_wait_for_unrecorded_work_is_not_at_the_line_that_launched() -> None:
     assert "queued before the recording began" in advice.account.rows[0].text
 
 
+def test_a_step_that_was_recorded_in_part_is_said_to_be() -> None:
+    trace = sketch("""
+        mark 1 | ssssssssss
+        cpu 1  | aaaaaaaa
+        s = ProfilerStep#1
+        a = aten::mm
+        facts = {"partial": "the recording ended within a step"}
+    """)
+    advice = advise(trace)
+    assert (account_sentence(advice) or "").startswith("0.10 ms a step, recorded in part, bound by")
+    assert wording.typical_step_text(advice.step, with_bound=False) == "no complete step"
+
+
 def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:
     """But not with a function of a file, which would be named twice."""
     drawing = """

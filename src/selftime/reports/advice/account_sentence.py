@@ -91,9 +91,9 @@ def account_basis_text(advice: Advice) -> str:
     account, step = advice.account, advice.step
     if account is None:
         return ""
-    if account.basis == "unrecorded":
-        return " without recording"
     shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
+    if account.basis == "unrecorded" or not shown:
+        return " without recording" if account.basis == "unrecorded" else ", recorded in part"
     limit = _MAX_DIFFERENCE_WITHOUT_BASIS
     if any(abs(account.step_ms - time) <= limit * time for time in shown):
         return ""
