@@ -73,6 +73,23 @@ def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
     assert advice.account.bound_by == ("host_compute",)
 
 
+def test_an_annotation_is_the_place_of_what_ran_between_recorded_calls() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        mark 1 | bbbbbbbbb bbbbbbbbb bbbbbbbbb
+        cpu 1  | aaa     a aaa     a aaa     a
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm
+        b = ## backward ##
+    """
+    assert account_sentence(advise(sketch(drawing))) == (
+        "0.10 ms a step, bound by what the trace does not explain: 0.06 ms (60 %) on the host "
+        "between recorded calls, most in `## backward ##`, 0.04 ms (40 %) computing in `aten::mm`"
+    )
+
+
 def test_time_that_is_spent_only_once_is_told() -> None:
     drawing = """
         column = 1 ms

@@ -4,7 +4,8 @@ Segments of device work, waits for data and garbage collections already have a c
 host time follows from the names of its operator or Python frame and of those that enclose it: a
 compilation, a wait for data, a collective, a copy, or a wait for the device. Any other call of the
 device's runtime launches device work; any other operator does, or computes on the CPU. Host time
-between operators is of the class `python`.
+between operators is of the class `python` where the Python frames that ran were recorded. An
+annotation alone does not tell what ran in it: the program, C++, or a thread that it waits for.
 """
 
 from typing import Final
@@ -44,11 +45,11 @@ TIME_CLASSES: Final = (
 
 compute: kernels, and operators on the CPU. communication: collectives and transfers between ranks.
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
-device work. python: the interpreter, between operators. device_wait: calls in which the host waits
-for the device, and launched work that waits for what the device does unrecorded. compile:
-compilation of code. capture: what is captured into a CUDA graph, and does not run.
-garbage_collection: Python's collector. idle: nothing is known to run, while device work is about to
-begin. other: the recorder itself, and time that the trace does not explain.
+device work. python: the interpreter, between operators, where Python frames show it. device_wait:
+calls in which the host waits for the device, and launched work that waits for what the device does
+unrecorded. compile: compilation of code. capture: what is captured into a CUDA graph, and does not
+run. garbage_collection: Python's collector. idle: nothing is known to run, while device work is
+about to begin. other: the recorder itself, and time that the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
@@ -114,7 +115,10 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
     is_call = trace.slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
     launches = _launching_slices(trace) | is_call
     of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
-    untold = np.where(is_operator[own], of_work, _CODE_OF_CLASS["python"])
+    is_frame = trace.slices["category"].is_in(list(names.FRAME_CATEGORIES)).to_numpy()
+    is_python = is_frame[own] | (enclosing_frame_of_every_slice(trace)[own] != NO_SLICE)
+    between = np.where(is_python, _CODE_OF_CLASS["python"], _CODE_OF_CLASS["other"])
+    untold = np.where(is_operator[own], of_work, between)
     found[known] = np.where(told == _UNTOLD, untold, told)
     return found
 
