@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.device_work import is_device_unrecorded
 from selftime.analysis.device.graph_captures import graph_making_times, is_within_times
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
@@ -114,6 +115,8 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
     is_operator = trace.slices["category"].is_in(list(_WORK_CATEGORIES)).to_numpy()
     is_call = trace.slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
     launches = _launching_slices(trace) | is_call
+    if is_device_unrecorded(trace) and not is_call.any():
+        launches[:] = True  # which operators launch work is as unknown as that work
     of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
     is_frame = trace.slices["category"].is_in(list(names.FRAME_CATEGORIES)).to_numpy()
     is_python = is_frame[own] | (enclosing_frame_of_every_slice(trace)[own] != NO_SLICE)
