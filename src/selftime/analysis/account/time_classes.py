@@ -4,8 +4,8 @@ Segments of device work, waits for data and garbage collections already have a c
 host time follows from the names of its operator or Python frame and of those that enclose it: a
 compilation, a wait for data, a collective, a copy, or a wait for the device. Any other call of the
 device's runtime launches device work; any other operator does, or computes on the CPU. Host time
-between operators is of the class `python` where the Python frames that ran were recorded. An
-annotation alone does not tell what ran in it: the program, C++, or a thread that it waits for.
+between operators is of the class `python` where Python frames were recorded. An annotation alone
+does not tell what ran in it: the program, C++, or a thread that it waits for.
 """
 
 from typing import Final
@@ -118,9 +118,8 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
     if is_device_unrecorded(trace) and not is_call.any():
         launches[:] = True  # which operators launch work is as unknown as that work
     of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
-    is_frame = trace.slices["category"].is_in(list(names.FRAME_CATEGORIES)).to_numpy()
-    is_python = is_frame[own] | (enclosing_frame_of_every_slice(trace)[own] != NO_SLICE)
-    between = np.where(is_python, _CODE_OF_CLASS["python"], _CODE_OF_CLASS["other"])
+    has_frames = trace.slices["category"].is_in(list(names.FRAME_CATEGORIES)).any()
+    between = _CODE_OF_CLASS["python" if has_frames else "other"]
     untold = np.where(is_operator[own], of_work, between)
     found[known] = np.where(told == _UNTOLD, untold, told)
     return found
