@@ -158,6 +158,29 @@ def test_initialisation_is_all_work_that_is_done_only_once() -> None:
     assert "compute" in times(account, "unexplained")
 
 
+def test_operators_that_take_much_of_a_finding_are_rows_of_their_own_without_lines() -> None:
+    """The name of one does not stand for the time of another."""
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssssssssssssssssssssssssss
+        cpu 1  | aaaaaaaaaaaaaaaaabbbbbbbbbbbbba b a b a b aa
+        call 1 |  kkkkkkkkkkkkkkkk mmmmmmmmmmmmk m k m k m
+        gpu 7  |                 x            y x y x y x y
+        s = ProfilerStep#1
+        a = aten::to
+        b = aten::conv2d
+        k = cudaMalloc
+        m = cudaLaunchKernel
+        x = fill; launched_by = k
+        y = conv; launched_by = m
+    """
+    account = advise(sketch(drawing)).account
+    assert account is not None
+    of_rule = [row for row in account.rows if row.is_initialisation]
+    assert [row.what for row in of_rule] == ["aten::to", "aten::conv2d"]
+    assert [round(row.ms) for row in of_rule] == [17, 13]
+
+
 def test_a_finding_about_the_run_claims_nothing_of_the_step() -> None:
     assert found(sketch(STEPS), finding(covers=("A1",), claim=RunClaim(9))).found_ms == 0.0
 

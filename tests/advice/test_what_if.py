@@ -259,11 +259,19 @@ def test_only_the_longest_names_are_told() -> None:
 
 
 def prediction_if_any(trace: Trace, changes: dict[str, Any]) -> WhatIf | None:
-    """The prediction; None if the trace holds nothing of the class that is changed."""
+    """The prediction; None if the trace holds nothing of the class that is changed.
+
+    None as well if it holds no whole step.
+    """
     try:
         return selftime.what_if(trace, **changes)
     except UsageError as error:
         if "holds nothing to change" not in str(error):
+            raise
+        return None
+    except UnreadableTrace as error:
+        is_partial = not selftime.advise(trace, rules={}).step.count
+        if not is_partial or "no step whose duration is known" not in str(error):
             raise
         return None
 

@@ -102,6 +102,23 @@ def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
     assert advice.account.bound_by == ("host_compute",)
 
 
+def test_an_annotation_is_the_place_of_what_ran_between_recorded_calls() -> None:
+    drawing = """
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        mark 1 | bbbbbbbbb bbbbbbbbb bbbbbbbbb
+        cpu 1  | aaa     a aaa     a aaa     a
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm
+        b = ## backward ##
+    """
+    assert account_sentence(advise(sketch(drawing))) == (
+        "0.10 ms a step, bound by what the trace does not explain: 0.06 ms (60 %) on the host "
+        "between recorded calls, most in `## backward ##`, 0.04 ms (40 %) computing in `aten::mm`"
+    )
+
+
 def test_time_that_is_spent_only_once_is_told() -> None:
     drawing = """
         column = 1 ms
@@ -134,6 +151,19 @@ def test_a_wait_for_unrecorded_work_is_not_at_the_line_that_launched() -> None:
     )
     assert advice.account is not None
     assert "queued before the recording began" in advice.account.rows[0].text
+
+
+def test_a_step_that_was_recorded_in_part_is_said_to_be() -> None:
+    trace = sketch("""
+        mark 1 | ssssssssss
+        cpu 1  | aaaaaaaa
+        s = ProfilerStep#1
+        a = aten::mm
+        facts = {"partial": "the recording ended within a step"}
+    """)
+    advice = advise(trace)
+    assert (account_sentence(advice) or "").startswith("0.10 ms a step, recorded in part, bound by")
+    assert wording.typical_step_text(advice.step, with_bound=False) == "no complete step"
 
 
 def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:

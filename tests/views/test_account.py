@@ -258,3 +258,32 @@ def test_a_first_launch_that_takes_long_itself_is_launching() -> None:
 def test_work_that_waits_while_the_device_works_is_not_behind_unrecorded_work() -> None:
     drawing = QUEUED.replace("gpu 7", "gpu 9  | mmmmmmmmmmmm\n    gpu 7")
     assert "device_wait" not in classes(sketch(drawing))
+
+
+def test_an_annotation_alone_does_not_tell_that_python_ran() -> None:
+    """The backward pass runs on another thread, or in C++, while its caller waits."""
+    drawing = """
+        mark 1 | ssssssssss
+        mark 1 | bbbbbbbbbb
+        cpu 1  | aa      aa
+        s = ProfilerStep#1
+        b = ## backward ##
+        a = aten::mm
+    """
+    assert classes(sketch(drawing)) == {"compute": 40_000, "other": 60_000}
+    within = drawing + "        python 1 | ffffffffff\n        f = train.py(3): main\n"
+    assert classes(sketch(within)) == {"compute": 40_000, "python": 60_000}
+
+
+def test_operators_of_a_program_whose_device_was_not_recorded_do_not_compute() -> None:
+    """Its ranks exchange what is on devices, so that its operators may only launch."""
+    drawing = """
+        mark 1 | nn
+        cpu 1  |   aaaaaaaa
+        n = {}:all_reduce
+        a = aten::mm
+    """
+    found = classes(sketch(drawing.format("nccl")))
+    assert found["launch"] == 80_000
+    assert "compute" not in found
+    assert classes(sketch(drawing.format("gloo")))["compute"] == 80_000

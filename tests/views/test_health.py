@@ -546,6 +546,12 @@ def test_more_memory_than_the_device_has_is_told() -> None:
     ]
 
 
+def test_a_device_that_was_not_recorded_is_told_by_the_collectives_that_run_on_it() -> None:
+    drawn = "mark 1 | nn\ncpu 1 |   aaa\nn = {}:all_reduce\na = aten::mm"
+    assert verdicts(sketch(drawn.format("gloo")))["device"] == "good"
+    assert verdicts(sketch(drawn.format("nccl")))["device"] == "degraded"
+
+
 def test_collectives_without_a_kernel_of_theirs_are_told() -> None:
     drawn = """
         n = nccl:all_reduce

@@ -33,6 +33,7 @@ WHY = {
     "file": "it was cut to a few milliseconds, and half of its Python frames lost their callers",
     "steps": "fewer than three steps count, or none is marked",
     "operators": "recorded without the host's operators",
+    "device": "ranks exchange by NCCL, and no device activity was recorded",
     "past_end": "ProfilerStep#1 ends 13 s after the recorder stopped",
 }
 """Why a check is less than good in the traces below; each was read and judged by hand."""
@@ -48,7 +49,7 @@ LESS_THAN_GOOD = {
     "b200-2025-vllm-eager": ["steps"],
     "cpu-2024-gloo-rank34": ["steps"],
     "gpu-2022-inference-rank1": ["operators", "steps"],
-    "gpu-2022-no-rank": ["steps"],
+    "gpu-2022-no-rank": ["device", "steps"],
     "h100-2025-bert-small": ["steps"],
     "h100-2025-qwen-0.5b": ["steps"],
     "h100-2025-vit": ["steps"],

@@ -52,6 +52,38 @@ def test_steps_that_two_profilers_mark_count_once() -> None:
     """) == [("profiler", 1, 0, 4, None), ("profiler", 2, 4, 8, None)]
 
 
+OUTLASTING = """
+    s = ProfilerStep#1
+    o = PyTorch Profiler (0)
+    mark 1 | %s
+    overhead 2 | ooooo
+    cpu 1 | aa
+"""
+
+
+def of_recorder(drawing: str) -> Trace:
+    """The drawing, its row `overhead` being the recorder's own span."""
+    trace = sketch(drawing)
+    category = trace.slices["category"].cast(pl.String).replace("overhead", "trace")
+    return replace(trace, slices=trace.slices.with_columns(category.cast(pl.Categorical())))
+
+
+def test_a_step_that_outlasts_the_recorder_ends_with_it() -> None:
+    steps = find_steps(of_recorder(OUTLASTING % ("s" * 900)))
+    assert steps.select("end", "cut").rows() == [(50 * US, "the recording ended within it")]
+
+
+def test_a_step_whose_mark_ends_with_the_recorder_is_whole() -> None:
+    steps = find_steps(of_recorder(OUTLASTING % "sssss"))
+    assert steps.select("end", "cut").rows() == [(50 * US, None)]
+
+
+def test_a_step_that_outlasts_the_recorder_has_all_work_that_was_recorded() -> None:
+    """Device work may be recorded that ends after the recorder's own span."""
+    steps = find_steps(of_recorder(f"{OUTLASTING % ('s' * 900)}    gpu 7 |      kkk"))
+    assert steps["end"].to_list() == [80 * US]
+
+
 def test_a_step_around_many_is_none() -> None:
     assert told("""
         o = ProfilerStep#0

@@ -47,6 +47,9 @@ from selftime.trace import Trace
 MIN_ROW_SHARE: Final = 0.02
 """Smallest share of the step of a row that stands alone; smaller ones of a class are merged."""
 
+MIN_SHARE_OF_NAMED_FINDING_ROW: Final = 0.25
+"""Smallest share of the time of a class that a finding claims for an operator to have a row of its
+own, where no line is known; the others are one row."""
 _ROW_KEYS: Final = ("class", "on_device", CLAIMED_SEGMENT_COLUMN, "is_needed", "place")
 """Columns by which segments are grouped into rows."""
 _WORK_COLUMNS: Final = ("by_memory", "in_products", "median_ns", "flops_rate", "bytes_rate")
@@ -123,21 +126,26 @@ def _pieces_with_evidence(
         is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
-        place=_place_expression(is_unclaimed),
+        place=_place_expression(),
     )
 
 
-def _place_expression(is_unclaimed: pl.Expr) -> pl.Expr:
+def _place_expression() -> pl.Expr:
     """Returns the text that tells rows apart: the source line, else the name of what ran.
 
-    An optimizer's step is apart from other work at its line.
+    An optimizer's step is apart from other work at its line. Without lines, the many operators that
+    a finding claims are one row, but for those that take much of it.
     """
     what = pl.col("what").cast(pl.String)
     is_optimizer = what.map_elements(names.is_optimizer_step, pl.Boolean)
     optimizer = pl.when(is_optimizer).then(what).otherwise(pl.lit(""))
     line = pl.col("line").cast(pl.String).fill_null("")
     at_line = pl.concat_str(pl.lit("line\0"), "file", pl.lit("\0"), line, pl.lit("\0"), optimizer)
-    name = pl.when(is_unclaimed).then(pl.concat_str(pl.lit("name\0"), what))
+    time = (pl.col("end") - pl.col("start")).sum()
+    of_finding = ("class", CLAIMED_SEGMENT_COLUMN)
+    least = MIN_SHARE_OF_NAMED_FINDING_ROW * time.over(of_finding)
+    is_named = pl.col(CLAIMED_SEGMENT_COLUMN).is_null() | (time.over(*of_finding, "what") >= least)
+    name = pl.when(is_named).then(pl.concat_str(pl.lit("name\0"), what))
     return pl.coalesce(at_line, name, pl.lit(""))
 
 

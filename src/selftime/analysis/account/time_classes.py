@@ -4,7 +4,8 @@ Segments of device work, waits for data and garbage collections already have a c
 host time follows from the names of its operator or Python frame and of those that enclose it: a
 compilation, a wait for data, a collective, a copy, or a wait for the device. Any other call of the
 device's runtime launches device work; any other operator does, or computes on the CPU. Host time
-between operators is of the class `python`.
+between operators is of the class `python` where Python frames were recorded. An annotation alone
+does not tell what ran in it: the program, C++, or a thread that it waits for.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.device_work import is_device_unrecorded
 from selftime.analysis.device.graph_captures import graph_making_times, is_within_times
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
@@ -44,11 +46,11 @@ TIME_CLASSES: Final = (
 
 compute: kernels, and operators on the CPU. communication: collectives and transfers between ranks.
 copy: between host and device. data_wait: for a batch. launch: operators and calls that launch
-device work. python: the interpreter, between operators. device_wait: calls in which the host waits
-for the device, and launched work that waits for what the device does unrecorded. compile:
-compilation of code. capture: what is captured into a CUDA graph, and does not run.
-garbage_collection: Python's collector. idle: nothing is known to run, while device work is about to
-begin. other: the recorder itself, and time that the trace does not explain.
+device work. python: the interpreter, between operators, where Python frames show it. device_wait:
+calls in which the host waits for the device, and launched work that waits for what the device does
+unrecorded. compile: compilation of code. capture: what is captured into a CUDA graph, and does not
+run. garbage_collection: Python's collector. idle: nothing is known to run, while device work is
+about to begin. other: the recorder itself, and time that the trace does not explain.
 """
 
 _WORK_CATEGORIES: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
@@ -113,8 +115,12 @@ def _class_codes_of_host_slices(trace: Trace, slice_ids: Ints) -> Ints:
     is_operator = trace.slices["category"].is_in(list(_WORK_CATEGORIES)).to_numpy()
     is_call = trace.slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
     launches = _launching_slices(trace) | is_call
+    if is_device_unrecorded(trace) and not is_call.any():
+        launches[:] = True  # which operators launch work is as unknown as that work
     of_work = np.where(launches[own], _CODE_OF_CLASS["launch"], _CODE_OF_CLASS["compute"])
-    untold = np.where(is_operator[own], of_work, _CODE_OF_CLASS["python"])
+    has_frames = trace.slices["category"].is_in(list(names.FRAME_CATEGORIES)).any()
+    between = _CODE_OF_CLASS["python" if has_frames else "other"]
+    untold = np.where(is_operator[own], of_work, between)
     found[known] = np.where(told == _UNTOLD, untold, told)
     return found
 

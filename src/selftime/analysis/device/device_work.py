@@ -67,10 +67,15 @@ def _calls_bounding_work_ends(trace: Trace) -> pl.DataFrame:
 
 @cached_per_trace
 def is_device_unrecorded(trace: Trace) -> bool:
-    """Returns whether the host launched device work although the trace contains none."""
+    """Returns whether the host gave work to a device although the trace contains none.
+
+    It launched some, or issued collectives that run on devices.
+    """
     if slices_on(trace, "device").height:
         return False
-    return bool(runtime_calls_by_name(trace, names.is_launch).height)
+    if runtime_calls_by_name(trace, names.is_launch).height:
+        return True
+    return bool(filter_by_name(slices_on(trace, "host"), names.issues_device_collective).height)
 
 
 @cached_per_trace

@@ -6,6 +6,7 @@ from typing import Final
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.device_work import is_device_unrecorded
 from selftime.analysis.health.recording_under_check import (
     MAX_HARMLESS_FAULT_SHARE,
     HealthCheckResult,
@@ -186,6 +187,14 @@ def check_unrequested_recording_data(recording: RecordingUnderCheck) -> Iterator
     if recording.device_slices.height or recording.launches.height:
         return
     used = trace.memory.filter(~pl.col("device_type").is_in(HOST_DEVICE_TYPES))["device_type"]
+    if not used.drop_nulls().len() and is_device_unrecorded(trace):
+        text = (
+            "ranks exchange what is on their devices, but no device activity was recorded: how "
+            "long operators compute is unknown"
+        )
+        affects = "everything of a device, times of operators"
+        yield HealthCheckResult("device", "degraded", text, 0.0, affects)
+        return
     if not used.drop_nulls().len():
         text = "no device activity was recorded: only the host is known"
         yield HealthCheckResult("device", "good", text, 0.0, "everything of a device")

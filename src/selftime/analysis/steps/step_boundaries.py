@@ -14,14 +14,17 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.device.device_work import device_work
+from selftime.analysis.device.device_work import device_work, recorder_end
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on
 from selftime.analysis.steps.marked_steps import marked_steps, steps_marked_on_device
 from selftime.analysis.steps.recurring_steps import recurring_steps
 from selftime.nesting import nest_slices
 from selftime.trace import Trace
 
+_MAX_SHARE_OF_STEP_AFTER_RECORDER: Final = 0.01
+"""Largest share of a step after the recorder stopped for the step to count as recorded: it stops
+a moment before the mark of the last step ends."""
 STEP_SOURCES: Final = ("profiler", "annotation", "optimizer", "device", "periodicity", "window")
 """How steps were found in a trace: from profiler steps, annotations and so on, most reliable first.
 """
@@ -56,7 +59,7 @@ def find_steps(trace: Trace) -> pl.DataFrame:
 
 def _sources_and_candidate_steps(trace: Trace) -> Iterator[tuple[str, pl.DataFrame | None]]:
     every = slices_on(trace, "host")
-    yield "profiler", _profiler_steps(every)
+    yield "profiler", _profiler_steps(trace, every)
     host = every.filter(pl.col("duration").is_not_null())
     yield "annotation", marked_steps(host)
     yield "optimizer", _steps_between_optimizer_steps(host)
@@ -97,12 +100,14 @@ def _last_slice_end_ns(slices: pl.DataFrame) -> int:
     return int(slices.select((pl.col("start") + pl.col("duration").fill_null(0)).max()).item())
 
 
-def _profiler_steps(host: pl.DataFrame) -> pl.DataFrame | None:
+def _profiler_steps(trace: Trace, host: pl.DataFrame) -> pl.DataFrame | None:
     """Returns the profiler's outermost steps on the thread that has most of them.
 
-    A step without a recorded end lasts until the next, or the end of the recording.
+    A step without a recorded end lasts until the next, or the end of the recording. One whose mark
+    outlasts the recorder ends with what was recorded.
     """
-    marks = filter_by_name(host, lambda name: names.profiler_step_number(name) is not None)
+    is_mark = matches_name(host, lambda name: names.profiler_step_number(name) is not None)
+    marks, others = host.filter(pl.Series(is_mark)), host.filter(pl.Series(~is_mark))
     if not marks.height:
         return None
     marks = _optimizer_marks_of_busiest_track(marks).sort(
@@ -123,7 +128,24 @@ def _profiler_steps(host: pl.DataFrame) -> pl.DataFrame | None:
     )
     table = _outermost_steps(table)
     reach = pl.col("end").shift(1).cum_max().fill_null(-1)
-    return table.filter(pl.col("start") >= reach)
+    return _cut_at_recorder_end(trace, table.filter(pl.col("start") >= reach), others)
+
+
+def _cut_at_recorder_end(
+    trace: Trace, steps: pl.DataFrame, host_work: pl.DataFrame
+) -> pl.DataFrame:
+    """Returns steps, those that outlast the recorder cut when it, and all recorded work, ended."""
+    stopped = recorder_end(trace)
+    if stopped is None:
+        return steps
+    work = [part for part in (host_work, slices_on(trace, "device")) if part.height]
+    last = max([stopped, *map(_last_slice_end_ns, work)])
+    tolerated = last + (pl.col("end") - pl.col("start")) * _MAX_SHARE_OF_STEP_AFTER_RECORDER
+    is_cut = (pl.col("start") < last) & (pl.col("end") > tolerated)
+    return steps.with_columns(
+        end=pl.when(is_cut).then(last).otherwise("end"),
+        cut=pl.when(is_cut).then(pl.lit("the recording ended within it")).otherwise("cut"),
+    )
 
 
 def _parsed_step_numbers(texts: pl.Series, parse: Callable[[str], int | None]) -> pl.Series:

@@ -91,9 +91,9 @@ def account_basis_text(advice: Advice) -> str:
     account, step = advice.account, advice.step
     if account is None:
         return ""
-    if account.basis == "unrecorded":
-        return " without recording"
     shown = [time for time in (step.host_ms, step.device_ms) if time is not None]
+    if account.basis == "unrecorded" or not shown:
+        return " without recording" if account.basis == "unrecorded" else ", recorded in part"
     limit = _MAX_DIFFERENCE_WITHOUT_BASIS
     if any(abs(account.step_ms - time) <= limit * time for time in shown):
         return ""
@@ -132,9 +132,15 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
 
 
 def _is_unrecorded(row: AccountRow) -> bool:
-    """Returns whether nothing recorded covers a row's time, not even work of the profiler."""
-    is_nameless = row.what is None and row.where.file is None and row.places == 1
-    return is_nameless and row.finding is None and row.time_class in _UNRECORDED_PHRASES
+    """Returns whether no call or frame that was recorded covers a row's time.
+
+    An annotation may, which tells of no call, but not work of the profiler.
+    """
+    if row.time_class not in _UNRECORDED_PHRASES or row.places > 1:
+        return False
+    if row.what is not None:
+        return row.time_class == "other" and not names.is_profiler_overhead(row.what)
+    return row.where.file is None and row.finding is None
 
 
 def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
@@ -219,9 +225,9 @@ def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str
 
 
 def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
-    if _is_unrecorded(row):
-        return _UNRECORDED_PHRASES[row.time_class]
     label = _HOST_COMPUTING if row.computes_on_host else TIME_CLASS_LABELS[row.time_class].text
+    if _is_unrecorded(row):
+        label = _UNRECORDED_PHRASES[row.time_class]
     if row.places > 1:
         return f"{label} in {row.places:,} places"
     optimizer = optimizer_of_row(row)

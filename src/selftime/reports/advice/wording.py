@@ -285,7 +285,7 @@ def typical_step_text(step: TypicalStep, *, with_bound: bool = True) -> str:
     if step.regime is not None and with_bound:
         parts.append(f"bound by {BOUND_BY_PHRASES[step.regime]}")
     if not step.count:
-        return ", ".join(["no steps marked", *parts])
+        return ", ".join(["no complete step", *parts])
     return ", ".join([*parts, f"median of {step.count} steps" if step.count > 1 else "one step"])
 
 
