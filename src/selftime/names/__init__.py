@@ -124,7 +124,6 @@ from selftime.names.operator_patterns import (
     multiplies_weights,
     selects_one_index,
     selects_part_of_dimension,
-    takes_apart,
 )
 from selftime.names.pair_operators import (
     compares_rows,
@@ -142,7 +141,6 @@ from selftime.names.pattern_matrices import (
     makes_one_hot_rows,
     makes_zeros,
     multiplies_two_matrices,
-    writes_at_indices,
     writes_one_value,
 )
 from selftime.names.pause_causes import (
@@ -198,7 +196,6 @@ from selftime.names.runtime_calls import (
     is_capture_begin,
     is_capture_end,
     is_device_allocation,
-    is_graph_instantiation,
     is_graph_launch,
     is_launch,
     is_stream_wait,
@@ -315,7 +312,6 @@ __all__ = [
     "is_garbage_collection",
     "is_generic_convolution",
     "is_graph_compilation",
-    "is_graph_instantiation",
     "is_graph_launch",
     "is_harmless_value",
     "is_host_collective",
@@ -394,13 +390,11 @@ __all__ = [
     "selects_part_of_dimension",
     "short_kernel_name",
     "starts_process",
-    "takes_apart",
     "takes_bias_first",
     "takes_norm",
     "unpacks_elements",
     "uses_tensor_cores",
     "without_backward_node_prefix",
     "without_object_address",
-    "writes_at_indices",
     "writes_one_value",
 ]

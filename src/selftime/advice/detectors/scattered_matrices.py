@@ -21,6 +21,7 @@ from selftime.advice.detectors.pattern_matrices import (
 )
 from selftime.analysis.models import RecordedOperatorCall, RecordedTensor, UnknownOperatorArgument
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.names.pattern_matrices import writes_at_indices
 from selftime.trace import Trace
 
 MAX_WRITTEN_SHARE: Final = 0.02
@@ -54,7 +55,7 @@ def scattered_products(trace: Trace, operators: pl.DataFrame) -> list[ScatteredP
     if trace.device_args.height:
         return []
     called = operators["name"].to_list()
-    if not any(map(names.writes_at_indices, called)):
+    if not any(map(writes_at_indices, called)):
         return []
     written = _written_elements(trace)
     is_zeros = pl.Series([names.makes_zeros(name) for name in called], dtype=pl.Boolean)
@@ -63,7 +64,7 @@ def scattered_products(trace: Trace, operators: pl.DataFrame) -> list[ScatteredP
     calls = [parsed_call(*row) for row in table.select("name", *OPERATOR_ARGUMENTS).iter_rows()]
     ids, tracks = table["id"].to_list(), table["track"].to_list()
     found: list[ScatteredProduct] = []
-    for at in [one for one, call in enumerate(calls) if names.writes_at_indices(call.name)]:
+    for at in [one for one, call in enumerate(calls) if writes_at_indices(call.name)]:
         first = max(at - _MATRIX_OPERATORS_BACK_TO_ZEROS, 0)
         last = at + 1 + MAX_MATRIX_OPERATORS_UNTIL_PRODUCT
         near = [one for one in range(first, min(last, len(ids))) if tracks[one] == tracks[at]]

@@ -22,6 +22,7 @@ from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.source_sites import numbered_source_sites
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.array_types import Flags, Ints
+from selftime.names.operator_patterns import takes_apart
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
 
@@ -36,7 +37,7 @@ def rounds_of_tensor_iterations(trace: Trace, min_rounds: int) -> Iterator[LineS
     Loops through fewer than `min_rounds` parts, or of unknown size, are left out.
     """
     operators = outermost_operators(trace)
-    taken = filter_by_name(operators, names.takes_apart)
+    taken = filter_by_name(operators, takes_apart)
     taken = taken.with_columns(parts=_part_counts(trace, taken["id"]))
     taken = taken.filter(pl.col("parts") >= min_rounds)
     if not taken.height:

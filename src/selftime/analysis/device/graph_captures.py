@@ -7,6 +7,7 @@ from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import runtime_calls_by_name, with_known_end
 from selftime.array_types import Flags, Ints
 from selftime.intervals import Intervals, union
+from selftime.names.runtime_calls import is_graph_instantiation
 from selftime.trace import Trace
 
 
@@ -38,7 +39,7 @@ def graph_making_times(trace: Trace) -> Intervals:
 
 
 def _ends_making_of_graph(call_name: str) -> bool:
-    return names.is_capture_end(call_name) or names.is_graph_instantiation(call_name)
+    return names.is_capture_end(call_name) or is_graph_instantiation(call_name)
 
 
 def is_within_times(times: Intervals, instants: Ints) -> Flags:

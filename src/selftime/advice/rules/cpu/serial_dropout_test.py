@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from selftime.advice.rule_definition import Checked, Finding, Rule
-from selftime.advice.rules.cpu.serial_dropout import BYTE_DROPOUT_FIX_CODE
 from selftime.testing import Judge, sketch
 
 DRAWING = """
@@ -86,11 +85,14 @@ def test_a_fast_generator_is_said_to_be_checked(rule: Rule) -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_dropout_of_the_fix_drops_what_it_says_and_keeps_the_mean(dtype: str) -> None:
+def test_the_dropout_of_the_fix_drops_what_it_says_and_keeps_the_mean(
+    judge: Judge[Finding], dtype: str
+) -> None:
+    [finding] = judge(drawing())
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Dropout(0.25), torch.nn.Dropout1d(0.25))
     named: dict[str, Any] = {"torch": torch, "nn": torch.nn, "model": model}
-    exec(BYTE_DROPOUT_FIX_CODE, named)  # noqa: S102 - the code is the rule's own
+    exec(finding.fix.code or "", named)  # noqa: S102 - the code is the rule's own
     layer = model[0]
     assert isinstance(layer, named["ByteDropout"])
     assert isinstance(model[1], torch.nn.Dropout1d)
