@@ -100,6 +100,7 @@ def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
     )
     assert advice.account is not None
     assert advice.account.bound_by == ("host_compute",)
+    assert advice.to_dict()["account"]["bound_by"] == ["compute"]  # as the format promises
 
 
 def test_an_annotation_is_the_place_of_what_ran_between_recorded_calls() -> None:

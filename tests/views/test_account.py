@@ -5,6 +5,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+from selftime.advice import advise
 from selftime.analysis.account.step_account import account_segments
 from selftime.analysis.account.time_classes import TIME_CLASSES
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
@@ -224,6 +225,9 @@ def test_the_capture_of_a_graph_is_neither_python_nor_launches() -> None:
     trace = sketch(drawing)
     assert_adds_up(trace)
     assert classes(trace) == {"capture": 130_000, "compute": 30_000}
+    told = advise(trace).to_dict()["account"]  # in the words that the format promises
+    assert {row["class"] for row in told["rows"]} == {"compile", "compute"}
+    assert told["bound_by"] == ["compile"]
 
 
 def test_a_recording_that_the_device_ends_is_not_unexplained_meanwhile() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
@@ -128,13 +129,25 @@ def _to_json_value(value: Any) -> Any:
     if is_dataclass(value):
         told = [f for f in fields(value) if not f.metadata.get("inner")]
         return {
-            f.metadata.get("json_key", f.name): _to_json_value(getattr(value, f.name)) for f in told
+            f.metadata.get("json_key", f.name): _to_json_value(
+                _in_words_of_format(getattr(value, f.name), f.metadata.get("json_words", {}))
+            )
+            for f in told
         }
     if isinstance(value, tuple):
         return [_to_json_value(element) for element in value]
     if isinstance(value, float):
         return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
     return truncate_middle(value) if isinstance(value, str) else value
+
+
+def _in_words_of_format(value: Any, words: Mapping[str, str]) -> Any:
+    """Returns a value in the words that the format has for it; several in one word are one."""
+    if not words:
+        return value
+    if isinstance(value, tuple):
+        return tuple(dict.fromkeys(words.get(word, word) for word in value))
+    return words.get(value, value)
 
 
 def truncate_middle(text: str) -> str:

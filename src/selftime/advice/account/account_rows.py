@@ -12,6 +12,10 @@ AccountBasis: TypeAlias = Literal["unrecorded", "recorded"]
 MAX_UNEXPLAINED_SHARE: Final = 0.2
 """Largest share of the step that may be unexplained where nothing is said to be worth a change."""
 
+WORDS_OF_FORMAT: Final = {"capture": "compile", "host_compute": "compute"}
+"""Names that `selftime.advice/1` promises for what is told apart here: a program captures a graph
+once, to run it later, as it compiles a function."""
+
 _NS_PER_MS: Final = 1_000_000
 _RULE_ON_INITIALISATION: Final = "cold_start"
 
@@ -20,7 +24,7 @@ _RULE_ON_INITIALISATION: Final = "cold_start"
 class AccountRow:
     """Time of a step that was spent in one way, in one place, with what is known of it."""
 
-    time_class: str = field(metadata={"json_key": "class"})
+    time_class: str = field(metadata={"json_key": "class", "json_words": WORDS_OF_FORMAT})
     """What the time was spent on: one of `TIME_CLASSES`."""
     ms: float
     """The time of the row in a step: ns as ms, so that rows add up to the nanosecond."""
@@ -59,7 +63,7 @@ class AccountRow:
 class AccountPart:
     """Time of all rows of one class, those of an optimizer apart."""
 
-    time_class: str = field(metadata={"json_key": "class"})
+    time_class: str = field(metadata={"json_key": "class", "json_words": WORDS_OF_FORMAT})
     optimizer: str | None
     """The class of the optimizer whose step took the time; None for all other time."""
     ms: float
@@ -76,7 +80,7 @@ class StepAccount:
     """The number of steps of which the account has the mean."""
     basis: AccountBasis
     """Whether the times are those of a step without recording, or as recorded."""
-    bound_by: tuple[str, ...]
+    bound_by: tuple[str, ...] = field(metadata={"json_words": WORDS_OF_FORMAT})
     """What bounds the step, largest first: classes of time, where `memory_bandwidth`, `compute` and
     `host_compute` tell computing apart."""
     parts: tuple[AccountPart, ...]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from selftime.advice.account.account_rows import StepAccount
+from selftime.advice.account.account_rows import WORDS_OF_FORMAT, StepAccount
 from selftime.advice.rule_outcomes import Where
 from selftime.analysis.ranks.job_account import job_account
 from selftime.analysis.ranks.job_ranks import Ranks
@@ -16,7 +16,7 @@ _NS_PER_MS: Final = 1_000_000
 class JobAccountRow:
     """Time of one class in a step: the mean over the ranks, and the range."""
 
-    time_class: str = field(metadata={"json_key": "class"})
+    time_class: str = field(metadata={"json_key": "class", "json_words": WORDS_OF_FORMAT})
     ms: float
     """The mean over the ranks: ns as ms, so that rows add up to the nanosecond."""
     share: float
