@@ -61,7 +61,7 @@ def test_samples_of_usual_steps_name_lines_and_leave_the_program_as_it_is(
     first = lines.row(0, named=True)
     assert first["function"] == "features"
     assert first["line"] in {11, 12}
-    assert first["low"] < first["share"] < first["high"]
+    assert first["low"] < first["share"] <= first["high"] <= 1  # each sample may be of this line
     assert sum(lines["share"].to_list()) == pytest.approx(1)
 
 

@@ -49,8 +49,10 @@ def limit_saving_amount(
         _device_work_ms_per_step(trace).every_ms if _do_changes_affect_only_host(changes) else 0.0
     )
     longer = amount.limited_to_ms(max(0.0, amount.step_ms - floor))
-    mean = min(amount.step_ms, step_stats.unrecorded_mean_step_ms)
-    return replace(longer.scaled_by(mean / amount.step_ms), step_ms=mean)
+    mean = step_stats.unrecorded_mean_step_ms
+    if longer.estimate_ms > mean:  # steps that are not counted were longer
+        longer = replace(longer.scaled_by(mean / longer.step_ms), step_ms=mean)
+    return longer.limited_to_ms(mean)
 
 
 def limit_to_phase_of_run(run: Run, amount: SavingAmount, phase: str) -> SavingAmount:
