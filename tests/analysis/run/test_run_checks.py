@@ -1,7 +1,11 @@
 """Tests the check whether the recorded steps are like those of the run."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from tests.ledgers import EPOCH, MS, STARTUP, Step, run_of
+
+from selftime.advice import advise
 from selftime.testing import sketch
 
 STEP = """
@@ -33,3 +37,18 @@ def test_steps_that_do_not_stand_for_the_others_of_the_run(
     trace = sketch(STEP + run, metadata={"selftime": facts})
     found = dict(trace.view("health").select("check", "verdict").rows())
     assert found.get("steps of the run") == verdict
+
+
+@pytest.mark.parametrize(("first_ms", "verdict"), [(400, "unusable"), (3, None)])
+def test_recorded_steps_that_are_parts_of_a_step_are_no_steps(
+    first_ms: int, verdict: str | None
+) -> None:
+    """Three calls of a model, 4 ms each, from 20 ms after the start of the run's first step."""
+    legend = "column = 40 us\na = ProfilerStep#2\nb = ProfilerStep#3\nc = ProfilerStep#4\n"
+    lane = "".join(f" {letter * 99}" for letter in "abc")
+    run = run_of([Step(first_ms), *[Step(12)] * 9])
+    origin = EPOCH + STARTUP + 20 * MS
+    trace = replace(sketch(f"{legend}mark 1 | {lane}"), origin=origin, run=run)
+    found = dict(trace.view("health").select("check", "verdict").rows())
+    assert found.get("parts of a step") == verdict
+    assert (advise(trace).health.verdict == "unusable") == (verdict is not None)

@@ -46,7 +46,10 @@ from selftime.analysis.health.recording_under_check import (
     RecordingUnderCheck,
     severity_of_verdict,
 )
-from selftime.analysis.health.run_checks import check_recorded_steps_are_usual
+from selftime.analysis.health.run_checks import (
+    check_recorded_steps_are_usual,
+    check_recorded_steps_are_whole,
+)
 from selftime.analysis.health.slice_time_checks import (
     check_host_and_device_clocks_agree,
     check_impossible_slice_durations,
@@ -95,6 +98,7 @@ _HEALTH_CHECKS: Final[tuple[_HealthCheckFunction, ...]] = (
     check_time_origin,
     check_recording_overhead,
     check_recorded_steps_are_usual,
+    check_recorded_steps_are_whole,
     check_recorder_time,
     check_slowing_profiler_options,
     check_device_wait_records,

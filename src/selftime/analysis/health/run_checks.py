@@ -1,4 +1,4 @@
-"""Checks whether the recorded steps are like the other steps of the run that they stand for."""
+"""Checks whether the recorded steps are steps of the run, and like those that they stand for."""
 
 from collections.abc import Iterator
 from math import log
@@ -10,7 +10,10 @@ from selftime.analysis.health.recording_under_check import (
     RecordingUnderCheck,
 )
 from selftime.analysis.recording_slowdown import unrecorded_step_times
-from selftime.analysis.run.recorded_step_coverage import recorded_step_coverage
+from selftime.analysis.run.recorded_step_coverage import (
+    recorded_step_coverage,
+    step_that_holds_all_recorded_ones,
+)
 from selftime.units import count_text, milliseconds_text
 
 MAX_STEP_TIME_FACTOR: Final = 2.0
@@ -46,3 +49,20 @@ def check_recorded_steps_are_usual(recording: RecordingUnderCheck) -> Iterator[H
         f"{milliseconds_text(typical(around) / 1e6)}: the recorded steps do not stand for all"
     )
     yield HealthCheckResult("steps of the run", "degraded", text, ratio, "savings of the run")
+
+
+def check_recorded_steps_are_whole(recording: RecordingUnderCheck) -> Iterator[HealthCheckResult]:
+    """Reports that all recorded steps are parts of one step of the run.
+
+    Such are calls of a model within the first step of a training: until its optimizer's first step
+    they look like the steps of a program that trains nothing.
+    """
+    trace = recording.trace
+    found = step_that_holds_all_recorded_ones(trace)
+    if found is not None:
+        text = (
+            f"all recorded steps are parts of one {found} step of the run, which ended before a "
+            "whole one was recorded: let the program run for longer"
+        )
+        count = float(trace.view("steps").height)
+        yield HealthCheckResult("parts of a step", "unusable", text, count, "all findings")

@@ -1,6 +1,7 @@
 """Finds the steps of a run that are in its trace, and which other steps they represent."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -8,6 +9,10 @@ from selftime.analysis.run.slow_steps import steps_of_run
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.ledger_format import UNUSUAL_KIND_SUFFIX
 from selftime.trace import Trace
+
+MIN_PARTS_OF_A_STEP: Final = 2
+"""Fewest recorded steps that are told to be parts of a step: a single one may be that step, whose
+end the ledger saw later."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,3 +85,20 @@ def step_starts_in_trace(trace: Trace) -> pl.DataFrame:
     return joined.filter(2 * apart <= pl.col("duration")).select(
         pl.col(name).cast(dtype) for name, dtype in found.items()
     )
+
+
+def step_that_holds_all_recorded_ones(trace: Trace) -> str | None:
+    """Returns the kind of the step of the run within which all steps of the trace lie.
+
+    None if there is no such step, if the trace has a single one, or if the clocks of the run and the
+    trace are not known in relation to the Unix epoch.
+    """
+    run, recorded = trace.run, steps_with_counted_flags(trace)
+    if run.began_at is None or trace.origin is None or recorded.height < MIN_PARTS_OF_A_STEP:
+        return None
+    shift = run.began_at - trace.origin
+    first, last = recorded["start"].to_list()[0], recorded["end"].to_list()[-1]
+    start = pl.col("start") + shift
+    holds_all = (start <= first) & (start + pl.col("duration") >= last)
+    around = steps_of_run(run).filter(holds_all)
+    return str(around["kind"][0]).removesuffix(UNUSUAL_KIND_SUFFIX) if around.height else None
