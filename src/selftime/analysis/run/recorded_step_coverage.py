@@ -90,8 +90,8 @@ def step_starts_in_trace(trace: Trace) -> pl.DataFrame:
 def step_that_holds_all_recorded_ones(trace: Trace) -> str | None:
     """Returns the kind of the step of the run within which all steps of the trace lie.
 
-    None if there is no such step, if the trace has a single one, or if the clocks of the run and the
-    trace are not known in relation to the Unix epoch.
+    None if there is no such step, if the trace has a single one, or if the clocks of the run and
+    the trace are not known in relation to the Unix epoch.
     """
     run, recorded = trace.run, steps_with_counted_flags(trace)
     if run.began_at is None or trace.origin is None or recorded.height < MIN_PARTS_OF_A_STEP:

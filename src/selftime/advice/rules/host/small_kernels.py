@@ -132,10 +132,11 @@ MOST_ADDED_FACTOR: Final = 2.0
 """How many times as long these may take on another machine."""
 
 FIX_CODE: Final = """\
-model = torch.compile(model)  # makes one kernel of many operators
+model.compile()  # in place: makes one kernel of many operators
 # on a GPU, one launch of many kernels, too:
-model = torch.compile(model, mode="reduce-overhead")"""
-"""Example code of the fix: the two modes of `torch.compile` that help."""
+model.compile(mode="reduce-overhead")"""
+"""Example code of the fix: the two modes of `torch.compile` that help. In place, methods of the
+model that call it run what is compiled, too."""
 
 DEVICE_GRAPH_FIX_CODE: Final = """graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):  # after some steps on a side stream
@@ -307,7 +308,8 @@ def _fix(trace: Trace, end: str) -> Fix:
             DEVICE_GRAPH_FIX_CODE,
         )
     return Fix(
-        f"Compile the model, or use fewer, larger operators{end}",
+        "Compile the model, which takes seconds to minutes once, or use fewer, larger "
+        f"operators{end}",
         FIX_CODE,
         Argument("loop", "compile", "True"),
     )

@@ -81,6 +81,7 @@ from selftime.advice.detectors.elementwise_operators import (
     pointwise_chains,
 )
 from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.lines.function_definitions import definition_line, frames_by_function
 from selftime.advice.rule_definition import (
     Checked,
     Evidence,
@@ -165,13 +166,24 @@ def _pointwise_chains_by_function(
     """Yields for each function its first chain's source line and the operators of all its chains.
 
     A function is the unit of compilation. A chain belongs to the function in which it begins.
+    Functions of one name in a file, such as `forward` of several modules, are told apart by the
+    line at which they are defined.
     """
     placed = chained_operators.with_columns(source_sites_of_slices(trace, chained_operators["id"]))
     heads = placed.group_by("chain", maintain_order=True).agg(pl.col(*SOURCE_SITE_COLUMNS).first())
-    heads = heads.with_columns(pl.col(*SOURCE_SITE_COLUMNS).first().over("file", "function"))
+    frames = frames_by_function(trace)
+    heads = heads.with_columns(
+        definition=pl.Series(
+            [definition_line(frames, where_from_row(row)) for row in heads.iter_rows(named=True)],
+            dtype=pl.Int64,
+        )
+    )
+    of_function = ("file", "function", "definition")
+    heads = heads.with_columns(pl.col(*SOURCE_SITE_COLUMNS).first().over(of_function))
     placed = placed.drop(*SOURCE_SITE_COLUMNS).join(heads, on="chain", maintain_order="left")
-    for part in placed.partition_by("file", "function", maintain_order=True):
-        yield where_from_row(part.row(0, named=True)), part.drop(*SOURCE_SITE_COLUMNS)
+    for part in placed.partition_by(of_function, maintain_order=True):
+        location = where_from_row(part.row(0, named=True))
+        yield location, part.drop(*SOURCE_SITE_COLUMNS, "definition")
 
 
 def _finding(
@@ -205,7 +217,8 @@ def _finding(
         ),
         semantics="numerics",
         fix=Fix(
-            "Compile the function or module that contains these operators.",
+            "Compile the function or module that contains these operators, which takes seconds, "
+            "once.",
             "@torch.compile\ndef activate(x): ...\n# or: model.block = torch.compile(model.block)",
         ),
     )

@@ -37,6 +37,31 @@ def test_what_comes_from_outside_is_read_all_the_same(judge: Judge[Finding]) -> 
     assert finding.where.line == 5
 
 
+def test_functions_of_one_name_in_a_file_are_two(judge: Judge[Finding]) -> None:
+    """As `forward` of two modules: only the second has a chain that is worth a change."""
+    one = """
+        mark 1   | {steps}
+        python 1 | {frames}
+        cpu 1    | {chains}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        f = w.py(3): forward
+        g = w.py(20): forward
+        a = aten::mul; input_shapes = [[1024,1024],[]]; input_types = ["float","Scalar"]; line = w.py:5 forward
+        b = aten::sin; input_shapes = [[1024,1024]]; input_types = ["float"]; line = w.py:6 forward
+        c = aten::add; input_shapes = [[1024,1024],[]]; input_types = ["float","Scalar"]; line = w.py:6 forward
+        d = aten::mul; input_shapes = [[1024,1024],[]]; input_types = ["float","Scalar"]; line = w.py:22 forward
+        e = aten::sin; input_shapes = [[1024,1024]]; input_types = ["float"]; line = w.py:23 forward
+        h = aten::add; input_shapes = [[1024,1024],[]]; input_types = ["float","Scalar"]; line = w.py:24 forward
+        m = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]
+    """  # noqa: E501 - what a letter stands for is on one line
+    steps = "".join(letter * 17 for letter in "stu")
+    text = one.format(steps=steps, frames="fffff ggggggggggg" * 3, chains="abcam dddeeehhddm" * 3)
+    [finding] = judge("    column = 1 ms\n" + text.replace("        ", "    "))
+    assert finding.where.line == 22
+
+
 @pytest.mark.parametrize(
     "one", ["abmcmabmmm", "bcmmmmmmma", "abhcmmmmmm", "ijijijijij", "aboabommmm", "arbrcrarbm"]
 )
