@@ -163,9 +163,9 @@ from selftime.trace import Trace
 MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP: Final = 0.03
 """Smallest share of the step that the optimizer takes, where no other work hides it, to report."""
 
-MIN_CALL_SHARE_OF_LOOP_OPERATOR: Final = 0.05
+MIN_CALL_SHARE_OF_LOOP_OPERATOR: Final = 0.03
 """Smallest share of all operator calls for an operator to be in the loop's body, which has about
-ten."""
+ten, and Adam's 26 with those that they call."""
 
 CLIPPING_OPERATORS: Final = ("aten::_foreach_norm", "aten::_foreach_mul_")
 """Operators that clip gradients, which frameworks do within the optimizer's step. An optimizer that

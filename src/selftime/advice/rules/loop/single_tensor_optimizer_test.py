@@ -86,6 +86,22 @@ def test_optimizers_that_one_line_steps_count_together(judge: Judge[Finding]) ->
     assert not judge(each.replace("mamamamama", "ma        "))
 
 
+def test_an_operator_of_many_counts_the_parameters(judge: Judge[Finding]) -> None:
+    """Of Adam's 26 operators for each parameter most run twice or more, and few once."""
+    names = "aten::to", "aten::copy_", "aten::empty_strided", "aten::lerp_", "aten::addcmul_"
+    body = "a" + "bdefg" * 5
+    legend = "\n".join(
+        f"    {letter} = {name}" for letter, name in zip("bdefg", names, strict=True)
+    )
+    width = 8 * len(body) + 4
+    marks = {mark: mark * width for mark in "stop"}
+    text = DRAWING.format(
+        **marks, m=(body * 8).ljust(width), optimizer="Adam", operator="aten::addcdiv_", more=legend
+    )
+    [finding] = judge(text)
+    assert {told.metric: told.value for told in finding.evidence}["loop iterations"] == 8
+
+
 def test_the_fix_is_one_that_the_optimizer_has(judge: Judge[Finding]) -> None:
     [fused] = judge(drawing(20, optimizer="AdamW"))
     [looped] = judge(drawing(20, optimizer="RMSprop"))
