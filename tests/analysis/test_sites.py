@@ -50,6 +50,26 @@ def test_where_no_operator_tells_the_users_innermost_function_does() -> None:
     assert found[library] == ("net.py", 20, "definition")
 
 
+def test_a_frame_that_ran_before_the_recording_has_no_line() -> None:
+    """PyTorch names it by the line that it was at, not by that of its definition."""
+    drawing = """
+        mark 1   |  uuuuuuuu
+        python 1 | mmmmmmmmmm
+        python 1 |   ss ss
+        call 1   |        c
+        u = ProfilerStep#1
+        m = train.py({line}): main
+        s = train.py({called}): step
+        c = cudaDeviceSynchronize
+    """
+    call = "cuda_runtime", "cudaDeviceSynchronize"
+    found = told(sketch(drawing.format(line=80, called=20)))
+    assert found[call] == ("train.py", None, "definition")
+    assert found["python_function", "train.py(20): step"] == ("train.py", 20, "definition")
+    later = drawing.replace("python 1 | mmmmmmmmmm", "python 1 |  mmmmmmmmm")
+    assert told(sketch(later.format(line=80, called=20)))[call] == ("train.py", 80, "definition")
+
+
 def test_a_library_beside_the_script_is_the_users() -> None:
     drawing = """
         m = train.py(3): main

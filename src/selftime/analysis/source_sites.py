@@ -10,7 +10,7 @@ pass the line is mostly that of the forward operator: see `line_owner_of_every_s
 Every view and rule gets its lines here, so the rows of a line show the same amounts everywhere.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -111,7 +111,7 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
     table = pl.concat(
         [
             _lines_with_stack_evidence_preferred(saved),
-            _definition_sites_of_functions(frames.values()),
+            _definition_sites_of_functions(frames, _frames_begun_before_recording(trace)),
         ]
     )
     table = _sites_with_full_file_paths(trace, table)
@@ -139,11 +139,37 @@ def _parsed_python_frames(trace: Trace) -> dict[str, names.Frame]:
     return {text: frame for text, frame in parsed if frame is not None}
 
 
-def _definition_sites_of_functions(frames: Iterable[names.Frame]) -> pl.DataFrame:
-    """Returns the file, line and name of the function that each Python frame executes."""
+def _frames_begun_before_recording(trace: Trace) -> frozenset[str]:
+    """Returns the names of the Python frames that ran already when the recording began.
+
+    PyTorch gives such a frame the line that it was at, and not that of its definition: that of the
+    call in which a step ends. They are those around the beginning of the first step.
+    """
+    steps = profiler_step_ids(trace)
+    if not steps.size:
+        return frozenset()
+    began = int(trace.slices["start"].gather(pl.Series(steps)).to_numpy().min())
+    rows = trace.slices[trace.frame_args["id"]].select("name", "start", "duration")
+    is_around = (pl.col("start") < began) & (pl.col("start") + pl.col("duration") > began)
+    around = rows.filter(is_around)["name"].unique()
+    later = rows.filter(pl.col("start") >= began)["name"].unique()
+    return frozenset(around.filter(~around.is_in(later.implode())).cast(pl.String).to_list())
+
+
+def _definition_sites_of_functions(
+    frames: Mapping[str, names.Frame], without_line: Container[str]
+) -> pl.DataFrame:
+    """Returns the file, line and name of the function that each Python frame executes.
+
+    The line of a script, and of frames whose names are in `without_line`, is null.
+    """
     rows: list[tuple[Any, ...]] = [
-        (frame.file, frame.line if frame.function != "<module>" else None, frame.function)
-        for frame in frames
+        (
+            frame.file,
+            None if frame.function == "<module>" or text in without_line else frame.line,
+            frame.function,
+        )
+        for text, frame in frames.items()
     ]
     told = pl.DataFrame(rows, schema=_SOURCE_LINE_SCHEMA, orient="row")
     return told.with_columns(how=pl.when(pl.col("file").is_not_null()).then(pl.lit("definition")))
@@ -202,7 +228,10 @@ def _line_of_calls_around_frames(trace: Trace, frames: Ints) -> Ints:
 
 @cached_per_trace
 def _is_called_by_script(trace: Trace) -> Flags:
-    """Flags the Python frames that the user's code outside of any function called."""
+    """Flags the Python frames that the user's code without a line of definition called.
+
+    Such is code outside of any function, and functions that ran when the recording began.
+    """
     known = _source_site_lookup_tables(trace)
     lines = known.table["line"]
     scripts = {
@@ -218,8 +247,10 @@ def _is_called_by_script(trace: Trace) -> Flags:
 def _line_of_every_call_by_script(trace: Trace) -> Ints:
     """Returns for each frame that a script called the one line recorded within it, or else -1."""
     known = _source_site_lookup_tables(trace)
+    scripts = known.table.filter(pl.col("line").is_null()).select("file", "function").unique()
     is_of_script = known.table.select(
-        (pl.col("function") == "<module>") & pl.col("line").is_not_null()
+        pl.struct("file", "function").is_in(scripts.to_struct().implode())
+        & pl.col("line").is_not_null()
     ).to_series()
     is_told = np.append(is_of_script.fill_null(value=False).to_numpy(), False)[known.number]
     told = np.flatnonzero(is_told & (enclosing_frame_of_every_slice(trace) != NO_SLICE))

@@ -23,6 +23,8 @@ from selftime.advice.replay import (
 from selftime.advice.replay.graph_simulation import recorded_costs, simulate
 from selftime.advice.savings.calibration import ALL_RULES_KEY, measured_calibration_factors
 from selftime.advice.savings.claims import RemovalClaim, SavingClaim, changes_of_claim
+from selftime.advice.savings.rare_events import with_interval_of_rate
+from selftime.advice.savings.saving import SavingAmount
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.graph.binding_edges import (
     dependency_edges_into_nodes,
@@ -248,6 +250,8 @@ def bounded(trace: Trace) -> Iterator[Bounded]:
         scale = 1 / 1e6 if getattr(claim, "step", None) else stats.scaled_to_typical_step(1 / 1e6)
         whole = [change_at_best(change) for change in largest_changes(claim)]
         most = removed(replay, *whole, waits=every) * scale
+        one = SavingAmount(math.inf, 1.0, 1.0, 1.0, 1.0, "replay")
+        rate = with_interval_of_rate(trace, claim, one).high_ms  # of a cause in few steps
         idle = math.inf
         if replay.graph.work.id.size and not any(isinstance(c, ScaleDeviceWork) for c in whole):
             idle = length(replay.idle) / max(len(replay.counted), 1) * scale
@@ -259,7 +263,7 @@ def bounded(trace: Trace) -> Iterator[Bounded]:
             saving.estimate_ms,
             min(removed(replay, *changes, waits=every) * scale, idle),
             saving.high_ms,
-            min(most, idle) if replay.graph.work.id.size else most * on_host,
+            min(most, idle) if replay.graph.work.id.size else most * on_host * rate,
         )
 
 

@@ -49,6 +49,8 @@ def limit_saving_amount(
         _device_work_ms_per_step(trace).every_ms if _do_changes_affect_only_host(changes) else 0.0
     )
     longer = amount.limited_to_ms(max(0.0, amount.step_ms - floor))
+    if longer.estimate_ms <= step:
+        return longer.limited_to_ms(step)
     mean = step_stats.unrecorded_mean_step_ms
     if longer.estimate_ms > mean:  # steps that are not counted were longer
         longer = replace(longer.scaled_by(mean / longer.step_ms), step_ms=mean)
