@@ -260,6 +260,16 @@ def test_what_strikes_few_steps_is_told_as_its_share_of_the_step() -> None:
     assert saving.speedup == pytest.approx(4.0)
 
 
+def test_a_single_recorded_step_leaves_no_high_confidence() -> None:
+    single = "column = 1 ms\nmark 1 | ssssssssss\ns = ProfilerStep#1\n"
+    claim = ModelledClaim(5.0, 9.0)
+    [one], [three] = (
+        advise(sketch(drawing + KNOWN), rules=saying(finding(claim))).findings
+        for drawing in (single, STEPS)
+    )
+    assert (one.confidence, three.confidence) == ("medium", "high")
+
+
 UNEVEN: Final = """
     column = 1 ms
     mark 1 | ssssssssssttttttttttuuuuuuuuuuvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv

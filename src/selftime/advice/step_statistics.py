@@ -45,6 +45,8 @@ class StepStatistics:
     """Measured ratio of step time with profiler to step time without; 1 if not measured."""
     assumed_slowdown: float = 1.0
     """Assumed ratio of host time with profiler to host time without; 1 if it was measured."""
+    is_single: bool = False
+    """Whether a single step was recorded, so that the variation between steps is unknown."""
 
     @property
     def unrecorded_step_ms(self) -> float:
@@ -107,8 +109,10 @@ def step_statistics(trace: Trace) -> StepStatistics | None:
     slowed = recording_slowdown(trace)
     if slowed is None:
         inflated = assumed_recording_slowdown(trace)
-        return StepStatistics(typical, noise, fmean(times), assumed_slowdown=inflated)
-    return StepStatistics(typical, noise, fmean(times), max(1.0, slowed.of_typical_step))
+        found = StepStatistics(typical, noise, fmean(times), assumed_slowdown=inflated)
+    else:
+        found = StepStatistics(typical, noise, fmean(times), max(1.0, slowed.of_typical_step))
+    return replace(found, is_single=trace.view("steps").height == 1)
 
 
 def assumed_recording_slowdown(trace: Trace) -> float:

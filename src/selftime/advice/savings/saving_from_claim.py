@@ -145,14 +145,19 @@ def _finding_or_checked(
 
 
 def _with_adjusted_confidence(step_stats: StepStatistics, finding: Finding) -> Finding:
-    """Returns the finding, with less confidence if steps vary or recording slows them much."""
+    """Returns the finding, with less confidence if steps vary or recording slows them much.
+
+    By how much they vary is unknown where a single step was recorded.
+    """
     confidence, evidence = finding.confidence, finding.evidence
     if (finding.saving.estimate_ms or 0.0) < step_stats.unrecorded_time_ms(
         MIN_SAVING_TO_NOISE_RATIO * step_stats.noise_ms
     ):
         confidence = "low"
         evidence = (*evidence, Evidence("step-to-step variation", step_stats.noise_ms, "ms"))
-    elif step_stats.measured_slowdown > MAX_SLOWDOWN_FOR_HIGH_CONFIDENCE and confidence == "high":
+    elif confidence == "high" and (
+        step_stats.measured_slowdown > MAX_SLOWDOWN_FOR_HIGH_CONFIDENCE or step_stats.is_single
+    ):
         confidence = "medium"
     if step_stats.measured_slowdown > 1:
         evidence = (

@@ -80,7 +80,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.compilation_sites import iterators_with_segments
 from selftime.analysis.run.sampled_lines import sampled_lines
-from selftime.analysis.run.slow_steps import slow_step_activities
+from selftime.analysis.run.slow_steps import slow_step_activities, steps_of_run
 from selftime.run import Run
 from selftime.trace import Trace
 from selftime.units import seconds_text
@@ -97,6 +97,10 @@ what has a tenth of a usual step is then missed in 4 of 100 runs."""
 
 MIN_SHARE_OF_REGULAR_STEPS: Final = 0.75
 """Smallest share of slow steps that lie as far from the last for that distance to be told."""
+
+MAX_SHARE_OF_SLOW_STEPS: Final = 1 / 3
+"""Largest share of the steps of a kind that may be slow: where more are, the steps are of two
+sizes, such as calls within an optimizer's step and whole rounds of a loop, and none is unusual."""
 
 MIN_SHARE_OF_CORES_USED_BY_OTHERS: Final = 0.25
 """Share of the cores used by other programs from which they may be what makes computing slow."""
@@ -143,8 +147,12 @@ def _slow_time_by_line(run: Run) -> pl.DataFrame:
     What was seen in a step with an evaluation counts as evaluation as far as it lasted. A function
     that usual steps do not run, `is_apart`, is one line: the one at which most of it was seen.
     """
-    starts = iterators_with_segments(run).filter("starts_workers")["segment"].implode()
-    seen = slow_step_activities(run).filter(~pl.col("segment").is_in(starts))
+    starts = iterators_with_segments(run).filter("starts_workers")["segment"]
+    steps = steps_of_run(run)
+    is_slow = pl.col("excess") > 0
+    of_two_sizes = steps.filter(is_slow.mean().over("kind") > MAX_SHARE_OF_SLOW_STEPS)["id"]
+    left_out = pl.concat([starts, of_two_sizes])
+    seen = slow_step_activities(run).filter(~pl.col("segment").is_in(left_out.implode()))
     whole = pl.col("duration").sum().over("step")
     other = (1 - pl.col("evaluation") / whole).clip(0, 1).fill_nan(0)
     own = seen.with_columns((pl.col("duration") * other).floor().cast(pl.Int64).alias("duration"))

@@ -45,6 +45,19 @@ def test_steps_in_which_workers_start_are_left_out(rule: Rule) -> None:
     assert not [outcome for outcome in rule(sketch(drawn)) if isinstance(outcome, Finding)]
 
 
+@pytest.mark.parametrize(("usual", "is_told"), [(9, True), (2, True), (1, False)])
+def test_steps_of_two_sizes_are_not_slow(rule: Rule, usual: int, is_told: bool) -> None:
+    """Calls within an optimizer's step and whole rounds of a loop, say, are steps of one kind."""
+    rounds = f"""
+    run | {usual} training 100 ms
+    run | 2 training 120 ms
+    run | training 900 ms: program 800 ms at train.py:50 rollout
+    run | training 900 ms: program 800 ms at train.py:50 rollout
+    """
+    found = [one for one in rule(sketch("run | before 1 s" + rounds)) if isinstance(one, Finding)]
+    assert bool(found) == is_told
+
+
 USED = (
     'facts = {{"threads": {threads}, "cores": {{"effective": 2, "affinity": 2, "logical": 2}}, '
     '"usage": {{"wall_s": 1, "process_s": 0.6, "workers": {{"count": 0, "cpu_s": 0}}, '
