@@ -227,7 +227,7 @@ def _outcome_on_cpu(
     keep = FUSED_TRAINING_TIME_SHARE if trains else FUSED_INFERENCE_TIME_SHARE
     call_ms = COMPILED_TRAINING_CALL_MS if trains else COMPILED_INFERENCE_CALL_MS
     added_ms = call_ms * model_calls_per_step(trace)
-    loss_ms = LOSS_SHARE_OF_STEP_IN_TRAINING * step_stats.unrecorded_step_ms if trains else 0.0
+    loss_ms = LOSS_SHARE_OF_STEP_IN_TRAINING * step_stats.step_ms if trains else 0.0
     compiled = _DispatchTimeIfCompiled(
         subtract(dispatching.dispatch_times, products),
         keep,
