@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.capture.conftest import Runner
 
 PROGRAM = """
-    import os, pathlib, random, sys
+    import os, pathlib, random, sys, time
     import torch
 
     random.seed(1)
@@ -40,6 +40,9 @@ PROGRAM = """
             optimizer.zero_grad()
 
     main()
+    end = time.monotonic() + 30
+    while sys.getswitchinterval() != 0.005 and time.monotonic() < end:
+        time.sleep(0.01)  # the trace is still being written
     told = f"{sys.getswitchinterval()} {random.random()}"
     pathlib.Path(os.environ["TOLD"]).write_text(told)
 """

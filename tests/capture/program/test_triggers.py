@@ -160,8 +160,8 @@ def test_a_running_loop_is_recorded_whenever_it_is_asked_for(record: "Runner") -
     net = torch.nn.Linear(16, 1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     asked, began, steps = 0, time.monotonic(), 0
-    while len(list(Path("runs").glob("*.gz"))) < 2 and time.monotonic() - began < 60:
-        if steps > 20 and asked == len(list(Path("runs").glob("*.gz"))):
+    while (written := len(list(Path("runs").glob("*.gz")))) < 2 and time.monotonic() - began < 60:
+        if steps > 20 and asked == written:
             asked += 1
             os.utime("runs/record", (asked, asked)) if asked > 1 else Path("runs/record").touch()
         net(torch.randn(8, 16)).sum().backward()
