@@ -27,7 +27,8 @@ If a step is longer by more than this explains, something else made it so."""
 
 MAX_COST_SHARE_OF_GAP: Final = 2 / 3
 """Most of the time between the begins and ends of two events that recording them may cost, so that
-none loses all of it: the shortest tenth of the gaps took 40 to 340 ns. The share is not measured."""
+none loses all of it. A tenth of the gaps were below 39 to 358 ns, by their kind, on a busy machine.
+The share itself is not measured."""
 
 _BISECTION_ROUNDS: Final = 40
 """Rounds in which the cost of an event is found: 1,000 ns are then known to less than 1e-9 ns."""
