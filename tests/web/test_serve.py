@@ -27,10 +27,12 @@ except SelftimeError as error:
 
 
 @contextmanager
-def serving(*words: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def serving(
+    *words: str, program: tuple[str, ...] = ("-m", "selftime")
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """A server, and the address that it printed."""
     with subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-m", "selftime", "serve", *words],
+        [sys.executable, *program, "serve", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -75,6 +77,40 @@ def test_it_serves_until_it_is_interrupted(write: Callable[..., Path]) -> None:
         status, page = ask(address, f"/api/view/operators?.trace={trace}")
         assert (status, page["total"]) == (200, 3)
         assert ask(address, "/api/traces", Host="evil.example")[0] == 421
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert (out, err) == ("", "")
+
+
+# Advice on a large trace starts threads; here it does so when Python ends, which permits none then.
+SLOW_ADVICE = """
+import concurrent.futures.thread as pools
+import importlib, threading, time
+from selftime.cli import main
+from selftime.web import answers
+
+advise = answers.advise
+
+def advise_late(*args, **options):
+    while not pools._shutdown:
+        time.sleep(0.01)
+    return advise(*args, **options)
+
+answers.advise = advise_late
+importlib.import_module("selftime.advice.advise")._MIN_SLICES_TO_RUN_RULES_IN_THREADS = 0
+threading.Thread(target=lambda: (threading.main_thread().join(), time.sleep(1))).start()
+main()
+"""
+
+
+def test_advice_that_the_interruption_breaks_off_prints_no_traceback(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    program = tmp_path / "slow_advice.py"
+    program.write_text(SLOW_ADVICE)
+    with serving(str(write()), "--port", "0", program=(str(program),)) as (address, process):
+        assert ask(address, "/api/traces")[0] == 200
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0

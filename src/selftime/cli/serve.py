@@ -4,7 +4,7 @@
 import os
 import secrets
 import socket
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,6 +13,7 @@ from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.web.access_guard import AccessGuard
+    from selftime.web.answers import PageDataAnswers
 
 _DEFAULT_PORT: Final = 6070
 _ADDRESSES_OF_ALL_INTERFACES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - for comparison only
@@ -78,10 +79,12 @@ def serve(
     name = machine if host in _ADDRESSES_OF_ALL_INTERFACES else host
     address = f"http://{_host_as_in_url(name)}:{bound}/" + (f"?token={token}" if token else "")
     typer.echo(f"selftime is at {address} (Ctrl-C to stop)")
-    Thread(target=app.answers.prepare_first_trace, daemon=True).start()
+    is_ending = Event()
+    Thread(target=_prepare_first_trace, args=(app.answers, is_ending), daemon=True).start()
     if opens_browser:
         typer.launch(address)
-    _serve_forever(AccessGuard(app, hosts=hosts, machine_name=machine, token=token), listening)
+    guard = AccessGuard(app, hosts=hosts, machine_name=machine, token=token)
+    _serve_forever(guard, listening, is_ending)
 
 
 def _open_listening_socket(host: str, port: int | None) -> socket.socket:
@@ -118,16 +121,29 @@ def _host_as_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _serve_forever(guard: "AccessGuard", listening: socket.socket) -> None:
+def _prepare_first_trace(answers: "PageDataAnswers", is_ending: Event) -> None:
+    """Prepares the answer on the trace that the page shows first; stops when the command ends."""
+    try:
+        answers.prepare_first_trace()
+    except Exception:
+        if not is_ending.is_set():  # while Python ends, no thread can be started, for example
+            raise
+
+
+def _serve_forever(guard: "AccessGuard", listening: socket.socket, is_ending: Event) -> None:
+    """Answers requests until the command is interrupted; sets `is_ending` then."""
     import logging
 
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is normal
+    for name in ("selftime.web.app", "waitress"):  # requests that the end of Python breaks off
+        logging.getLogger(name).addFilter(lambda _record: not is_ending.is_set())
     server = _make_waitress_server(guard, listening)
     try:
         server.run()
     except KeyboardInterrupt:
         pass
     finally:
+        is_ending.set()
         server.close()
 
 
