@@ -236,6 +236,11 @@ class UnexplainedTime:
             return "how near the device's peak it runs is unknown: its peak rates are not known"
         return "there is no model of most of these operators"
 
+    def _why_peaks_are_unknown(self) -> str:
+        """Returns why the recorder could not measure them, as part of a sentence."""
+        reason = self.trace.run.facts.get("cpu_peaks_unknown")
+        return f", as {reason}" if isinstance(reason, str) else ""
+
     def _sentence_on_host_computing(
         self, lacks: list[str], efficiency: float | None, operators: OperatorsOfRow
     ) -> str:
@@ -252,8 +257,8 @@ class UnexplainedTime:
             return f"runs at {whole_percent_text(efficiency)} of {limit}, and {why}"
         if self.cpu_peaks is None and operators.rates_text():
             return (
-                "how near the peak of this CPU it runs is unknown: by the models it "
-                f"{operators.rates_text()}"
+                f"how near the peak of this CPU it runs is unknown{self._why_peaks_are_unknown()}: "
+                f"by the models it {operators.rates_text()}"
             )
         return "there is no model of most of these operators"
 

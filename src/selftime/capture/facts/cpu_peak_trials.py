@@ -1,8 +1,9 @@
 """Measures what this CPU can do with the threads of the program, once the program has ended.
 
 The trials take about a fifth of a second: products of matrices by dtype, and copies of memory. Of
-each the quickest run counts, so that another program's work beside it matters little. Nothing is
-measured where little memory is free, or where the thread hardly got a core.
+each the quickest run counts, by the time for which the calling thread had a core, so that another
+program's work beside it matters little. Nothing is measured where little memory is free, or where
+several threads would have to share their cores with other programs: they wait for each other then.
 """
 
 import time
@@ -36,7 +37,10 @@ MIN_FREE_BYTES: Final = 1 << 30
 """Smallest memory in bytes that must be free; the trials take a tenth of it."""
 
 MIN_SHARE_OF_TIME_ON_CORE: Final = 0.5
-"""Smallest share of the trials' time in which the thread must have had a core."""
+"""Smallest share of the trials' time in which one of several threads must have had a core."""
+
+COARSE_RESOLUTION_SECONDS: Final = 1e-6
+"""Resolution in s of a thread's clock from which the clock of the machine times the runs."""
 
 
 class TrialsFailed(Exception):  # noqa: N818 - says what happened
@@ -47,7 +51,7 @@ def measured_cpu_peak_rates() -> CpuPeakRates:
     """Returns the rates of products of matrices and of copies that this CPU reaches now.
 
     Raises:
-        TrialsFailed: Memory is short, other programs took the cores, or torch failed.
+        TrialsFailed: Memory is short, other programs took cores of the threads, or torch failed.
     """
     free = free_memory_bytes()
     if free is not None and free < MIN_FREE_BYTES:
@@ -64,9 +68,10 @@ def measured_cpu_peak_rates() -> CpuPeakRates:
         # The program may have left torch in any state, such as within a mode of its own.
         raise TrialsFailed(f"{type(error).__name__}: {error}") from error
     wall = time.perf_counter() - began
-    if time.thread_time() - began_on_core < MIN_SHARE_OF_TIME_ON_CORE * wall:
+    threads = torch.get_num_threads()
+    if threads > 1 and time.thread_time() - began_on_core < MIN_SHARE_OF_TIME_ON_CORE * wall:
         raise TrialsFailed("other programs took the cores meanwhile")
-    return CpuPeakRates(torch.get_num_threads(), MappingProxyType(operations), copies)
+    return CpuPeakRates(threads, MappingProxyType(operations), copies)
 
 
 def _dtypes_to_measure() -> list[torch.dtype]:
@@ -98,10 +103,15 @@ def _rate_of_copies(moved: int) -> float:
 
 
 def _least_seconds(trial: Callable[[], object]) -> float:
-    """Returns the time in s of the quickest of a trial's runs, the first left out."""
+    """Returns the time in s of the quickest of a trial's runs, the first left out.
+
+    It is the time for which the calling thread had a core.
+    """
+    resolution = time.get_clock_info("thread_time").resolution
+    clock = time.thread_time if resolution < COARSE_RESOLUTION_SECONDS else time.perf_counter
     trial()
-    instants = [time.perf_counter()]
+    instants = [clock()]
     while len(instants) <= MIN_RUNS or instants[-1] - instants[0] < TRIAL_SECONDS:
         trial()
-        instants.append(time.perf_counter())
+        instants.append(clock())
     return min(later - earlier for earlier, later in pairwise(instants))
