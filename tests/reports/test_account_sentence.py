@@ -28,7 +28,7 @@ STEPS = """
 SPENT = (
     "0.12 ms a step, bound by computing: 0.07 ms (58 %) computing at `train.py:7`, "
     "0.03 ms (25 %) waiting for data at `train.py:3`, "
-    "0.02 ms (17 %) launching device work at `train.py:7`"
+    "0.02 ms (17 %) launching device work at `train.py:7`; the device works for 0.07 ms (58 %)"
 )
 WITHOUT_LINES = """
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
@@ -43,6 +43,27 @@ WITHOUT_LINES = """
 
 def test_classes_are_named_with_their_lines() -> None:
     assert account_sentence(advise(sketch(STEPS))) == SPENT
+
+
+def test_it_is_said_how_long_the_device_works_beside_the_host() -> None:
+    """The longest chain runs through the launches; the collective beside them is not on it."""
+    drawing = """
+        mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
+        cpu 1  | aaaaaaaaaaa aaaaaaaaaaa aaaaaaaaaaa
+        call 1 |  k  r        k  r        k  r
+        gpu 7  |   kkkk        kkkk        kkkk
+        gpu 9  |     rrrrr       rrrrr       rrrrr
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm; line = train.py:7 step
+        r = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+    """
+    assert account_sentence(advise(sketch(drawing))) == (
+        "0.12 ms a step, bound by launches of device work: 0.11 ms (92 %) launching device work at "
+        "`train.py:7`, 0.01 ms (8 %) on the host between recorded calls; the device works for "
+        "0.07 ms (58 %), 0.03 ms (25 %) of it in communication alone"
+    )
 
 
 def test_without_a_line_the_largest_operator_is_named() -> None:

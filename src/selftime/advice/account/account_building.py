@@ -33,6 +33,7 @@ from selftime.advice.account.row_sentences import (
 from selftime.advice.lines.function_callers import callers_of_place
 from selftime.advice.rule_outcomes import Finding, Where, where_from_row
 from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
+from selftime.analysis.account.device_times import device_times_of_mean_step
 from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
 from selftime.analysis.account.step_bounds import what_bounds_the_step, with_time_of_mean_step
 from selftime.analysis.account.useful_work import (
@@ -96,6 +97,7 @@ def _account_of_steps(
         steps=steps,
         basis="recorded" if recording_slowdown(trace) is None else "unrecorded",
         bound_by=what_bounds_the_step(pieces, uses_device=trace.device_args.height > 0),
+        device=device_times_of_mean_step(trace, segments, steps),
         parts=parts_of_rows(rows),
         rows=rows,
         found_ms=_ms_with_verdict(rows, "finding"),

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 from selftime import names
 from selftime.advice.rule_outcomes import Where
+from selftime.analysis.account.device_times import DeviceTimes
 
 AccountVerdict: TypeAlias = Literal["finding", "needed", "small", "unexplained"]
 AccountBasis: TypeAlias = Literal["unrecorded", "recorded"]
@@ -83,6 +84,8 @@ class StepAccount:
     bound_by: tuple[str, ...] = field(metadata={"json_words": WORDS_OF_FORMAT})
     """What bounds the step, largest first: classes of time, where `memory_bandwidth`, `compute` and
     `host_compute` tell computing apart."""
+    device: DeviceTimes | None = None
+    """How long devices work in the step, beside the host or alone; None if unknown."""
     parts: tuple[AccountPart, ...]
     """The sums of the rows by class, largest first; they add up to the step as well."""
     rows: tuple[AccountRow, ...]

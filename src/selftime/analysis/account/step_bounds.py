@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from selftime.analysis.account.step_account import account_segments_of_kind
-from selftime.analysis.account.undisturbed_step import undisturbed_factors
+from selftime.analysis.account.undisturbed_step import undisturbed_factors_of_segments
 from selftime.analysis.account.useful_work import (
     MIN_PEAK_SHARE_OF_NEEDED_WORK,
     efficiencies_of_segments,
@@ -70,8 +70,7 @@ def bounds_of_counted_steps(trace: Trace) -> tuple[str, ...]:
 def with_time_of_mean_step(trace: Trace, segments: pl.DataFrame, steps: int) -> pl.DataFrame:
     """Returns segments of the account with `step_time`: their ns in a mean step, unrecorded."""
     time = segments["end"] - segments["start"]
-    on_device_ns = int(time.filter(segments["on_device"]).sum())
-    factors = undisturbed_factors(trace, on_device_ns // steps, int(time.sum()) // steps)
+    factors = undisturbed_factors_of_segments(trace, segments, steps)
     factor = pl.when("on_device").then(factors.on_device).otherwise(factors.elsewhere)
     return segments.with_columns(step_time=time * factor / steps)
 

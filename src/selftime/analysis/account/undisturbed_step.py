@@ -6,6 +6,8 @@ factor, so that the whole takes what the unrecorded steps take.
 
 from dataclasses import dataclass
 
+import polars as pl
+
 from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.trace import Trace
 
@@ -16,6 +18,15 @@ class UndisturbedFactors:
 
     on_device: float = 1.0
     elsewhere: float = 1.0
+
+
+def undisturbed_factors_of_segments(
+    trace: Trace, segments: pl.DataFrame, steps: int
+) -> UndisturbedFactors:
+    """Returns the factors for the segments of the account of so many steps."""
+    time = segments["end"] - segments["start"]
+    on_device_ns = int(time.filter(segments["on_device"]).sum())
+    return undisturbed_factors(trace, on_device_ns // steps, int(time.sum()) // steps)
 
 
 def undisturbed_factors(trace: Trace, device_ns: int, step_ns: int) -> UndisturbedFactors:

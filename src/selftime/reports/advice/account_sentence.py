@@ -68,7 +68,31 @@ def account_sentence(advice: Advice, root: str | None = None) -> str | None:
     if account is None or not account.rows:
         return None
     whole = f"{milliseconds_text(account.step_ms)} a step{account_basis_text(advice)}"
-    return f"{whole}, bound by {bound_by_text(account)}: {largest_parts_text(account, root)}"
+    return f"{whole}, bound by {bound_by_text(account)}: {spent_text(account, root)}"
+
+
+def spent_text(account: StepAccount, root: str | None = None) -> str:
+    """Returns the largest classes of the account, and for how much of the step a device works."""
+    return f"{largest_parts_text(account, root)}{_device_text(account)}"
+
+
+def _device_text(account: StepAccount) -> str:
+    """Returns for how much of the step devices work, to follow the parts; empty if unknown.
+
+    It is told with the communication beside which no device computes, where that is much.
+    """
+    if account.device is None:
+        return ""
+    busy_ms, communication_ms = account.device.busy_ms, account.device.communication_ms
+    alone = ""
+    if communication_ms >= _MIN_SHARE_OF_STEP * account.step_ms:
+        alone = f", {_time_in_step_text(communication_ms, account)} of it in communication alone"
+    return f"; the device works for {_time_in_step_text(busy_ms, account)}{alone}"
+
+
+def _time_in_step_text(ms: float, account: StepAccount) -> str:
+    share = min(ms / account.step_ms, 1.0)
+    return f"{milliseconds_text(ms)} ({whole_percent_text(share)})"
 
 
 def largest_parts_text(account: StepAccount, root: str | None = None) -> str:

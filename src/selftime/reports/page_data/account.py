@@ -10,6 +10,7 @@ from selftime.reports.advice.account_sentence import (
     account_totals_text,
     bound_by_text,
     largest_parts_text,
+    spent_text,
 )
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
@@ -33,7 +34,7 @@ def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
         "step": milliseconds_text(account.step_ms),
         "step_title": f"A step{account_basis_text(advice)}",
         "bound_by": bound_by_text(account),
-        "spent": truncate_middle(largest_parts_text(account, root)),
+        "spent": truncate_middle(spent_text(account, root)),
         "totals": account_totals_text(account),
         "parts": _parts_of_bar(account),
         "rows": [
