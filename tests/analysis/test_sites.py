@@ -117,3 +117,27 @@ def test_a_line_that_calls_and_marks_tell_is_one_line() -> None:
         "stack",
         "stamp",
     ]
+
+
+def test_a_collective_on_a_thread_of_its_backend_has_the_line_of_what_issued_it() -> None:
+    """The first one was issued before the recording; broadcasts and all-reduces queue apart."""
+    drawing = """
+        mark 1 | ssssssssssssssssssss
+        cpu 1  |  aa  iij bb  h
+        mark 5 | g      gggg  gg
+        mark 6 |         rr
+        s = ProfilerStep#1
+        a = aten::mm; line = train.py:3 main
+        b = aten::mm; line = train.py:4 main
+        i = c10d::allreduce_; line = train.py:7 main
+        j = c10d::broadcast_; line = train.py:8 main
+        h = c10d::allreduce_; line = train.py:9 main
+        g = gloo:all_reduce
+        r = gloo:broadcast
+    """
+    trace = sketch(drawing)
+    found = trace.slices.select(pl.col("name").cast(pl.String), "start").hstack(
+        source_sites_of_slices(trace, trace.slices["id"])
+    )
+    runs = found.filter(pl.col("name").str.starts_with("gloo")).sort("start")
+    assert runs["line"].to_list() == [None, 7, 8, 9]

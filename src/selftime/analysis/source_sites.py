@@ -1,6 +1,7 @@
 """Finds the source line of any slice: an operator, a call, a kernel, or a Python frame.
 
-Device work has the line of the call that launched it. A slice without a recorded line has that of
+Device work has the line of the call that launched it, a collective on a thread of its backend that
+of the operator that issued it. A slice without a recorded line has that of
 the innermost enclosing slice with one. Where no operator has one, the line is the definition of the
 innermost enclosing Python function of the user's own code, else of a library's. A script's own
 lines have no definition: what they call has the line of the call, where one is recorded within it.
@@ -18,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.collective_issuers import issuers_of_host_collectives
 from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import (
@@ -105,6 +107,8 @@ def _source_site_lookup_tables(trace: Trace) -> _SourceSiteLookupTables:
     host = line_owner_of_every_slice(trace).copy()
     by = launcher.to_series().cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
     host[work.to_numpy()] = np.where(by == NO_SLICE, NO_SLICE, host[by]) if by.size else by
+    run, issuer = issuers_of_host_collectives(trace)
+    host[run] = np.where(issuer == NO_SLICE, host[run], host[issuer]) if run.size else run
     group, first = group_and_first_row_of_rows(trace.lines.select(SOURCE_SITE_COLUMNS))
     saved = trace.lines.select(SOURCE_SITE_COLUMNS)[pl.Series(first)].cast(_SOURCE_SITE_SCHEMA)  # type: ignore[arg-type]  # dtypes
     frames = _parsed_python_frames(trace)
