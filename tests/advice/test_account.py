@@ -549,33 +549,6 @@ def test_rows_of_a_finding_keep_their_lines() -> None:
     assert [(row.where.line, row.ms) for row in rows] == [(7, 6), (8, 3)]
 
 
-@pytest.mark.parametrize(
-    ("where", "line", "how"),
-    [
-        (Where("train.py", 8, "main", "stack"), 8, "stack"),
-        (Where("train.py", 8, "main", "static"), 8, "static"),
-        (Where("train.py", 8, "other", "stack"), 4, "definition"),
-        (Where("train.py", 4, "main", "definition"), 4, "definition"),
-    ],
-)
-def test_a_row_in_a_function_has_the_line_of_its_finding(where: Where, line: int, how: str) -> None:
-    trace = sketch("""
-        column = 1 ms
-        mark 1 | sssssssssstttttttttt
-        cpu 1  | aaaaaaaaabaaaaaaaaab
-        s = ProfilerStep#1
-        t = ProfilerStep#2
-        a = aten::mm; line = train.py:4 main definition
-        b = aten::add; line = train.py:4 main definition
-    """)
-    claims = finding(
-        changes=(CutHostTime(union([0, 10_000_000], [9_000_000, 19_000_000])),), where=where
-    )
-    claimed, other = found(trace, claims).rows
-    assert (claimed.where.line, claimed.where.how, claimed.ms) == (line, how, 9)
-    assert (other.where.line, other.where.how) == (4, "definition")
-
-
 def test_what_a_script_calls_outside_of_functions_has_the_line_of_the_call() -> None:
     """Where one is recorded within the call, and not two."""
     drawing = """

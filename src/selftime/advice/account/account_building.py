@@ -136,7 +136,7 @@ def _with_lines_of_findings(pieces: pl.DataFrame, findings: tuple[Finding, ...])
 
     That is the line of the finding that claims the piece, if it is in the same function.
     """
-    schema = {
+    schema: dict[str, Any] = {
         CLAIMED_SEGMENT_COLUMN: pieces.schema[CLAIMED_SEGMENT_COLUMN],
         **dict.fromkeys(("file", "function", "told_how"), pl.String),
         "told_line": pl.Int32,
