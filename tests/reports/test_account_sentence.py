@@ -356,3 +356,19 @@ def test_a_step_that_the_device_ends_is_said_to_last_until_then() -> None:
     )
     assert told is not None
     assert told.startswith("0.11 ms a step, until the device's work ended, bound by computing")
+
+
+def test_a_line_that_defines_a_function_is_said_to() -> None:
+    drawn = WITHOUT_LINES.replace("aten::mm", "aten::mm; line = train.py:4 step definition")
+    said = advise(sketch(drawn.replace("aten::add", "aten::add; line = train.py:7 step")), rules={})
+    where = "in the function `step`, defined at `train.py:4`"
+    assert f"computing, most {where}" in (account_sentence(said) or "")
+    assert said.account is not None
+    [row, *others] = account_row_texts(said.account)
+    assert row == f"computing {where}"
+    assert "defined" not in " ".join(others)
+    page = account_data(said, None)
+    assert page is not None
+    assert page["rows"][0]["text"] == row
+    assert where in page["spent"]
+    assert where.replace("`", "") in as_text(said, width=200).replace("`", "")

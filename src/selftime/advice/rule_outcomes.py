@@ -17,6 +17,9 @@ FixSemantics: TypeAlias = Literal["neutral", "numerics", "training"]
 FIX_SEMANTICS: Final[tuple[FixSemantics, ...]] = ("neutral", "numerics", "training")
 """What a fix may change: nothing in the results, their rounding, or how the model learns."""
 
+EVIDENCE_OF_LINE: Final = (*EVIDENCE_OF_EXECUTING_LINE, "static")
+"""Values of `how` for lines that ran, and are not only where a function is defined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -41,7 +44,8 @@ def where_from_row(row: Mapping[str, Any] | None) -> Where:
     """Returns the source line that a row's columns name; an unknown line if they name no file."""
     if row is None or row.get("file") is None:
         return Where()
-    how: LineEvidence = row["how"] if row["how"] in EVIDENCE_OF_EXECUTING_LINE else "definition"
+    is_line = row["how"] in EVIDENCE_OF_LINE
+    how: LineEvidence = row["how"] if is_line else "definition"
     return Where(row["file"], row["line"], row["function"], how)
 
 

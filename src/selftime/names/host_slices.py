@@ -19,7 +19,7 @@ FLOATING_POINT_DTYPES: Final = frozenset(
 _NEURAL_NETWORK_OPERATOR: Final = re.compile(
     r"aten::(?:_?conv|.*batch_norm|.*layer_norm|.*group_norm|.*rms_norm|.*dropout|embedding"
     r"|.*cross_entropy|nll_loss|_?log_softmax|.*scaled_dot_product|.*max_pool|.*avg_pool|relu|gelu"
-    r"|silu|threshold_backward|lstm|gru|_thnn)"
+    r"|silu|threshold_backward|linear(?:_backward)?$|rnn_|lstm|gru|_thnn)"
 )
 DATA_LOADING_PREFIX: Final = "enumerate(Data"
 """Prefix of PyTorch's own data-loading annotations."""
@@ -163,6 +163,8 @@ def is_neural_network_operator(operator: str) -> bool:
 
     >>> [is_neural_network_operator(name) for name in ("aten::convolution", "aten::cholesky")]
     [True, False]
+    >>> is_neural_network_operator("aten::linear"), is_neural_network_operator("aten::addmm")
+    (True, False)
     """
     return _NEURAL_NETWORK_OPERATOR.match(operator) is not None
 

@@ -30,14 +30,25 @@ Lines such as `rank 1` begin the lanes of another rank: `sketch_job` makes a job
 """
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from selftime.testing.job_sketches import sketch_job
 from selftime.testing.trace_sketches import sketch
 
-__all__ = ["Judge", "sketch", "sketch_job"]
+__all__ = ["GRADIENTS_OF_GRADIENTS", "Judge", "sketch", "sketch_job"]
 
 FindingType = TypeVar("FindingType")
 Judge: TypeAlias = Callable[[str], list[FindingType]]
 """A function that draws a trace from text, applies a rule to the trace, and returns the
 findings."""
+
+GRADIENTS_OF_GRADIENTS: Final = """
+    cpu 2 | wwww yyyyy zzzz
+    cpu 2 |      xxx
+    w = aten::linear; sequence = 3; forward_thread = 0
+    x = aten::mm; sequence = 4; forward_thread = 0
+    y = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 2
+    z = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 2; forward = x
+"""  # noqa: E501 - what a letter stands for is on one line
+"""Lines to add to a drawing: an operator of a backward pass is itself differentiated, which
+`torch.compile` does not support."""

@@ -210,6 +210,35 @@ def test_evaluations_tell_the_nodes_that_no_backward_pass_uses(
     assert [count > 0 for count in nodes] == [has_nodes] * 3
 
 
+@pytest.mark.parametrize("adapts", ["within", "before"])
+def test_evaluations_that_differentiate_tell_no_nodes(record: "Runner", adapts: str) -> None:
+    """A meta-learner adapts to each task by `autograd.grad`, and then evaluates."""
+    program = f"""
+        import torch
+
+        net = torch.nn.Linear(16, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def adapt():
+            [gradient] = torch.autograd.grad(net(torch.randn(4, 16)).sum(), net.bias)
+            net.bias.data -= gradient
+
+        for epoch in range(3):
+            for step in range(5):
+                net(torch.randn(4, 16)).sum().backward()
+                optimizer.step()
+            for task in range(4):
+                if "{adapts}" == "before":
+                    adapt()
+                net.eval()
+                if "{adapts}" == "within":
+                    adapt()
+                net(torch.randn(4, 16)).argmax()
+                net.train()
+    """
+    assert run_of(record, program, is_light=True).evaluation_nodes == ()
+
+
 def test_iterators_tell_their_workers_and_their_line(record: "Runner") -> None:
     program = """
         import torch

@@ -31,7 +31,7 @@ from selftime.advice.account.row_sentences import (
     small_sentence,
 )
 from selftime.advice.lines.function_callers import callers_of_place
-from selftime.advice.rule_outcomes import Finding, Where, where_from_row
+from selftime.advice.rule_outcomes import EVIDENCE_OF_LINE, Finding, Where, where_from_row
 from selftime.advice.well_optimised_verdict import MIN_COMPUTING_OPERATOR_NS
 from selftime.analysis.account.device_times import device_times_of_mean_step
 from selftime.analysis.account.step_account import account_segments_of_kind, names_of_kinds
@@ -117,6 +117,7 @@ def _pieces_with_evidence(
     that slice is too short to compute much; is_needed; place, what tells the rows of a class apart.
     """
     pieces = segments_with_claiming_finding(trace, segments, findings)
+    pieces = _with_lines_of_findings(pieces, findings)
     pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
     least = least_efficiency_of_needed_work(trace)
     is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
@@ -130,6 +131,35 @@ def _pieces_with_evidence(
         time=pl.col("end") - pl.col("start"),
         place=_place_expression(),
     )
+
+
+def _with_lines_of_findings(pieces: pl.DataFrame, findings: tuple[Finding, ...]) -> pl.DataFrame:
+    """Returns the pieces; of a function of which only the definition is known, with the line in it.
+
+    That is the line of the finding that claims the piece, if it is in the same function.
+    """
+    schema: dict[str, Any] = {
+        CLAIMED_SEGMENT_COLUMN: pieces.schema[CLAIMED_SEGMENT_COLUMN],
+        **dict.fromkeys(("file", "function", "told_how"), pl.String),
+        "told_line": pl.Int32,
+    }
+    told = pl.DataFrame(
+        [
+            (number, place.file, place.function, place.how, place.line)
+            for number, place in enumerate(finding.where for finding in findings)
+            if place.how in EVIDENCE_OF_LINE and place.line is not None
+        ],
+        schema,
+        orient="row",
+    )
+    sites = pieces.with_columns(pl.col(SOURCE_SITE_COLUMNS).exclude("line").cast(pl.String))
+    keys = [CLAIMED_SEGMENT_COLUMN, "file", "function"]
+    joined = sites.join(told, on=keys, how="left", maintain_order="left")
+    is_told = ~pl.col("how").is_in(EVIDENCE_OF_LINE) & pl.col("told_line").is_not_null()
+    return joined.with_columns(
+        pl.when(is_told).then(f"told_{name}").otherwise(name).alias(name)
+        for name in ("line", "how")
+    ).drop("told_line", "told_how")
 
 
 def _place_expression() -> pl.Expr:
@@ -164,7 +194,9 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
     weight = pl.col("step_time").filter(known).sum()
     rows = pieces.group_by(_ROW_KEYS, maintain_order=True).agg(
         pl.col("step_time").sum(),
-        *(common_value_expression(name) for name in SOURCE_SITE_COLUMNS),
+        *(common_value_expression(name) for name in ("file", "line", "function")),
+        # A line that ran is one, though other time of the row has it from a definition.
+        how=pl.col("how").filter(pl.col("how").is_in(EVIDENCE_OF_LINE)).first(),
         efficiency=(pl.col("efficiency") * pl.col("step_time")).sum() / weight,
         known_time=weight,
         by_memory=(pl.col("by_memory") * pl.col("step_time")).sum() * 2 > weight,

@@ -2,8 +2,15 @@
 
 from typing import Final
 
+from selftime.advice.detectors.exposed_loading import DataLoadingTimes
 from selftime.advice.detectors.loader_workers import RECORD_WORKERS_HINT, LoaderWorkerRecord
-from selftime.advice.rule_outcomes import Argument, Fix
+from selftime.advice.detectors.recorded_facts import available_cores
+from selftime.advice.rule_outcomes import Argument, Confidence, Fix
+from selftime.trace import Trace
+
+MIN_CORES_APART: Final = 4
+"""Fewest logical cores of which one is surely no second thread of the core that the program uses:
+a worker on such a thread takes as much from the program as it hides."""
 
 KEEP_WORKERS_FIX: Final = Fix(
     "Keep the workers from epoch to epoch.",
@@ -20,6 +27,25 @@ HAND_OVER_LESS_FIX: Final = Fix(
     "DataLoader(..., prefetch_factor=8)",
     Argument("loader", "prefetch_factor", "8"),
 )
+
+
+def may_share_core(trace: Trace) -> bool:
+    """Returns whether all cores that the program may use may be threads of one core."""
+    cores = available_cores(trace.facts)
+    return cores is not None and cores < MIN_CORES_APART
+
+
+def confidence_in_new_workers(
+    trace: Trace, loading: DataLoadingTimes, *, is_sure: bool
+) -> Confidence:
+    """Returns how sure it is that workers gain where the main thread loads.
+
+    Loading that mostly waits needs no core. That which computes gains little from a second thread
+    of the core that the step uses.
+    """
+    if may_share_core(trace) and 2 * loading.waiting_ms < loading.total_ms:
+        return "low"
+    return "high" if is_sure else "medium"
 
 
 def worker_count_fix(text: str, code: str, count: str) -> Fix:

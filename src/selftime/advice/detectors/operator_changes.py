@@ -4,6 +4,7 @@ import polars as pl
 
 from selftime.advice.detectors.counted_steps import begins_within_enclosing, operator_intervals
 from selftime.advice.replay import Change, CutHostTime, ScaleDeviceWork
+from selftime.advice.savings.claims import RemovalClaim
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.intervals import Intervals
@@ -37,6 +38,24 @@ def change_shortening_operators(trace: Trace, operators: pl.DataFrame, kept_shar
             device_work_launched_by(trace, operators).cast(pl.Int64).to_numpy(), kept_share
         )
     return CutHostTime(operator_intervals(operators), kept_share)
+
+
+def claim_of_shorter_operators(
+    trace: Trace, operators: pl.DataFrame, kept_share: float, *, largest_kept_share: float
+) -> RemovalClaim:
+    """Returns the claim that a fix leaves a share of operators' time.
+
+    Args:
+        trace: The trace.
+        operators: The operators.
+        kept_share: The share of their time that is expected to remain.
+        largest_kept_share: The share that remains if the fix helps least, where that is larger.
+    """
+    likely, worst, largest = (
+        (change_shortening_operators(trace, operators, share),)
+        for share in (kept_share, max(kept_share, largest_kept_share), 0.0)
+    )
+    return RemovalClaim(likely, worst_case_changes=worst, largest_changes=largest)
 
 
 def changes_shortening_intervals(

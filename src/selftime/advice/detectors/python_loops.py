@@ -58,7 +58,7 @@ def tensor_element_loops(trace: Trace) -> tuple[LineSlices, ...]:
     """Returns loops that read or write a tensor element by element, or part by part, longest first.
 
     Loops within each other are one, at the line that indexes most often. Each slice spans a run of
-    the loop; `rounds` is its number of elements.
+    the loop; `elements` is how many it takes.
     """
     kept: list[LineSlices] = []
     for loop in sorted(element_loops_by_line(trace), key=lambda loop: -length(loop.times)):
@@ -76,13 +76,13 @@ def _is_mostly_within(loop: LineSlices, other: LineSlices) -> bool:
 
 def _joined(outer: LineSlices, inner: LineSlices) -> LineSlices:
     """Returns two loops of which one runs within the other, at the line that indexes most often."""
-    most = max(outer, inner, key=lambda loop: int(loop.slices["rounds"].sum()))
+    most = max(outer, inner, key=lambda loop: int(loop.slices["elements"].sum()))
     both = pl.concat([outer.slices, inner.slices]).sort("start", "id")
     end = pl.col("start") + pl.col("duration")
     begins = pl.col("start") >= end.cum_max().shift(1).fill_null(-1)
     runs = both.with_columns(end=end, run=begins.cum_sum()).group_by("run", maintain_order=True)
-    first = pl.exclude("run", "duration", "rounds", "end").first()
-    joined = runs.agg(first, pl.col("rounds").sum(), duration=pl.max("end") - pl.min("start"))
+    first = pl.exclude("run", "duration", "elements", "end").first()
+    joined = runs.agg(first, pl.col("elements").sum(), duration=pl.max("end") - pl.min("start"))
     return LineSlices(most.where, joined.select(outer.slices.columns))
 
 
@@ -263,10 +263,10 @@ def _pieces(is_cut: Flags) -> Iterator[tuple[int, int]]:
 
 
 def _run_as_row(run: pl.DataFrame) -> pl.DataFrame:
-    """Returns one row for a run of a loop; `rounds` is its number of slices."""
+    """Returns one row for a run of a loop; `elements` is its number of slices."""
     begin, end = start_and_end_of_run(run)
     return run.head(1).with_columns(
-        duration=pl.lit(end - begin, pl.Int64), rounds=pl.lit(run.height, pl.Int64)
+        duration=pl.lit(end - begin, pl.Int64), elements=pl.lit(run.height, pl.Int64)
     )
 
 

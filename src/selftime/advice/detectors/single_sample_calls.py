@@ -13,11 +13,16 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.detectors.counted_operators import operators_in_counted_steps, parse_sizes
-from selftime.advice.detectors.counted_steps import counted_step_count, slices_in_counted_steps
+from selftime.advice.detectors.counted_steps import (
+    begins_within_enclosing,
+    counted_step_count,
+    slices_in_counted_steps,
+)
 from selftime.advice.detectors.python_outside_torch import frames_of_program
 from selftime.analysis.main_thread import slices_on_main_thread
 from selftime.analysis.slice_arguments import arguments_of_slices, caller_of_every_frame
-from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on
+from selftime.names.recurrent_operators import is_recurrent_operator, recurrent_batch
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
 
@@ -34,6 +39,9 @@ _MAX_FUNCTIONS_AROUND_MODEL: Final = 4
 
 _BATCHED_DIMENSIONS: Final = {"conv1d": 3, "conv2d": 4, "conv3d": 5, "linear": 2, "embedding": 2}
 """Least number of dimensions of an input with a batch, by operator."""
+
+_LAYERS_OF_ANY_DIMENSIONS: Final = ("aten::linear", "aten::embedding")
+"""Layers that take inputs with a dimension for time, before or after that of the batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,9 +134,16 @@ def _have_single_samples(trace: Trace, calls: pl.DataFrame) -> bool:
     """Returns whether the first layers of each call get one sample, by the shapes of their inputs.
 
     Of embeddings all count that come before another layer: positions have one row for all samples.
+    Of a call with a recurrent layer that layer's state tells, and no linear layer or embedding: the
+    first dimension of their inputs may be time.
     """
-    layers = filter_by_name(operators_in_counted_steps(trace), _is_batched_layer)
+    layers = _layers_of_batches(trace)
     inside = operators_of_calls(trace, calls, layers.sort("start", "id"))
+    is_recurrent = pl.Series(matches_name(inside, is_recurrent_operator), dtype=pl.Boolean)
+    inside = inside.with_columns(recurrent=is_recurrent)
+    may_lead = pl.col("recurrent") | ~pl.col("recurrent").any().over("call")
+    takes_any = pl.col("name").cast(pl.String).is_in(_LAYERS_OF_ANY_DIMENSIONS)
+    inside = inside.filter(may_lead | ~takes_any)
     other = pl.col("name").cast(pl.String) != "aten::embedding"
     is_early = other.cast(pl.UInt32).cum_sum().over("call") == 0
     rank = pl.int_range(pl.len()).over("call")
@@ -137,6 +152,14 @@ def _have_single_samples(trace: Trace, calls: pl.DataFrame) -> bool:
         return False
     pairs = zip(first["name"].cast(pl.String), first["input_shapes"].cast(pl.String), strict=True)
     return all(_is_single_sample(name, text) for name, text in set(pairs))
+
+
+def _layers_of_batches(trace: Trace) -> pl.DataFrame:
+    """Returns the layers whose inputs tell a batch, without those within recurrent layers."""
+    layers = filter_by_name(operators_in_counted_steps(trace), _is_batched_layer)
+    recurrent = filter_by_name(layers, is_recurrent_operator)
+    is_within = pl.Series(begins_within_enclosing(layers, recurrent), dtype=pl.Boolean)
+    return layers.filter(~is_within | layers["id"].is_in(recurrent["id"].implode()))
 
 
 def operators_of_calls(trace: Trace, calls: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
@@ -153,7 +176,7 @@ def operators_of_calls(trace: Trace, calls: pl.DataFrame, operators: pl.DataFram
 
 
 def _is_batched_layer(name: str) -> bool:
-    return name.rpartition("::")[2] in _BATCHED_DIMENSIONS
+    return name.rpartition("::")[2] in _BATCHED_DIMENSIONS or is_recurrent_operator(name)
 
 
 def _is_single_sample(operator: str, shapes: str | None) -> bool:
@@ -165,7 +188,11 @@ def _is_single_sample(operator: str, shapes: str | None) -> bool:
     True
     >>> _is_single_sample("aten::embedding", "[[100,8],[16]]")
     False
+    >>> _is_single_sample("aten::gru", "[[1,50,8],[1,50,4]]")
+    False
     """
+    if is_recurrent_operator(operator):
+        return recurrent_batch(operator, shapes) == 1
     name = operator.rpartition("::")[2]
     sizes = parse_sizes(shapes)
     which = 1 if name == "embedding" else 0

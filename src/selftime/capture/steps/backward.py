@@ -69,6 +69,7 @@ class BackwardStepFinder:
 
         @functools.wraps(original)
         def run_backward(*args: Any, **kwargs: Any) -> Any:
+            state.differentiations += 1
             if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
             if state.in_optimizer:

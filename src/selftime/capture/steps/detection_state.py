@@ -159,8 +159,8 @@ class StepDetectionState:
         """Whether all wrappers of torch functions only call the original function."""
         self.in_optimizer = self.in_backward = self.in_module = False
         """Whether the thread that makes steps is in an optimizer's step; likewise the others."""
-        self.backward_passes = 0
-        """Number of backward passes so far."""
+        self.backward_passes = self.differentiations = 0
+        """Number of backward passes so far; of differentiations: also in modules and closures."""
         self.stepped_in_backward = False
         """Whether an optimizer has stepped within the current backward pass."""
         self.batches_without_better = 0

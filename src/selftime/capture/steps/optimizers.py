@@ -59,6 +59,8 @@ class OptimizerStepFinder:
         self._wait_count = 0
         self._passes_at_last_step = -1
         """Number of backward passes that had begun at the last optimizer step; -1 before it."""
+        self.differentiations_at_step: int | None = None
+        """Number of differentiations at the last optimizer step; None before it."""
         self._settled: int | None = None
         """Identity of the only optimizer, each of whose steps ends a step; None if not settled."""
         self._first_round = FirstRound(state)
@@ -166,6 +168,7 @@ class OptimizerStepFinder:
             finally:
                 state.in_optimizer = False
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
+            self.differentiations_at_step = state.differentiations
             if not state.recorder_work.is_recorded:
                 ended = perf_counter_ns()
                 state.phases.add_optimizer(began, ended)

@@ -189,12 +189,14 @@ class StepDetector:
                 with state.recorder_work:
                     if not mode:
                         state.step_kinds.add_event("an evaluation")
-                        graphs.begin(state.backward_passes)
+                        graphs.begin(
+                            state.differentiations, self._optimizers.differentiations_at_step
+                        )
                         if state.ledger is not None and not state.ledger.is_evaluating:
                             stacks.begin(state.batch_requests)
                     else:
                         state.has_evaluated = True
-                        graphs.end(state.backward_passes, state.ledger)
+                        graphs.end(state.differentiations, state.ledger)
                     if state.ledger is not None:
                         state.ledger.set_evaluating(not mode)
                         if mode and stacks.show_acting(state.ledger.steps):

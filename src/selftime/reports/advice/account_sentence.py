@@ -57,6 +57,8 @@ class _Place:
     file: str | None
     line: int | None
     what: str | None
+    defines: str | None = None
+    """The function that is defined at the line, where that is all that is known of a line in it."""
 
 
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
@@ -191,14 +193,15 @@ def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
 
 
 def _place_of(row: AccountRow) -> _Place:
-    return _Place(row.where.file, row.where.line, row.what)
+    is_line = row.where.how != "definition" or row.where.line is None
+    return _Place(row.where.file, row.where.line, row.what, None if is_line else row.where.function)
 
 
 def _is_same_place(one: _Place, other: _Place) -> bool:
     """Returns whether two places are one line, or one name where no line is known."""
     if one.file is None or other.file is None:
         return one == other
-    return (one.file, one.line) == (other.file, other.line)
+    return (one.file, one.line, one.defines) == (other.file, other.line, other.defines)
 
 
 def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
@@ -215,6 +218,9 @@ def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
     if place.file is None:
         return name
     line = f" at `{_short_path(file_and_line_text(place.file, place.line, root))}`"
+    if place.defines is not None:
+        shown = cut_text_middle(plain(place.defines), _MAX_NAME_CHARACTERS)
+        line = f" in the function `{shown}`, defined{line}"
     is_function = place.what is not None and names.parse_frame(place.what) is not None
     return f"{name}{line}" if with_name or (place.line is None and not is_function) else line
 

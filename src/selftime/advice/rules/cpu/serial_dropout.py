@@ -83,10 +83,9 @@ from selftime.advice.detectors.elementwise_operators import (
     operator_ms_per_step,
     outside_backward_passes,
 )
-from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.operator_changes import claim_of_shorter_operators
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.names.tensor_operators import draws_dropout_mask, is_dropout
@@ -194,12 +193,8 @@ def _finding(trace: Trace, limits: StepStatistics, drawn: pl.DataFrame, where: W
         title=f"{share:.0%} of the step draws masks of dropout, {each_ns:.0f} ns a number",
         where=where,
         count_per_step=drawn.height / steps,
-        claim=RemovalClaim(
-            (change_shortening_operators(trace, drawn, kept),),
-            worst_case_changes=(
-                change_shortening_operators(trace, drawn, max(kept, LARGEST_REMAINING_SHARE)),
-            ),
-            largest_changes=(change_shortening_operators(trace, drawn, 0.0),),
+        claim=claim_of_shorter_operators(
+            trace, drawn, kept, largest_kept_share=LARGEST_REMAINING_SHARE
         ),
         confidence="medium",
         semantics="training",

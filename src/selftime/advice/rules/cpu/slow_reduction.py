@@ -99,7 +99,7 @@ from selftime.advice.detectors.elementwise_operators import (
     operator_ms_per_step,
     outside_backward_passes,
 )
-from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.operator_changes import claim_of_shorter_operators
 from selftime.advice.detectors.reduction_rewrites import (
     Reduction,
     Rewrite,
@@ -109,7 +109,6 @@ from selftime.advice.detectors.reduction_rewrites import (
 )
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.names.reductions import is_reduction
@@ -188,12 +187,8 @@ def _finding(trace: Trace, slow: pl.DataFrame, where: Where) -> Finding:
         title=_title(reduction, float(times.max())),
         where=where,
         count_per_step=slow.height / recorded_step_count(trace),
-        claim=RemovalClaim(
-            (change_shortening_operators(trace, slow, kept),),
-            worst_case_changes=(
-                change_shortening_operators(trace, slow, max(kept, LARGEST_REMAINING_SHARE)),
-            ),
-            largest_changes=(change_shortening_operators(trace, slow, 0.0),),
+        claim=claim_of_shorter_operators(
+            trace, slow, kept, largest_kept_share=LARGEST_REMAINING_SHARE
         ),
         confidence="medium",
         semantics="numerics",

@@ -121,6 +121,7 @@ from selftime.advice.detectors.counted_steps import (
     significance_limits_for_cause,
     union_of_interval_sets,
 )
+from selftime.advice.detectors.loop_rounds import rounds_of_element_loop
 from selftime.advice.detectors.operator_changes import changes_shortening_intervals
 from selftime.advice.detectors.python_loops import (
     MIN_LOOP_ITERATIONS,
@@ -178,7 +179,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Finding:
     steps = counted_step_count(trace)
-    count = sum(loop.slices["rounds"].to_list()) / steps
+    elements = sum(loop.slices["elements"].to_list())
     forward, backward = loop.times, backward_times_of_loop(trace, loop)
     time = subtract(union_of_interval_sets(forward, backward), computing_times_of_loop(trace, loop))
     less = changes_shortening_intervals(trace, time, REMAINING_LOOP_TIME_SHARE)
@@ -187,11 +188,11 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         ("host time of the loop's backward pass", backward),
     ]
     is_iteration = not filter_by_name(loop.slices, names.selects_one_index).height
-    does = "goes through tensors" if is_iteration else "indexes tensors"
+    rounds = elements if is_iteration else rounds_of_element_loop(trace, loop)
     return Finding(
-        title=f"A Python loop {does} {count:.0f} times a step, one element at a time",
+        title=_title(elements / steps, rounds and rounds / steps, is_iteration=is_iteration),
         where=_line_of_loop(trace, loop.where),
-        count_per_step=count,
+        count_per_step=(rounds or elements) / steps,
         claim=RemovalClaim(
             less,
             largest_changes=changes_shortening_intervals(trace, time, 0.0),
@@ -209,10 +210,24 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
                 for what, times in spent
                 if length(times)
             ),
-            Evidence("loop iterations a step", count, "count"),
+            *(
+                Evidence(what, count / steps, "count")
+                for what, count in (
+                    ("loop iterations a step", rounds),
+                    ("elements taken a step", None if is_iteration else elements),
+                )
+                if count is not None
+            ),
         ),
         fix=_fix_of_iteration() if is_iteration else Fix(FIX_TEXT, FIX_CODE),
     )
+
+
+def _title(elements: float, rounds: float | None, *, is_iteration: bool) -> str:
+    """Returns what a loop does in a step, with its rounds where they take several elements."""
+    does = "goes through tensors" if is_iteration else "indexes tensors"
+    of_rounds = f"in {rounds:.0f} rounds, " if rounds is not None and rounds < elements else ""
+    return f"A Python loop {does} {elements:.0f} times a step, {of_rounds}one element at a time"
 
 
 def _fix_of_iteration() -> Fix:

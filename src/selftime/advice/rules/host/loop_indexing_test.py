@@ -129,7 +129,7 @@ def test_rounds_of_several_elements_and_a_long_body_are_a_loop(judge: Judge[Find
     assert not judge(uneven(16))
     [finding] = judge(uneven(18))
     assert finding.where.line == 4
-    assert finding.count_per_step == 54
+    assert finding.count_per_step == 18
 
 
 def test_a_layer_between_the_elements_ends_a_loop(judge: Judge[Finding]) -> None:
@@ -263,3 +263,39 @@ def test_a_loop_through_rows_that_indexes_them_is_one_finding(judge: Judge[Findi
     rows = through("ab" * 60, "[[60,4],[]]").replace("a = aten::mul", "a = aten::select")
     [finding] = judge(rows)
     assert finding.title.startswith("A Python loop indexes tensors")
+
+
+ROUNDS = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::select; line = fill.py:4 fill
+    b = aten::select; line = fill.py:4 fill
+    e = aten::select; line = fill.py:5 fill
+    c = aten::copy_; line = fill.py:5 fill
+    d = aten::add; line = fill.py:6 fill
+    m = aten::mm
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "rounds"),
+    [
+        ("ac" * 60, 60),
+        ("abc" * 60, 60),  # out[i] = values[i]
+        ("aceacbd" * 30, 30),  # several lines
+        # What runs now and then tells no rounds.
+        ("".join("ab" * (1 + n * n % 5) + "c" for n in range(30)), None),
+    ],
+)
+def test_a_round_may_take_several_elements(
+    judge: Judge[Finding], loop: str, rounds: int | None
+) -> None:
+    [finding] = judge(ROUNDS.format(step="s" * (len(loop) + 9), loop=f"{loop}mmmmmmmmm"))
+    taken = sum(map(loop.count, "abe"))
+    counts = {one.metric: one.value for one in finding.evidence if one.unit == "count"}
+    assert counts.get("loop iterations a step") == rounds
+    assert counts["elements taken a step"] == taken
+    assert finding.count_per_step == (rounds or taken)
+    assert ("rounds" in finding.title) is (rounds not in {None, taken})

@@ -90,6 +90,7 @@ from selftime.advice.detectors.counted_steps import (
     significance_limits_for_cause,
     times_of_slices_named,
 )
+from selftime.advice.detectors.loop_rounds import rounds_by_kinds
 from selftime.advice.detectors.operator_changes import device_work_launched_during
 from selftime.advice.detectors.python_loops import (
     element_loops_by_line,
@@ -284,21 +285,32 @@ def _starts_of_network_work(
 
 
 def _parameter_loop_as_one_row(updates: pl.DataFrame, min_shapes: int) -> pl.DataFrame | None:
-    """Returns one table row for one execution of a loop; None if no operator repeats often.
+    """Returns one table row for one execution of a loop; None if it makes too few rounds.
 
     None too if the tensors have fewer than `min_shapes` shapes.
     """
-    if updates["shape"].n_unique() < min_shapes:
+    turns = _rounds_of_updates(updates)
+    if updates["shape"].n_unique() < min_shapes or turns < MIN_PARAMETERS_IN_LOOP:
         return None
-    counts = updates["name"].cast(pl.String).value_counts()["count"]
-    often = counts.filter(counts >= MIN_PARAMETERS_IN_LOOP).to_list()
-    if not often:
-        return None
-    turns = min(often)  # an operator that a round runs twice counts once
     begin, end = start_and_end_of_run(updates)
     return updates.head(1).select(
         "id", "name", "track", "start", duration=pl.lit(end - begin), rounds=pl.lit(turns)
     )
+
+
+def _rounds_of_updates(updates: pl.DataFrame) -> int:
+    """Returns how many rounds a loop makes, each with one parameter.
+
+    An operator that a round runs twice, in one line or in two, counts once.
+    """
+    counts = updates["name"].cast(pl.String).value_counts()["count"]
+    often: list[int] = counts.filter(counts >= MIN_PARAMETERS_IN_LOOP).to_list()
+    if not often:
+        return 0
+    kinds = updates.select(pl.struct("name", "line").rank("dense")).to_series().to_numpy()
+    most = updates["name"].mode().sort()[0]
+    rounds = rounds_by_kinds(kinds, (updates["name"] == most).to_numpy())
+    return min(often) if rounds is None else min(*often, rounds)
 
 
 def _contains_network_work(
@@ -326,7 +338,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
     )
     spent = step_stats.scaled_to_typical_step(length(loop.times) / steps / 1e6)
     return Finding(
-        title=f"A Python loop works on {count:.0f} parameters a step, one at a time",
+        title=f"A Python loop of {count:.0f} rounds a step works on one parameter in each",
         where=loop.where,
         count_per_step=count,
         claim=RemovalClaim(less, largest_changes=most, noise_ms=step_stats.noise_ms),

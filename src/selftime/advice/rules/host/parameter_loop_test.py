@@ -23,6 +23,9 @@ DRAWING = """
 """
 
 
+SECOND = "aten::mul_; line = ema.py:4 update; input_shapes = [[8,8]]"
+
+
 def drawing(loop: str, *, second_line: int = 4, width: int = 100) -> str:
     return DRAWING.format(
         step="s" * width, loop=loop.ljust(width - 20) + "l" * 20, other=second_line
@@ -40,6 +43,17 @@ def test_a_loop_of_two_lines_is_one_finding(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("abb" * 12, second_line=5))
     assert finding.where.line == 5  # it takes most of the time
     assert finding.count_per_step == 12  # though each round adds twice
+
+
+@pytest.mark.parametrize("rounds", [11, 12])
+def test_an_operator_that_a_round_runs_twice_counts_once(
+    judge: Judge[Finding], rounds: int
+) -> None:
+    """A round multiplies twice in one line, as `t.mul_(a); s.mul_(b)`, and then adds."""
+    drawn = drawing("acb" * rounds).replace("    l =", f"    c = {SECOND}\n    l =", 1)
+    found = judge(drawn)
+    assert [one.count_per_step for one in found] == ([] if rounds < 12 else [12])
+    assert all("12 rounds" in one.title for one in found)
 
 
 def test_many_operators_on_a_few_parameters_are_not_reported(judge: Judge[Finding]) -> None:

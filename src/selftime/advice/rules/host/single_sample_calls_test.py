@@ -207,3 +207,56 @@ def test_a_loop_of_a_library_is_none_of_the_function_that_calls_the_library(
     library = "    g = fairseq/sequence_generator.py(339): _generate\n"
     [outcome] = rule(sketch(text + library))
     assert isinstance(outcome, Checked)
+
+
+RECURRENT = """
+    column = 10 us
+    mark 1   | {mark}
+    python 1 | {main}
+    python 1 | {listed}
+    python 1 | {calls}
+    cpu 1    | {layers}
+    cpu 1    | {inner}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    f = infer.py(1): main
+    e = infer.py(2): <listcomp>
+    n = nn.Module: Net_0; module_id = 1
+    b = aten::embedding; input_shapes = [[100,8],{tokens}]
+    r = aten::{layer}
+    l = aten::linear; input_shapes = {inner_shapes}
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "inner_shapes", "is_single"),
+    [
+        # One round of 50 sequences, and 50 rounds of one: batch_first swaps them.
+        ("gru; input_shapes = [[1,50,8],[1,50,4]]", "[[1,50,8],[12,8]]", False),
+        ("gru; input_shapes = [[1,50,8],[1,1,4]]", "[[50,1,8],[12,8]]", True),
+        ("lstm; input_shapes = [[1,50,8],[[1,50,4],[1,50,4]]]", "[[1,50,8],[16,8]]", False),
+        ("lstm; input_shapes = [[1,50,8],[[1,1,4],[1,1,4]]]", "[[50,1,8],[16,8]]", True),
+        ("rnn_tanh; input_shapes = [[8,8],[5],[1,2,4]]", "[[2,8],[4,8]]", False),  # packed
+        ("rnn_tanh; input_shapes = [[5,8],[5],[1,1,4]]", "[[1,8],[4,8]]", True),
+        ("gru_cell; input_shapes = [[50,8],[50,4]]", "[[50,8],[12,8]]", False),
+        ("gru_cell; input_shapes = [[1,8],[1,4]]", "[[1,8],[12,8]]", True),
+        ("gru; input_shapes = []", "[[1,50,8],[12,8]]", False),
+    ],
+)
+@pytest.mark.parametrize("tokens", ["[1,50]", "[50]"])
+def test_the_state_of_a_recurrent_layer_tells_its_batch(
+    judge: Judge[Finding], layer: str, inner_shapes: str, tokens: str, *, is_single: bool
+) -> None:
+    rounds = 8
+    drawn = RECURRENT.format(
+        mark="s" * 5 * rounds + "t" * 5 * rounds,
+        main="f" * 10 * rounds,
+        listed=("e" * (5 * rounds - 1) + " ") * 2,
+        calls="nnnn " * rounds * 2,
+        layers="brrr " * rounds * 2,
+        inner="  l  " * rounds * 2,
+        layer=layer,
+        inner_shapes=inner_shapes,
+        tokens=tokens,
+    )
+    assert bool(judge(drawn)) is is_single

@@ -7,7 +7,7 @@ from tests.preloaded import Preloaded
 
 import selftime
 from selftime.advice.rule_definition import Checked, Finding, Rule
-from selftime.testing import Judge, sketch
+from selftime.testing import GRADIENTS_OF_GRADIENTS, Judge, sketch
 from selftime.trace import Trace
 
 DRAWING = """
@@ -62,25 +62,14 @@ def test_where_compiled_code_runs_it_is_not_told_to_compile(
     assert compiled.fix.argument is None
 
 
-DERIVED = """
-    cpu 2 | wwww yyyyy zzzz
-    cpu 2 |      xxx
-    w = aten::linear; sequence = 3; forward_thread = 0
-    x = aten::mm; sequence = 4; forward_thread = 0
-    y = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 2
-    z = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 2; forward = x
-"""  # noqa: E501 - what a letter stands for is on one line
-"""Gradients of gradients, which `torch.compile` does not support."""
-
-
 def test_nothing_is_compiled_where_gradients_of_gradients_are_taken(
     rule: Rule, judge: Judge[Finding]
 ) -> None:
     assert judge(drawing(100))
-    [outcome] = rule(sketch(drawing(100) + DERIVED))
+    [outcome] = rule(sketch(drawing(100) + GRADIENTS_OF_GRADIENTS))
     assert isinstance(outcome, Checked)
     assert "does not support the gradients of gradients" in outcome.reason
-    [finding] = judge(rule.drawings("Fires on")[1] + DERIVED)
+    [finding] = judge(rule.drawings("Fires on")[1] + GRADIENTS_OF_GRADIENTS)
     assert finding.fix.argument is None
     assert finding.fix.code is not None
     assert "torch.compile" not in finding.fix.code

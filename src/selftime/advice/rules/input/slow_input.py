@@ -27,7 +27,7 @@ computes on a machine without free cores gets faster only by computing less: dec
 once, in batches, in float32, or on the device. Where the verdict is *hidden*, do nothing.
 
 The estimate is a model of the loader with as many workers as there are free cores, or twice as
-many.
+many; of low confidence for loading that computes, where under 4 logical cores may be one core.
 
 ## Fires on
 Loading on the main thread, every step.
@@ -104,6 +104,7 @@ from selftime.advice.detectors.exposed_loading import (
 from selftime.advice.detectors.loader_fixes import (
     HAND_OVER_LESS_FIX,
     LOAD_IN_WORKERS,
+    confidence_in_new_workers,
     text_on_more_workers,
     worker_count_fix,
 )
@@ -139,10 +140,9 @@ MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
 """Largest share of a step spent waiting for data at which loading counts as hidden by other
 work."""
 MIN_STEPS_SHARE_WITH_HIDDEN_LOADING: Final = 0.9
-"""Smallest share of steps with hidden loading for which the rule says that loading is hidden."""
+"""Smallest share of steps with hidden loading at which it is said to be hidden."""
 MAX_CORE_SHARE_OF_OTHER_PROGRAMS: Final = 0.25
-"""Largest share of the CPU cores in use by other programs at which the estimated saving is
-reliable."""
+"""Largest share of the cores in use by other programs at which the saving is reliable."""
 MIN_COLLATE_SHARE: Final = 0.5
 """Smallest share of the data loading time in `collate_fn` to name it as the cause."""
 
@@ -281,7 +281,7 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
             step_ms=loading.step_ms,
             noise_ms=loading.noise_ms,
         ),
-        confidence="high" if is_sure else "medium",
+        confidence=confidence_in_new_workers(trace, loading, is_sure=is_sure),
         evidence=(
             *_loading_evidence(loading, annotation),
             *_evidence_of_slowest_function(trace),

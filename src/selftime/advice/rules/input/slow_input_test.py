@@ -127,6 +127,32 @@ def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
     assert finding.saving.estimate_ms > 5
 
 
+@pytest.mark.parametrize(
+    ("cores", "reads", "confidence"),
+    [(2, False, "low"), (4, False, "high"), (2, True, "high")],
+)
+def test_loading_that_computes_beside_a_second_thread_of_a_core_is_unsure(
+    cores: int, *, reads: bool, confidence: str
+) -> None:
+    calls = "<built-in function sleep>" if reads else "<built-in function sorted>"
+    drawing = f"""
+        column = 1 ms
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+        w = {calls}
+        mark 1   | sssssssssssssssssssstttttttttttttttttttt
+        mark 1   | dddddddddd          dddddddddd
+        python 1 |  wwwwwwwww           wwwwwwwww
+        cpu 1    |           aaaaaaaaaa          aaaaaaaaaa
+    """
+    rule = import_module("selftime.advice.rules").RULES["slow_input"]
+    facts = {"selftime": {"cores": {"effective": cores}, "threads": 1}}
+    [finding] = rule(sketch(drawing, metadata=facts))
+    assert isinstance(finding, Finding)
+    assert finding.confidence == confidence
+
+
 LOADING_BESIDE_THE_STEP = """
     column = 125 us
     facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 1.0}}}

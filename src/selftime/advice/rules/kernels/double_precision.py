@@ -47,6 +47,17 @@ Conversions in every step.
     l = aten::nll_loss; input_types = ["double","long int"]; input_shapes = [[8],[8]]
     a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]
 
+A network of linear layers, in a program that makes float64 its default dtype.
+
+    column = 1 ms
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  |   llllllhh  llllllhh  llllllhh
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    l = aten::linear; input_types = ["double","double"]; input_shapes = [[8,8],[8]]; line = a.py:7 f
+    h = aten::tanh; input_types = ["double"]; input_shapes = [[64,64]]; line = a.py:8 f
+
 ## Silent on
 Double precision in a program without layers of a network, which is taken as meant.
 
@@ -161,7 +172,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     reason = (
         f"operators in float64 take less than {MIN_FLOAT64_SHARE_OF_STEP:.0%} of the recorded step"
         if is_small
-        else "float64 in a program without a network is taken as intended"
+        else "float64 in a program of which no layer of a network was recorded is taken as intended"
     )
     yield Checked(reason, float64_costs.spent_ms, is_slowed=not float64_costs.on_device)
 

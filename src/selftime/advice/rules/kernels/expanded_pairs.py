@@ -74,10 +74,9 @@ from selftime.advice.detectors.compared_pairs import ComparedPairs, compared_pai
 from selftime.advice.detectors.counted_operators import with_backward_operators
 from selftime.advice.detectors.counted_steps import recorded_step_count
 from selftime.advice.detectors.elementwise_operators import forward_operators, operator_ms_per_step
-from selftime.advice.detectors.operator_changes import change_shortening_operators
+from selftime.advice.detectors.operator_changes import claim_of_shorter_operators
 from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
 
@@ -152,16 +151,13 @@ def _finding(
     recorded_ns = operator_ms_per_step(trace, operators) * recorded_step_count(trace) * 1e6
     needed_ns = sum(_needed_ns(trace, one) for one in compared)
     kept = float(np.clip(needed_ns / max(recorded_ns, 1), 0, 1))
-    most = max(kept, LARGEST_REMAINING_SHARE)
     sizes = " x ".join(map(str, compared[0].pairs))
     return Finding(
         title=f"{TITLES_BY_KIND[compared[0].kind]}, a tensor of {sizes}",
         where=where,
         count_per_step=len(compared) / recorded_step_count(trace),
-        claim=RemovalClaim(
-            (change_shortening_operators(trace, both, kept),),
-            worst_case_changes=(change_shortening_operators(trace, both, most),),
-            largest_changes=(change_shortening_operators(trace, both, 0.0),),
+        claim=claim_of_shorter_operators(
+            trace, both, kept, largest_kept_share=LARGEST_REMAINING_SHARE
         ),
         confidence="medium",
         semantics="numerics",

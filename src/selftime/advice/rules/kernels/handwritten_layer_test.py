@@ -3,7 +3,7 @@
 import pytest
 
 from selftime.advice.rule_definition import Finding, Rule
-from selftime.testing import Judge
+from selftime.testing import GRADIENTS_OF_GRADIENTS, Judge
 
 DRAWING = """
     column = 1 ms
@@ -88,21 +88,11 @@ def test_on_a_device_the_kernels_count(judge: Judge[Finding]) -> None:
     assert 2.5 < finding.saving.estimate_ms < 5.0
 
 
-DERIVED = """
-    cpu 2 | wwww yyyyy zzzz
-    cpu 2 |      xxx
-    w = aten::linear; sequence = 3; forward_thread = 0
-    x = aten::mm; sequence = 4; forward_thread = 0
-    y = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 2
-    z = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 2; forward = x
-"""  # noqa: E501 - what a letter stands for is on one line
-
-
 def test_nothing_is_compiled_where_gradients_of_gradients_are_taken(
     rule: Rule, judge: Judge[Finding]
 ) -> None:
     text = rule.drawings("Fires on")[0]
     [plain] = judge(text)
-    [derived] = judge(text + DERIVED)
+    [derived] = judge(text + GRADIENTS_OF_GRADIENTS)
     assert "torch.compile" in plain.fix.text
     assert "torch.compile" not in derived.fix.text

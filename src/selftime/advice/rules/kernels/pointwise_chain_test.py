@@ -3,7 +3,7 @@
 import pytest
 
 from selftime.advice.rule_definition import Checked, Finding, Rule
-from selftime.testing import Judge, sketch
+from selftime.testing import GRADIENTS_OF_GRADIENTS, Judge, sketch
 
 DRAWING = """
     column = 1 ms
@@ -99,22 +99,11 @@ def test_what_autograd_and_optimizers_do_is_not_the_programs(judge: Judge[Findin
     assert not judge(text.replace("o = aten::softmax", "o = Optimizer.step#Mine.step"))
 
 
-DERIVED = """
-    cpu 2 | wwww yyyyy zzzz
-    cpu 2 |      xxx
-    w = aten::linear; sequence = 3; forward_thread = 0
-    x = aten::mm; sequence = 4; forward_thread = 0
-    y = autograd::engine::evaluate_function: AddmmBackward0; sequence = 3; forward_thread = 2
-    z = autograd::engine::evaluate_function: MmBackward0; sequence = 4; forward_thread = 2; forward = x
-"""  # noqa: E501 - what a letter stands for is on one line
-"""Gradients of gradients, which `torch.compile` does not support."""
-
-
 def test_nothing_is_compiled_where_gradients_of_gradients_are_taken(
     rule: Rule, judge: Judge[Finding]
 ) -> None:
     text = drawing("aabbaaccmm")
     assert judge(text)
-    [outcome] = rule(sketch(text + DERIVED))
+    [outcome] = rule(sketch(text + GRADIENTS_OF_GRADIENTS))
     assert isinstance(outcome, Checked)
     assert "does not support the gradients of gradients" in outcome.reason

@@ -62,6 +62,7 @@ from selftime.advice.detectors.exposed_loading import (
     MIN_EXPOSED_LOADING_MS,
     data_loading_times_of,
 )
+from selftime.advice.detectors.loader_fixes import may_share_core
 from selftime.advice.detectors.loader_workers import ASSUMED_LOADER_WORKERS
 from selftime.advice.detectors.recorded_facts import available_cores
 from selftime.advice.detectors.run_lines import where_from_reading, where_of_step_loop
@@ -83,10 +84,6 @@ MIN_CORES_FOR_WORKERS: Final = 2
 
 MIN_SAVED_SHARE: Final = 0.5
 """Smallest share of the estimate that workers save, if the program uses the cores itself."""
-
-MIN_CORES_APART: Final = 4
-"""Fewest logical cores of which one is surely no second thread of the core that the program uses:
-a worker on such a thread takes as much from the program as it hides."""
 
 
 @rule(covers=("M10", "A1", "A2", "A3", "A4", "A5", "A9"), needs=("ledger",))
@@ -112,8 +109,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         reason = f"{title}; no core is free for workers, so they gain only where loading waits"
         yield Checked(reason, run_upper_s=spent / 1e9)
         return
-    cores = available_cores(trace.facts)
-    are_apart = cores is None or cores >= MIN_CORES_APART
+    are_apart = not may_share_core(trace)
     least = MIN_SAVED_SHARE if are_apart else 0.0
     yield Finding(
         title=title,
