@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from calibrate import Repair, chapters, fitted, repairs_of, within
+from calibrate import Repair, between, chapters, fitted, left_out, repairs_of, within
 
 from selftime.advice.bottleneck_catalogue import CATALOGUE_CHAPTERS
 from selftime.advice.rules import RULES
@@ -132,6 +132,20 @@ def test_the_middle_of_the_ratios_is_taken() -> None:
 
 def test_intervals_are_counted() -> None:
     assert within([repair(0.7), repair(0.8), repair(1.5), repair(1.7)]) == (2, 4)
+
+
+def test_what_factors_hold_by_construction_is_told_apart_from_what_they_hold_of_others() -> None:
+    of = {"slow_input": "A"}
+    repairs = [repair(part / 10) for part in range(11)]
+    assert between(repairs, fitted(repairs, of), of) == 9
+    assert left_out(repairs, of) == 7  # 0.1 and 0.9 lie outside the middle of the others
+    assert between(repairs, {}, of) == 0
+
+
+def test_what_is_shipped_is_fitted_to_the_table_of_repairs() -> None:
+    repairs = list(repairs_of(Path(__file__).parents[2] / "corpus" / "repairs.csv"))
+    found = fitted(repairs, chapters())
+    assert measured_calibration_factors() == factors_by_rule(found, chapters())
 
 
 def test_what_is_shipped_is_of_rules_that_there_are() -> None:
