@@ -118,6 +118,20 @@ def test_a_signal_ends_the_command_and_is_told(
 
 
 @pytest.mark.torch
+def test_a_signal_leaves_the_reason_why_fewer_steps_are_recorded(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(training(WAIT), "--hold", "0")
+    wait_until_ready(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    stderr = process.communicate(timeout=120)[1]
+
+    assert process.wait() == -signal.SIGTERM
+    assert stderr.count("1 of 5 steps is recorded") == 1
+    assert stderr.count("selftime: recorded 1 step in selftime-runs/") <= 1
+
+
+@pytest.mark.torch
 def test_an_immediate_exit_keeps_its_status_and_is_told(start: Start, tmp_path: Path) -> None:
     process = start(training("os._exit(3)"))
     stdout, stderr = process.communicate(timeout=120)

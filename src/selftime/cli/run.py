@@ -252,6 +252,9 @@ def _report_ended_program(
     if result.goes_on:
         _report_run_that_goes_on(result, caller, quiet=quiet)
         return
+    if not quiet and not result.is_job:  # its messages are told with those of the others
+        for sentence in result.messages_of_root:
+            caller.print_sentence(sentence)
     _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
 
 

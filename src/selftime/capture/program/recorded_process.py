@@ -394,4 +394,5 @@ class RecordedProcess:
         """Leaves a report of the first process for who has to answer if it ends at once."""
         report = self.process_report()
         if self.channel is not None and self.channel.is_guarded and report is not None:
-            self.channel.write_report(report)
+            waiting = () if self.recorder is None else self.recorder.messages.waiting
+            self.channel.write_report(replace(report, messages=(*report.messages, *waiting)))

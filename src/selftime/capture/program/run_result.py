@@ -60,6 +60,11 @@ class RunResult:
         first = next((report for report in self.processes if report.traces), None)
         return None if first is None else first.traces[-1]
 
+    @property
+    def messages_of_root(self) -> tuple[str, ...]:
+        """Returns what the first process left to be told of its recordings."""
+        return tuple(s for r in self.processes if r.process == self.root_process for s in r.messages)
+
     @classmethod
     def from_reports(
         cls,

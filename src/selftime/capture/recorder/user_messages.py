@@ -14,6 +14,11 @@ class UserMessages:
         """Adds a message that `show` will show."""
         self._sentences.append(sentence)
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Returns the messages that were not shown yet."""
+        return tuple(self._sentences)
+
     def clear(self) -> None:
         """Drops all messages, since they are about a recording that was replaced."""
         self._sentences.clear()
