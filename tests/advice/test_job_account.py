@@ -12,7 +12,7 @@ from selftime.advice.account.account_rows import AccountRow, StepAccount
 from selftime.advice.account.job_account import LateRank, account_of_job, with_late_rank
 from selftime.advice.rule_outcomes import Where
 from selftime.analysis.ranks.job_ranks import Ranks
-from selftime.reports.advice.account_sentence import job_sentence
+from selftime.reports.advice.account_sentence import job_sentence, late_rank_text
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.advice.text import as_text
@@ -93,3 +93,7 @@ def test_waits_of_another_rank_say_which_rank_is_late() -> None:
     found = with_late_rank(whole, late, "rank 0")
     assert [row.text for row in found.rows] == [told, "it waits", "it waits"]
     assert with_late_rank(whole, late, "rank 2") == whole
+    at_function = replace(late, where=Where("train.py", 4, "load", "definition"))
+    where = "its batches come later in the function `load`, defined at `train.py:4`"
+    assert where in with_late_rank(whole, at_function, "rank 0").rows[0].text
+    assert late_rank_text(at_function).endswith(where)

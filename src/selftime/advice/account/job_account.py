@@ -100,6 +100,8 @@ def with_late_rank(account: StepAccount, late: LateRank, own_rank: str | None) -
         return account
     file, line = late.where.file, late.where.line
     where = "" if file is None else f" at `{file}`" if line is None else f" at `{file}:{line}`"
+    if line is not None and late.where.how == "definition":
+        where = f" in the function `{late.where.function}`, defined{where}"
     reason = f"{late.rank} makes the others wait: {late.why}{where}"
     rows = tuple(
         replace(row, text=f"{reason}; {row.text}")

@@ -16,6 +16,7 @@ from selftime.advice.account.account_rows import (
 )
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, LateRank
 from selftime.advice.advice_result import Advice
+from selftime.advice.rule_outcomes import Where
 from selftime.analysis.account.step_bounds import bound_by_phrase
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
@@ -193,8 +194,12 @@ def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
 
 
 def _place_of(row: AccountRow) -> _Place:
-    is_line = row.where.how != "definition" or row.where.line is None
-    return _Place(row.where.file, row.where.line, row.what, None if is_line else row.where.function)
+    return _place_at(row.where, row.what)
+
+
+def _place_at(where: Where, what: str | None) -> _Place:
+    is_line = where.how != "definition" or where.line is None
+    return _Place(where.file, where.line, what, None if is_line else where.function)
 
 
 def _is_same_place(one: _Place, other: _Place) -> bool:
@@ -313,8 +318,7 @@ def job_parts_text(job: JobAccount) -> str:
 
 def late_rank_text(late: LateRank, root: str | None = None) -> str:
     """Returns which rank the others wait for, why, and at which line."""
-    place = _Place(late.where.file, late.where.line, None)
-    where = _place_text(place, root, with_name=False)
+    where = _place_text(_place_at(late.where, None), root, with_name=False)
     return f"{late.rank} makes the others wait: {late.why}{where}"
 
 

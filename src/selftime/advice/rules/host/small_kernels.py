@@ -25,7 +25,9 @@ of matrices, 20 %, or 60 % in training. On a CPU each call of compiled code cost
 and 0.1 ms with its backward pass. Of seven programs in training five were slower compiled, so that
 the interval holds a loss there, and confidence is low.
 Where a step calls the model several times, and each call could take its samples from one batch, one
-call issues as many operators as all: the high end of the interval holds that.
+call issues as many operators as all. The high end of the interval holds that, and operators that
+are joined by hand, of which 20 % remain in training, too: of three programs that were repaired so,
+each saved 1.8 to 2.4 times the estimate.
 
 ## Fires on
 On a CPU: very many short operators, and hardly anything else.
@@ -197,6 +199,15 @@ class _DispatchTimeIfCompiled:
     """How often a step calls one module; one call of all samples leaves that part of the dispatch
     time."""
 
+    def best_case(self, every_dispatch: Intervals) -> CutHostTime:
+        """Returns what is saved at best: all calls as one, else operators joined by hand.
+
+        These need no guards, nor compiled backward passes: they leave what fusing does without.
+        """
+        if 1 / self.model_calls < FUSED_INFERENCE_TIME_SHARE:
+            return CutHostTime(every_dispatch, 1 / self.model_calls)
+        return CutHostTime(self.dispatch_times, min(self.kept_share, FUSED_INFERENCE_TIME_SHARE))
+
 
 def _dispatch_time_if_compiled_on_device(dispatching: DispatchAnalysis) -> _DispatchTimeIfCompiled:
     return _DispatchTimeIfCompiled(
@@ -254,7 +265,7 @@ def _compilation_claim(
     return RemovalClaim(
         (CutHostTime(compiled.dispatch_times, compiled.kept_share),),
         worst_case_changes=(CutHostTime(compiled.dispatch_times, compiled.largest_kept_share),),
-        best_case_changes=(CutHostTime(dispatching.dispatch_times, 1 / compiled.model_calls),),
+        best_case_changes=(compiled.best_case(dispatching.dispatch_times),),
         largest_changes=(CutHostTime(dispatching.dispatch_times),),
         added_ms=compiled.added_ms,
         most_added_ms=compiled.most_added_ms,
