@@ -49,6 +49,7 @@ RUN_SEGMENTS: Final = Table(
         Column("optimizer", pl.Int64, "ns", "Time in optimizer steps.", True),
         Column("device", pl.Int64, "ns", "Time from the device's end of the step before.", True),
         Column("queued", pl.Int64, "ns", "Time ready to run, while others used the cores.", True),
+        Column("passes", pl.Int64, "count", "Backward passes, where there are several.", True),
     ),
 )
 

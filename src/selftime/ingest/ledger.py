@@ -202,7 +202,7 @@ def _segment_columns(told: Mapping[str, Any]) -> pl.DataFrame:
         column = told.get(name)
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = column if fits else [0] * size
-    for name in (*PHASES, "queued"):  # none takes 0 ns: where it is 0, it was not seen
+    for name in (*PHASES, "queued", "passes"):  # where it is 0, it was not seen
         column = told.get(name)
         fits = _is_numbers(column) and len(column) == size  # type: ignore[arg-type]  # a list
         columns[name] = [ns or None for ns in column] if fits else [None] * size  # type: ignore[union-attr]  # a list

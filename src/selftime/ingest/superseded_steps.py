@@ -115,7 +115,7 @@ def _joined_column(name: str, kind: int, is_recorded: bool | None) -> pl.Expr:
         return pl.lit(kind).alias(name)
     if name == "recorded" and is_recorded is not None:
         return pl.lit(int(is_recorded)).alias(name)
-    if name in ("duration", "queued", *COUNTED):
+    if name in ("duration", "queued", "passes", *COUNTED):
         return pl.col(name).sum()
     if name == PHASES[0]:
         return pl.lit(None).alias(name)

@@ -139,6 +139,7 @@ def _json_object_of_step_kind(row: dict[str, Any]) -> dict[str, Any]:
         "p95_ms": row["p95"] / 1e6,
         "data_wait_ms": row["data_wait"] / 1e6,
         **{f"{phase}_ms": None if row[phase] is None else row[phase] / 1e6 for phase in PHASES},
+        "backward_passes": row["passes"],
         "covered_s": row["covered"] / 1e9,
         "slow": row["slow"],
         "slow_excess_s": row["excess"] / 1e9,

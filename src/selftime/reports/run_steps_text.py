@@ -6,6 +6,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.analysis.run.sampled_lines import sampled_lines
+from selftime.analysis.run.step_kinds import step_kinds
 from selftime.ledger_format import ROLLOUT_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.plain import plain
@@ -31,12 +32,14 @@ def text_of_steps(run: Run, count: int, root: str | None) -> str:
         return f"steps that were not counted{_loop_text(run, families['kinds'], root)}"
     if counted.height == 1:
         where = _loop_text(run, families["kinds"], root)
+        where += _passes_text(run, counted["kinds"][0].to_list())
         where += _sampled_text(run, counted["kinds"][0].to_list(), root)
         return f"{more}{number_text(count, 'step')}{where}"
     texts = []
     for work, steps, kinds in counted.head(_MAX_KINDS).select("work", "count", "kinds").rows():
         noun = work if work == ROLLOUT_KIND else f"{plain(work)} step"
-        where = _loop_text(run, [kinds], root) + _sampled_text(run, kinds, root)
+        where = _loop_text(run, [kinds], root) + _passes_text(run, kinds)
+        where += _sampled_text(run, kinds, root)
         texts.append(f"{number_text(steps, noun)}{where}")
     left = count - int(counted["count"].head(_MAX_KINDS).sum())
     return more + ", ".join([*texts, *([number_text(left, "other step")] if left else [])])
@@ -69,6 +72,12 @@ def _loop_text(run: Run, kinds: Iterable[list[str]], root: str | None) -> str:
         return ""
     file, line = known[0]
     return f" of the loop at {file_and_line_text(file, line, root)}"
+
+
+def _passes_text(run: Run, kinds: list[str]) -> str:
+    """Returns how many backward passes each of some steps makes; empty for one, or none."""
+    passes = step_kinds(run).filter(pl.col("kind").is_in(kinds)).drop_nulls("passes")["passes"]
+    return f", {passes[0]:g} backward passes each" if passes.len() and passes[0] > 1 else ""
 
 
 def _sampled_text(run: Run, kinds: list[str], root: str | None) -> str:

@@ -151,7 +151,7 @@ def _add_segments(drawing: _RunDrawing, found: re.Match[str]) -> None:
         head = (number, drawing.now_ns, duration, kind if is_step else None)
         times = (counted.get(c.name, 0) for c in RUN_SEGMENTS.columns if c.name in COUNTED)
         phases = (counted.get(name) for name in PHASES)
-        known = (*phases, counted.get("queued"))
+        known = (*phases, counted.get("queued"), None)
         drawing.segments.append((*head, *times, found["recorded"] is not None, *known))
         drawing.readings.extend((number, *reading) for reading in readings)
         drawing.now_ns += duration

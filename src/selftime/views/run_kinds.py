@@ -25,6 +25,7 @@ from selftime.views.view_declaration import view
     ),
     Column("backward", pl.Float64, "ns", "The median time in backward passes.", True),
     Column("optimizer", pl.Float64, "ns", "The median time in optimizer steps.", True),
+    Column("passes", pl.Float64, "count", "The median number of backward passes of a step.", True),
     Column(
         "device",
         pl.Float64,

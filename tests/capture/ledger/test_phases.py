@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.ledgers import Step, run_of
+from tests.ledgers import MS, Step, run_of
 
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.capture.ledger import device_times
@@ -14,6 +14,7 @@ from selftime.capture.ledger.device_times import MAX_STEPS_AHEAD, STEPS_A_LINE, 
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.steps.step_phases import StepPhases
 from selftime.ingest.ledger import read_ledger
+from selftime.reports.ledger import as_text
 
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner
@@ -41,7 +42,7 @@ def test_several_passes_and_optimizers_of_a_step_add_up() -> None:
     phases.add_optimizer(15, 18)
     phases.add_backward(22, 24, in_optimizer=False)
     phases.add_optimizer(25, 26)
-    assert taken(phases, 26) == {"forward": 14, "backward": 7, "optimizer": 4}
+    assert taken(phases, 26) == {"forward": 14, "backward": 7, "optimizer": 4, "passes": 2}
 
 
 def test_a_closure_is_no_part_of_the_optimizer() -> None:
@@ -56,9 +57,19 @@ def test_what_lies_between_several_closures_is_not_divided() -> None:
     phases.add_backward(4, 6, in_optimizer=True)
     phases.add_backward(8, 9, in_optimizer=True)
     phases.add_optimizer(2, 20)
-    assert taken(phases, 20) == {"backward": 3}
+    assert taken(phases, 20) == {"backward": 3, "passes": 2}
     phases.add_backward(25, 26, in_optimizer=False)
     assert taken(phases, 26) == {"forward": 5, "backward": 1}
+
+
+def test_a_step_that_accumulates_gradients_has_several_passes() -> None:
+    one_pass = {"backward": 4.0}
+    counts = [25 / MS, 25 / MS, 24 / MS]  # a count is told in ns, too
+    run = run_of([Step(10, counted={**one_pass, "passes": count}) for count in counts])
+    assert step_kinds(run)["passes"].to_list() == [25]
+    assert "/project/train.py:20, 25 backward passes each" in " ".join(as_text(run).split())
+    assert step_kinds(run_of([Step(10, counted=one_pass)] * 3))["passes"].to_list() == [1]
+    assert step_kinds(run_of([Step(10)] * 3))["passes"].to_list() == [None]
 
 
 def test_a_step_without_them_has_none() -> None:

@@ -116,6 +116,41 @@ def test_features_that_are_made_before_training_are_steps_of_their_own(record: "
     assert counts(run) == {"training": 60, "inference": 19}
 
 
+def test_the_rounds_around_two_solvers_are_the_steps(record: "Runner") -> None:
+    run = run_of(
+        record,
+        """
+        import torch
+
+        value, policy = torch.nn.Linear(4, 1), torch.nn.Linear(4, 2)
+        slopes = lambda loss, net, **how: torch.autograd.grad(loss, list(net.parameters()), **how)
+
+        def fit(x, iterations):
+            for _ in range(iterations):
+                for p, slope in zip(value.parameters(), slopes(value(x).pow(2).mean(), value)):
+                    p.data -= 0.1 * slope
+
+        def conjugate_gradients(x):
+            direction = slopes(policy(x).pow(2).mean(), policy)
+            for _ in range(5):
+                first = slopes(policy(x).pow(2).mean(), policy, create_graph=True)
+                product = sum((a * b).sum() for a, b in zip(first, direction))
+                direction = slopes(product, policy)
+            return direction
+
+        for number in range(12):
+            x = torch.randn(16, 4)
+            fit(x, 5 + number % 3)
+            for p, change in zip(policy.parameters(), conjugate_gradients(x)):
+                p.data -= 0.01 * change
+        """,
+    )
+    found = counts(run)
+    # Three rounds go by until they are known.
+    assert (found["training"], run.loop_lines["training"][1]) == (9, 20)
+    assert not set(found) - {"training", "steps that were not counted one by one"}
+
+
 ADVERSARIES = """
     import torch
 

@@ -437,3 +437,67 @@ def test_time_between_two_trainings_is_no_step(keep: Keep) -> None:
     assert counts(run) == {"training": 24}
     kinds = run.segments["kind"].is_null().to_list()
     assert kinds == [True, *[False] * 12, True, *[False] * 12, True]
+
+
+def evaluations(run: Run) -> list[bool]:
+    """Whether each segment but the first has time of an evaluation."""
+    return [time > 0 for time in run.segments["evaluation"].to_list()][1:]
+
+
+def test_calls_with_gradients_that_lead_to_no_backward_pass_are_an_evaluation(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        for _ in range(2):
+            training.train(12)
+            look()
+            training.infer(8)
+
+    run = keep(program)
+    assert counts(run) == {"training": 24}
+    # Within the first step of the second loop, and where the program ends.
+    assert evaluations(run) == [number in {12, 24} for number in range(25)]
+
+
+def test_calls_of_one_step_in_a_loop_of_their_own_are_no_evaluation(keep: Keep) -> None:
+    def program(look: LookNow) -> None:
+        training = Training()
+        other = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+        for number in range(16):
+            if number == 12:
+                look()
+            for optimizer in (training.optimizer, other):  # the innermost loop where a step ends
+                optimizer.zero_grad()
+            chunks = [training.net(torch.randn(4, 8)) for _ in range(8)]
+            torch.cat(chunks).pow(2).mean().backward()
+            for optimizer in (training.optimizer, other):
+                optimizer.step()
+
+    run = keep(program)
+    assert counts(run) == {"training": 16}
+    assert not any(evaluations(run))
+
+
+def render_in_chunks(before: bool) -> Callable[[LookNow], None]:
+    """A program whose first step calls two modules many times, perhaps after calls of its own."""
+
+    def program(_: LookNow) -> None:
+        coarse, fine = nn.Linear(8, 4), nn.Linear(8, 4)
+        if before:
+            for _ in range(30):
+                coarse(torch.randn(2, 8))
+        optimizer = torch.optim.Adam([*coarse.parameters(), *fine.parameters()])
+        for _ in range(12):
+            rays = torch.randn(250, 8)
+            found = [torch.cat([net(part) for part in rays.split(4)]) for net in (coarse, fine)]
+            (found[0] + found[1]).mean().backward()  # type: ignore[no-untyped-call]  # torch's
+            optimizer.step()
+
+    return program
+
+
+def test_chunks_of_the_first_batch_are_a_part_of_the_first_step(keep: Keep) -> None:
+    assert counts(keep(render_in_chunks(before=False))) == {"training": 12}
+
+
+def test_calls_before_there_is_an_optimizer_are_no_part_of_its_first_step(keep: Keep) -> None:
+    assert counts(keep(render_in_chunks(before=True)))["inference"] >= 29

@@ -7,6 +7,8 @@ pytest.importorskip("torch")
 from tests.capture.steps.programs import arranged, inferring, mixed, optimizing, updating
 from tests.capture.steps.programs.truth import Program, watch
 
+from selftime.capture.steps import StepSource
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning"),  # since torch 2.14
@@ -30,3 +32,9 @@ def test_one_boundary_ends_each_step(program: Program) -> None:
     assert set(ends[program.found :]) == {1}, ends
     assert set(ends[: program.found]) <= {0, 1}, ends
     assert seen.elsewhere(program.after, program.before) == []
+
+
+def test_passes_that_accumulate_gradients_end_no_step() -> None:
+    [program] = [one for one in PROGRAMS if one.name == "gradients_of_sixty_batches"]
+    seen = watch(program.run)
+    assert {event for event in seen.events if isinstance(event, StepSource)} == {program.source}

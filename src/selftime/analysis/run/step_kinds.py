@@ -64,6 +64,10 @@ def step_kinds(run: Run) -> pl.DataFrame:
             pl.col("own").quantile(0.95).alias("p95"),
             pl.col("data_wait").mean(),
             pl.col(PHASES).median(),
+            pl.when(pl.col("backward").is_not_null())
+            .then(pl.col("passes").fill_null(1))
+            .median()
+            .alias("passes"),
         )
     )
     kinds = kinds.join(timed, on="kind", how="left", maintain_order="left")

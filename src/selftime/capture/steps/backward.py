@@ -14,8 +14,15 @@ from torch._guards import TracingContext
 
 from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.loop_steps import begin_steps_of_loop
 from selftime.capture.steps.optimizers import OptimizerStepFinder
-from selftime.capture.steps.repetition import EventRounds, RoundMember, call_path_hash
+from selftime.capture.steps.pass_rounds import MAX_COMPARED_FRAMES, PassRounds
+from selftime.capture.steps.repetition import (
+    EventRounds,
+    RoundMember,
+    call_path,
+    call_path_hash,
+)
 from selftime.capture.steps.torch_compile import (
     never_torch_compile,
     skip_frame_in_compile,
@@ -40,6 +47,8 @@ class BackwardStepFinder:
         """Whether the step ends at the next batch request or module call."""
         self._saw_other_event = False
         """Whether a batch was requested or a module was called since the last step was found."""
+        self.rounds = PassRounds(self._is_user_file)
+        """Loops whose iterations hold several kinds of passes."""
 
     def attach(self) -> None:
         self.patches.wrap_attribute(
@@ -49,14 +58,22 @@ class BackwardStepFinder:
         )
 
     @never_torch_compile
-    def on_batch_request_or_module_call(self, *, is_batch_request: bool = False) -> None:
+    def on_batch_request_or_module_call(self, place: int | None = None) -> None:
         """Ends a step at the first batch request or module call after a backward pass.
 
         While the program requests batches, only a request ends a step: several passes may use one
-        batch.
+        batch. Where the iterations of a loop are the steps, one ends with each.
+
+        Args:
+            place: Hash of the call stack of a module call; None for a batch request.
         """
         self._saw_other_event = True
-        if is_batch_request:
+        if place is not None and self.rounds.step_loop is not None:
+            if self.rounds.needs_path(place):
+                self.rounds.add_path(place, call_path(frames_above=4, most=MAX_COMPARED_FRAMES))
+            if self._is_within_round(place):
+                return
+        if place is None:
             self._rounds.count_occurrence(self._batch_requests)
         elif self._rounds.expects_member_soon(self._batch_requests):
             return
@@ -140,11 +157,20 @@ class BackwardStepFinder:
         if self.state.stepped_in_backward:
             self.optimizers.on_backward_pass_end()
             return
+        self.optimizers.note_backward_pass()
         self.state.batches_without_better = 0
         self.state.torch_events += 1
-        this_pass = self._pass_by_call_path.setdefault(
-            call_path_hash(frames_above=2), RoundMember(self._rounds.count)
-        )
+        place = call_path_hash(frames_above=2)
+        if self.rounds.needs_path(place):
+            self.rounds.add_path(place, call_path(frames_above=2, most=MAX_COMPARED_FRAMES))
+        if self._is_within_round(place):
+            return
+        if not self._rounds.expects_member_soon(self._batch_requests):
+            began = self.rounds.add_pass(place, self.state.recorder_work.start_ns)
+            if began and self.rounds.step_loop is not None:
+                begin_steps_of_loop(self.state, StepSource.BACKWARD, self.rounds.step_loop)
+                return
+        this_pass = self._pass_by_call_path.setdefault(place, RoundMember(self._rounds.count))
         # The number of passes per step is unknown until one of them repeats.
         is_round_complete = self._rounds.completes_round(this_pass, more_expected=True)
         if not is_round_complete or self.optimizers.may_step_soon():
@@ -155,3 +181,22 @@ class BackwardStepFinder:
         self._saw_other_event = False
         if not self._ends_at_next_event:
             self.state.end_step(StepSource.BACKWARD)
+
+    def _is_within_round(self, place: int) -> bool:
+        """Returns whether an event is within the loop that makes the steps, if there is one.
+
+        If it begins the next iteration, a step ends.
+        """
+        if self.rounds.step_loop is None:
+            return False
+        ends_step = self.rounds.ends_step(place)
+        if ends_step is None:
+            return False
+        self._ends_at_next_event = False
+        if ends_step:
+            self.state.end_step(StepSource.BACKWARD)
+        return True
+
+    def _is_user_file(self, file: str) -> bool:
+        ledger = self.state.ledger
+        return ledger is not None and ledger.kinds.is_user_file(file)

@@ -136,7 +136,7 @@ class BatchStepFinder:
         state.on_progress()
         is_accepted = state.accepts_source(StepSource.BACKWARD)
         if is_accepted:
-            self.backward.on_batch_request_or_module_call(is_batch_request=True)
+            self.backward.on_batch_request_or_module_call()
         is_first = self._iterator_ref is None or self._iterator_ref() is not iterator
         if is_first:
             self._iterator_ref = weakref.ref(iterator)

@@ -107,7 +107,7 @@ class CallRounds:
         key = self.last_place, place
         self.last_place = place
         if key not in self._iterated:
-            self._iterated[key] = self._iterated_loop(self._paths.get(key[0], []), place)
+            self._iterated[key] = iterated_loop(self._paths.get(key[0], []), self._paths[place])
         loop = self._iterated[key]
         if loop is None or id(loop) in self._settled or not self._end_iteration(loop, now_ns):
             return False
@@ -126,35 +126,14 @@ class CallRounds:
             return None
         key = last_place, place
         if key not in self._ends_step:
-            self._ends_step[key] = self._find_end_of_step(self.step_loop, key)
+            iterated = self._iterated.get(key)
+            self._ends_step[key] = goes_on(self.step_loop, self._paths[place], iterated)
         return self._ends_step[key]
 
     def add_step(self, now_ns: int) -> None:
         """Notes that a call looks like the begin of a step."""
         for iteration in self._iterations.values():
             iteration.add_step(now_ns)
-
-    def _iterated_loop(self, last_path: CallPath, place: int) -> CodeLoop | None:
-        """Returns the loop whose next iteration a call begins; None if that is not known."""
-        path = self._paths[place]
-        for (code, last), (other, offset) in zip(last_path, path, strict=False):
-            if code is not other:
-                return None
-            if offset != last:
-                around = [loop for loop in loops_at(code, last) if loop.contains(offset)]
-                return around[-1] if around and offset < last else None
-        return None if len(path) != len(last_path) else _innermost_loop(path)
-
-    def _find_end_of_step(self, loop: CodeLoop, key: tuple[int, int]) -> bool | None:
-        path, iterated = self._paths[key[1]], self._iterated.get(key)
-        if not any(code is loop.code and loop.contains(offset) for code, offset in path):
-            return None
-        if iterated is None or iterated is loop:
-            return iterated is loop
-        if iterated.code is loop.code:
-            return not loop.contains(iterated.start) or iterated.contains(loop.start)
-        outermost = next(code for code, _ in path if code is iterated.code or code is loop.code)
-        return outermost is iterated.code
 
     def _end_iteration(self, loop: CodeLoop, now_ns: int) -> bool:
         """Ends an iteration of a loop; returns whether its iterations are the steps from now on."""
@@ -169,6 +148,40 @@ class CallRounds:
             self._settled[id(loop)] = loop
             del self._iterations[id(loop)]
         return iteration.iterations_with_steps >= ROUNDS_NEEDED
+
+
+def iterated_loop(last_path: CallPath, path: CallPath) -> CodeLoop | None:
+    """Returns the loop whose next iteration a call begins; None if that is not known.
+
+    Args:
+        last_path: The call stack of the call before it; empty if there was none.
+        path: Its own call stack.
+    """
+    for (code, last), (other, offset) in zip(last_path, path, strict=False):
+        if code is not other:
+            return None
+        if offset != last:
+            around = [loop for loop in loops_at(code, last) if loop.contains(offset)]
+            return around[-1] if around and offset < last else None
+    return None if len(path) != len(last_path) else _innermost_loop(path)
+
+
+def goes_on(loop: CodeLoop, path: CallPath, iterated: CodeLoop | None) -> bool | None:
+    """Returns whether a loop, or one around it, goes on; None for a call outside of it.
+
+    Args:
+        loop: The loop.
+        path: The call stack of a call.
+        iterated: The loop whose next iteration that call begins; None if that is not known.
+    """
+    if not any(code is loop.code and loop.contains(offset) for code, offset in path):
+        return None
+    if iterated is None or iterated is loop:
+        return iterated is loop
+    if iterated.code is loop.code:
+        return not loop.contains(iterated.start) or iterated.contains(loop.start)
+    outermost = next(code for code, _ in path if code is iterated.code or code is loop.code)
+    return outermost is iterated.code
 
 
 def _innermost_loop(path: CallPath) -> CodeLoop | None:

@@ -10,7 +10,7 @@ from selftime.capture.steps.environment_steps import MIN_SIGHTINGS
 from selftime.capture.steps.module_call_wrapper import ModuleCallWrapper
 from selftime.capture.steps.pause_hooks import STEPS_BETWEEN_STACKS, PauseHooks
 from selftime.capture.steps.recorder_work import RecorderWork
-from selftime.capture.steps.repetition import StepKindCounter
+from selftime.capture.steps.repetition import StepKindCounter, is_training_call
 from selftime.capture.steps.rollouts import RolloutRounds
 from selftime.capture.steps.step_phases import StepPhases
 from selftime.capture.steps.torch_compile import never_torch_compile
@@ -130,13 +130,12 @@ class _StepHistory:
     first_event_ns: dict[int, int] = field(default_factory=dict)
     """Maps the id of each thread but the main one to when it first used torch, in ns."""
     passes_at_step_end: int = 0
-    """Number of backward passes that had begun when the last step ended."""
+    """Number of backward passes begun when the last step ended."""
     trained_from_ns: int | None = None
-    """Start in ns of the first of the last steps that all had a backward pass, if they were found
-    from other events; None if the last one had none."""
+    """Start in ns of the first of the last steps of other events that all had a backward pass."""
     leads_to_first_pass: bool = False
-    """Whether no other module calls than those that ended steps precede the first backward pass: it
-    is of what they returned."""
+    """Whether the first backward pass is of what the module calls before it returned."""
+    had_optimizer: bool = False  # when events of the best source began to end steps
 
 
 class StepDetectionState:
@@ -329,6 +328,7 @@ class StepDetectionState:
                 self.ledger.kinds.search_loop_again(source.work)
         self._note_backward_passes()
         self.best_source, self.thread = source, threading.get_ident()
+        self._history.had_optimizer = self.has_live_optimizer()
         self.other_work.silent = None
         self.on_step_after_recording = None  # the recorder begins anew
         # Events before the first boundary belong to the setup.
@@ -357,9 +357,11 @@ class StepDetectionState:
                 self.ledger.add_line({"acts_in_environment": self.ledger.segment})
 
     def begin_first_pass(self) -> None:
-        """Looks, as the first backward pass begins, whether the steps so far led to it."""
+        """Looks, as the first backward pass begins, whether the calls that made steps led to it."""
         if self.best_source in (StepSource.MODULE, StepSource.MODULE_OTHER_CALLER):
-            self._history.leads_to_first_pass = self.step_kinds.is_like_most()
+            kinds, history = self.step_kinds, self._history
+            all_train = history.had_optimizer and all(map(is_training_call, kinds.events()))
+            history.leads_to_first_pass = all_train or kinds.is_like_most()
 
     def _note_backward_passes(self) -> None:
         """Takes note whether a step that other events end had a backward pass."""

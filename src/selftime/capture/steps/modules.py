@@ -18,6 +18,7 @@ import torch
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.call_rounds import CallRounds
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
+from selftime.capture.steps.loop_steps import begin_steps_of_loop
 from selftime.capture.steps.optimizers import OptimizerStepFinder
 from selftime.capture.steps.repetition import (
     RepetitionStepMarker,
@@ -26,7 +27,6 @@ from selftime.capture.steps.repetition import (
     call_path_hash,
 )
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_frame_in_compile
-from selftime.ledger_format import MODULE_STEP_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_KIND_SUFFIX
 
 if TYPE_CHECKING:
     from selftime.capture.ledger.instants import Instant
@@ -134,7 +134,7 @@ class ModuleStepFinder:
             arguments = list(arguments)
             self.optimizers.rollouts.add_call(number, input_size(arguments))
         self.state.batches_without_better = 0
-        self.backward.on_batch_request_or_module_call()
+        self.backward.on_batch_request_or_module_call(path)
         mark = self._by_caller.mark_of_step((number, path), self._instant)
         is_same_module = self._by_module.is_step_mark(number)
         last_path = self._rounds.last_place
@@ -190,22 +190,9 @@ class ModuleStepFinder:
 
     def _begin_rounds(self) -> None:
         """Makes the iterations of a loop the steps, and not the calls that were steps until now."""
-        state, ledger, loop = self.state, self.state.ledger, self._rounds.step_loop
-        if loop is None or not state.accepts_source(StepSource.MODULE):
-            return
-        if state.other_work.silent is not None:  # these are not recorded
-            state.end_step(StepSource.MODULE)
-            return
-        state.begin_steps_anew()
-        if ledger is None:
-            state.end_step(StepSource.MODULE)
-            return
-        for kind in (MODULE_STEP_KIND, MODULE_STEP_KIND + UNUSUAL_KIND_SUFFIX):
-            ledger.kinds.rename(kind, UNCOUNTED_STEPS_NAME)
-        file = loop.code.co_filename
-        ledger.step_loop_line = (file, loop.line) if ledger.kinds.is_user_file(file) else None
-        state.end_step(StepSource.MODULE)
-        ledger.step_loop_line = None  # it is the line of these steps alone
+        loop = self._rounds.step_loop
+        if loop is not None and self.state.accepts_source(StepSource.MODULE):
+            begin_steps_of_loop(self.state, StepSource.MODULE, loop)
 
     def _module_number(self, module: Any) -> int:
         """Returns a module's number, which unlike `id` no later module gets again."""

@@ -15,12 +15,16 @@ from selftime.capture.attribute_patches import AttributePatches
 from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
 from selftime.capture.steps.first_round import FirstRound
+from selftime.capture.steps.gradient_accumulation import GradientAccumulation
 from selftime.capture.steps.repetition import EventRounds, RoundMember, call_site_hash
 from selftime.capture.steps.torch_compile import never_torch_compile, skip_wrapper_frames_in_compile
 
 MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER: Final = 40
 """Number of module calls and backward passes to wait for an optimizer's first step before these
-themselves count as steps: gradients of 20 batches may be accumulated."""
+themselves count as steps."""
+
+MAX_EVENTS_OF_ACCUMULATION: Final = 2_000
+"""The same while each backward pass adds to the gradients of the one before it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +61,7 @@ class OptimizerStepFinder:
         they count as one."""
         self._reported_source: StepSource | None = None
         self._wait_count = 0
+        self._accumulation = GradientAccumulation()
         self._passes_at_last_step = -1
         """Number of backward passes that had begun at the last optimizer step; -1 before it."""
         self.differentiations_at_step: int | None = None
@@ -98,11 +103,21 @@ class OptimizerStepFinder:
         ):
             return False
         self._wait_count += 1
-        return self._wait_count <= MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
+        is_accumulating = self._accumulation.is_going_on
+        most = MAX_EVENTS_OF_ACCUMULATION if is_accumulating else MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
+        return self._wait_count <= most
+
+    def note_backward_pass(self) -> None:
+        """Takes note that a backward pass has ended before any optimizer has stepped."""
+        self._accumulation.end_pass(
+            parameter
+            for optimizer in self._live_optimizers()
+            for parameter in _first_parameter_of_each_group(optimizer)
+        )
 
     def expect_no_step(self) -> None:
         """Makes other events count as steps at once, since the optimizers step no more."""
-        self._wait_count = MAX_EVENTS_TO_WAIT_FOR_OPTIMIZER
+        self._wait_count = MAX_EVENTS_OF_ACCUMULATION
 
     def _live_optimizers(self) -> Iterator[Any]:
         for entry in self._entries:

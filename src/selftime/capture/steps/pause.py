@@ -61,6 +61,10 @@ class Pause:
     """Whether the calls without gradients are counted as an evaluation."""
     is_rollout: bool = False
     """Whether the calls so far are told as a rollout."""
+    loops_by_path: dict[int, frozenset[int]] = field(default_factory=dict)
+    """The `id` of each loop around the calls of a path."""
+    has_gradients: bool = False
+    """Whether gradients are on in the calls that are counted as an evaluation."""
     saw_environment: bool = False
     """Whether a stack was within the step of an environment."""
 

@@ -4,7 +4,8 @@ In a program with optimizers module calls are not wrapped, since a wrapper costs
 Where much more time passes after a step than a step takes, the thread that reads stacks wraps them
 again, until the next step of training begins. Such a pause is
 
-- an evaluation, if modules are called repeatedly without gradients, as after `model.eval()`;
+- an evaluation, if modules are called repeatedly without gradients, as after `model.eval()`, or
+  with them outside of the loop that trains, and no backward pass follows;
 - a rollout of reinforcement learning, if these calls have far smaller inputs than training has, as
   when a policy acts in one environment;
 - work of another kind after the training, if the loops in which it stepped have ended. Its module
@@ -168,19 +169,30 @@ class PauseObserver:
         state = self._state
         at = state.recorder_work.start_ns
         has_gradients = torch.is_grad_enabled()
+        is_elsewhere = False
         if not pause.has_left_loops and self._ends_pause(pause, call, has_gradients=has_gradients):
-            if call.module.training or not ledger.is_evaluating:
-                self._end_before_training(pause, ledger, call.input_size())
-            return
+            is_elsewhere = has_gradients and self._is_outside_of_steps(pause, call.key[1])
+            if not is_elsewhere:
+                if call.module.training or not ledger.is_evaluating:
+                    self._end_before_training(pause, ledger, call.input_size())
+                return
         pause.add_call(call.key, ledger.instant(at))
-        if has_gradients:
-            self._note_training(pause, call, ledger)
-        else:
+        if not has_gradients:
             pause.training = None
+        elif not is_elsewhere:
+            self._note_training(pause, call, ledger)
         if call.key == pause.repeated:
-            pause.input_size = call.input_size()
-            if pause.has_left_loops or not has_gradients:
+            pause.input_size, pause.has_gradients = call.input_size(), has_gradients
+            if pause.has_left_loops or is_elsewhere or not has_gradients:
                 self._note_repeated_call(pause, ledger, at, has_gradients=has_gradients)
+
+    def _is_outside_of_steps(self, pause: Pause, path: int) -> bool:
+        """Returns whether a call of a path is made outside of the innermost loop around a step."""
+        around = _loops_of(self._step_frames)
+        if path not in pause.loops_by_path:
+            frames = _frames_on_stack(sys._getframe())  # noqa: SLF001 - the only way to the frames
+            pause.loops_by_path[path] = frozenset(map(id, _loops_of(frames)))
+        return bool(around) and id(around[-1]) not in pause.loops_by_path[path]
 
     def _ends_pause(self, pause: Pause, call: ModuleCall, *, has_gradients: bool) -> bool:
         """Returns whether the next step of training begins with a call, or has begun.
@@ -263,9 +275,21 @@ class PauseObserver:
     def _on_training_event(self) -> None:
         pause, ledger = self._pause, self._state.ledger
         if pause is not None and ledger is not None and pause.segment == ledger.segment:
+            if pause.is_evaluation and pause.has_gradients and self._is_of_this_step(pause):
+                pause.is_evaluation = False
+                ledger.forget_evaluation()
             self._end_before_training(pause, ledger, 0)
         else:
             self._close()
+
+    def _is_of_this_step(self, pause: Pause) -> bool:
+        """Returns whether the calls of a pause may lead to the backward pass that begins now.
+
+        They do not if that pass is within a loop of its own.
+        """
+        loops = _loops_of(_frames_on_stack(sys._getframe()))  # noqa: SLF001 - as above
+        known = () if pause.repeated is None else pause.loops_by_path.get(pause.repeated[1], ())
+        return not loops or id(loops[-1]) in known
 
     def _end_before_training(self, pause: Pause, ledger: "Ledger", input_size: int) -> None:
         """Ends a pause where the next step of training begins, with an input of the given size."""

@@ -46,14 +46,17 @@ def call_path_hash(frames_above: int = 1) -> int:
     return path
 
 
-def call_path(frames_above: int = 1) -> list[tuple[CodeType, int]]:
+def call_path(
+    frames_above: int = 1, *, most: int = MAX_COMPARED_FRAMES
+) -> list[tuple[CodeType, int]]:
     """Returns code and bytecode offset of each frame on the Python call stack, outermost first.
 
-    The stack begins `frames_above` frames above the caller, and ends with the program's own module.
+    The stack begins `frames_above` frames above the caller, and ends with the program's own module,
+    or after `most` frames.
     """
     frame: FrameType | None = sys._getframe(frames_above + 1)  # noqa: SLF001 - as above
     path: list[tuple[CodeType, int]] = []
-    while frame is not None and len(path) < MAX_COMPARED_FRAMES:
+    while frame is not None and len(path) < most:
         code = frame.f_code
         path.append((code, frame.f_lasti))
         if code.co_name == "<module>":
@@ -236,6 +239,14 @@ class EventRounds:
         )
 
 
+def is_training_call(event: Hashable) -> bool:
+    """Returns whether an event is the call of a module that trains, with gradients.
+
+    Of such a call it is the module, the call's path, and (training mode, gradients, input shape).
+    """
+    return isinstance(event, tuple) and event[2][:2] == (True, True)
+
+
 class StepKindCounter:
     """Finds unusual steps, such as evaluations: their events differ from those of most steps."""
 
@@ -258,6 +269,10 @@ class StepKindCounter:
         """Ends a step that has no events, as most steps."""
         self._total += 1
         self._steps_by_kind[self._most_frequent] += 1
+
+    def events(self) -> set[Hashable]:
+        """Returns the events of all steps that are remembered, and of the current one."""
+        return self._events.union(*self._steps_by_kind)
 
     def is_like_most(self) -> bool:
         """Returns whether the current step has had no other events than most steps have."""

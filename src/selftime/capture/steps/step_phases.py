@@ -27,6 +27,8 @@ class StepPhases:
             ledger.take_phases = self.take
         self._before = self._backward = self._optimizer = 0
         """Time that precedes backward passes, that of these, and that of optimizer steps."""
+        self._passes = 0
+        """Number of backward passes."""
         self._since = 0
         """Since when nothing but what precedes a backward pass was seen, in ns."""
         self._passes_in_optimizer = 0
@@ -39,6 +41,7 @@ class StepPhases:
         """Adds a backward pass, within an optimizer's step or not; instants in ns."""
         self._before += began - self._since
         self._backward += ended - began
+        self._passes += 1
         self._since = ended
         if in_optimizer:
             self._passes_in_optimizer += 1
@@ -55,6 +58,8 @@ class StepPhases:
     def take(self, ended: int, counted: dict[str, int]) -> None:
         """Adds {phase: time in ns} of a segment that ends to what was counted in it.
 
+        The number of its backward passes is added as well if there are several.
+
         Phases that were not seen are left out. Waits are taken to precede the backward passes, and
         are no part of any phase.
 
@@ -69,8 +74,10 @@ class StepPhases:
                 if forward > 0:
                     counted["forward"] = forward
             counted["backward"] = self._backward
+            if self._passes > 1:
+                counted["passes"] = self._passes
         if self._optimizer and self._is_divided:
             counted["optimizer"] = self._optimizer
-        self._before = self._backward = self._optimizer = 0
+        self._before = self._backward = self._optimizer = self._passes = 0
         self._is_divided = True
         self._since = ended

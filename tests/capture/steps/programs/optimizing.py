@@ -71,6 +71,19 @@ def one_that_never_steps_beside(at: At) -> None:
 
 
 @steps(StepSource.OPTIMIZER, "update", "updated")
+def gradients_of_sixty_batches(at: At) -> None:
+    net = _net()
+    optimizer = torch.optim.Adagrad(net.parameters(), lr=0.1)
+    for number in range(180):
+        _loss(net).backward()
+        if number % 60 == 59:
+            at("update")
+            optimizer.step()
+            at("updated")
+            optimizer.zero_grad()
+
+
+@steps(StepSource.OPTIMIZER, "update", "updated")
 def adversaries_in_turn(at: At) -> None:
     maker, judge = nn.Linear(4, 4), _net()
     g = torch.optim.Adam(maker.parameters())
