@@ -82,6 +82,8 @@ BOTTLENECKS: Final[dict[str, str]] = {
     "E15": "A product multiplies by a matrix that is mostly zeros",
     "E16": "A fixed filter of two dimensions is not split into two of one",
     "E17": "Differences or products of all pairs are written out",
+    "E18": "Positions are computed in training that a slice drops",
+    "E19": "A product multiplies rows that repeat",
     "F1": "The optimizer updates one parameter at a time",
     "F2": "Gradients are set to zero instead of dropped",
     "F3": "Evaluation records gradients",

@@ -6,7 +6,8 @@ largest matrix of a language model all rows but the last are thrown away. The sa
 layer of whose result one position is used.
 
 In the trace: the sizes of a product's result, and the operators after it that take a tensor of
-these sizes: all select a part of its positions. Programs that compute gradients are left out.
+these sizes: all select a part of its positions. `dropped_positions` tells of programs that
+compute gradients.
 
 ## Why it costs
 A vocabulary has some hundred thousand columns: for a prompt of a few thousand tokens the head alone
@@ -99,7 +100,10 @@ TensorSizes: TypeAlias = tuple[int, ...]
 def check(trace: Trace) -> Iterator[Outcome]:
     step_stats = step_statistics(trace)
     if filter_by_name(trace.slices, names.is_backward_node).height:
-        yield Checked("the steps train, and a loss may use all positions", is_absent=True)
+        yield Checked(
+            "the steps train: what a loss leaves out is the subject of `dropped_positions`",
+            is_absent=True,
+        )
         return
     wasted = _partly_used_products(trace)
     if step_stats is None or not wasted.height:
