@@ -63,7 +63,9 @@ class RunResult:
     @property
     def messages_of_root(self) -> tuple[str, ...]:
         """Returns what the first process left to be told of its recordings."""
-        return tuple(s for r in self.processes if r.process == self.root_process for s in r.messages)
+        return tuple(
+            s for r in self.processes if r.process == self.root_process for s in r.messages
+        )
 
     @classmethod
     def from_reports(
