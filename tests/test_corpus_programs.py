@@ -44,7 +44,7 @@ def kept(*segments: tuple[str | None, int], recording: Sequence[int] = ()) -> Ke
     for number, ((kind, duration), own) in enumerate(zip(segments, recorded, strict=True)):
         counted = [own * MS if name == "recording" else 0 for name in counted_columns()]
         rows.append(
-            (number, start * MS, duration * MS, kind, *counted, False, *[None] * (len(PHASES) + 1))
+            (number, start * MS, duration * MS, kind, *counted, False, *[None] * (len(PHASES) + 2))
         )
         start += duration
     table = pl.DataFrame(rows, schema=dict(RUN_SEGMENTS.dtypes), orient="row")

@@ -23,7 +23,7 @@ def run(
     for number, (kind, duration, counted) in enumerate(segments):
         columns = [counted.get(name, 0) * MS for name in schema_counted()]
         rows.append(
-            (number, start * MS, duration * MS, kind, *columns, False, *[None] * (len(PHASES) + 1))
+            (number, start * MS, duration * MS, kind, *columns, False, *[None] * (len(PHASES) + 2))
         )
         start += duration
     read = [

@@ -468,7 +468,8 @@ def test_calls_of_one_step_in_a_loop_of_their_own_are_no_evaluation(keep: Keep) 
             for optimizer in (training.optimizer, other):  # the innermost loop where a step ends
                 optimizer.zero_grad()
             chunks = [training.net(torch.randn(4, 8)) for _ in range(8)]
-            torch.cat(chunks).pow(2).mean().backward()
+            loss = torch.cat(chunks).pow(2).mean()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's
             for optimizer in (training.optimizer, other):
                 optimizer.step()
 
@@ -480,16 +481,18 @@ def test_calls_of_one_step_in_a_loop_of_their_own_are_no_evaluation(keep: Keep) 
 def render_in_chunks(before: bool) -> Callable[[LookNow], None]:
     """A program whose first step calls two modules many times, perhaps after calls of its own."""
 
-    def program(_: LookNow) -> None:
+    def program(look: LookNow) -> None:
+        del look
         coarse, fine = nn.Linear(8, 4), nn.Linear(8, 4)
         if before:
             for _ in range(30):
                 coarse(torch.randn(2, 8))
         optimizer = torch.optim.Adam([*coarse.parameters(), *fine.parameters()])
         for _ in range(12):
-            rays = torch.randn(250, 8)
-            found = [torch.cat([net(part) for part in rays.split(4)]) for net in (coarse, fine)]
-            (found[0] + found[1]).mean().backward()  # type: ignore[no-untyped-call]  # torch's
+            parts = [torch.randn(rows, 8) for rows in [4] * 62 + [2]]
+            found = [torch.cat([net(part) for part in parts]) for net in (coarse, fine)]
+            loss = (found[0] + found[1]).mean()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch's
             optimizer.step()
 
     return program

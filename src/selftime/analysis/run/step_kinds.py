@@ -64,10 +64,7 @@ def step_kinds(run: Run) -> pl.DataFrame:
             pl.col("own").quantile(0.95).alias("p95"),
             pl.col("data_wait").mean(),
             pl.col(PHASES).median(),
-            pl.when(pl.col("backward").is_not_null())
-            .then(pl.col("passes").fill_null(1))
-            .median()
-            .alias("passes"),
+            _passes().median().alias("passes"),
         )
     )
     kinds = kinds.join(timed, on="kind", how="left", maintain_order="left")
@@ -76,6 +73,11 @@ def step_kinds(run: Run) -> pl.DataFrame:
         lines, schema={"kind": pl.String, "file": pl.String, "line": pl.Int32}, orient="row"
     )
     return kinds.join(known, on="kind", how="left", maintain_order="left")
+
+
+def _passes() -> pl.Expr:
+    """Returns the number of backward passes of each segment; null where there are none."""
+    return pl.when(pl.col("backward").is_not_null()).then(pl.col("passes").fill_null(1))
 
 
 _LONGEST_COLUMNS: Final = ("step", "data_wait", "cause", "file", "line", "function", "trace_start")
