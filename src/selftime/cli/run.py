@@ -239,7 +239,10 @@ def _report_ended_program(
     quiet: bool,
 ) -> None:
     """Prints the answer on a program whose process ended before it could do so itself."""
-    from selftime.capture.program.ended_program import result_of_ended_program
+    from selftime.capture.program.ended_program import (
+        measure_cpu_after_end,
+        result_of_ended_program,
+    )
 
     assert program.command.channel is not None  # noqa: S101 - a guarded program has one
     result, how = result_of_ended_program(
@@ -252,6 +255,9 @@ def _report_ended_program(
     if result.goes_on:
         _report_run_that_goes_on(result, caller, quiet=quiet)
         return
+    if not quiet:
+        guard.forget_signals()
+        measure_cpu_after_end(result, status, caller.environment, lambda: guard.is_signalled)
     _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
 
 
