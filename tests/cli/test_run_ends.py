@@ -57,11 +57,16 @@ def start(tmp_path: Path, preloaded: Preloaded) -> Start:
 
 def wait_until_answering(folder: Path) -> None:
     """Waits until the process that prints the answer runs."""
+    wait_until_running(folder, b"\0advise\0")
+
+
+def wait_until_running(folder: Path, words: bytes) -> None:
+    """Waits until a process with these words in its command line runs in the folder."""
     while True:
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                if b"advise" in words and (process / "cwd").readlink() == folder:
+                told = (process / "cmdline").read_bytes()
+                if words in told and (process / "cwd").readlink() == folder:
                     return
         time.sleep(0.01)
 
@@ -117,6 +122,68 @@ def test_a_signal_ends_the_command_and_is_told(
     assert run.facts["status"] == f"ended by {number.name}"
 
 
+def recorded(after: str) -> str:
+    """A training that goes on until its trace is written."""
+    text = training(after, before="from pathlib import Path")
+    until = "if list(Path('selftime-runs').glob('*.gz')): break"
+    return text.replace("range(40)", "range(1_000_000)").replace(
+        "optimizer.step()", f"optimizer.step()\n    {until}"
+    )
+
+
+def is_cpu_measured(run: Run) -> bool:
+    """Whether its rates are known; or that other programs took the cores, which is told."""
+    return run.cpu_peaks is not None or "cpu_peaks_unknown" in run.facts
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in this process")
+def test_the_cpu_is_measured_once_a_signal_has_ended_the_program(
+    start: Start, tmp_path: Path
+) -> None:
+    process = start(recorded(WAIT), "--warmup", "3")
+    wait_until_ready(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=120)
+
+    assert (process.wait(), stdout.split()[0]) == (-signal.SIGTERM, "trained")
+    assert run_of(tmp_path).facts["status"] == "ended by SIGTERM"
+    assert is_cpu_measured(run_of(tmp_path))
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in this process")
+@pytest.mark.parametrize(
+    ("number", "options"), [(signal.SIGKILL, []), (signal.SIGTERM, ["-q"])], ids=["kill", "quiet"]
+)
+def test_the_cpu_is_not_measured_where_memory_may_be_short_or_no_answer_is_wanted(
+    start: Start, tmp_path: Path, number: signal.Signals, options: list[str]
+) -> None:
+    process = start(recorded(WAIT), "--warmup", "3", *options)
+    wait_until_ready(tmp_path)
+    os.kill(int((tmp_path / "pid").read_text()), number)
+    process.communicate(timeout=120)
+
+    assert process.wait() == -number
+    assert list(tmp_path.rglob("*.pt.trace.json.gz"))
+    assert not is_cpu_measured(run_of(tmp_path))
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="programs run in this process")
+def test_a_second_signal_ends_the_measuring(start: Start, tmp_path: Path) -> None:
+    process = start(recorded(WAIT), "--warmup", "3")
+    wait_until_ready(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    wait_until_running(tmp_path, b"selftime.capture.facts.cpu_peak_trials")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+
+    assert process.wait() == -signal.SIGTERM
+    assert run_of(tmp_path).facts["status"] == "ended by SIGTERM"
+    assert not is_cpu_measured(run_of(tmp_path))
+
+
 @pytest.mark.torch
 def test_a_signal_leaves_the_reason_why_fewer_steps_are_recorded(
     start: Start, tmp_path: Path
@@ -155,6 +222,7 @@ def test_a_signal_within_a_recording_leaves_its_trace(start: Start, tmp_path: Pa
     assert process.wait() == -signal.SIGTERM
     assert "the program was ended by SIGTERM" in stderr
     assert "trace saved to selftime-runs/" in stderr
+    assert is_cpu_measured(run_of(tmp_path)) == (sys.platform == "linux")
 
 
 @pytest.mark.sweep

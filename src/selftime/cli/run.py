@@ -239,7 +239,10 @@ def _report_ended_program(
     quiet: bool,
 ) -> None:
     """Prints the answer on a program whose process ended before it could do so itself."""
-    from selftime.capture.program.ended_program import result_of_ended_program
+    from selftime.capture.program.ended_program import (
+        measure_cpu_after_end,
+        result_of_ended_program,
+    )
 
     assert program.command.channel is not None  # noqa: S101 - a guarded program has one
     result, how = result_of_ended_program(
@@ -255,6 +258,9 @@ def _report_ended_program(
     if not quiet and not result.is_job:  # its messages are told with those of the others
         for sentence in result.messages_of_root:
             caller.print_sentence(sentence)
+    if not quiet:
+        guard.forget_signals()
+        measure_cpu_after_end(result, status, caller.environment, lambda: guard.is_signalled)
     _report_run_result(result, caller, quiet=quiet, light=program.options.is_light)
 
 

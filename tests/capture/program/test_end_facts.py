@@ -47,21 +47,55 @@ def test_the_trials_are_work_of_selftime(record: "Runner") -> None:
     assert own < last["recording"][-1]
 
 
+@pytest.mark.parametrize(("after", "status"), [("raise ValueError('own')", 1), ("sys.exit(3)", 3)])
+def test_a_program_that_ends_by_an_exception_is_measured_too(
+    record: "Runner", after: str, status: int
+) -> None:
+    outcome = record(training(20, after=after))
+    assert outcome.status == status
+    assert outcome.stdout == "done __main__ ['program.py']\n"
+    raised = outcome.stderr.count("ValueError: own")
+    assert (raised, outcome.stderr.count("Traceback")) == ((1, 1) if status == 1 else (0, 0))
+    end = end_of_ledger(record.folder)
+    assert end["status"].startswith("ended by ")
+    assert end["cpu_peaks"] or end["cpu_peaks_unknown"]
+
+
 @pytest.mark.parametrize(
     ("after", "options"),
     [
-        ("raise ValueError", {}),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", {}),
         ("import os; os._exit(0)", {}),
         ("pass", {"is_light": True}),
+        ("raise MemoryError", {}),
+        ("torch.empty(1 << 60)", {}),
+        ("import os; os.environ['MKL_VERBOSE'] = '1'", {}),
     ],
 )
-def test_nothing_is_measured_after_an_early_end_or_without_a_recording(
+def test_nothing_is_measured_in_a_process_that_is_to_end_at_once_or_was_not_recorded(
     record: "Runner", after: str, options: dict[str, Any]
 ) -> None:
     record(training(20, after=after), **options)
     [path] = record.folder.glob("runs/*.run.jsonl")
     assert "cpu_peaks" not in path.read_text()
+
+
+def test_ctrl_c_while_it_is_measured_leaves_the_program_its_own_end(record: "Runner") -> None:
+    after = """import os, signal
+    own = torch.mm
+    def interrupted(*args, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return own(*args, **options)
+    torch.mm = interrupted
+    raise ValueError("own")
+    """
+    outcome = record(training(20, after=after))
+    assert outcome.status == 1
+    assert "ValueError: own" in outcome.stderr
+    assert "KeyboardInterrupt" not in outcome.stderr
+    end = end_of_ledger(record.folder)
+    assert end["status"] == "ended by ValueError"
+    assert "cpu_peaks" not in end
 
 
 def test_other_ranks_than_the_first_measure_nothing(record: "Runner") -> None:

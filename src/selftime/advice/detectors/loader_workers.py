@@ -19,6 +19,14 @@ USUAL_READY_BATCH_FETCH_MS: Final = 1.0
 """Usual time of `next` on a DataLoader, in ms, if the batch is ready; 0.1 to 1.9 ms were
 recorded."""
 
+BATCH_HAND_OVER_MS: Final = 0.75
+"""Time of two processes for the hand-over of a batch by a worker, in ms, without its tensors."""
+
+TENSOR_HAND_OVER_MS: Final = 0.09
+"""The same for each tensor of the batch, in ms, on a CPU that does nothing else: `python
+benchmarks/hand_over.py` measures both. On a virtual machine whose system calls are slow and whose
+cores others used they were 1.4 and 0.75 ms."""
+
 ASSUMED_LOADER_WORKERS: Final = 4
 """Assumed number of workers if the number of CPU cores is not recorded."""
 
@@ -55,14 +63,26 @@ class StepTimePrediction:
     """Whether the recording contains the number of CPU cores."""
 
 
+def batch_hand_over_ms(facts: Mapping[str, Any]) -> float:
+    """Returns how long `next` takes in ms if a worker has the batch ready, by its tensors.
+
+    The usual time if the recording does not tell how many there are.
+    """
+    tensors = facts.get("batch_tensors")
+    if type(tensors) is not int or tensors < 1:
+        return USUAL_READY_BATCH_FETCH_MS
+    return BATCH_HAND_OVER_MS + TENSOR_HAND_OVER_MS * tensors
+
+
 def predict_step_with_workers(
     loading: DataLoadingTimes, facts: Mapping[str, Any]
 ) -> StepTimePrediction:
     """Returns the predicted step time if workers, not the main thread, load the data."""
     rest = loading.step_without_loading_ms
     cores, threads = available_cores(facts), facts.get("threads")
+    fetch = batch_hand_over_ms(facts)
     if cores is None:
-        best = max(rest, loading.total_ms / ASSUMED_LOADER_WORKERS) + USUAL_READY_BATCH_FETCH_MS
+        best = max(rest, loading.total_ms / ASSUMED_LOADER_WORKERS) + fetch
         workers = (
             _worker_count_to_hide_waits(loading)
             if _is_loading_mostly_waiting(loading)
@@ -73,7 +93,7 @@ def predict_step_with_workers(
     computing = (busy * rest + loading.total_ms - loading.waiting_ms) / cores
 
     def step_ms_with(workers: int) -> float:
-        return max(rest, loading.total_ms / workers, computing) + USUAL_READY_BATCH_FETCH_MS
+        return max(rest, loading.total_ms / workers, computing) + fetch
 
     workers = (
         _worker_count_to_hide_waits(loading)
@@ -81,11 +101,17 @@ def predict_step_with_workers(
         else _sufficient_worker_count(step_ms_with, cores)
     )
     likely = step_ms_with(workers)
-    best = (
-        max(rest, loading.total_ms / max(workers, ASSUMED_LOADER_WORKERS))
-        + USUAL_READY_BATCH_FETCH_MS
-    )
+    best = max(rest, loading.total_ms / max(workers, ASSUMED_LOADER_WORKERS)) + fetch
     return StepTimePrediction(likely, min(best, likely), workers, is_core_count_known=True)
+
+
+def reason_workers_save_nothing(loading: DataLoadingTimes, facts: Mapping[str, Any]) -> str:
+    """Returns why no worker process would shorten a step that loads data on the main thread."""
+    loads = f"data loading takes {loading.exposed_share:.0%} of each step"
+    if batch_hand_over_ms(facts) < loading.exposed_ms:
+        return f"{loads}; no core is free for workers"
+    tensors = facts.get("batch_tensors")
+    return f"{loads}; to hand over a batch of {tensors} tensors takes a worker as long"
 
 
 def predict_step_with_more_workers(

@@ -1,11 +1,16 @@
 """Measures what this CPU can do with the threads of the program, once the program has ended.
 
+That is done in the program's own process, or in a new one where that has gone.
+
 The trials take about a fifth of a second: products of matrices by dtype, and copies of memory. Of
 each the quickest run counts, by the time for which the calling thread had a core, so that another
-program's work beside it matters little. Nothing is measured where little memory is free, or where
-several threads would have to share their cores with other programs: they wait for each other then.
+program's work beside it matters little. Nothing is measured where little memory is free, where
+several threads would have to share their cores with other programs, as they wait for each other
+then, or where the trials take ten times as long.
 """
 
+import json
+import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -33,6 +38,9 @@ LONG_PRODUCT_SECONDS: Final = 1e-3
 COPY_BYTES: Final = (1 << 18, 1 << 21, 1 << 24, 1 << 26)
 """Bytes that copies move, read and written: in the nearest caches, in the last ones, beyond."""
 
+MAX_SECONDS: Final = 2.0
+"""Longest time in s for all trials: no further one begins then."""
+
 MIN_FREE_BYTES: Final = 1 << 30
 """Smallest memory in bytes that must be free; the trials take a tenth of it."""
 
@@ -47,23 +55,39 @@ class TrialsFailed(Exception):  # noqa: N818 - says what happened
     """Raised if the CPU could not be measured; the text says why."""
 
 
+def cpu_peak_facts() -> dict[str, Any]:
+    """Returns, as JSON values, what this CPU can do now, or why that is not known."""
+    try:
+        return {"cpu_peaks": measured_cpu_peak_rates().as_json()}
+    except TrialsFailed as failure:
+        return {"cpu_peaks": None, "cpu_peaks_unknown": str(failure)}
+
+
+def main(words: list[str]) -> None:
+    """Writes what the CPU can do with so many threads to stdout, as a line of JSON."""
+    torch.set_num_threads(int(words[0]))
+    sys.stdout.write(f"{json.dumps(cpu_peak_facts())}\n")
+
+
 def measured_cpu_peak_rates() -> CpuPeakRates:
     """Returns the rates of products of matrices and of copies that this CPU reaches now.
 
     Raises:
-        TrialsFailed: Memory is short, other programs took cores of the threads, or torch failed.
+        TrialsFailed: Memory is short, other programs took cores of the threads, the trials take too
+            long, or torch failed.
     """
     free = free_memory_bytes()
     if free is not None and free < MIN_FREE_BYTES:
         raise TrialsFailed(f"only {free >> 20} MiB of memory are free")
     began, began_on_core = time.perf_counter(), time.thread_time()
+    until = began + MAX_SECONDS
     try:
         with take_warnings(), torch.no_grad(), torch.autocast("cpu", enabled=False):
             operations = {
-                str(dtype).removeprefix("torch."): _rate_of_products(dtype)
+                str(dtype).removeprefix("torch."): _rate_of_products(dtype, until)
                 for dtype in _dtypes_to_measure()
             }
-            copies = tuple((size, _rate_of_copies(size)) for size in COPY_BYTES)
+            copies = tuple((size, _rate_of_copies(size, until)) for size in COPY_BYTES)
     except (RuntimeError, TypeError, ValueError, AttributeError, MemoryError) as error:
         # The program may have left torch in any state, such as within a mode of its own.
         raise TrialsFailed(f"{type(error).__name__}: {error}") from error
@@ -82,36 +106,41 @@ def _dtypes_to_measure() -> list[torch.dtype]:
     return [*dtypes, torch.bfloat16] if has_bfloat16() or has_units() else dtypes
 
 
-def _rate_of_products(dtype: torch.dtype) -> float:
+def _rate_of_products(dtype: torch.dtype, until: float) -> float:
     """Returns the operations per second of the product of matrices that reaches most."""
     best = 0.0
     for size in PRODUCT_SIZES:
         factor = torch.ones(size, size, dtype=dtype, device="cpu")
         product = torch.empty(size, size, dtype=dtype, device="cpu")
-        seconds = _least_seconds(lambda a=factor, c=product: torch.mm(a, a, out=c))  # type: ignore[misc]  # its arguments have defaults
+        seconds = _least_seconds(lambda a=factor, c=product: torch.mm(a, a, out=c), until)  # type: ignore[misc]  # its arguments have defaults
         best = max(best, 2.0 * size**3 / seconds)
         if seconds >= LONG_PRODUCT_SECONDS:
             break
     return best
 
 
-def _rate_of_copies(moved: int) -> float:
+def _rate_of_copies(moved: int, until: float) -> float:
     """Returns the bytes per second, read and written, of a copy that moves so many bytes."""
     source = torch.ones(moved // 8, dtype=torch.float32, device="cpu")
     target = torch.empty_like(source)
-    return moved / _least_seconds(lambda: target.copy_(source))
+    return moved / _least_seconds(lambda: target.copy_(source), until)
 
 
-def _least_seconds(trial: Callable[[], object]) -> float:
+def _least_seconds(trial: Callable[[], object], until: float) -> float:
     """Returns the time in s of the quickest of a trial's runs, the first left out.
 
     It is the time for which the calling thread had a core.
+
+    Raises:
+        TrialsFailed: It is later than `until`, of `time.perf_counter`, before the last run.
     """
     resolution = time.get_clock_info("thread_time").resolution
     clock = time.thread_time if resolution < COARSE_RESOLUTION_SECONDS else time.perf_counter
     trial()
     instants = [clock()]
     while len(instants) <= MIN_RUNS or instants[-1] - instants[0] < TRIAL_SECONDS:
+        if time.perf_counter() > until:
+            raise TrialsFailed(f"the trials took longer than {MAX_SECONDS:.0f} s")
         trial()
         instants.append(clock())
     return min(later - earlier for earlier, later in pairwise(instants))

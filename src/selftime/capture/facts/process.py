@@ -15,6 +15,7 @@ import torch
 
 from selftime._version import __version__
 from selftime.capture.facts import machine
+from selftime.capture.facts.batch_tensors import tensors_of_most_batches
 from selftime.capture.facts.creation_sites import creation_facts
 from selftime.capture.lines.sources import import_folders
 
@@ -41,6 +42,7 @@ def process_facts() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cores": machine.usable_core_counts(),
         "created": creation_facts(),
+        "batch_tensors": tensors_of_most_batches(),
     }
 
 

@@ -157,6 +157,19 @@ def write_end(path: Path, status: str, at: int) -> None:
             file.write(cut + _line_as_bytes({"end": at, "status": status}))
 
 
+def add_to_end(path: Path, facts: Mapping[str, Any]) -> None:
+    """Adds what was found out after a process's end, as JSON values, to the end in its ledger.
+
+    Nothing is added where the ledger states no end.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        line = json.loads(_last_bytes(path).splitlines()[-1])
+        if not isinstance(line, dict) or "end" not in line:
+            return
+        with path.open("ab") as file:
+            file.write(_line_as_bytes({**line, **facts}))
+
+
 def _line_as_bytes(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 

@@ -1,8 +1,13 @@
-"""Finds out at a program's end what its traces are later compared with: the rates of this CPU."""
+"""Finds out at a program's end what its traces are later compared with: the rates of this CPU.
+
+A process that has come to the end of its program, by itself or by an exception, measures them
+itself. One that a signal or `os._exit` ends is not held up: the process that waited for it has them
+measured by another one; see `ended_program.py`.
+"""
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from selftime.capture.ledger.run_ledger import RunLedger
 
@@ -10,34 +15,44 @@ if TYPE_CHECKING:
     from selftime.capture.recorder.recorder import Recorder
 
 
+_VERBOSE_VARIABLES: Final = ("MKL_VERBOSE", "ONEDNN_VERBOSE", "DNNL_VERBOSE")
+"""Environment variables with which libraries print each product of matrices."""
+
+
 def facts_at_end(
-    reason: str | None, recorder: "Recorder | None", ledger: RunLedger, rank: int | None
+    recorder: "Recorder | None", ledger: RunLedger, rank: int | None
 ) -> dict[str, Any]:
     """Returns as JSON values what the CPU's peak rates are; measures them as work of selftime.
 
-    Nothing is measured, and the result is empty, where the program ended early, recorded no step,
-    worked on a device, or is not the first rank on this machine.
+    Nothing is measured, and the result is empty, where the program recorded no step, worked on a
+    device, has the products of matrices printed, or is not the first rank on this machine, and
+    where Ctrl-C comes meanwhile.
 
     Args:
-        reason: Why the program ended early; None for a normal end.
         recorder: What recorded the process; None without torch.
         ledger: The run's ledger, in which the time of the trials is counted.
         rank: The process's rank in its job; None if it has none.
     """
-    if reason is not None or recorder is None or not recorder.traces:
+    if recorder is None or not recorder.traces or not _is_first_rank_on_machine(rank):
         return {}
-    if not _is_first_rank_on_machine(rank) or _uses_accelerator():
+    if cpu_thread_count() is None or _are_products_printed():
         return {}
-    from selftime.capture.facts.cpu_peak_trials import (  # noqa: PLC0415 - imports torch
-        TrialsFailed,
-        measured_cpu_peak_rates,
-    )
+    from selftime.capture.facts.cpu_peak_trials import cpu_peak_facts  # noqa: PLC0415 - imports torch
 
     with ledger.own_work():
         try:
-            return {"cpu_peaks": measured_cpu_peak_rates().as_json()}
-        except TrialsFailed as failure:
-            return {"cpu_peaks": None, "cpu_peaks_unknown": str(failure)}
+            return cpu_peak_facts()
+        except KeyboardInterrupt:  # the program is over, and is to end at once
+            return {}
+
+
+def cpu_thread_count() -> int | None:
+    """Returns how many threads share an operator on the CPU; None if a device does the work."""
+    torch = sys.modules["torch"]
+    if any(getattr(torch, name).is_initialized() for name in ("cuda", "xpu")):
+        return None
+    count: int = torch.get_num_threads()
+    return count
 
 
 def _is_first_rank_on_machine(rank: int | None) -> bool:
@@ -48,6 +63,5 @@ def _is_first_rank_on_machine(rank: int | None) -> bool:
     return os.environ.get("LOCAL_RANK", str(rank or 0)) == "0"
 
 
-def _uses_accelerator() -> bool:
-    torch = sys.modules["torch"]
-    return any(getattr(torch, name).is_initialized() for name in ("cuda", "xpu"))
+def _are_products_printed() -> bool:
+    return any(os.environ.get(name, "0") not in {"", "0"} for name in _VERBOSE_VARIABLES)

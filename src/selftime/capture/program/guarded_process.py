@@ -112,6 +112,16 @@ class GuardedProcess:
                 with suppress(ProcessLookupError):
                     os.kill(self.process, told.si_signo)
 
+    def forget_signals(self) -> None:
+        """Takes the signals that came with the program's end for those that ended it."""
+        while signal.sigtimedwait(self._forwarded, 0) is not None:
+            pass
+
+    @property
+    def is_signalled(self) -> bool:
+        """Returns whether a signal has come since: the command is to end at once."""
+        return bool(signal.sigpending() & self._forwarded)
+
     def end_alike(self, status: int) -> NoReturn:
         """Ends this process as the program's process ended, given its wait status."""
         sys.stdout.flush()

@@ -110,6 +110,12 @@ def exit_reason(error: BaseException | None) -> str | None:
     return f"ended by {type(error).__name__}"
 
 
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Returns whether a program ended since it got no more memory, given its exception."""
+    is_of_torch = type(error) is RuntimeError and "DefaultCPUAllocator" in str(error)
+    return is_of_torch or isinstance(error, MemoryError)
+
+
 def run_at_process_end(act: Callable[[], None]) -> None:
     """Calls `act` when this process ends; works also for processes of `multiprocessing`."""
     processes = sys.modules.get("multiprocessing.process")

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.early_log import EarlyTimes
-from selftime.capture.program.end_facts import facts_at_end
+from selftime.capture.program.end_facts import cpu_thread_count, facts_at_end
 from selftime.capture.program.process_end import (
     ImmediateExit,
     SigtermHandler,
     exit_reason,
     is_loader_worker,
     is_loader_worker_starting,
+    is_out_of_memory,
     run_at_process_end,
     skip_destructors_at_exit,
 )
@@ -92,8 +93,15 @@ class RecordedProcess:
         """Returns whether this process was forked during a recording, and so is not recorded."""
         return self.recorder is not None and self.recorder.abandoned
 
-    def finish(self, reason: str | None) -> None:
-        """Ends the recording and writes it; `reason` says why the process ended early, or None."""
+    def finish_program(self, error: BaseException | None) -> None:
+        """Ends the recording where the program's code has ended, by an exception or by None."""
+        self.finish(exit_reason(error), may_measure=not is_out_of_memory(error))
+
+    def finish(self, reason: str | None, *, may_measure: bool = False) -> None:
+        """Ends the recording and writes it; `reason` says why the process ended early, or None.
+
+        If `may_measure`, the process takes a fifth of a second more to measure the CPU's rates.
+        """
         self._immediate_exit.detach()
         with self._kept_from_program():
             cancel_after_import("torch")
@@ -106,9 +114,8 @@ class RecordedProcess:
                 self.trigger.end()
         with self._kept_from_program():
             if self.ledger is not None:
-                self.ledger.finish(
-                    reason, facts_at_end(reason, self.recorder, self.ledger, self._rank)
-                )
+                facts = facts_at_end(self.recorder, self.ledger, self._rank) if may_measure else {}
+                self.ledger.finish(reason, facts)
                 self._report_unwritten_ledger(self.ledger)
         if self._is_root:
             self._send_root_report()
@@ -138,16 +145,12 @@ class RecordedProcess:
             self.recorder.messages.show()
 
     def process_report(self) -> ProcessReport | None:
-        """Returns what was recorded of this process; None if nothing was.
-
-        Of a process that never imported torch that is the ledger, if it has one.
-        """
+        """Returns what was recorded of this process, or its ledger alone; None if nothing was."""
         recorder, ledger = self.recorder, None if self.ledger is None else self.ledger.path
         if recorder is None:
-            is_empty = self.failure is None and ledger is None
-            return (
-                None if is_empty else ProcessReport(os.getpid(), reason=self.failure, ledger=ledger)
-            )
+            if self.failure is None and ledger is None:
+                return None
+            return ProcessReport(os.getpid(), reason=self.failure, ledger=ledger)
         return ProcessReport(
             process=os.getpid(),
             rank=self._rank,
@@ -160,6 +163,7 @@ class RecordedProcess:
             messages=tuple(self.messages),
             ledger=ledger,
             step_ns_by_kind={} if self.ledger is None else self.ledger.ledger.kinds.time_by_kind(),
+            cpu_threads=cpu_thread_count() if recorder.traces else None,
         )
 
     @property
@@ -173,9 +177,8 @@ class RecordedProcess:
             with nullcontext() if self.ledger is None else self.ledger.own_work():
                 self._start_watching_steps()
         except Exception as error:  # noqa: BLE001 - the program's `import torch` must go on
-            self.failure = (
-                f"steps cannot be detected in this PyTorch: {type(error).__name__}: {error}"
-            )
+            kind = type(error).__name__
+            self.failure = f"steps cannot be detected in this PyTorch: {kind}: {error}"
         if self.channel is not None and not self._is_root:
             self.channel.write_report(ProcessReport(os.getpid(), reason=self.failure))
 
@@ -376,7 +379,7 @@ class RecordedProcess:
 
     def _on_process_end(self) -> None:
         if self._exit_hook_pid == os.getpid():  # not in a forked child, which inherits the handler
-            self.finish(exit_reason(sys.exc_info()[1] or getattr(sys, "last_value", None)))
+            self.finish_program(sys.exc_info()[1] or getattr(sys, "last_value", None))
             with self._kept_from_program():
                 self._send_process_report()
 

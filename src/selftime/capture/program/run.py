@@ -14,7 +14,6 @@ from selftime.capture.program.after_import import cancel_after_import
 from selftime.capture.program.command import ProgramCommand, is_command
 from selftime.capture.program.early_log import stop_early_log
 from selftime.capture.program.printed_tracebacks import hide_own_frames_in_printed_tracebacks
-from selftime.capture.program.process_end import exit_reason
 from selftime.capture.program.python_program import PythonProgram
 from selftime.capture.program.recorded_process import RecordedProcess
 from selftime.capture.program.run_channel import ProcessReport, RunChannel
@@ -72,7 +71,7 @@ def run_program(
     process.watch()
     hide_own_frames_in_printed_tracebacks()
     with channel or nullcontext():
-        status = program.run(lambda error: process.finish(exit_reason(error)))
+        status = program.run(process.finish_program)
         if os.getpid() != root_pid:
             _end_forked_child(process, status)
         process.show_messages()

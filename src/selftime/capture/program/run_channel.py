@@ -53,6 +53,9 @@ class ProcessReport:
     """Path of the process's wall-time ledger; None if none was written."""
     step_ns_by_kind: Mapping[str, int] = field(default_factory=dict)
     """Maps each kind of step, such as `training`, to the time in ns of all its steps."""
+    cpu_threads: int | None = None
+    """Number of threads that share an operator on the CPU; None if nothing was recorded, or if a
+    device does the work."""
     still_runs: bool = False
     """Whether the process had not ended when its report was read."""
 

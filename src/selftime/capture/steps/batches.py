@@ -10,6 +10,7 @@ from typing import Any, Final
 from torch.utils.data import dataloader
 
 from selftime.capture.attribute_patches import AttributePatches
+from selftime.capture.facts.batch_tensors import note_batch
 from selftime.capture.facts.creation_sites import note_creation
 from selftime.capture.steps.backward import BackwardStepFinder
 from selftime.capture.steps.detection_state import StepDetectionState, StepSource
@@ -72,12 +73,16 @@ class BatchStepFinder:
             # A transform may be a module; its calls are no steps.
             pass_through, state.module_calls.pass_through = state.module_calls.pass_through, True
             try:
-                return original(iterator)
+                batch = original(iterator)
             finally:
                 state.module_calls.pass_through = pass_through or state.module_calls.is_released
                 if ledger is not None:
                     with state.recorder_work:
                         ledger.activities.leave()
+            if state.is_recording():
+                with state.recorder_work:
+                    note_batch(batch)
+            return batch
 
         return next_batch
 

@@ -27,7 +27,8 @@ computes on a machine without free cores gets faster only by computing less: dec
 once, in batches, in float32, or on the device. Where the verdict is *hidden*, do nothing.
 
 The estimate is a model of the loader with as many workers as there are free cores, or twice as
-many; of low confidence for loading that computes, where under 4 logical cores may be one core.
+many. A worker takes time to hand over each tensor of a batch; a recording tells how many there are.
+Loading that computes has low confidence where fewer than 4 logical cores may be one core.
 
 ## Fires on
 Loading on the main thread, every step.
@@ -113,6 +114,7 @@ from selftime.advice.detectors.loader_workers import (
     loader_worker_record,
     predict_step_with_more_workers,
     predict_step_with_workers,
+    reason_workers_save_nothing,
 )
 from selftime.advice.detectors.loading_lines import findings_by_loading_line
 from selftime.advice.detectors.recorded_facts import WorkerCoreUse, share_used_by_others
@@ -171,8 +173,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif finding.claim.saved_ms > 0:
         yield from findings_by_loading_line(trace, loading, finding, finding.claim, _title)
     else:
-        share = loading.exposed_share
-        reason = f"data loading takes {share:.0%} of each step; no core is free for workers"
+        reason = reason_workers_save_nothing(loading, trace.facts)
         yield Checked(reason, loading.exposed_ms, is_slowed=not loading.has_workers)
 
 

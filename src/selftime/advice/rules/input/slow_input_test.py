@@ -107,6 +107,35 @@ def test_loading_that_waits_for_storage_needs_no_core() -> None:
     assert predict_step_with_workers(computes, facts).likely_ms == pytest.approx(101)
 
 
+@pytest.mark.parametrize(
+    ("tensors", "likely"), [(None, 63.5), (0, 63.5), ("2", 63.5), (2, 63.43), (40, 66.85)]
+)
+def test_the_hand_over_of_a_batch_costs_by_its_tensors(tensors: object, likely: float) -> None:
+    """Recordings from before that was counted have the usual time."""
+    facts = {"cores": {"effective": 16}, "threads": 16, "batch_tensors": tensors}
+    loading = loading_in_step_of_100_ms(exposed=40, total=40, has_device=False)
+    assert predict_step_with_workers(loading, facts).likely_ms == pytest.approx(likely)
+
+
+def test_batches_whose_hand_over_takes_as_long_are_loaded_where_they_are() -> None:
+    drawing = """
+        column = 1 ms
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+        mark 1   | sssssssssssssssssssstttttttttttttttttttt
+        mark 1   | dddddddddd          dddddddddd
+        cpu 1    |           aaaaaaaaaa          aaaaaaaaaa
+    """
+    rule = import_module("selftime.advice.rules").RULES["slow_input"]
+    facts = {"cores": {"effective": 8}, "threads": 1}
+    [few] = rule(sketch(drawing, metadata={"selftime": facts | {"batch_tensors": 2}}))
+    [many] = rule(sketch(drawing, metadata={"selftime": facts | {"batch_tensors": 120}}))
+    assert isinstance(few, Finding)
+    assert isinstance(many, Checked)
+    assert "hand over a batch of 120 tensors" in many.reason
+
+
 def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
     drawing = """
         column = 1 ms
