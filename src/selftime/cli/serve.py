@@ -79,12 +79,10 @@ def serve(
     name = machine if host in _ADDRESSES_OF_ALL_INTERFACES else host
     address = f"http://{_host_as_in_url(name)}:{bound}/" + (f"?token={token}" if token else "")
     typer.echo(f"selftime is at {address} (Ctrl-C to stop)")
-    is_ending = Event()
-    Thread(target=_prepare_first_trace, args=(app.answers, is_ending), daemon=True).start()
     if opens_browser:
         typer.launch(address)
     guard = AccessGuard(app, hosts=hosts, machine_name=machine, token=token)
-    _serve_forever(guard, listening, is_ending)
+    _serve_forever(guard, listening, app.answers)
 
 
 def _open_listening_socket(host: str, port: int | None) -> socket.socket:
@@ -122,18 +120,26 @@ def _host_as_in_url(host: str) -> str:
 
 
 def _prepare_first_trace(answers: "PageDataAnswers", is_ending: Event) -> None:
-    """Prepares the answer on the trace that the page shows first; stops when the command ends."""
-    try:
-        answers.prepare_first_trace()
-    except Exception:
-        if not is_ending.is_set():  # while Python ends, no thread can be started, for example
-            raise
+    """Starts a thread that prepares the answer on the trace that the page shows first."""
+
+    def prepare() -> None:
+        try:
+            answers.prepare_first_trace()
+        except Exception:
+            if not is_ending.is_set():  # while Python ends, no thread can be started, for example
+                raise
+
+    Thread(target=prepare, daemon=True).start()
 
 
-def _serve_forever(guard: "AccessGuard", listening: socket.socket, is_ending: Event) -> None:
-    """Answers requests until the command is interrupted; sets `is_ending` then."""
+def _serve_forever(
+    guard: "AccessGuard", listening: socket.socket, answers: "PageDataAnswers"
+) -> None:
+    """Answers requests until the command is interrupted; prepares the first answer meanwhile."""
     import logging
 
+    is_ending = Event()
+    _prepare_first_trace(answers, is_ending)
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is normal
     for name in ("selftime.web.app", "waitress"):  # requests that the end of Python breaks off
         logging.getLogger(name).addFilter(lambda _record: not is_ending.is_set())

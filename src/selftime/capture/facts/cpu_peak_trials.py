@@ -6,7 +6,7 @@ The trials take about a fifth of a second: products of matrices by dtype, and co
 each the quickest run counts, by the time for which the calling thread had a core, so that another
 program's work beside it matters little. Nothing is measured where little memory is free, where
 several threads would have to share their cores with other programs, as they wait for each other
-then, or where the trials take ten times as long.
+then, or where the trials take many times as long.
 """
 
 import json
@@ -38,7 +38,7 @@ LONG_PRODUCT_SECONDS: Final = 1e-3
 COPY_BYTES: Final = (1 << 18, 1 << 21, 1 << 24, 1 << 26)
 """Bytes that copies move, read and written: in the nearest caches, in the last ones, beyond."""
 
-MAX_SECONDS: Final = 2.0
+MAX_SECONDS: Final = 5.0
 """Longest time in s for all trials: no further one begins then."""
 
 MIN_FREE_BYTES: Final = 1 << 30

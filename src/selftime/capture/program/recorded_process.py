@@ -98,10 +98,7 @@ class RecordedProcess:
         self.finish(exit_reason(error), may_measure=not is_out_of_memory(error))
 
     def finish(self, reason: str | None, *, may_measure: bool = False) -> None:
-        """Ends the recording and writes it; `reason` says why the process ended early, or None.
-
-        If `may_measure`, the process takes a fifth of a second more to measure the CPU's rates.
-        """
+        """Ends and writes the recording, with why it ends early; measures the CPU if it may."""
         self._immediate_exit.detach()
         with self._kept_from_program():
             cancel_after_import("torch")

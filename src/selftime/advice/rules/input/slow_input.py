@@ -27,8 +27,7 @@ computes on a machine without free cores gets faster only by computing less: dec
 once, in batches, in float32, or on the device. Where the verdict is *hidden*, do nothing.
 
 The estimate is a model of the loader with as many workers as there are free cores, or twice as
-many. A worker takes time to hand over each tensor of a batch; a recording tells how many there are.
-Loading that computes has low confidence where fewer than 4 logical cores may be one core.
+many; of low confidence for loading that computes, where under 4 logical cores may be one core.
 
 ## Fires on
 Loading on the main thread, every step.
@@ -54,7 +53,7 @@ Workers that are too slow for the step.
     d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
 
 ## Silent on
-A worker has every batch ready; to hand it over takes a millisecond.
+A worker has every batch ready; to hand it over takes a millisecond, and more for many tensors.
 
     column = 1 ms
     mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
