@@ -364,5 +364,6 @@ def _flow_of_pointwise(call: RecordedCall) -> _PositionFlow | None:
         return None  # what it writes may be a view of a tensor of other sizes
     if any(isinstance(argument, tuple) for argument in call.arguments.arguments):
         return None
-    result = tuple(reduce(broadcast_shape_of_two, (tensor.shape for tensor in call.tensors)))
+    shapes: list[TensorSizes] = [tensor.shape for tensor in call.tensors]
+    result: TensorSizes = reduce(broadcast_shape_of_two, shapes)
     return _PositionFlow("pointwise", result, result, lambda box: box)

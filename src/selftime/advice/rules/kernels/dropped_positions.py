@@ -146,7 +146,7 @@ def _finding(trace: Trace, operators: pl.DataFrame, where: Where) -> Finding:
             ),
             Evidence(
                 "share of the positions that are used",
-                float(products["used"].sum() / products["positions"].sum()),
+                sum(products["used"].to_list()) / sum(products["positions"].to_list()),
                 "ratio",
             ),
         ),
