@@ -57,6 +57,12 @@ class _PartlyUsedCall:
     source: TensorSizes
     result: TensorSizes
 
+    @property
+    def is_padded(self) -> bool:
+        """Whether the padding of a convolution makes its result longer than its input."""
+        places = zip(self.source[2:], self.result[2:], strict=False)
+        return self.is_product and any(given < made for given, made in places)
+
 
 @cached_per_trace
 def partly_used_operators(trace: Trace) -> pl.DataFrame:
@@ -64,7 +70,8 @@ def partly_used_operators(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `forward_operators`; used and positions, their numbers in the result (of a
     slice, in its input); is_product, whether it is a matrix product or a convolution; product, the
-    id of the product whose result they go on with, or their own.
+    id of the product whose result they go on with, or their own; is_padded, whether a convolution's
+    padding makes its result longer than its input.
     """
     table = forward_operators(trace)
     calls = _calls_of_training(trace, table)
@@ -83,6 +90,7 @@ def partly_used_operators(trace: Trace) -> pl.DataFrame:
         positions=pl.Series([one.positions for one, _ in found], dtype=pl.Int64),
         is_product=pl.Series([one.is_product for one, _ in found], dtype=pl.Boolean),
         product=pl.Series([product for _, product in found], dtype=pl.Int64),
+        is_padded=pl.Series([one.is_padded for one, _ in found], dtype=pl.Boolean),
     )
 
 
@@ -356,5 +364,6 @@ def _flow_of_pointwise(call: RecordedCall) -> _PositionFlow | None:
         return None  # what it writes may be a view of a tensor of other sizes
     if any(isinstance(argument, tuple) for argument in call.arguments.arguments):
         return None
-    result = tuple(reduce(broadcast_shape_of_two, (tensor.shape for tensor in call.tensors)))
+    shapes: list[TensorSizes] = [tensor.shape for tensor in call.tensors]
+    result: TensorSizes = reduce(broadcast_shape_of_two, shapes)
     return _PositionFlow("pointwise", result, result, lambda box: box)

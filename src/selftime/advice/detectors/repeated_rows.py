@@ -256,7 +256,8 @@ def _concatenation(at: int, call: RecordedCall, held: list[_HeldTensor]) -> _Hel
     tensors = call.arguments.tensor_list_argument(0)
     rank = len(tensors[0].shape)
     features = call.arguments.number(1) % rank
-    left, makers, parts = list(held), [at], []
+    left, makers = list(held), [at]
+    parts: list[MultipliedPart] = []
     for tensor in tensors:
         known = _held_tensor(tensor, left)
         own = () if known is None else _parts_along(known, features)

@@ -18,7 +18,8 @@ tensor of the size before it, written twice.
 ## What to do
 Take the positions first: `head(hidden[:, -1])`. Where results of several layers are summed and then
 cut, cut the input of each. A convolution with a kernel of k elements needs (k - 1) * dilation
-positions more than it gives.
+positions more than it gives. Where a slice cuts off what the padding of a convolution added at one
+end, pad the other end alone.
 
 The estimate leaves the share of the positions that is used; on a device no less than that of 128
 rows, on a CPU of 4.
@@ -73,9 +74,19 @@ from selftime.trace import Trace
 MIN_DROPPED_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step that dropped positions take to report."""
 
-FIX_CODE: Final = """y = head(hidden[:, -n:])    # for: head(hidden)[:, -n:]
-y = conv(x[:, :, -n:])      # width 1; for: conv(x)[:, :, -n:]"""
-"""Example code of the fix: take the positions before the layer."""
+SLICE_FIX: Final = Fix(
+    "Take the positions that the loss uses, and compute only them.",
+    "y = head(hidden[:, -n:])    # for: head(hidden)[:, -n:]\n"
+    "y = conv(x[:, :, -n:])      # width 1; for: conv(x)[:, :, -n:]",
+)
+"""The fix where a slice drops positions: take the others before the layer."""
+
+PADDING_FIX: Final = Fix(
+    "Pad the end alone whose positions are used, in place of both.",
+    "conv = nn.Conv1d(n, m, k, dilation=d)  # no padding\n"
+    "y = conv(F.pad(x, (p, 0)))  # for: padding=p, and y[:, :, :-p]",
+)
+"""The fix where a slice drops what the padding of a convolution added."""
 
 
 @rule(covers=("E18",), needs=("operators", "shapes"))
@@ -135,9 +146,9 @@ def _finding(trace: Trace, operators: pl.DataFrame, where: Where) -> Finding:
             ),
             Evidence(
                 "share of the positions that are used",
-                float(products["used"].sum() / products["positions"].sum()),
+                sum(products["used"].to_list()) / sum(products["positions"].to_list()),
                 "ratio",
             ),
         ),
-        fix=Fix("Take the positions that the loss uses, and compute only them.", FIX_CODE),
+        fix=PADDING_FIX if products["is_padded"].all() else SLICE_FIX,
     )

@@ -88,7 +88,8 @@ _ELEMENT_BYTES: Final = 4
 """Bytes of an element, which is mostly float32."""
 
 SPLIT_FIX: Final = Fix(
-    "Split the weight, multiply each part of the concatenation by itself, and add: the sum repeats "
+    "Split the weight by its columns, those of a convolution by its input channels, multiply each "
+    "part of the concatenation by itself, and add: the sum repeats "
     "the rows. A part that stays the same between rounds of a loop is multiplied before it.",
     "# for: y = layer(torch.cat([state.repeat(n, 1, 1), items], 2))\n"
     "k = state.shape[-1]\n"
