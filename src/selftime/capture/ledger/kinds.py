@@ -1,12 +1,12 @@
 """Numbers the kinds of steps of a ledger, and keeps what is known of each kind."""
 
-import sys
 from collections.abc import Callable, Hashable
 from types import FrameType
 from typing import Any, Final
 
 from selftime.capture.ledger.step_loop_line import StepLoopLine
 from selftime.capture.ledger.steps import SlowStepLimit
+from selftime.capture.trace_function import trace_below_count
 from selftime.ledger_format import AFTER_LAST_STEP, MODULE_STEP_KIND, UNUSUAL_KIND_SUFFIX
 
 MAX_KINDS: Final = 10_000
@@ -147,7 +147,7 @@ class StepKinds:
             found = self._loop_lines[number] = StepLoopLine(self.is_user_file)
         if found.is_done:
             self.located.add(number)
-        if found.is_done or sys.gettrace() is not None:
+        if found.is_done or trace_below_count() is not None:
             return
         found.observe_stack(frame)
         if found.file_and_line is not None:

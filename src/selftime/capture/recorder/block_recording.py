@@ -11,12 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_options import profiler_config_with_all_events
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.capture.recorder.other_profilers import watch_other_profilers
 from selftime.capture.recorder.recorder import Recorder
+from selftime.capture.recorder.recording_guard import RecordingGuard
+from selftime.capture.recorder.recording_plan import limit_of_block
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.running_profiler import end_in_forked_child
 from selftime.capture.recorder.step_watch import ACTIVE_RECORDER
 from selftime.capture.recorder.trace_writer import TraceWriter
 from selftime.capture.steps import StepDetector, StepSource
@@ -43,6 +47,9 @@ class BlockRecording:
             recorder_work=self._recorder.recorder_work,
         )
         self._block_profile: Profile | None = None
+        self._guard = RecordingGuard(
+            self._on_event_limit, self._recorder.fail, max_times_imports_seen=0
+        )
         self._timer = MainThreadTimer(options.seconds, self._on_time_limit)
         self._cleanups: list[Callable[[], None]] = []
 
@@ -61,7 +68,9 @@ class BlockRecording:
         self._steps.attach()
         self._cleanups = [self._timer.cancel, self._steps.detach]
         try:
+            self._guard.prepare(limit_of_block(self.options, free_memory_bytes()))
             self._block_profile = self._start_block_profile()
+            self._guard.begin()
         except RuntimeError as error:
             self._clean_up()
             raise RecordingError(f"the recorder could not start: {error}") from error
@@ -102,6 +111,8 @@ class BlockRecording:
         """Drops the recording in a forked child, since it belongs to the parent."""
         self._steps.is_off = True
         self._recorder.abandon_in_forked_child()
+        if self._block_profile is not None and self._block_profile.running:
+            end_in_forked_child()
         self._block_profile = None
 
     def _start_block_profile(self) -> Profile:
@@ -123,6 +134,7 @@ class BlockRecording:
 
     def _stop_block_profile(self) -> None:
         self._timer.cancel()
+        self._guard.end()
         if self._block_profile is not None and self._block_profile.running:
             with hide_usdt_lines():
                 self._block_profile.stop()
@@ -131,6 +143,12 @@ class BlockRecording:
         if self._block_profile is not None and self._block_profile.running:
             self._stop_block_profile()
             self._block_profile.partial = f"the limit of {self.options.seconds:g} s was reached"
+
+    def _on_event_limit(self) -> None:
+        excess = self._guard.excess
+        if self._block_profile is not None and self._block_profile.running:
+            self._stop_block_profile()
+            self._block_profile.partial = f"the recording ended within the block: {excess}"
 
     def _yield_to_profiler(self, profiler: str) -> None:
         if self._block_profile is not None and self._block_profile.running:

@@ -1,7 +1,7 @@
 """Recordings of the same steps after the main one: lines with marks, times without details."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from torch._C._autograd import _profiler_enabled
@@ -128,7 +128,7 @@ class FurtherRecordings:
         times = TimesRecording(len(main.recorded_ns), has_frames=main.details.frames)
         before_recording()
         if limit is not None:
-            self._guard.prepare(limit)
+            self._guard.prepare(replace(limit, max_frames=None))
         if not times.start(self._recorder_work):
             return False
         self._times, self._runs_times = times, True

@@ -4,13 +4,10 @@ With a trigger it makes one for each request. When a better source of steps appe
 """
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from torch._C._autograd import _enable_record_function
 
 from selftime.capture.facts.allocator import page_fault_count
 from selftime.capture.profiler.open_ranges import open_ranges
@@ -22,6 +19,7 @@ from selftime.capture.recorder.recorded_program import RecordedProgram, do_nothi
 from selftime.capture.recorder.recording_cycle import RecordingCycle
 from selftime.capture.recorder.recording_plan import recorded_text
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.running_profiler import end_in_forked_child
 from selftime.capture.recorder.slow_step_recordings import SlowStepRecordings
 from selftime.capture.recorder.trace_writer import TraceWriter
 from selftime.capture.recorder.user_messages import UserMessages
@@ -169,8 +167,7 @@ class Recorder:
         """Stops the parent's recording in a forked child, and its profiler hooks."""
         self.abandoned = self.recording or not self._writer.is_idle
         if self.recording:
-            _enable_record_function(False)
-            sys.setprofile(None)
+            end_in_forked_child()
 
     def check_limits(self) -> None:
         """Ends a recording in the middle of a step if it has reached a limit of time or events."""

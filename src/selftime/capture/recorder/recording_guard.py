@@ -6,7 +6,7 @@ second, as for the first optimizer, which imports torch's compiler; and no usual
 A plan can be wrong: the first recorded step is unknown, and a later one may hold an evaluation of
 millions of operators. The profiler does not tell how many events it holds, so they are bounded from
 above, by the time and the memory that each of them takes at the least. `program_memory.py` says how
-much of the memory may be theirs.
+much of the memory may be theirs. Python frames are too small for that: `call_count.py` counts them.
 """
 
 import _thread
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from selftime.capture.main_thread_calls import MainThreadCalls
+from selftime.capture.recorder.call_count import CallCount, FrameBlocks
 from selftime.capture.recorder.held_time import HeldTime
 from selftime.capture.recorder.program_memory import (
     MemoryBefore,
@@ -24,6 +25,7 @@ from selftime.capture.recorder.program_memory import (
     UsedMemory,
     used_memory,
 )
+from selftime.capture.recorder.recorded_details import STOP_PAUSE_NS_PER_PLAIN_EVENT
 from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.capture.recorder.running_profiler import RunningProfiler
 from selftime.units import bytes_text, time_text
@@ -38,7 +40,7 @@ MIN_BYTES_PER_FRAME: Final = 20
 """Least memory that a Python frame takes while it is recorded, in bytes: measured 22 to 24.
 
 Once the recording has stopped it takes 1,600, and stopping takes 5 us for each. So a recording that
-is late may hold far too many frames though it has taken little memory.
+is late may hold far too many frames though it has taken little memory, where they are not counted.
 """
 
 LATE_FACTOR: Final = 3
@@ -75,9 +77,16 @@ class RecordingGuard:
     """
 
     def __init__(
-        self, on_limit: Callable[[], None], on_failure: Callable[[Exception], None]
+        self,
+        on_limit: Callable[[], None],
+        on_failure: Callable[[Exception], None],
+        *,
+        max_times_imports_seen: int = MAX_TIMES_IMPORTS_SEEN,
     ) -> None:
-        """Makes a guard; `on_failure` is given what `on_limit` raises."""
+        """Makes a guard; `on_failure` is given what `on_limit` raises.
+
+        `max_times_imports_seen` is how many recordings may end since the program imports modules.
+        """
         self.held = HeldTime()
         """For how long the ends of recordings have held the program."""
         self.is_reached = False
@@ -87,10 +96,11 @@ class RecordingGuard:
         a part of a step was to be recorded."""
         self.has_seen_imports = False
         """Whether it has to end since the program imports modules."""
-        self._times_imports_seen = 0
+        self._times_imports_seen, self._max_times_imports_seen = 0, max_times_imports_seen
         self._on_limit = on_limit
         self._calls = MainThreadCalls(on_failure)
         self.program_memory = ProgramMemory()
+        self._call_count = CallCount()
         self._end = threading.Event()
         self._arguments: tuple[EventLimit, MemoryBefore, int, threading.Event] | None = None
         """What the next watch needs; None if it is not prepared."""
@@ -108,11 +118,16 @@ class RecordingGuard:
     def begin(self) -> None:
         """Begins to watch the recording that it was prepared for, once that has started."""
         arguments, self._arguments = self._arguments, None
-        if arguments is not None:
-            _thread.start_new_thread(self._watch, arguments)
+        if arguments is None:
+            return
+        _thread.start_new_thread(self._watch, arguments)
+        limit, *_ = arguments
+        if limit.max_frames is not None:
+            self._call_count.begin()
 
     def end(self) -> None:
         """Ends the watch."""
+        self._call_count.end()
         self.is_reached = False
         self._end.set()
 
@@ -141,11 +156,15 @@ class RecordingGuard:
     ) -> None:
         began = RunTime.now()
         pause_s = (limit.window_ns or limit.max_events * MIN_NS_PER_EVENT) / 1e9
-        while not end.wait(min(pause_s, IMPORTS_POLL_S)):
+        blocks = None if limit.max_frames is None else FrameBlocks()
+        poll_s = IMPORTS_POLL_S if blocks is None else POLL_S
+        while not end.wait(min(pause_s, poll_s)):
             ran, excess = began.ran_ns(), None
             if self._does_program_import(modules):
                 self.has_seen_imports, excess = True, "the program imported modules"
-            elif may_be_over_limit(limit, ran):  # else the memory need not be read
+            elif blocks is not None:
+                excess = excess_of_frames(limit, max(blocks.count(), self._call_count.frames))
+            if not excess and may_be_over_limit(limit, ran):  # else the memory need not be read
                 excess = excess_over_limit(limit, ran, before, used_memory())
             if self.is_reached or excess or is_window_over(limit, began.elapsed_ns()):
                 self.excess = self.excess or excess or ""
@@ -159,7 +178,7 @@ class RecordingGuard:
             return False
         if not self.has_seen_imports:
             self._times_imports_seen += 1
-        return self._times_imports_seen <= MAX_TIMES_IMPORTS_SEEN
+        return self._times_imports_seen <= self._max_times_imports_seen
 
 
 def is_window_over(limit: EventLimit, elapsed_ns: int) -> bool:
@@ -173,6 +192,14 @@ def may_be_over_limit(limit: EventLimit, ran_ns: int) -> bool:
     As many as planned may take as long as expected, and as much memory as they take.
     """
     return ran_ns >= max(limit.max_events * MIN_NS_PER_EVENT, limit.expected_ns)
+
+
+def excess_of_frames(limit: EventLimit, frames: int) -> str | None:
+    """Returns in words that a recording has more Python frames than its limit; None if not."""
+    if limit.max_frames is None or frames <= limit.max_frames:
+        return None
+    held = time_text(frames * STOP_PAUSE_NS_PER_PLAIN_EVENT)
+    return f"the program made about {frames:,} calls, whose frames hold it for {held} at the end"
 
 
 def excess_over_limit(

@@ -43,18 +43,36 @@ class EventLimit:
     """How long the recording is expected to last, in ns; 0 if unknown."""
     window_ns: int | None = None
     """How long the events take that are to be recorded of a step, in ns; None for a whole step."""
+    max_frames: int | None = None
+    """How many Python frames it may have; None if it has none."""
 
 
-def limit_of_unknown_step(options: RunOptions, free_bytes: int | None) -> EventLimit:
-    """Returns the event limit for recording a step of unknown size with every requested detail."""
-    details = requested_details(options)
+def limit_of_unknown_step(
+    options: RunOptions, free_bytes: int | None, details: RecordedDetails | None = None
+) -> EventLimit:
+    """Returns the limit for recording a step of unknown size, by default with every detail."""
+    details = details or requested_details(options)
     in_memory = details.events_in_memory(free_bytes)
-    return EventLimit(max(1, min(details.events_in_hold(options), in_memory)), in_memory)
+    in_hold = details.events_in_hold(options)
+    frames = frame_limit(options, free_bytes) if details.frames else None
+    return EventLimit(max(1, min(in_hold, in_memory)), in_memory, max_frames=frames)
 
 
 def limit_of_window(options: RunOptions, free_bytes: int | None) -> EventLimit:
     """Returns the limit for recording a part of a program without steps, with every detail."""
     return replace(limit_of_unknown_step(options, free_bytes), window_ns=WINDOW_NS)
+
+
+def limit_of_block(options: RunOptions, free_bytes: int | None) -> EventLimit:
+    """Returns the limit for recording a block of code, for which the user waits: the memory's."""
+    limit = limit_of_unknown_step(options, free_bytes)
+    return replace(limit, max_events=max(1, limit.events_in_memory))
+
+
+def frame_limit(options: RunOptions, free_bytes: int | None) -> int:
+    """Returns how many Python frames a recording may have: they have no shapes."""
+    frames = RecordedDetails(frames=True, shapes=False, memory=False)
+    return max(1, min(frames.events_in_hold(options), frames.events_in_memory(free_bytes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +184,13 @@ class RecordingBudget:
 
     def event_limit(self, step_ns: float) -> EventLimit:
         """Returns what ends the recording; `step_ns` is how long a recorded step takes, in ns."""
-        limit = EventLimit(self.max_events, self._max_events_in_memory, int(self.steps * step_ns))
+        frames = None
+        if self.details.frames:
+            frames = max(self.max_events, frame_limit(self._options, self._free_bytes))
+        expected_ns = int(self.steps * step_ns)
+        limit = EventLimit(
+            self.max_events, self._max_events_in_memory, expected_ns, max_frames=frames
+        )
         if not self.is_window:
             return limit
         share = self.max_events / self.events_of_step

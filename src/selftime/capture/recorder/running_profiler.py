@@ -1,15 +1,17 @@
 """Runs a profiler of selftime's own in the program: starts it, advances it, stops it."""
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from torch._C._autograd import _profiler_enabled
+from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch.profiler import ProfilerAction
 
 from selftime.capture.profiler.open_ranges import open_ranges
 from selftime.capture.profiler.profile import Profile
 from selftime.capture.profiler.profiler_pitfalls import stop_leftover_recording
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
+from selftime.capture.recorder.call_count import end_count_in_forked_child
 from selftime.capture.recorder.recorded_details import RecordedDetails, new_profile
 from selftime.capture.recorder.recorded_program import do_nothing
 from selftime.capture.steps import RecorderWork
@@ -83,6 +85,13 @@ class RunningProfiler:
     def forget(self) -> None:
         """Deletes what it has recorded."""
         self.profile.forget()
+
+
+def end_in_forked_child() -> None:
+    """Ends the recording of the parent process in a forked child, whose calls it would slow."""
+    _enable_record_function(False)
+    sys.setprofile(None)
+    end_count_in_forked_child()
 
 
 def discard_after_failure(discard: Callable[[], None], *, was_recording: bool) -> None:

@@ -13,7 +13,7 @@ from selftime.capture.profiler.profile import Profile
 from selftime.capture.recorder.no_recording import cut_reason
 from selftime.capture.recorder.recorded_details import RecordedDetails
 from selftime.capture.recorder.recording_guard import RecordingGuard
-from selftime.capture.recorder.recording_plan import EventLimit
+from selftime.capture.recorder.recording_plan import limit_of_unknown_step
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
 from selftime.capture.recorder.slow_step_rhythm import ExpectedStep
@@ -120,9 +120,8 @@ class SlowStepCycle:
 
     def _begin_recording(self) -> None:
         self._state, self._began_s = _State.RECORDING, time.monotonic()
-        in_memory = self._details.events_in_memory(free_memory_bytes())
-        in_hold = self._details.events_in_hold(self._options)
-        self._guard.prepare(EventLimit(max(1, min(in_hold, in_memory)), in_memory))
+        limit = limit_of_unknown_step(self._options, free_memory_bytes(), self._details)
+        self._guard.prepare(limit)
         self._advance_profiler()
         self._guard.begin()
 

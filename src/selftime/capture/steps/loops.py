@@ -32,6 +32,7 @@ from selftime.capture.steps.loop_trace import (
 )
 from selftime.capture.steps.step_loop import StepLoop
 from selftime.capture.steps.torch_compile import never_torch_compile
+from selftime.capture.trace_function import trace_below_count
 from selftime.ledger_format import LOOP_STEP_KIND, UNUSUAL_KIND_SUFFIX
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class LoopStepFinder:
     def _may_trace(self) -> bool:
         if self.state.is_off or not self._may_search():
             return False
-        return sys.gettrace() in (None, self._trace_call)
+        return trace_below_count() in (None, self._trace_call)
 
     def _start_tracing(self, codes: set[int], innermost_frame: FrameType) -> None:
         self._counted_codes = codes
@@ -179,7 +180,7 @@ class LoopStepFinder:
     def stop_tracing(self) -> None:
         """Removes the trace function; from then on, loop iterations end no more steps."""
         self.search.stop_probe()
-        if sys.gettrace() == self._trace_call:
+        if trace_below_count() == self._trace_call:
             sys.settrace(None)
         if self.state.ledger is not None and self.state.best_source is StepSource.LOOP:
             self.state.ledger.step_loop_line = None
