@@ -100,7 +100,7 @@ def test_frames_are_limited_by_the_hold_and_the_memory() -> None:
 def test_too_many_frames_are_told() -> None:
     limit = EventLimit(1_000, 1_000, max_frames=50_000)
     assert excess_of_frames(limit, 50_000) is None
-    told = "the program made about 60,000 calls, whose frames hold it for 420.000 ms at the end"
+    told = "the program made about 60,000 calls, whose frames hold it for 420 ms at the end"
     assert excess_of_frames(limit, 60_000) == told
     assert excess_of_frames(EventLimit(1_000, 1_000), 60_000) is None
 

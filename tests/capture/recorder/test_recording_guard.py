@@ -101,7 +101,7 @@ def test_what_is_known_of_the_excess_is_told() -> None:
         "was planned"
     )
     late = excess(LIMIT, 2_100, 540)
-    assert late == "it ran for 2.100 s and took 440.00 MiB of memory, which is more than planned"
+    assert late == "it ran for 2.1 s and took 440.00 MiB of memory, which is more than planned"
     told = cut_reason(StepSource.OPTIMIZER, 1, late)
     assert told == f"the recording ended within a step: {late}"
     assert cut_reason(StepSource.OPTIMIZER, 0, late) == f"{told}; this is the step's beginning"
@@ -117,7 +117,7 @@ def test_a_part_of_a_step_is_recorded_for_the_time_that_its_events_take() -> Non
 def test_where_memory_is_hidden_time_alone_tells() -> None:
     hidden = UsedMemory(None)
     assert excess_over_limit(LIMIT, 1_700 * MS, BEFORE, hidden) is None
-    told = "it ran for 2.100 s, and at most 1.800 s was planned"
+    told = "it ran for 2.1 s, and at most 1.8 s was planned"
     assert excess_over_limit(LIMIT, 2_100 * MS, BEFORE, hidden) == told
 
 

@@ -19,7 +19,7 @@ from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler
 from selftime.capture.recorder.step_sample import StepSample, usual_recorded_ns
 from selftime.capture.recorder.times_recording import NO_DETAILS, is_in_job
-from selftime.units import time_text
+from selftime.units import seconds_text
 
 MIN_PAUSE_RATIO: Final = 0.5
 MAX_PAUSE_RATIO: Final = 3.0
@@ -130,7 +130,7 @@ class FirstRecording:
         in_memory = NO_DETAILS.events_in_memory(free_bytes)
         expected_ns = int(usual_recorded_ns(timed_ns, self.duration_ns))
         details, steps = requested_details(self._options), self._options.active
-        held = time_text(self._pause_ns)
+        held = seconds_text(self._pause_ns)
         message = (
             f"the end of the recording of one step held the program for {held}, so "
             f"1 of {steps} steps is recorded; allow more with --hold"

@@ -28,7 +28,7 @@ from selftime.capture.recorder.program_memory import (
 from selftime.capture.recorder.recorded_details import STOP_PAUSE_NS_PER_PLAIN_EVENT
 from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.capture.recorder.running_profiler import RunningProfiler
-from selftime.units import bytes_text, time_text
+from selftime.units import bytes_text, seconds_text
 
 MIN_NS_PER_EVENT: Final = 1_000
 """Smallest time in ns by which recording one event slows the program; measured: 990 to 2,900."""
@@ -198,7 +198,7 @@ def excess_of_frames(limit: EventLimit, frames: int) -> str | None:
     """Returns in words that a recording has more Python frames than its limit; None if not."""
     if limit.max_frames is None or frames <= limit.max_frames:
         return None
-    held = time_text(frames * STOP_PAUSE_NS_PER_PLAIN_EVENT)
+    held = seconds_text(frames * STOP_PAUSE_NS_PER_PLAIN_EVENT)
     return f"the program made about {frames:,} calls, whose frames hold it for {held} at the end"
 
 
@@ -218,7 +218,9 @@ def excess_over_limit(
     least_ns, late_ns = limit.max_events * MIN_NS_PER_EVENT, LATE_FACTOR * limit.expected_ns
     if now.resident is None:
         planned_ns = max(late_ns, UNKNOWN_MEMORY_FACTOR * least_ns)
-        took = f"it ran for {time_text(ran_ns)}, and at most {time_text(planned_ns)} was planned"
+        took = (
+            f"it ran for {seconds_text(ran_ns)}, and at most {seconds_text(planned_ns)} was planned"
+        )
         return took if ran_ns > planned_ns else None
     planned = RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_EVENT
     beyond = before.beyond_program(now, ran_ns)
@@ -229,10 +231,10 @@ def excess_over_limit(
     is_late = ran_ns > max(late_ns, limit.events_in_memory * MIN_NS_PER_EVENT)
     taken = before.since_start(now)
     if is_late and taken > limit.events_in_memory * MIN_BYTES_PER_EVENT:
-        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(taken)} of memory"
+        took = f"it ran for {seconds_text(ran_ns)} and took {bytes_text(taken)} of memory"
         return f"{took}, which is more than planned"
     frames = LATE_RECORDER_BYTES + limit.max_events * MIN_BYTES_PER_FRAME
     if 0 < late_ns < ran_ns and beyond > frames:
-        took = f"it ran for {time_text(ran_ns)} and took {bytes_text(beyond)} of memory"
+        took = f"it ran for {seconds_text(ran_ns)} and took {bytes_text(beyond)} of memory"
         return f"{took}, which is more than planned"
     return None

@@ -14,7 +14,7 @@ from typing import Final
 
 from selftime.capture.recorder.recorded_details import RecordedDetails, requested_details
 from selftime.capture.recorder.run_options import RunOptions
-from selftime.units import bytes_text, time_text
+from selftime.units import bytes_text, seconds_text
 
 TRACE_BYTES_PER_EVENT: Final = 450
 """Estimated size of one profiler event in the JSON trace, in bytes: measured 440 for operators
@@ -223,7 +223,7 @@ class RecordingBudget:
             return f"{sentence}, and {self._steps_recorded_text()}: more do not fit into memory"
         is_limited_by_size = by_size < by_hold
         if not is_limited_by_size:
-            pause = time_text(self.pause_ns)
+            pause = seconds_text(self.pause_ns)
             sentence += f" and holds the program for about {pause} when the recording ends"
         option = "--max-bytes" if is_limited_by_size else "--hold"
         return f"{sentence}, so {self._steps_recorded_text()}; allow more with {option}"
@@ -285,7 +285,7 @@ class RecordingBudget:
         why = (
             "more than fits into a fourth of the free memory"
             if lacks_memory
-            else f"and would hold the program for about {time_text(self._requested_pause_ns)}"
+            else f"and would hold the program for about {seconds_text(self._requested_pause_ns)}"
         )
         what = f"so only its first {self.max_events:,} events are recorded{self._without_text()}"
         advice = "" if lacks_memory else "; allow more with --hold"
@@ -302,7 +302,7 @@ class RecordingBudget:
             why = f"make more than {bytes_text(self._options.max_bytes)}"
             advice = "; allow more with --max-bytes"
         else:
-            why = f"hold the program for about {time_text(asked * self._requested_pause_ns)}"
+            why = f"hold the program for about {seconds_text(asked * self._requested_pause_ns)}"
             advice = "; allow more with --hold"
         would = "would" if asked == 1 else f"{asked} steps would"
         recorded = f"{self._steps_recorded_text()}{self._without_text()}"
