@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from selftime.capture.child_signals import child_signals_held_back
 from selftime.capture.ledger.run_ledger import RunLedger
 from selftime.capture.program.after_import import after_import, cancel_after_import
 from selftime.capture.program.early_log import EarlyTimes
@@ -97,6 +98,7 @@ class RecordedProcess:
         """Ends the recording where the program's code has ended, by an exception or by None."""
         self.finish(exit_reason(error), may_measure=not is_out_of_memory(error))
 
+    @child_signals_held_back(drops=True)
     def finish(self, reason: str | None, *, may_measure: bool = False) -> None:
         """Ends and writes the recording, with why it ends early; measures the CPU if it may."""
         self._immediate_exit.detach()

@@ -1,12 +1,14 @@
 """Marks the recorder's own work in the program's thread, and postpones what must not interrupt it.
 
 While it works, the recorder ignores events of the program. A signal handler that ends the recording
-may run in the midst of it, and would find it half done: it is postponed until the work is done.
+may run in the midst of it, and would find it half done: it is postponed until the work is done, and
+so is what the program does at the end of one of its processes.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from selftime.capture.child_signals import child_signals_held_back
 from selftime.capture.recorder.held_time import HeldTime
 from selftime.capture.steps import RecorderWork
 
@@ -28,7 +30,7 @@ class OwnWork:
         """Marks a block as the recorder's own work, during which other events are ignored."""
         self.is_going_on = True
         try:
-            with self._recorder_work:
+            with child_signals_held_back(), self._recorder_work:
                 yield
         finally:
             self.is_going_on = False
