@@ -89,6 +89,13 @@ class OptimizerUpdates:
         """Intervals of the optimizer's steps, without operators on sparse gradients."""
         return subtract(self.times, operator_intervals(self.sparse_operators))
 
+    @property
+    def time_share_between_operators(self) -> float:
+        """Share of `dense_update_times` in which no operator runs: Python's, and that of calls."""
+        times = self.dense_update_times
+        between = subtract(times, operator_intervals(self.operators))
+        return length(between) / max(length(times), 1)
+
 
 def optimizer_updates(trace: Trace, runs: pl.DataFrame) -> OptimizerUpdates:
     """Returns the operators within an optimizer's steps, and the kinds of tensors they update."""

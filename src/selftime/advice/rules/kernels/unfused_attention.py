@@ -22,6 +22,9 @@ On a CPU no fused backend drops out weights. Where scores pass a dropout there, 
 reason, whatever the mask: only a rate of 0 for the weights of attention makes the call eligible,
 and that changes the training.
 
+Where queries and values differ in width, no fused backend of a CPU takes the call, and the rule is
+silent there.
+
 The estimate removes the operators between the two products, and their gradients.
 
 ## Fires on
@@ -162,6 +165,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not chains.height:
         yield Checked("no attention runs as a chain of operators", is_absent=True)
         return
+    if not trace.device_args.height:
+        chains = chains.filter(pl.col("summed") == pl.col("value_width"))
+    if not chains.height:
+        yield Checked("queries and values differ in width, which no fused form on a CPU takes")
+        return
     scores = _operators_on_attention_scores(operators, chains)
     math_calls = filter_by_name(operators, ATTENTION_MATH_BACKEND_OPERATOR.__eq__)
     for location, softmaxes in operators_by_line(trace, chains):
@@ -207,7 +215,9 @@ def _softmaxes_of_unfused_attention(operators: pl.DataFrame) -> pl.DataFrame:
     long = pl.min_horizontal("rows", "columns") >= MIN_REPORTED_SEQUENCE_LENGTH
     softmaxes = softmaxes.filter(long & (pl.col("end") > pl.col("start")))
     first = products.select("track", "rows", "columns", "start", begin="start", summed="inner")
-    used = products.select("track", "start", rows="rows", columns="inner", done="end")
+    used = products.select(
+        "track", "start", rows="rows", columns="inner", done="end", value_width=pl.col("columns")
+    )
     keys = ["track", "rows", "columns"]
     chains = softmaxes.sort("start").join_asof(
         first.sort("start"), on="start", by=keys, strategy="backward", check_sortedness=False
@@ -344,6 +354,8 @@ def _fused_attention_fix(*, is_math_backend: bool) -> Fix:
         return Fix(text, FUSED_ATTENTION_FIX_CODE)
     text = (
         "Call the fused operator, which never writes the scores; leave it where the attention "
-        "weights themselves are wanted. `nn.MultiheadAttention` calls it with `need_weights=False`."
+        "weights themselves are wanted. `nn.MultiheadAttention` calls it with "
+        "`need_weights=False`. It divides scores by the root of the width: give `scale=1.0` where "
+        "they are not divided."
     )
     return Fix(text, FUSED_ATTENTION_FIX_CODE)

@@ -42,6 +42,11 @@ def test_what_works_on_other_tensors_in_between_is_not_of_it(judge: Judge[Findin
     assert finding.saving.upper_ms == pytest.approx(8.0)
 
 
+def test_queries_narrower_than_values_have_no_fused_form_on_a_cpu(judge: Judge[Finding]) -> None:
+    narrow = drawing("qqxxxxxxvvaaaaaaaaaa").replace("[[8,256,64],[8,64,", "[[8,256,8],[8,8,")
+    assert not judge(narrow)
+
+
 def test_queries_of_one_token_gain_nothing(judge: Judge[Finding]) -> None:
     one = drawing("qqxxxxxxvvaaaaaaaaaa").replace("256", "1", 1)
     assert not judge(one.replace("[8,256,", "[8,1,"))

@@ -25,7 +25,8 @@ a form that works for the recorded parameters:
 - An optimizer that is not PyTorch's own may have neither: look at what its constructor takes.
 - `load_state_dict` of a checkpoint that was written without the form takes it back.
 
-The estimate removes 80 % of the loop's time for `fused=True`, and 40 % for `foreach=True`. A call
+The estimate removes 80 % of the loop's time for `fused=True`, and 40 % for `foreach=True`. On a CPU
+the latter runs the same operators on each parameter, and saves only what is between them. A call
 costs about an iteration of the loop beside it: of Adam with 1, 2, 4, 8 and 16 small parameters on a
 CPU, `fused=True` saved 32 %, 50 %, 60 %, 71 % and 77 %. Where a framework steps several optimizers
 on one line, their loops count together.
@@ -277,13 +278,17 @@ def _finding(
         if is_fused
         else (LOOP_TIME_SHARE_SAVED_BY_FOREACH, LOOP_TIME_SHARE_SAVED_BY_FOREACH / 2)
     )
+    between_operators = 1.0
+    if not is_fused and not updates.on_device:
+        between_operators = updates.time_share_between_operators
+        saved_share, least_saved_share = min(saved_share, between_operators), 0.0
     iterations = _parameter_loop_iterations_per_step(optimizer_annotation, updates) or 0.0
     of_loop = _loop_share_of_call(iterations / max(optimizer_annotation["count_per_step"], 1))
     saved_share, least_saved_share = saved_share * of_loop, least_saved_share * of_loop
     claim = RemovalClaim(
         (CutHostTime(updates.dense_update_times, 1 - saved_share),),
         worst_case_changes=(CutHostTime(updates.dense_update_times, 1 - least_saved_share),),
-        largest_changes=(CutHostTime(updates.dense_update_times),),
+        largest_changes=(CutHostTime(updates.dense_update_times, 1 - between_operators),),
         interval=SavingRange(1.0, None),
         noise_ms=statistics.noise_ms,
         phase="optimizer",

@@ -110,6 +110,15 @@ def test_the_fix_is_one_that_the_optimizer_has(judge: Judge[Finding]) -> None:
     assert fused.where.line == 48
 
 
+def test_on_a_cpu_the_foreach_form_saves_only_what_is_between_operators(
+    judge: Judge[Finding],
+) -> None:
+    """It runs the same operators: of each step of 0.88 ms here, 0.08 ms are without one."""
+    [looped] = judge(drawing(20, optimizer="RMSprop"))
+    assert 0 < (looped.saving.estimate_ms or 0) <= 0.08
+    assert (looped.saving.high_ms or 0) <= 0.08
+
+
 def test_no_more_is_saved_than_the_optimizer_takes_in_the_steps_of_the_run(
     judge: Judge[Finding],
 ) -> None:
