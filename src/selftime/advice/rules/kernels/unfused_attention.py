@@ -215,9 +215,7 @@ def _softmaxes_of_unfused_attention(operators: pl.DataFrame) -> pl.DataFrame:
     long = pl.min_horizontal("rows", "columns") >= MIN_REPORTED_SEQUENCE_LENGTH
     softmaxes = softmaxes.filter(long & (pl.col("end") > pl.col("start")))
     first = products.select("track", "rows", "columns", "start", begin="start", summed="inner")
-    used = products.select(
-        "track", "start", rows="rows", columns="inner", done="end", value_width=pl.col("columns")
-    )
+    used = _products_with_values(products)
     keys = ["track", "rows", "columns"]
     chains = softmaxes.sort("start").join_asof(
         first.sort("start"), on="start", by=keys, strategy="backward", check_sortedness=False
@@ -227,6 +225,20 @@ def _softmaxes_of_unfused_attention(operators: pl.DataFrame) -> pl.DataFrame:
     )
     scored = pl.col("begin").is_not_null() & (pl.col("summed") <= pl.col("columns"))
     return chains.filter(scored & pl.col("done").is_not_null())
+
+
+def _products_with_values(products: pl.DataFrame) -> pl.DataFrame:
+    """Returns products by the sizes of scores that they may take, with the width of the values.
+
+    Scores are the first factor, or transposed the second. The column `done` is the end in ns.
+    """
+    first = products.select(
+        "track", "start", "rows", columns="inner", done="end", value_width="columns"
+    )
+    second = products.select(
+        "track", "start", rows="columns", columns="inner", done="end", value_width="rows"
+    )
+    return pl.concat([first, second])
 
 
 class _MatrixSizes(NamedTuple):

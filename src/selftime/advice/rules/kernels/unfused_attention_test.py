@@ -45,6 +45,9 @@ def test_what_works_on_other_tensors_in_between_is_not_of_it(judge: Judge[Findin
 def test_queries_narrower_than_values_have_no_fused_form_on_a_cpu(judge: Judge[Finding]) -> None:
     narrow = drawing("qqxxxxxxvvaaaaaaaaaa").replace("[[8,256,64],[8,64,", "[[8,256,8],[8,8,")
     assert not judge(narrow)
+    gradient = "g = aten::bmm; input_shapes = [[8,256,256],[8,256,8]]"
+    transposed = narrow.replace("[[8,256,256],[8,256,64]]", "[[8,64,256],[8,256,256]]")
+    assert not judge(f"{transposed.replace('vvaaaa', 'vvggaa')}    {gradient}\n")
 
 
 def test_queries_of_one_token_gain_nothing(judge: Judge[Finding]) -> None:
