@@ -99,3 +99,11 @@ def test_cut_pieces_are_the_intervals_and_end_at_cuts() -> None:
             assert pieces.ends[own].tolist() == [*edges[1:], ends[index]]
             assert pieces.is_first[own].tolist() == [True] + [False] * (len(edges) - 1)
         assert cut_intervals(starts, ends, cuts[:0]).ends.tolist() == ends.tolist()
+
+
+def test_sets_are_equal_by_their_intervals() -> None:
+    first = union([0, 5], [2, 6])
+    assert first == union([5, 0], [6, 2])
+    assert first != union([0, 5], [2, 7])
+    assert first != union([0], [2])
+    assert first != (0, 5)

@@ -12,13 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from selftime.array_types import Ints
 
 
-class Intervals(NamedTuple):
+class Intervals(NamedTuple):  # noqa: PLW1641 - arrays have no hash
     """Sorted, disjoint, half-open intervals; both arrays have shape (n,) and are in ns."""
 
     starts: Ints
     """The start of each interval, in ns."""
     ends: Ints
     """The end of each interval in ns; the end itself is not part of the interval."""
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether both hold the same intervals."""
+        return isinstance(other, Intervals) and all(map(np.array_equal, self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
