@@ -79,8 +79,8 @@ class BatchStepFinder:
                 if ledger is not None:
                     with state.recorder_work:
                         ledger.activities.leave()
-            if state.is_recording():
-                with state.recorder_work:
+            with state.recorder_work:
+                if state.is_recording():
                     note_batch(batch)
             return batch
 
