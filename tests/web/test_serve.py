@@ -103,12 +103,29 @@ threading.Thread(target=lambda: (threading.main_thread().join(), time.sleep(1)))
 main()
 """
 
+# The library that makes the tables interrupts each thread in which it is at work.
+ADVICE_WITHIN_TABLES = """
+import numpy as np
+import polars as pl
+from selftime.cli import main
+from selftime.web import answers
 
+def advise_for_ever(*args, **options):
+    keys = pl.LazyFrame({"key": np.arange(200_000) % 1_000})
+    while True:
+        keys.join(keys.unique(), on="key").group_by("key").len().collect()
+
+answers.advise = advise_for_ever
+main()
+"""
+
+
+@pytest.mark.parametrize("advice", [SLOW_ADVICE, ADVICE_WITHIN_TABLES], ids=["slow", "tables"])
 def test_advice_that_the_interruption_breaks_off_prints_no_traceback(
-    write: Callable[..., Path], tmp_path: Path
+    write: Callable[..., Path], tmp_path: Path, advice: str
 ) -> None:
-    program = tmp_path / "slow_advice.py"
-    program.write_text(SLOW_ADVICE)
+    program = tmp_path / "advice.py"
+    program.write_text(advice)
     with serving(str(write()), "--port", "0", program=(str(program),)) as (address, process):
         assert ask(address, "/api/traces")[0] == 200
         process.send_signal(signal.SIGINT)

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
 import secrets
+import signal
 import socket
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -139,6 +140,9 @@ def _serve_forever(
     import logging
 
     is_ending = Event()
+    # Polars interrupts every thread that computes, which then prints a traceback; Python's own
+    # handler, installed again over that of Polars, interrupts this one alone.
+    signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
     _prepare_first_trace(answers, is_ending)
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is normal
     for name in ("selftime.web.app", "waitress"):  # requests that the end of Python breaks off

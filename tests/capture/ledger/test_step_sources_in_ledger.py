@@ -92,8 +92,8 @@ def test_random_moves_before_the_training_are_a_rollout(record: "Runner") -> Non
     assert run.segments["kind"].to_list()[:2] == [None, "rollout"]
     assert run.segments["duration"][1] > 500_000_000
     assert run.loop_lines["rollout"][1] == 12
-    seen = run.readings.filter(run.readings["segment"] == 1)
-    assert set(seen["function"]) == {"step"}
+    seen = run.readings.filter(run.readings["segment"] == 1)["function"].cast(str)
+    assert seen.mode().to_list() == ["step"]  # a sample may fall between two calls
 
 
 def test_features_that_are_made_before_training_are_steps_of_their_own(record: "Runner") -> None:
