@@ -148,6 +148,16 @@ def test_what_takes_too_long_is_cut(shell: Shell) -> None:
     assert "the limit of 0.3 s was reached" in shell.answers[0]
 
 
+def test_a_cell_of_many_calls_is_recorded_in_part(shell: Shell) -> None:
+    shell.run("def called(number):\n    return number")
+    shell.run("%%selftime\nfor number in range(1_000_000):\n    called(number)\ntorch.ones(1)")
+
+    assert shell.result.success, shell.text
+    answer = " ".join(shell.answers[0].split())
+    assert "the recording ended early: the program made about" in answer
+    assert "only Python functions: torch did nothing while the recorder ran" in answer
+
+
 def test_the_extension_can_be_unloaded(shell: Shell) -> None:
     shell.run("%unload_ext selftime")
     shell.run("%selftime 1")

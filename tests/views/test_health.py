@@ -37,6 +37,13 @@ def test_nothing_recorded_is_no_trace() -> None:
     assert "not a trace of PyTorch's profiler" in text(Trace(), "content")
 
 
+def test_functions_of_python_alone_are_of_torchs_profiler() -> None:
+    found = text(sketch("python 1 | a b c"), "content")
+    assert found.startswith(
+        "no operator, runtime call or kernel was recorded, only Python functions"
+    )
+
+
 def test_a_whole_trace_is_good() -> None:
     assert verdicts(sketch(WHOLE)) == {
         "content": "good",

@@ -100,7 +100,7 @@ def check_slice_categories(recording: RecordingUnderCheck) -> Iterator[HealthChe
         yield _memory_only_check(recording, memory)
         return
     if not work:
-        yield _foreign_file_check(recording)
+        yield _no_work_check(recording)
         return
     yield HealthCheckResult(
         "content", "good", f"{count_text(work)} slices on host and device", float(work)
@@ -157,9 +157,16 @@ def _memory_snapshot_check(recording: RecordingUnderCheck) -> HealthCheckResult:
     )
 
 
-def _foreign_file_check(recording: RecordingUnderCheck) -> HealthCheckResult:
-    """Returns the check of a file from a profiler other than PyTorch's, with its name if known."""
+def _no_work_check(recording: RecordingUnderCheck) -> HealthCheckResult:
+    """Returns the check of a file without work of torch: mostly one of another profiler."""
     trace = recording.trace
+    if trace.slices["category"].is_in(names.FRAME_CATEGORIES).any():
+        text = (
+            "no operator, runtime call or kernel was recorded, only Python functions: torch did "
+            "nothing while the recorder ran; limited view: its timeline and its slices, and no "
+            "advice"
+        )
+        return HealthCheckResult("content", "unusable", text, 0.0, "everything but the timeline")
     processes = trace.tracks["process_name"].drop_nulls().unique().to_list()
     categories = trace.events["category"].unique().to_list()
     other = names.foreign_recorder([*trace.metadata, *categories, *processes])

@@ -148,7 +148,7 @@ class BlockRecording:
         excess = self._guard.excess
         if self._block_profile is not None and self._block_profile.running:
             self._stop_block_profile()
-            self._block_profile.partial = f"the recording ended within the block: {excess}"
+            self._block_profile.partial = excess
 
     def _yield_to_profiler(self, profiler: str) -> None:
         if self._block_profile is not None and self._block_profile.running:
