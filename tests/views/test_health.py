@@ -35,13 +35,7 @@ def text(trace: Trace, check: str) -> str:
 def test_nothing_recorded_is_no_trace() -> None:
     assert verdicts(Trace())["content"] == "unusable"
     assert "not a trace of PyTorch's profiler" in text(Trace(), "content")
-
-
-def test_functions_of_python_alone_are_of_torchs_profiler() -> None:
-    found = text(sketch("python 1 | a b c"), "content")
-    assert found.startswith(
-        "no operator, runtime call or kernel was recorded, only Python functions"
-    )
+    assert ", only Python functions" in text(sketch("python 1 | a b c"), "content")
 
 
 def test_a_whole_trace_is_good() -> None:
