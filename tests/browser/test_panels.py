@@ -39,7 +39,7 @@ def widest(page: Page) -> list[int]:
 def wrong(page: Page) -> list[str]:
     """What is amiss with the shown panel."""
     found: list[str] = page.locator("main .failed").all_inner_texts()
-    found += page.locator("main h3", has_text="cannot be shown").all_inner_texts()
+    found += page.locator("main .empty h2", has_text="cannot be shown").all_inner_texts()
     found += [f"{over} px too wide" for over in widest(page) if over > 0]
     return found
 

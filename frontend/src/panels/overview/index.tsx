@@ -92,7 +92,7 @@ function Step(props: { found: readonly Figure[] }) {
         <table class="figures">
           <thead>
             <tr>
-              <th scope="col" /><th scope="col" class="number">Median</th>
+              <td /><th scope="col" class="number">Median</th>
               <th scope="col" class="number">± deviation</th><th scope="col" class="number">95th percentile</th>
             </tr>
           </thead>

@@ -60,17 +60,20 @@ function Timeline(props: PanelProps) {
   const { trace, params } = props;
   const asked = useQuery(() => known(props), `${trace.id} ${params["with"] ?? ""}`);
   return (
-    <QueryResult asked={asked}>
-      {(found) =>
-        found === null ? (
-          <Empty title="The recording is empty">
-            <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
-          </Empty>
-        ) : (
-          <Board key={found.ranks.map((one) => one.trace).join(" ")} {...props} {...found} />
-        )
-      }
-    </QueryResult>
+    <>
+      <h1 class="visually-hidden">Timeline</h1>
+      <QueryResult asked={asked}>
+        {(found) =>
+          found === null ? (
+            <Empty title="The recording is empty">
+              <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
+            </Empty>
+          ) : (
+            <Board key={found.ranks.map((one) => one.trace).join(" ")} {...props} {...found} />
+          )
+        }
+      </QueryResult>
+    </>
   );
 }
 

@@ -103,7 +103,7 @@ function Failed(props: { error: string; again: (() => void) | undefined }) {
 export function Empty(props: { title: string; text?: string; children?: ComponentChildren }) {
   return (
     <div class="empty" role="note">
-      <h3>{props.title}</h3>
+      <h2>{props.title}</h2>
       {props.text && <p>{props.text}</p>}
       {props.children}
     </div>

@@ -1,0 +1,73 @@
+"""axe-core finds nothing in any panel, in light and dark."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page
+
+AXE: Final = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
+VIOLATIONS: Final = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) =>
+    `${id}: ${html.slice(0, 200)} ${failureSummary}`)))"""
+OPENED_ROW: Final = ("operators", "?row=0")
+
+Address = Callable[[str], str]
+Show = Callable[..., None]
+Panels = Callable[[Page], list[str]]
+Open = Callable[..., Page]
+
+
+@cache
+def axe() -> str:
+    if not AXE.is_file():
+        pytest.skip(f"{AXE} is not there: `make test` installs it")
+    return AXE.read_text(encoding="utf-8")
+
+
+def violations(page: Page) -> list[str]:
+    found: list[str] = page.evaluate(VIOLATIONS)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme", "width"),
+    [
+        ("cuda", "light", 1280),
+        ("cuda", "dark", 1280),
+        ("cuda", "light", 400),
+        ("cpu", "dark", 400),
+        ("hostile", "light", 1280),
+        ("a100-2024-nccl-2ranks", "dark", 1280),
+        ("h100-2025-vit", "light", 1280),
+        ("v100-2021-resnet50-workers0.pt.trace", "dark", 1280),
+        ("mi300-2025-resnet-ddp-recompute", "light", 1280),
+    ],
+)
+@pytest.mark.sweep(1)
+def test_axe_finds_nothing(
+    kind: str,
+    scheme: str,
+    width: int,
+    address: Address,
+    opened: Open,
+    panels: Panels,
+    show: Show,
+) -> None:
+    page = opened(address(kind), color_scheme=scheme, width=width)
+    names = panels(page)
+    page.evaluate(axe())
+    amiss = {}
+    for name, words in [*((name, "") for name in names), OPENED_ROW]:
+        show(page, name, words)
+        for closed in page.locator(".finding-toggle[aria-expanded=false]").all()[:1]:
+            closed.click()
+        if found := violations(page):
+            amiss[name + words] = found
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog, [role=dialog]")
+    if found := violations(page):
+        amiss["keys"] = found
+    assert amiss == {}
