@@ -9,9 +9,11 @@ import pytest
 from playwright.sync_api import Page
 
 AXE: Final = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
-VIOLATIONS: Final = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
-  violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) =>
-    `${id}: ${html.slice(0, 200)} ${failureSummary}`)))"""
+VIOLATIONS: Final = """async () => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) =>
+    `${id}: ${html.slice(0, 200)} ${failureSummary}`));
+}"""
 OPENED_ROW: Final = ("operators", "?row=0")
 
 Address = Callable[[str], str]
@@ -33,7 +35,7 @@ def violations(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "scheme", "width"),
+    "shown",
     [
         ("cuda", "light", 1280),
         ("cuda", "dark", 1280),
@@ -45,17 +47,17 @@ def violations(page: Page) -> list[str]:
         ("v100-2021-resnet50-workers0.pt.trace", "dark", 1280),
         ("mi300-2025-resnet-ddp-recompute", "light", 1280),
     ],
+    ids=lambda shown: "-".join(map(str, shown)),
 )
 @pytest.mark.sweep(1)
 def test_axe_finds_nothing(
-    kind: str,
-    scheme: str,
-    width: int,
+    shown: tuple[str, str, int],
     address: Address,
     opened: Open,
     panels: Panels,
     show: Show,
 ) -> None:
+    kind, scheme, width = shown
     page = opened(address(kind), color_scheme=scheme, width=width)
     names = panels(page)
     page.evaluate(axe())

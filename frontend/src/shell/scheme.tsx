@@ -1,32 +1,21 @@
 // The colour scheme: the system's or the reader's choice, stored in the root's `data-theme`.
 
 import { useEffect, useState } from "preact/hooks";
+import { store, stored } from "../parts/controls/stored.ts";
 
 const CHOICES = ["system", "dark", "light"] as const;
 type Choice = (typeof CHOICES)[number];
 
-const PLACE = "selftime-theme";
+const PLACE = "theme";
 const TOLD: Record<Choice, string> = {
   system: "Colours of the system",
   dark: "Dark colours",
   light: "Light colours",
 };
 
-function stored(): Choice {
-  try {
-    const word = localStorage.getItem(PLACE);
-    return CHOICES.find((choice) => choice === word) ?? "system";
-  } catch {
-    return "system"; // a frame without an origin of its own has no storage
-  }
-}
-
-function store(choice: Choice): void {
-  try {
-    localStorage.setItem(PLACE, choice);
-  } catch {
-    // likewise: then the choice lasts as long as the page
-  }
+function chosen(): Choice {
+  const word = stored(PLACE);
+  return CHOICES.find((choice) => choice === word) ?? "system";
 }
 
 const DARK = "(prefers-color-scheme: dark)";
@@ -41,11 +30,11 @@ function apply(choice: Choice): void {
 
 /** Before anything is drawn, so that nothing is drawn in other colours first. */
 export function applyStoredScheme(): void {
-  apply(stored());
+  apply(chosen());
 }
 
 export function SchemeButton() {
-  const [choice, set] = useState(stored);
+  const [choice, set] = useState(chosen);
   useEffect(() => {
     apply(choice);
     const follow = () => apply(choice);
@@ -55,7 +44,7 @@ export function SchemeButton() {
   }, [choice]);
   const next = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
   const press = () => {
-    store(next);
+    store(PLACE, next);
     set(next);
   };
   const title = `${TOLD[choice]}; press for: ${TOLD[next].toLowerCase()}`;

@@ -6,12 +6,11 @@ import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { isText } from "../../data/table.ts";
 import { text, UNKNOWN } from "../../units.ts";
+import { TAIL } from "./layout/columns.ts";
 
 /** Characters of a name in a cell or tooltip; the row's details have all. */
 const SHOWN = 400;
 const TIP = 1500;
-/** Characters at the end of a name or path that stay visible. */
-const TAIL = 14;
 
 export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
   if (value === null) return UNKNOWN;
@@ -19,8 +18,15 @@ export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
   return text(value, column.unit);
 }
 
-export function Value(props: { column: Pick<Column, "unit" | "name" | "labels">; value: Cell }) {
-  const { column, value } = props;
+interface ValueProps {
+  column: Pick<Column, "unit" | "name" | "labels">;
+  value: Cell;
+  /** The end to show of a long name, if not its own. */
+  ending?: string | undefined;
+}
+
+export function Value(props: ValueProps) {
+  const { column, value, ending } = props;
   if (value === null) return <span class="grid-unknown" aria-label="unknown">–</span>;
   const words = wordsOf(column, typeof value === "string" ? value.slice(0, TIP) : value);
   if (!isText(column.unit)) return <span class="grid-text">{words}</span>;
@@ -31,7 +37,7 @@ export function Value(props: { column: Pick<Column, "unit" | "name" | "labels">;
   return (
     <span class="grid-text" title={explained(column.labels, value) ?? (words.length > TAIL ? words : undefined)}>
       <span class="grid-start">{head}</span>
-      {tail > 0 && <span class="grid-end">{words.slice(-tail)}</span>}
+      {tail > 0 && <span class="grid-end">{ending === undefined ? words.slice(-tail) : plain(ending)}</span>}
     </span>
   );
 }

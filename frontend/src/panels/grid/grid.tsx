@@ -10,10 +10,12 @@ import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 import type { RowsQuery } from "./query/asking.ts";
 import { useRows, useSample } from "./query/asking.ts";
-import { labelOf, placeColumns, shownColumns } from "./layout/columns.ts";
+import { labelOf, mainColumns, placeColumns } from "./layout/columns.ts";
+import { useRememberedColumns } from "./layout/remembered.ts";
 import { Drawer } from "./drawer/drawer.tsx";
 import { Sheet } from "./sheet.tsx";
 import type { GridState } from "./query/state.ts";
+import { filtersOfKind, KIND, shownKind } from "./query/kinds.tsx";
 import { queryOf, readState, stateParameters } from "./query/state.ts";
 import { Tools } from "./tools.tsx";
 
@@ -25,6 +27,8 @@ export interface GridProps extends PanelProps {
   defaults?: Options;
   /** URL parameters that the panel uses itself. */
   taken?: readonly string[];
+  /** The kind of rows that the panel shows unless the address asks for others. */
+  kind?: string | undefined;
 }
 
 const NONE: readonly string[] = [];
@@ -41,15 +45,17 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   const { data, trace, params, spec, defaults, taken = NONE } = props;
   const state = useMemo(() => readState(params, spec, taken), [params, spec, taken]);
   const options = useMemo(() => ({ ...defaults, ...state.options }), [defaults, state]);
-  const query = useMemo(() => queryOf(state, spec.columns), [state, spec]);
+  const kind = shownKind(params[KIND], state, props.kind);
+  const query = useMemo(() => queryOf(state, spec.columns, filtersOfKind(kind)), [state, spec, kind]);
   const asking = useRows(data, trace.id, spec.name, options, query);
   const { head } = asking.rows;
   const isNarrowed = state.find !== "" || state.where.length > 0;
-  const sample = useSample(JSON.stringify([trace.id, options]), head, isNarrowed);
+  const sample = useSample(JSON.stringify([trace.id, options, kind]), head, isNarrowed);
+  const [remembered, remember] = useRememberedColumns(spec);
   const sorted = state.sort.replace(/^-/, "");
   const shown = useMemo(
-    () => state.columns ?? shownColumns(spec.columns, sample, [sorted, ...state.where.map((one) => one.column)]),
-    [state.columns, spec, sample, sorted, state.where],
+    () => state.columns ?? remembered ?? mainColumns(spec.columns, sample, [sorted, ...state.where.map((one) => one.column)]),
+    [state.columns, remembered, spec, sample, sorted, state.where],
   );
   const columns = useMemo(
     () => placeColumns(spec.columns, shown, state.widths, sample),
@@ -62,7 +68,7 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   const found = state.row === null ? null : asking.rows.find(state.row);
   return (
     <section class="grid-panel">
-      <Tools {...props} options={options} query={query} state={state} page={head} shown={shown} onChange={onChange} />
+      <Tools {...props} kind={kind} hasKinds={props.kind !== undefined} options={options} query={query} state={state} page={head} sample={sample} shown={shown} onColumns={remember} onChange={onChange} />
       <Body asking={asking} state={state} onChange={onChange}>
         <div class="grid-main">
           <Sheet title={props.title} asking={asking} columns={columns} state={state} onChange={onChange} />

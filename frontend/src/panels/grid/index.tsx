@@ -6,6 +6,7 @@ import type { Options } from "../../data/api.ts";
 import { KEYS, type KeyLine } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Grid } from "./grid.tsx";
+import { KIND } from "./query/kinds.tsx";
 import { TraceText } from "../../parts/text/trace-text.tsx";
 import { link } from "../../route.ts";
 import { PANELS } from "../index.ts";
@@ -20,13 +21,21 @@ const LINES: KeyLine[] = [
   ["Ctrl+C, c", "copy the cell, copy the row"],
 ];
 
-export function grid(view: string, title: string, group: Panel["group"], defaults: Options = {}): Panel {
+interface GridDefaults {
+  options?: Options;
+  /** The kind of rows to show unless the address asks for others. */
+  kind?: string;
+}
+
+export function grid(view: string, title: string, group: Panel["group"], defaults: GridDefaults = {}): Panel {
   KEYS[view] = LINES;
+  const { options = {}, kind } = defaults;
+  const taken = kind === undefined ? [] : [KIND];
   return {
     name: view,
     title,
     group,
-    component: (props) => <Grid {...props} view={view} title={title} defaults={defaults} />,
+    component: (props) => <Grid {...props} view={view} title={title} defaults={options} kind={kind} taken={taken} />,
   };
 }
 

@@ -78,7 +78,7 @@ export class Row extends Component<RowProps> {
 
   shown(column: PlacedColumn, value: Cell) {
     const lead = leadOf(column.name, column.unit, (name) => this.value(name));
-    const shown = <Value column={column} value={value} />;
+    const shown = <Value column={column} value={value} ending={column.endings.get(String(value))} />;
     return lead === null ? shown : <a class="grid-lead" href={lead} tabIndex={-1}>{shown}</a>;
   }
 

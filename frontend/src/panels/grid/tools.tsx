@@ -8,8 +8,10 @@ import { MissingDataNote } from "../../parts/text/missing-data.tsx";
 import { TraceText } from "../../parts/text/trace-text.tsx";
 import { countText, withThousands } from "../../units.ts";
 import { Chooser } from "./layout/chooser.tsx";
+import { columnsWithValues } from "./layout/columns.ts";
 import { csvOf } from "./query/csv.ts";
 import { FilterChips } from "./query/filter.tsx";
+import { Kinds } from "./query/kinds.tsx";
 import { PressedOptions, TypedOptions } from "./query/options.tsx";
 import type { GridState } from "./query/state.ts";
 import { MOST_ROWS } from "./layout/virtual.ts";
@@ -23,7 +25,14 @@ interface ToolsProps {
   query: Query;
   state: GridState;
   page: Page | null;
+  /** A page without search and filters, which shows which columns have values. */
+  sample: Page | null;
   shown: readonly string[];
+  /** The shown kind of rows, if the panel tells kinds apart; null for all. */
+  kind: string | null;
+  hasKinds: boolean;
+  /** Remembers the chosen columns; null forgets them. */
+  onColumns: (names: readonly string[] | null) => void;
   onChange: (part: Partial<GridState>) => void;
 }
 
@@ -39,15 +48,19 @@ export function Tools(props: ToolsProps) {
           <TypedOptions specs={spec.options} values={props.options} onChange={onOptions} />
           <Chooser
             columns={spec.columns}
+            withValues={columnsWithValues(spec.columns, props.sample)}
             shown={shown}
-            isChosen={state.columns !== null}
-            onChange={(columns) => onChange({ columns })}
+            onChange={(columns) => {
+              props.onColumns(columns);
+              onChange({ columns });
+            }}
           />
           <CsvLink {...props} />
         </span>
       </div>
       <div class="grid-asked">
         <Find label="Search" value={state.find} onChange={(find) => onChange({ find, row: null })} />
+        {props.hasKinds && <Kinds data={props.data} trace={props.trace.id} view={spec.name} options={props.options} kind={props.kind} />}
         <PressedOptions specs={spec.options} values={props.options} onChange={onOptions} />
         <FilterChips filters={state.where} onChange={(where) => onChange({ where, row: null })} />
         {page && <Counted page={page} />}

@@ -8,8 +8,8 @@ import { useOutside } from "../query/filter.tsx";
 
 interface Props {
   columns: readonly Column[];
+  withValues: readonly string[];
   shown: readonly string[];
-  isChosen: boolean;
   onChange: (names: string[] | null) => void;
 }
 
@@ -28,7 +28,7 @@ export function Chooser(props: Props) {
 }
 
 function List(props: Props) {
-  const { columns, shown, isChosen, onChange } = props;
+  const { columns, withValues, shown, onChange } = props;
   const set = (name: string, isShown: boolean) => {
     const next = isShown ? inOrder(columns, [...shown, name], shown) : shown.filter((one) => one !== name);
     if (next.length > 0) onChange(next);
@@ -37,9 +37,8 @@ function List(props: Props) {
     <div class="grid-columns">
       <p class="grid-buttons">
         <button type="button" onClick={() => onChange(columns.map((column) => column.name))}>All</button>
-        <button type="button" disabled={!isChosen} onClick={() => onChange(null)}>
-          Columns with values
-        </button>
+        <button type="button" onClick={() => onChange([...withValues])}>With values</button>
+        <button type="button" onClick={() => onChange(null)}>The main ones</button>
       </p>
       {columns.map((column) => (
         <label key={column.name} class="grid-check" title={plain(column.doc)}>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Column, Page } from "../../../data/api.ts";
-import { barOf, columnsInView, labelOf, placeColumns, shownColumns, widthOf } from "./columns.ts";
+import { barOf, columnsInView, labelOf, columnsWithValues, mainColumns, placeColumns, widthOf } from "./columns.ts";
 
 const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true, labels: {} });
 
@@ -29,13 +29,20 @@ const PAGE = page({
 });
 
 test("columns without a word to say are left out, but not what was asked for", () => {
-  assert.deepEqual(shownColumns(COLUMNS, PAGE), ["name", "time", "line", "used", "start"]);
-  assert.deepEqual(shownColumns(COLUMNS, PAGE, ["zero", "id"]), ["name", "time", "zero", "id", "line", "used", "start"]);
+  assert.deepEqual(columnsWithValues(COLUMNS, PAGE), ["name", "time", "line", "used", "start"]);
+  assert.deepEqual(columnsWithValues(COLUMNS, PAGE, ["zero", "id"]), ["name", "time", "zero", "id", "line", "used", "start"]);
+});
+
+test("of many columns the first eight are shown, and what was asked for", () => {
+  const many = Array.from({ length: 12 }, (_, at) => column(`time_${at}`, "ns"));
+  const whole = page(Object.fromEntries(many.map(({ name }) => [name, [1]])));
+  assert.deepEqual(mainColumns(many, whole, ["time_10"]), [...many.slice(0, 8).map(({ name }) => name), "time_10"]);
+  assert.equal(mainColumns(many.slice(0, 10), whole).length, 10);
 });
 
 test("an empty table keeps its columns", () => {
-  assert.deepEqual(shownColumns(COLUMNS, page({ name: [] })).length, COLUMNS.length - 1);
-  assert.deepEqual(shownColumns(COLUMNS, null).length, COLUMNS.length - 1);
+  assert.deepEqual(columnsWithValues(COLUMNS, page({ name: [] })).length, COLUMNS.length - 1);
+  assert.deepEqual(columnsWithValues(COLUMNS, null).length, COLUMNS.length - 1);
 });
 
 test("texts are as wide as they need, within bounds; widths set by hand hold", () => {

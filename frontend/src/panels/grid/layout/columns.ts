@@ -2,6 +2,7 @@
 
 import type { Cell, Column, Page, Unit } from "../../../data/api.ts";
 import { isText, valueAt } from "../../../data/table.ts";
+import { endings } from "./endings.ts";
 
 /** A shown column and its place. */
 export interface PlacedColumn extends Column {
@@ -9,11 +10,17 @@ export interface PlacedColumn extends Column {
   isNumber: boolean;
   left: number;
   width: number;
+  /** The end that a cell shows of names that begin and end like others. */
+  endings: ReadonlyMap<string, string>;
 }
 
 const WORDS: Readonly<Record<string, string>> = {
   cpu: "CPU", gpu: "GPU", flops: "FLOPs", sm: "SM", id: "ID", api: "API", h2d: "H2D", d2h: "D2H",
 };
+
+/** Characters at the end of a name or path that stay visible. */
+export const TAIL = 14;
+const NO_ENDINGS: ReadonlyMap<string, string> = new Map();
 
 /** A column's name as a heading: `self_cpu_time_total` is "Self CPU time total". */
 export function labelOf(name: string): string {
@@ -60,7 +67,7 @@ export function widthOf(column: Column, page: Page | null, isFirst: boolean): nu
   const heading = PADDING + 8 + CHARACTER * inTwoLines(labelOf(column.name));
   const fixed = WIDTHS[column.unit];
   if (fixed !== undefined) return Math.round(Math.max(fixed, heading));
-  const [least, most] = isFirst ? [180, 320] : column.unit === "sentence" ? [220, 520] : [84, 280];
+  const [least, most] = isFirst ? [180, 440] : column.unit === "sentence" ? [220, 520] : [84, 280];
   const needed = PADDING + CHARACTER * longestText(column, page);
   return Math.round(Math.min(Math.max(needed, heading, least), most));
 }
@@ -90,11 +97,23 @@ const LEADING: ReadonlySet<string> = new Set([
   "id", "parent", "first", "longest", "launch", "track", "address",
 ]);
 
-/**
- * The columns that are shown unless others are chosen: as in the terminal, without those that are
- * unknown or zero throughout. `kept` are always among them.
- */
-export function shownColumns(
+/** How many columns are shown unless others are chosen, where a table has more than a few beyond. */
+const MAIN_COLUMNS = 8;
+const FEW_BEYOND = 2;
+
+/** The first columns with values, which are shown unless others are chosen; `kept` are among them. */
+export function mainColumns(
+  columns: readonly Column[],
+  page: Page | null,
+  kept: readonly string[] = [],
+): string[] {
+  const all = columnsWithValues(columns, page, kept);
+  if (all.length <= MAIN_COLUMNS + FEW_BEYOND) return all;
+  return all.filter((name, at) => at < MAIN_COLUMNS || kept.includes(name));
+}
+
+/** As in the terminal, without those that are unknown or zero throughout. `kept` are among them. */
+export function columnsWithValues(
   columns: readonly Column[],
   page: Page | null,
   kept: readonly string[] = [],
@@ -129,8 +148,11 @@ export function placeColumns(
   for (const name of names) {
     const column = columns.find((known) => known.name === name);
     if (column === undefined) continue;
-    const width = widths[name] ?? widthOf(column, page, found.length === 0);
-    found.push({ ...column, label: labelOf(name), isNumber: !isText(column.unit), left, width });
+    const isFirst = found.length === 0;
+    const width = widths[name] ?? widthOf(column, page, isFirst);
+    const fit = (width - PADDING) / CHARACTER;
+    const ends = isFirst ? endings(sampled(column, page, page?.rows).map(String), TAIL, fit) : NO_ENDINGS;
+    found.push({ ...column, label: labelOf(name), isNumber: !isText(column.unit), left, width, endings: ends });
     left += width;
   }
   return found;

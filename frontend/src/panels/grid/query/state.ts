@@ -122,9 +122,9 @@ function writtenWidths(widths: Readonly<Record<string, number>>): string | undef
   return Object.entries(widths).map(([name, width]) => `${name}:${width}`).join(",") || undefined;
 }
 
-/** What to ask for: filters with plain numbers in place of quantities. */
-export function queryOf(state: GridState, columns: readonly Column[]): Query {
-  const where = state.where.map((filter) => plainly(filter, columns));
+/** What to ask for: filters with plain numbers in place of quantities, and those of the panel. */
+export function queryOf(state: GridState, columns: readonly Column[], own: readonly Filter[] = []): Query {
+  const where = [...own, ...state.where.map((filter) => plainly(filter, columns))];
   return {
     ...(state.sort ? { sort: state.sort } : {}),
     ...(state.find ? { find: state.find } : {}),

@@ -1,0 +1,51 @@
+"""A table shows its main columns and one kind of rows; what the reader chooses is remembered."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+Address = Callable[[str], str]
+Open = Callable[..., Page]
+Show = Callable[..., None]
+
+
+def cells(page: Page, column: int) -> set[str]:
+    found = page.locator(f".grid-body .grid-row [aria-colindex='{column}']").all_inner_texts()
+    return set(found)
+
+
+def test_the_main_columns_and_operators_alone_are_shown_at_first(
+    address: Address, opened: Open, show: Show, settle: Callable[[Page, str], None]
+) -> None:
+    page = opened(address("cuda"), width=2400)
+    show(page, "operators")
+    columns = page.get_by_role("columnheader")
+    assert columns.count() == 8
+    assert cells(page, 2) == {"operator"}
+
+    page.get_by_role("radio", name="kernel", exact=True).click()
+    settle(page, "operators")
+    assert cells(page, 2) == {"kernel"}
+    page.get_by_role("radio", name="all", exact=True).click()
+    settle(page, "operators")
+    assert cells(page, 2) > {"kernel", "operator"}
+
+    show(page, "operators", "?find=kernel")  # a search is of all kinds
+    expect(page.get_by_role("radio", name="all", exact=True)).to_be_checked()
+
+
+def test_the_chosen_columns_are_remembered(address: Address, opened: Open, show: Show) -> None:
+    page = opened(address("cuda"))
+    show(page, "operators")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("button", name="All", exact=True).click()
+    whole = page.get_by_role("button", name="Columns 50 of 50")
+    expect(whole).to_be_visible()
+
+    show(page, "kernels")
+    show(page, "operators")  # an address without columns
+    assert "cols" not in page.url
+    expect(whole).to_be_visible()
+    whole.click()
+    page.get_by_role("button", name="The main ones").click()
+    expect(page.get_by_role("button", name="Columns 8 of 50")).to_be_visible()
