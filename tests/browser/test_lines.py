@@ -82,6 +82,13 @@ def test_n_leads_from_line_to_line_by_cost(
     page.keyboard.press("c")
     expect(page.locator(".listing-row:not(.listing-head)")).to_have_count(2)
 
+    page.get_by_label("Lines open in").select_option("vscode")
+    link = page.locator(".lines-hot .editor-link")
+    address = f"vscode://file{program.with_name('train.py').as_posix()}:8"
+    expect(link).to_have_attribute("href", address)
+    page.reload()  # the choice is remembered
+    expect(link).to_have_attribute("href", address)
+
 
 def test_a_line_is_reached_by_its_address_and_leads_to_the_timeline(
     program: Path, served: Callable[..., str], opened: Open, settle: Settle

@@ -3,6 +3,7 @@
 import "./style.css";
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { EditorChoice, EditorLink } from "../../parts/code/editor-link.tsx";
 import { SourceAt } from "../../parts/code/source.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { Choice } from "../../parts/controls/choice.tsx";
@@ -140,7 +141,9 @@ function Tools(props: { costs: Costs; cost: Cost | undefined; only: boolean; par
           onChange={(event) => change({ counted: event.currentTarget.checked ? "true" : undefined })}
         /> counted steps only
       </label>
+      <EditorChoice />
       <span class="lines-hot">
+        {cost !== undefined && cost.line !== null && <EditorLink file={cost.file} line={cost.line} />}
         <span class="muted number">{place > 0 ? `${place} of ${costs.ranked.length} lines by cost` : ""}</span>
         <button type="button" disabled={!hotter || place <= 1} title="The line before, by cost (N)" onClick={() => hotter && chooseLine(hotter)}>hotter</button>
         <button type="button" disabled={!colder} title="The next line by cost (n)" onClick={() => colder && chooseLine(colder)}>next</button>

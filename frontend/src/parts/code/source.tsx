@@ -3,6 +3,7 @@
 import "./source.css";
 import type { Data, Source } from "../../data/api.ts";
 import { useQuery } from "../data/asking.tsx";
+import { EditorLink } from "./editor-link.tsx";
 import { tokens } from "./python.ts";
 import type { Token } from "./python.ts";
 
@@ -65,15 +66,19 @@ export function SourceAt(props: {
   if (asked.state === "failed") return <p class="muted">{asked.error}</p>;
   const source = asked.value;
   if (source === null || line >= source.from + source.lines.length) {
-    return <p class="muted">The source file is not available here, so its lines cannot be shown.</p>;
+    const words = "The source file is not available here, so its lines cannot be shown.";
+    return <p class="muted">{words} <EditorLink file={file} line={line} /></p>;
   }
   const last = source.from + source.lines.length - 1;
   return (
-    <Code
-      lines={source.lines}
-      from={source.from}
-      mark={line}
-      label={`${file}, lines ${source.from} to ${last}; line ${line} is marked`}
-    />
+    <>
+      <Code
+        lines={source.lines}
+        from={source.from}
+        mark={line}
+        label={`${file}, lines ${source.from} to ${last}; line ${line} is marked`}
+      />
+      <EditorLink file={file} line={line} />
+    </>
   );
 }
