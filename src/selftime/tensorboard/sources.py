@@ -8,6 +8,8 @@ from typing import Final
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.trace_cache import file_stamp
+from selftime.progress import ProgressCallback
+from selftime.reports.page_data.job_grouping import separate_jobs
 from selftime.reports.page_data.listing import ListedTrace, listed_trace
 from selftime.tensorboard.logdir_watch import LogdirWatch, PossibleTraceFile
 from selftime.trace import Trace
@@ -39,7 +41,7 @@ class LogdirTraces:
                 _sort_key_within_run(listed_file[0]),
             )
         )
-        return [listed for listed, _ in listed_files]
+        return separate_jobs([listed for listed, _ in listed_files], {})
 
     def fingerprint(self, trace_id: str) -> str:
         file = self._found_file_of_trace(trace_id)
@@ -53,8 +55,8 @@ class LogdirTraces:
     def path_of(self, trace_id: str) -> str:
         return self._found_file_of_trace(trace_id).path
 
-    def open(self, trace_id: str) -> Trace:
-        return read_trace(self.path_of(trace_id))
+    def open(self, trace_id: str, *, progress: ProgressCallback | None = None) -> Trace:
+        return read_trace(self.path_of(trace_id), progress=progress)
 
     def _found_file_of_trace(self, trace_id: str) -> PossibleTraceFile:
         """Returns the file of the trace with the given id."""

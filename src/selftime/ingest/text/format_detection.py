@@ -85,7 +85,7 @@ _FIRST_BYTES_OF_JSON_SCALARS: Final = (
 
 def looks_like_trace(path: Path) -> bool:
     """Returns whether a file, perhaps compressed, begins like a profiler's JSON trace."""
-    text = _read_decompressed_start(path)
+    text = read_decompressed_start(path)
     if text.startswith(b"["):
         return _EVENT_PHASE_KEY in text
     return text.startswith(b"{") and any(key in text for key in _TOP_LEVEL_KEYS_OF_ANY_TRACE)
@@ -93,11 +93,11 @@ def looks_like_trace(path: Path) -> bool:
 
 def looks_like_torch_trace(path: Path) -> bool:
     """Returns whether a file begins like a JSON trace that PyTorch's profiler wrote."""
-    text = _read_decompressed_start(path)
+    text = read_decompressed_start(path)
     return text.startswith(b"{") and any(key in text for key in _TOP_LEVEL_KEYS_OF_TORCH_TRACE)
 
 
-def _read_decompressed_start(path: Path) -> bytes:
+def read_decompressed_start(path: Path) -> bytes:
     """Returns the decompressed start of a file's text; empty if the file cannot be read."""
     try:
         with path.open("rb") as file:

@@ -53,6 +53,12 @@ def device_table(metadata: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(schema.DEVICES.dtypes))
 
 
+def device_names_in_header(metadata: Mapping[str, Any]) -> set[str]:
+    """Returns the names of the devices that a trace's header describes."""
+    names = (item.get("name") for item in _device_descriptions(metadata))
+    return {name for name in names if isinstance(name, str) and name}
+
+
 def _int_or_none(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -28,9 +28,17 @@ class ListedTrace:
     """Number or time of the recording if the same process wrote several; else empty."""
     bytes: int = 0
     job: str = ""
-    """Id that all traces of a job share: those in one folder, or in folders of one per rank."""
+    """Id that all traces of a job share: those in one folder, or in folders of one per rank, unless
+    they are unrelated.
+    """
     is_ledger: bool = False
     """Whether it is the ledger of a run alone, without a trace of any of its steps."""
+    modified: int | None = None
+    """When the file was last written, in s since the epoch; None if unknown."""
+    device: str | None = None
+    """The name of the recorded device; None if it is not known yet, or there are several."""
+    steps: int | None = None
+    """The number of recorded steps; None if it is not known yet."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the entry as the page reads it; the folder's name has the key `run`."""
@@ -55,20 +63,26 @@ def listed_trace(path: str, *, run_folder: str = "") -> ListedTrace:
         before, dot, last = worker.rpartition(".")
         if dot and last.isdigit():
             worker, span = before, last
-    byte_count = 0 if "://" in path or not Path(path).exists() else Path(path).stat().st_size
+    status = None if "://" in path or not Path(path).exists() else Path(path).stat()
     parts = (part for part in full_path.split("/")[:-1] if rank_in_file_name(part) is None)
     return ListedTrace(
-        _short_hash_of_text(full_path),
+        short_hash_of_text(full_path),
         name,
         run_folder,
         worker,
         span,
-        byte_count,
-        _short_hash_of_text("/".join(parts)),
+        0 if status is None else status.st_size,
+        short_hash_of_text("/".join(parts)),
         name.endswith(LEDGER_SUFFIX),
+        None if status is None else int(status.st_mtime),
     )
 
 
-def _short_hash_of_text(text: str) -> str:
+def is_named_by_recorder(name: str) -> bool:
+    """Returns whether PyTorch's trace handler or `selftime run` named a trace or ledger."""
+    return f"{_TORCH_TRACE_HANDLER_FILE_NAME_PART}." in name or name.endswith(LEDGER_SUFFIX)
+
+
+def short_hash_of_text(text: str) -> str:
     """Returns the first 12 hexadecimal digits of a text's SHA-256."""
     return sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,112 @@
+"""Tells which traces of one folder may be of one job, from their names and first bytes alone.
+
+A folder may hold unrelated traces. They are told apart by what the ranks of one job have in common:
+the world size, the device, and the name but for its numbers.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from selftime.ingest.text.trace_start import TraceStart
+from selftime.names import parallel_axes_in_file_name, rank_in_file_name
+from selftime.reports.page_data.listing import (
+    ListedTrace,
+    is_named_by_recorder,
+    short_hash_of_text,
+)
+
+_NUMBER: Final = "#"
+"""Stands for any number in the pattern of a name."""
+_UNKNOWN_START: Final = TraceStart()
+
+
+def separate_jobs(
+    traces: Sequence[ListedTrace], starts: Mapping[str, TraceStart]
+) -> list[ListedTrace]:
+    """Returns the entries with a `job` of their own where the traces of a folder are unrelated.
+
+    Args:
+        traces: The entries; those of one folder have one `job`.
+        starts: What the first bytes of the traces tell, by id, as far as they have been read.
+    """
+    groups: defaultdict[tuple[str, str], list[ListedTrace]] = defaultdict(list)
+    for listed in traces:
+        groups[listed.job, _group_in_folder(listed, starts.get(listed.id))].append(listed)
+    parts: defaultdict[str, dict[str, list[ListedTrace]]] = defaultdict(dict)
+    for (job, group), members in groups.items():
+        for pattern, part in _split_contradictory_ranks(members, starts).items():
+            parts[job][f"{group}\n{pattern}"] = part
+    job_by_id = {
+        listed.id: short_hash_of_text(f"{job}\n{key}") if len(parts_of_folder) > 1 else job
+        for job, parts_of_folder in parts.items()
+        for key, part in parts_of_folder.items()
+        for listed in part
+    }
+    return [replace(listed, job=job_by_id[listed.id]) for listed in traces]
+
+
+def are_unrelated(traces: Sequence[ListedTrace]) -> bool:
+    """Returns whether some folder holds traces of several jobs; the page then shows the list first.
+
+    Two files that were named themselves, outside of a folder, are a pair to compare. The function
+    `areUnrelated` of the page is the same.
+    """
+    jobs_by_folder: defaultdict[str, set[str]] = defaultdict(set)
+    for listed in traces:
+        jobs_by_folder[listed.run_folder].add(listed.job)
+    return any(len(jobs) > (1 if folder else 2) for folder, jobs in jobs_by_folder.items())
+
+
+def name_pattern(listed: ListedTrace) -> str:
+    """Returns what the names of all ranks of a job have in common: the name without its numbers.
+
+    Names that PyTorch's trace handler or `selftime run` made differ in host and process; they have
+    one pattern.
+
+    >>> name_pattern(ListedTrace("", "step3_rank12.json", worker="step3_rank12"))
+    'step#_rank#'
+    """
+    if is_named_by_recorder(listed.name):
+        return ""
+    parts = groupby(listed.worker, str.isdecimal)
+    return "".join(_NUMBER if is_number else "".join(part) for is_number, part in parts)
+
+
+def _group_in_folder(listed: ListedTrace, start: TraceStart | None) -> str:
+    """Returns a key that all ranks of a job share; other traces share it with similar names."""
+    start = start or _UNKNOWN_START
+    if start.world_size is not None and start.world_size > 1:
+        return f"size {start.world_size}"
+    is_rank = _rank(listed, start) is not None and start.world_size is None
+    if is_rank or parallel_axes_in_file_name(listed.name) is not None:
+        return "ranks"
+    return f"name {name_pattern(listed)}"
+
+
+def _rank(listed: ListedTrace, start: TraceStart | None) -> int | None:
+    """Returns the rank that the first bytes tell, else the file's name, else a folder's."""
+    in_names = (rank_in_file_name(name) for name in (listed.name, *listed.run_folder.split("/")))
+    known = (None if start is None else start.rank, *in_names)
+    return next((rank for rank in known if rank is not None), None)
+
+
+def _split_contradictory_ranks(
+    group: list[ListedTrace], starts: Mapping[str, TraceStart]
+) -> dict[str, list[ListedTrace]]:
+    """Returns the group whole, or by pattern of name where it cannot be of one job.
+
+    It cannot if traces of several patterns claim one rank, or if devices of several kinds ran it.
+    """
+    by_pattern: defaultdict[str, list[ListedTrace]] = defaultdict(list)
+    patterns_by_rank: defaultdict[int, set[str]] = defaultdict(set)
+    for listed in group:
+        pattern = name_pattern(listed)
+        by_pattern[pattern].append(listed)
+        if (rank := _rank(listed, starts.get(listed.id))) is not None:
+            patterns_by_rank[rank].add(pattern)
+    devices = {start.device for listed in group if (start := starts.get(listed.id))} - {None}
+    is_contradictory = len(devices) > 1 or any(len(p) > 1 for p in patterns_by_rank.values())
+    return by_pattern if is_contradictory else {"": group}
