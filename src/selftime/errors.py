@@ -4,7 +4,8 @@ SelftimeError            a sentence for the user: what was found, where, what to
 ├── UsageError           an argument of a command, a query or a call is wrong
 ├── UnreadableTrace      a path holds nothing that can be read as a trace
 ├── RecordingError       a recording cannot be started, stopped or written
-└── MissingDependency    a required optional package is not installed
+├── MissingDependency    a required optional package is not installed
+└── ReadingStopped       nobody waits for a trace that was being read
 """
 
 
@@ -26,3 +27,7 @@ class RecordingError(SelftimeError):
 
 class MissingDependency(SelftimeError):  # noqa: N818 - names what is missing
     """Raised if an optional package that a function needs is not installed."""
+
+
+class ReadingStopped(SelftimeError):  # noqa: N818 - names what happened
+    """Raised while a trace is read, to end that, once nobody waits for it any more."""

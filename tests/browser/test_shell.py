@@ -1,5 +1,7 @@
 """The shell of the page: keys, colours, traces to choose from, and what it does when data fail."""
 
+import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
+from tests.browser.conftest import document, memory
 
 Served = Callable[..., str]
 Open = Callable[..., Page]
@@ -38,6 +41,8 @@ def test_tab_reaches_every_panel_and_enter_opens_it(
 ) -> None:
     page = opened(cuda)
     left = panels(page)
+    page.get_by_role("button", name="All tables").click()
+    page.locator(".brand").focus()
     for _ in range(len(left) + 12):
         page.keyboard.press("Tab")
         focused = page.evaluate(
@@ -117,11 +122,109 @@ def test_one_word_says_whether_the_trace_can_be_trusted(
     settle(page, "health")
 
 
-def test_an_unknown_panel_or_trace_is_told(cuda: str, opened: Open) -> None:
-    page = opened(f"{cuda}#/nowhere?trace=none")
-    notice = page.get_by_role("alert")
-    expect(notice).to_contain_text("There is no panel “nowhere”.")
-    expect(notice).to_contain_text("The trace in the URL does not exist")
+def test_an_unknown_panel_is_told(cuda: str, opened: Open, settle: Show) -> None:
+    page = opened(f"{cuda}#/nowhere")
+    expect(page.get_by_role("alert")).to_have_text("There is no panel “nowhere”.")
+    settle(page, "answer")
+
+
+def test_a_trace_that_is_gone_is_told_and_no_other_is_shown(
+    served: Served, recorded: Mapping[str, Path], opened: Open, settle: Show, tmp_path: Path
+) -> None:
+    shutil.copy(recorded["cpu"], tmp_path / "one.json")
+    page = opened(f"{served(tmp_path)}#/operators?trace=0123456789ab")
+    main = page.locator("main")
+    expect(main).to_contain_text("The trace of this address is not here")
+    expect(main).to_contain_text("0123456789ab")
+    expect(main).not_to_contain_text("aten::")
+    expect(page.locator("nav")).to_have_count(0)
+    page.get_by_role("table", name="Traces").get_by_role("link", name="one.json").click()
+    settle(page, "operators")
+    expect(main).to_contain_text("aten::addmm")
+
+
+def test_unrelated_traces_are_a_list_to_search(
+    served: Served, recorded: Mapping[str, Path], opened: Open, settle: Show, tmp_path: Path
+) -> None:
+    for name in ("cpu", "cuda", "hostile"):
+        shutil.copy(recorded[name], tmp_path / f"{name}.json")
+    (tmp_path / "remembered.json").write_text(json.dumps(MEMORY_ALONE))
+    page = opened(served(tmp_path))
+    rows = page.get_by_role("table", name="Traces").locator("tbody tr")
+    expect(rows).to_have_count(4)
+    page.get_by_role("button", name="Size").click()
+    expect(page.get_by_role("columnheader", name="Size")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    page.get_by_role("searchbox").fill("h100 CUDA")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("NVIDIA H100")
+    rows.get_by_role("link").click()
+    settle(page, "answer")
+    page.get_by_role("link", name="Compare", exact=True).click()
+    expect(page.locator("main")).to_contain_text("Compare with which trace?")
+    page.get_by_role("link", name="4 traces").click()
+    expect(rows.locator("[aria-current]")).to_have_text("cuda.json")
+    page.reload()
+    expect(rows.filter(has_text="cuda.json").locator("td").nth(1)).to_have_text("2")  # steps
+    page.get_by_role("link", name="remembered.json").click()
+    settle(page, "memory")
+    page.get_by_role("link", name="Answer", exact=True).click()  # the landing is no cage
+    settle(page, "answer")
+
+
+MEMORY_ALONE = document([memory(10.0 * at, 512, 4096 * at, 512 * at, 1) for at in range(1, 9)])
+"""Records of an allocator and nothing else, as in a snapshot."""
+
+
+def test_the_navigation_folds_and_dims_what_has_nothing(
+    address: Callable[[str], str], opened: Open, panels: Panels, settle: Show
+) -> None:
+    page = opened(address("cpu"))
+    settle(page, "answer")
+    fold = page.get_by_role("button", name="All tables")
+    syncs = page.locator("nav a[href*='/syncs']")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(syncs).to_be_hidden()
+    assert len(panels(page)) > 30
+    kernels = page.get_by_role("link", name="Kernels", exact=True)
+    expect(kernels).to_have_attribute("aria-description", re.compile("device activity: record on"))
+    expect(kernels).to_have_attribute("title", re.compile("device activity: record on"))
+    operators = page.get_by_role("link", name="Operators", exact=True)
+    assert operators.get_attribute("title") is None
+    expect(operators).to_have_attribute("aria-keyshortcuts", "g p")
+    kernels.click()  # dim, and reached all the same
+    settle(page, "kernels")
+    page.keyboard.press("g")
+    expect(syncs.locator("kbd")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(syncs).to_be_hidden()
+    fold.click()
+    page.reload()
+    expect(syncs).to_be_visible()  # remembered
+    fold.click()
+    page.evaluate("location.hash = '#/syncs'")
+    expect(syncs).to_be_visible()  # it is the panel that is shown
+    expect(syncs).to_have_attribute("aria-current", "page")
+
+
+def test_opening_a_trace_tells_how_far_it_is_and_can_be_left(
+    cuda: str, opened: Open, settle: Show
+) -> None:
+    page = opened(cuda)
+    page.route("**/api/contents?**", lambda _: None)  # a file that takes long
+    told = {"progress": {"stage": "Reading the file", "done": 50 << 20, "total": 200 << 20}}
+    page.route("**/api/progress?**", lambda route: route.fulfill(json=told))
+    page.reload()
+    main = page.locator("main")
+    expect(main.get_by_role("status")).to_have_text("Reading the file: 50.00 MiB of 200.00 MiB …")
+    expect(main.get_by_role("progressbar")).to_have_attribute("value", str(50 << 20))
+    expect(page.locator("header .trace-name")).to_be_visible()
+    main.get_by_role("button", name="Cancel").click()
+    expect(main).to_contain_text("Reading was stopped")
+    page.unroute_all()
+    main.get_by_role("button", name="Open it").click()
+    settle(page, "answer")
 
 
 def test_three_hundred_traces_are_chosen_by_run_worker_and_span(

@@ -9,6 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime import load
+from selftime.progress import ProgressCallback
 from selftime.reports.page_data.table_queries import prepare_table
 from selftime.trace import Trace
 from selftime.views import VIEWS
@@ -29,9 +30,9 @@ class Counted(TracesAtPaths):
 
     opened = 0
 
-    def open(self, trace: str) -> Trace:
+    def open(self, trace_id: str, *, progress: ProgressCallback | None = None) -> Trace:
         self.opened += 1
-        return super().open(trace)
+        return super().open(trace_id, progress=progress)
 
 
 @pytest.fixture(autouse=True)

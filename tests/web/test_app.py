@@ -51,7 +51,9 @@ def test_traces_are_listed_by_id(client: Client) -> None:
     [listed] = ask(client, "/api/traces")["traces"]
     assert listed["name"] == "trace.json"
     assert listed["bytes"] > 0
-    assert set(listed) == {"id", "name", "run", "worker", "span", "bytes", "job", "is_ledger"}
+    assert (listed["device"], listed["steps"]) == (None, None)
+    where = {"id", "name", "run", "worker", "span", "bytes", "job", "is_ledger", "modified"}
+    assert set(listed) == where | {"device", "steps"}
 
 
 def test_an_operator_is_a_row(client: Client, trace: str) -> None:

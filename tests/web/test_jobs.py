@@ -60,11 +60,11 @@ class Reading:
         self.most_held = 0
         self._held: list[ref[Trace]] = []
 
-    def __call__(self, place: str) -> Trace:
+    def __call__(self, place: str, **progress: Any) -> Trace:
         self._held = [one for one in self._held if one() is not None]
         self.most_held = max(self.most_held, len(self._held) + 1)
         self.opened += 1
-        found = read_trace(place)
+        found = read_trace(place, **progress)
         self._held.append(ref(found))
         return found
 

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from werkzeug.test import Client
 
 from selftime import load
+from selftime.progress import ProgressCallback
 from selftime.reports.page_data.table_queries import MAX_RESPONSE_BYTES
 from selftime.reports.tables.tabular import nan_and_infinity_as_null
 from selftime.trace import Trace
@@ -144,9 +145,9 @@ def test_questions_at_once_are_answered_alike(write: Callable[..., Path]) -> Non
     files = TracesAtPaths([str(write())])
 
     class Counted(TracesAtPaths):
-        def open(self, trace: str) -> Trace:
-            opened.append(trace)
-            return super().open(trace)
+        def open(self, trace_id: str, *, progress: ProgressCallback | None = None) -> Trace:
+            opened.append(trace_id)
+            return super().open(trace_id, progress=progress)
 
     files.__class__ = Counted
     client = Client(PageApp(files))

@@ -55,10 +55,28 @@ export interface TraceInfo {
   /** The recording's number or time, if a worker has several. */
   span: string;
   bytes: number;
-  /** An id shared by all traces of a job. */
+  /** An id shared by all traces of a job; unrelated traces of one folder have different ids. */
   job: string;
   /** Whether it is the ledger of a run alone, without a trace of any of its steps. */
   is_ledger: boolean;
+  /** When the file was last written, in seconds since the epoch. */
+  modified: number | null;
+  /** Null as long as they are not known: the trace may never have been opened. */
+  device: string | null;
+  steps: number | null;
+}
+
+/** What a trace holds: the panel to open first, and what each view lacks, as sentences. */
+export interface Contents {
+  landing: string;
+  lacks: Readonly<Record<string, readonly string[]>>;
+}
+
+/** How far the reading of a trace is, in bytes of its file. */
+export interface Progress {
+  stage: string;
+  done: number;
+  total: number | null;
 }
 
 /** A trace of a job, and the conversion of its times to the common clock. */
@@ -345,6 +363,10 @@ export interface Data {
   readonly pair: Pair | null;
   traces(): Promise<TraceInfo[]>;
   views(): Promise<ViewSpec[]>;
+  /** Opens a trace, which may take long; aborting the signal lets the server stop reading. */
+  contents(trace: string, signal: AbortSignal): Promise<Contents>;
+  /** Returns how far the reading of a trace is; null if it is not being read. */
+  progress(trace: string): Promise<Progress | null>;
   page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
   advice(trace: string): Promise<Advice>;
   /** Returns the trace's health, which is known long before the advice. */

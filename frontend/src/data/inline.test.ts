@@ -60,12 +60,13 @@ const TILE = {
 const CARRIED: ReportData = {
   format: "selftime.report/1",
   start: "",
-  traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1, job: "j", is_ledger: false }],
+  traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1, job: "j", is_ledger: false, modified: null, device: null, steps: null }],
   views: packed([OPERATORS, TIMELINE, RANKS]),
   rules: packed({ slow_input: "# slow_input" }),
   compared: null,
   held: {
     a: {
+      contents: packed({ landing: "answer", lacks: {} }),
       advice: packed({ format: "selftime.advice/1" }),
       tables: [
         { view: "operators", options: {}, packed: packed(ROWS) },

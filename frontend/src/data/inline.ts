@@ -2,7 +2,7 @@
 // Each table is decompressed on first use.
 
 import { DataError, NotInReport } from "./api.ts";
-import type { Advice, Cell, Compared, ComparedTable, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import type { Advice, Cell, Compared, ComparedTable, Contents, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import { runQuery, gatherColumn, totals } from "./table.ts";
@@ -33,6 +33,7 @@ interface HeldJob {
 }
 
 interface Held {
+  contents: string;
   advice: string;
   tables: ReportTable[];
   sources: Record<string, string>;
@@ -83,6 +84,15 @@ export class InlineData implements Data {
 
   views(): Promise<ViewSpec[]> {
     return this.#once("views", () => decompress(this.#carried.views));
+  }
+
+  async contents(trace: string): Promise<Contents> {
+    const { contents } = this.#held(trace);
+    return this.#once(`${trace} contents`, () => decompress(contents));
+  }
+
+  async progress(): Promise<null> {
+    return null;
   }
 
   async page(trace: string, view: string, options: Options, query: Query): Promise<Page> {

@@ -2,7 +2,7 @@
 // behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, AskedChange, Compared, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import type { Advice, AskedChange, Compared, Contents, Data, Health, Job, Metric, Options, Page, Pair, Progress, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -16,10 +16,14 @@ function address(path: string, queryParameters: Record<string, string>): string 
 /** Asks the server to report unreadable traces in the response, not as a network error. */
 const FROM_PAGE = { "Selftime-Page": "1" };
 
-async function ask<T>(path: string, queryParameters: Record<string, string> = {}): Promise<T> {
+async function ask<T>(
+  path: string,
+  queryParameters: Record<string, string> = {},
+  signal: AbortSignal | null = null,
+): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(address(path, queryParameters), { credentials: "same-origin", headers: FROM_PAGE });
+    answer = await fetch(address(path, queryParameters), { credentials: "same-origin", headers: FROM_PAGE, signal });
   } catch {
     throw new DataError("the server does not answer; is `selftime serve` still running?");
   }
@@ -65,6 +69,14 @@ export class ServerData implements Data {
 
   async views(): Promise<ViewSpec[]> {
     return (await ask<{ views: ViewSpec[] }>("views")).views;
+  }
+
+  contents(trace: string, signal: AbortSignal): Promise<Contents> {
+    return ask("contents", { ".trace": trace }, signal);
+  }
+
+  async progress(trace: string): Promise<Progress | null> {
+    return (await ask<{ progress: Progress | null }>("progress", { ".trace": trace })).progress;
   }
 
   page(trace: string, view: string, options: Options, query: Query): Promise<Page> {

@@ -1,4 +1,4 @@
-// All panels, in the order of the navigation; the first is the default.
+// All panels, in the order of the navigation, and which of them come first.
 
 import { answer } from "./answer/index.tsx";
 import { compare } from "./compare/index.tsx";
@@ -53,3 +53,26 @@ export const PANELS: readonly Panel[] = [
   grid("health", "Health", "more"),
   anyView,
 ];
+
+/** The panels that answer most questions, in their order; the others are below *All tables*. */
+const FIRST: readonly string[] = [
+  "answer",
+  "run",
+  "overview",
+  "timeline",
+  "operators",
+  "kernels",
+  "flame",
+  "lines",
+  "memory",
+  "distributed",
+  "compare",
+];
+
+/** The panels that come first, and all others. */
+export function inOrder(panels: readonly Panel[]): { first: Panel[]; others: Panel[] } {
+  return {
+    first: FIRST.flatMap((name) => panels.filter((panel) => panel.name === name)),
+    others: panels.filter((panel) => !FIRST.includes(panel.name)),
+  };
+}

@@ -17,6 +17,10 @@ export interface Panel {
   title: string;
   group: "answer" | "time" | "code" | "memory" | "device" | "job" | "more";
   component: ComponentType<PanelProps>;
+  /** The view without whose data it has nothing to show; by default the one of its name. */
+  view?: string;
+  /** Why it has nothing to show for these traces, in a sentence; empty if it has something. */
+  missing?: (traces: readonly TraceInfo[]) => string;
   /** Whether only a server can answer it; a report does not list it. */
   needsServer?: true;
 }

@@ -13,6 +13,11 @@ test("the first panel with an initial has it, the next takes another letter", ()
   assert.deepEqual([...found], [["Operators", "o"], ["Steps", "s"], ["Overview", "v"]]);
 });
 
+test("an earlier group has its letters before a later one", () => {
+  const found = panelLetters(panels("Overview", "Operators"), panels("Path"));
+  assert.deepEqual([...found], [["Overview", "o"], ["Operators", "p"], ["Path", "a"]]);
+});
+
 test("every panel has a key of its own as long as there are letters and digits", () => {
   const many = panels(...Array.from({ length: 40 }, (_, at) => `Same ${"x".repeat(at)}`));
   const found = panelLetters(many);

@@ -7,8 +7,11 @@ interface Named {
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz1234567890";
 
-/** Letters by the panels' names: initials first, then another letter of the title, then any. */
-export function panelLetters(panels: readonly Named[]): ReadonlyMap<string, string> {
+/**
+ * Letters by the panels' names: initials first, then another letter of the title, then any. Each group
+ * takes what those before it have left.
+ */
+export function panelLetters(...groups: readonly (readonly Named[])[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const free = new Set(ALPHABET);
   const give = (panel: Named, wanted: string) => {
@@ -17,8 +20,10 @@ export function panelLetters(panels: readonly Named[]): ReadonlyMap<string, stri
     free.delete(letter);
     found.set(panel.name, letter);
   };
-  for (const panel of panels) give(panel, panel.title.slice(0, 1));
-  for (const panel of panels) give(panel, panel.title);
-  for (const panel of panels) give(panel, ALPHABET);
+  for (const panels of groups) {
+    for (const panel of panels) give(panel, panel.title.slice(0, 1));
+    for (const panel of panels) give(panel, panel.title);
+    for (const panel of panels) give(panel, ALPHABET);
+  }
   return found;
 }

@@ -1,10 +1,13 @@
 // The menu to choose a trace by run, worker and span.
 
 import type { TraceInfo } from "../data/api.ts";
+import { areUnrelated } from "../parts/data/unrelated-traces.ts";
 import { plain } from "../parts/text/plain.ts";
-import { change } from "../route.ts";
+import { change, link } from "../route.ts";
+import { countedText } from "../units.ts";
 import { levelChoices, pickTrace, areDistinct } from "./picking.ts";
 import type { Level } from "./picking.ts";
+import { TRACES } from "./trace-table.tsx";
 
 const LEVELS: readonly [Level, string][] = [
   ["run", "Run"],
@@ -24,7 +27,8 @@ export function Picker(props: Props) {
   if (traces.length === 1) return <TraceName trace={shown} />;
   return (
     <div class="picker" onPointerDown={props.onOpen} onFocusIn={props.onOpen}>
-      {areDistinct(traces) ? <ByLevel {...props} /> : <ByName {...props} />}
+      {areUnrelated(traces) ? <TraceName trace={shown} /> : areDistinct(traces) ? <ByLevel {...props} /> : <ByName {...props} />}
+      <a class="picker-all" href={link(TRACES)} title="The list of all traces">{countedText(traces.length, "trace")}</a>
     </div>
   );
 }

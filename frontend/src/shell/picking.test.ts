@@ -5,7 +5,7 @@ import { levelChoices, pickTrace, areDistinct } from "./picking.ts";
 
 function trace(id: string): TraceInfo {
   const [run = "", worker = "", span = ""] = id.split("/");
-  return { id, name: id, run, worker, span, bytes: 0, job: "", is_ledger: false };
+  return { id, name: id, run, worker, span, bytes: 0, job: "", is_ledger: false, modified: null, device: null, steps: null };
 }
 
 const TRACES = ["a/w0/1", "a/w0/2", "a/w1/1", "a/w1/2", "b/w1/2", "b/w2/1"].map(trace);

@@ -19,8 +19,11 @@ const REST_MS = 3_000;
 /** Time between automatic refreshes, in ms. */
 const LATER_MS = 20_000;
 
-/** Returns the lists and a function to refresh them. */
-export function useTraceList(data: Data): [QueryState<TraceList>, () => void] {
+/**
+ * Returns the lists and a function to refresh them. As long as the trace that is named is not in the
+ * list, it is asked for more often: its file may just be written, or found.
+ */
+export function useTraceList(data: Data, named: string | undefined): [QueryState<TraceList>, () => void] {
   const [asked, set] = useState<QueryState<TraceList>>({ state: "waiting" });
   const last = useRef(-Infinity);
   const refresh = useCallback(() => {
@@ -37,7 +40,9 @@ export function useTraceList(data: Data): [QueryState<TraceList>, () => void] {
     document.addEventListener("visibilitychange", shownAgain);
     return () => document.removeEventListener("visibilitychange", shownAgain);
   }, [refresh]);
-  const isEmpty = asked.state === "failed" || (asked.state === "here" && !asked.value.traces.length);
+  const traces = asked.state === "here" ? asked.value.traces : [];
+  const isLacking = named !== undefined && !traces.some((trace) => trace.id === named);
+  const isEmpty = asked.state !== "waiting" && (traces.length === 0 || isLacking);
   useEffect(() => {
     if (data.inline) return undefined;
     const look = () => document.visibilityState === "visible" && refresh();

@@ -167,6 +167,7 @@ def _make_waitress_server(
         guard,
         sockets=[listening],
         threads=threads,
+        channel_request_lookahead=1,  # tells while a request is answered that its client has gone
         ident="",
         clear_untrusted_proxy_headers=True,
         max_request_header_size=65_536,

@@ -52,6 +52,7 @@ from selftime.views.view_declaration import view
         True,
     ),
     Column("function", pl.String, "name", "The function that contains the source line.", True),
+    needs=("ledger",),
     sums=("time", "share"),
 )
 def run(trace: Trace) -> pl.DataFrame:

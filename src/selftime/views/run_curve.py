@@ -61,6 +61,7 @@ from selftime.views.view_declaration import Nanoseconds, Pixels, view
         "When the row's longest step begins in the trace; null if the trace lacks it.",
         True,
     ),
+    needs=("ledger",),
 )
 def run_curve(
     trace: Trace, *, start: Nanoseconds = 0, end: Nanoseconds = 0, pixels: Pixels = 1000

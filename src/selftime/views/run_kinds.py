@@ -60,6 +60,7 @@ from selftime.views.view_declaration import view
         "The source line of the loop that runs the steps; null if unknown.",
         True,
     ),
+    needs=("ledger",),
     sums=("count", "total", "slow", "excess", "recorded", "covered"),
 )
 def run_kinds(trace: Trace) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from selftime.views.view_declaration import view
     Column("share", pl.Float64, "ratio", "The samples of the line by all samples of the kind."),
     Column("low", pl.Float64, "ratio", "Lower end of the share's 95 % interval (Wilson)."),
     Column("high", pl.Float64, "ratio", "Upper end of the share's 95 % interval (Wilson)."),
+    needs=("ledger",),
     sums=("samples",),
 )
 def run_lines(trace: Trace) -> pl.DataFrame:

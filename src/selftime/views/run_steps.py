@@ -89,6 +89,7 @@ from selftime.views.view_declaration import view
         "When the step begins in the trace; null if the trace lacks it.",
         True,
     ),
+    needs=("ledger",),
     sums=("time", "data_wait", "excess"),
 )
 def run_steps(trace: Trace, *, slow: bool = False) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.advice import advice_data, health_data
 from selftime.reports.page_data.compare import prepare_comparison
+from selftime.reports.page_data.job_grouping import are_unrelated
 from selftime.reports.page_data.jobs import page_data_of_job
 from selftime.reports.page_data.snippets import source_snippet
 from selftime.reports.page_data.table_queries import (
@@ -34,7 +35,9 @@ from selftime.views import VIEWS, View, find_view
 from selftime.views.view_declaration import MAX_OPTION_VALUE, TraceJobOrRanks
 from selftime.web.advice_sources import source_files_of_advice
 from selftime.web.caches import AnswerStore, SharedCache
+from selftime.web.contents import ContentsIndex
 from selftime.web.jobs import IndexedJob, JobIndex
+from selftime.web.readings import TraceKey, TraceReadings
 from selftime.web.sources import TraceSources
 
 _MAX_REQUEST_PARAMETER_CHARACTERS: Final = 8192
@@ -49,8 +52,6 @@ _INVALID_FILTERS_MESSAGE: Final = (
     '`.where` is not a list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
 )
 """Error message for a list of filters that cannot be parsed."""
-_MAX_TRACE_CACHE_BYTES: Final = 2 << 30
-"""Largest size of the cache of open traces, in bytes."""
 _MAX_TABLE_CACHE_BYTES: Final = 512 << 20
 """Largest size of the cache of views' tables, in bytes."""
 _MAX_ADVICE_CACHE_BYTES: Final = 16 << 20
@@ -60,9 +61,7 @@ _MAX_COMPARISON_CACHE_BYTES: Final = 64 << 20
 _MIN_COMPUTATION_TIME_TO_STORE_S: Final = 0.2
 """Shortest computation, in s, whose result is stored on disk."""
 _log: Final = logging.getLogger(__name__)
-_TraceKey = tuple[str, str]
-"""Key of a trace in caches: (id of the trace, fingerprint that changes with its content)."""
-_TableKey = tuple[_TraceKey, str, tuple[tuple[str, Any], ...]]
+_TableKey = tuple[TraceKey, str, tuple[tuple[str, Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,24 +171,26 @@ class PageDataAnswers:
         self.shows_source = shows_source
         self.store_after_s = store_after_s
         self._store = AnswerStore()
-        self._traces: SharedCache[_TraceKey, Trace] = SharedCache(
-            _MAX_TRACE_CACHE_BYTES, _trace_memory_bytes
-        )
+        self.readings = TraceReadings(sources)
         self._tables: SharedCache[_TableKey, _ViewTable] = SharedCache(
             _MAX_TABLE_CACHE_BYTES, _view_table_memory_bytes
         )
         self._advice: SharedCache[tuple[str, str, str], bytes] = SharedCache(
             _MAX_ADVICE_CACHE_BYTES, len
         )
-        self._comparisons: SharedCache[tuple[_TraceKey, _TraceKey, str], bytes] = SharedCache(
+        self._comparisons: SharedCache[tuple[TraceKey, TraceKey, str], bytes] = SharedCache(
             _MAX_COMPARISON_CACHE_BYTES, len
         )
         self._jobs = JobIndex(sources, self._store, self.open_trace)
+        self.contents = ContentsIndex(sources, self._store, self.open_trace)
 
     def prepare_first_trace(self) -> None:
-        """Opens the trace that the page shows first, and computes its advice before any request."""
+        """Opens the trace that the page shows first, and computes its advice before any request.
+
+        Of unrelated traces the page shows the list, and opens none.
+        """
         listed = self.sources.listed_traces()
-        if not listed:
+        if not listed or are_unrelated(listed):
             return
         try:
             key = self._id_and_fingerprint(listed[0].id)
@@ -200,7 +201,13 @@ class PageDataAnswers:
 
     def traces_json(self) -> bytes:
         """Returns the list of traces as JSON."""
-        return msgspec.json.encode({"traces": [o.to_dict() for o in self.sources.listed_traces()]})
+        listed_traces = self.contents.listed_with_contents()
+        return msgspec.json.encode({"traces": [listed.to_dict() for listed in listed_traces]})
+
+    def progress_json(self, parameters: Mapping[str, str]) -> bytes:
+        """Returns as JSON how far the reading of a trace is; null if it is not being read."""
+        progress = self.readings.progress_of(parameters.get(".trace", ""))
+        return msgspec.json.encode({"progress": progress})
 
     def views_json(self) -> bytes:
         """Returns the descriptions of all views as JSON."""
@@ -264,16 +271,16 @@ class PageDataAnswers:
             snippet = source_snippet(trace, parameters.get("file", ""), first, rows)
         return msgspec.json.encode({"source": snippet})
 
-    def _id_and_fingerprint(self, trace_id: str) -> _TraceKey:
+    def _id_and_fingerprint(self, trace_id: str) -> TraceKey:
         """Returns (id, fingerprint of the content) of a trace: the key of the trace in caches."""
         return trace_id, self.sources.fingerprint(trace_id)
 
     def open_trace(self, trace_id: str) -> Trace:
         return self._open_trace(self._id_and_fingerprint(trace_id))
 
-    def _open_trace(self, key: _TraceKey) -> Trace:
+    def _open_trace(self, key: TraceKey) -> Trace:
         """Returns a trace from the cache; if it is not there, reads the trace's file."""
-        return self._traces.get(key, lambda: self.sources.open(key[0]))
+        return self.readings.open(key)
 
     def _cached_view(self, request: ViewRequest) -> _ViewTable:
         """Returns a view's table from a cache; for views that compare ranks, of the whole job."""
@@ -313,14 +320,14 @@ class PageDataAnswers:
             self._store.store(_encode_view_table(answer), *stored_key)
         return answer
 
-    def _cached_advice(self, key: _TraceKey) -> bytes:
+    def _cached_advice(self, key: TraceKey) -> bytes:
         """Returns the advice on a trace as JSON; on one rank of a job, made with all its ranks."""
         job = self._jobs.job_of_several_traces(key[0])
         return self._advice.get(
             (*key, "" if job is None else job.key), lambda: self._load_or_compute_advice(key, job)
         )
 
-    def _load_or_compute_advice(self, key: _TraceKey, job: IndexedJob | None) -> bytes:
+    def _load_or_compute_advice(self, key: TraceKey, job: IndexedJob | None) -> bytes:
         """Returns advice as JSON from the disk cache; if it is missing, computes and stores it."""
         stored_key = ("advised", key[1], "" if job is None else job.fingerprint, str(Path.cwd()))
         has_fingerprints = bool(key[1] and (job is None or job.fingerprint))
@@ -338,7 +345,7 @@ class PageDataAnswers:
             )
         return answer
 
-    def _load_or_compare(self, before: _TraceKey, after: _TraceKey, metric: Metric | None) -> bytes:
+    def _load_or_compare(self, before: TraceKey, after: TraceKey, metric: Metric | None) -> bytes:
         """Returns a comparison as JSON from the disk cache; if missing, computes and stores it."""
         stored_key = ("compared", before[1], after[1], metric or "")
         has_fingerprints = bool(before[1] and after[1])
@@ -352,11 +359,6 @@ class PageDataAnswers:
         if is_storable and perf_counter() - started >= self.store_after_s:
             self._store.store(answer, *stored_key)
         return answer
-
-
-def _trace_memory_bytes(trace: Trace) -> int:
-    """Returns the estimated size of a trace in memory, in bytes."""
-    return sum(int(table.estimated_size()) for table in trace.tables().values())
 
 
 def _view_table_memory_bytes(answer: _ViewTable) -> int:

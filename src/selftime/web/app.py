@@ -16,6 +16,7 @@ from werkzeug.wrappers import Request, Response
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
 from selftime.web.answers import PageDataAnswers
+from selftime.web.readings import is_client_gone
 from selftime.web.sources import TraceSources
 from selftime.web.what_if_answers import what_if_json
 
@@ -59,6 +60,7 @@ class PageApp:
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         request = Request(environ)
+        is_client_gone.set(environ.get("waitress.client_disconnected"))
         response = _compress_response(request, self._response_or_error_response(request))
         for name, value in _HEADERS_OF_EVERY_RESPONSE.items():
             response.headers.setdefault(name, value)
@@ -107,6 +109,8 @@ class PageApp:
         answer_by_path: Mapping[str, Callable[[], bytes]] = {
             "api/traces": answers.traces_json,
             "api/views": answers.views_json,
+            "api/contents": lambda: answers.contents.contents_json(parameters),
+            "api/progress": lambda: answers.progress_json(parameters),
             "api/advice": lambda: answers.advice_json(parameters),
             "api/health": lambda: answers.health_json(parameters),
             "api/compare": lambda: answers.comparison_json(parameters),

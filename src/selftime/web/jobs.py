@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 
 from selftime.analysis.ranks.rank_summary import RankSummary
-from selftime.errors import SelftimeError, UnreadableTrace, UsageError
+from selftime.errors import SelftimeError, UnreadableTrace
 from selftime.ingest.job_ranks import TraceIdentity
 from selftime.reports.page_data.jobs import (
     PageJob,
@@ -25,7 +25,7 @@ from selftime.scale.engine import FileLostByReader
 from selftime.scale.local import LocalProcessEngine
 from selftime.trace import Trace
 from selftime.web.caches import AnswerStore, SharedCache
-from selftime.web.sources import TraceSources, read_trace
+from selftime.web.sources import TraceSources, find_listed_trace, read_trace
 
 _MAX_JOB_CACHE_BYTES: Final = 256 << 20
 """Largest size of the cache of jobs, in bytes."""
@@ -66,16 +66,13 @@ class JobIndex:
             UnreadableTrace: The trace itself cannot be read; other unreadable traces are listed.
         """
         fingerprint = self._sources.fingerprint(trace_id)
-        listed = {entry.id: entry for entry in self._sources.listed_traces()}
-        if trace_id not in listed:
-            raise UsageError(f"there is no trace `{trace_id[:40]}` here; load the page again")
-        same_folder = [entry for entry in listed.values() if entry.job == listed[trace_id].job]
-        if len(same_folder) == 1 or not self._is_from_multi_process_job(
-            listed[trace_id], fingerprint
-        ):
-            return self._job_of_one_trace(listed[trace_id], fingerprint)
+        all_listed = self._sources.listed_traces()
+        listed = find_listed_trace(all_listed, trace_id)
+        same_folder = [entry for entry in all_listed if entry.job == listed.job]
+        if len(same_folder) == 1 or not self._is_from_multi_process_job(listed, fingerprint):
+            return self._job_of_one_trace(listed, fingerprint)
         fingerprints = {entry.id: self._fingerprint_or_error(entry.id) for entry in same_folder}
-        key = _hash_of_json([listed[trace_id].job, *sorted(fingerprints.items())])
+        key = _hash_of_json([listed.job, *sorted(fingerprints.items())])
         job_fingerprint = key if all(fingerprints.values()) else ""
         indexed_job = self._jobs.get(
             key,
@@ -84,7 +81,7 @@ class JobIndex:
         return (
             indexed_job
             if trace_id in indexed_job.ids
-            else self._job_of_one_trace(listed[trace_id], fingerprint)
+            else self._job_of_one_trace(listed, fingerprint)
         )
 
     def job_of_several_traces(self, trace_id: str) -> IndexedJob | None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from glob import has_magic
 from pathlib import Path, PurePosixPath
 from time import monotonic
@@ -10,9 +11,12 @@ from typing import Final, Protocol
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.load import load
 from selftime.ingest.text.format_detection import looks_like_trace
+from selftime.ingest.text.trace_start import TraceStart, read_trace_start
 from selftime.ingest.trace_cache import file_stamp
 from selftime.ingest.trace_paths import TraceFiles, ledgers_without_trace, trace_files
 from selftime.ledger_format import LEDGER_SUFFIX, is_slow_step_file
+from selftime.progress import ProgressCallback
+from selftime.reports.page_data.job_grouping import separate_jobs
 from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES, ListedTrace, listed_trace
 from selftime.trace import Trace
 
@@ -49,8 +53,20 @@ class TraceSources(Protocol):
             UsageError: There is no trace of that id.
         """
 
-    def open(self, trace_id: str) -> Trace:
-        """Reads a trace by its id, and returns it."""
+    def open(self, trace_id: str, *, progress: ProgressCallback | None = None) -> Trace:
+        """Reads a trace by its id, and returns it; `progress` is told the bytes read and all."""
+
+
+def find_listed_trace(traces: Iterable[ListedTrace], trace_id: str) -> ListedTrace:
+    """Returns a trace's entry in the list.
+
+    Raises:
+        UsageError: There is no trace of that id.
+    """
+    found = next((listed for listed in traces if listed.id == trace_id), None)
+    if found is None:
+        raise UsageError(f"there is no trace `{trace_id[:40]}` here; load the page again")
+    return found
 
 
 class TracesAtPaths:
@@ -60,6 +76,7 @@ class TracesAtPaths:
         self._paths = tuple(paths)
         self._path_by_id: dict[str, str] = {}
         self._is_trace_by_stamp: dict[str, bool] = {}
+        self._start_by_file: dict[tuple[str, int, int | None], TraceStart] = {}
         self._matches: dict[str, tuple[float, TraceFiles]] = {}
         for path in self._paths:
             if not (_is_pattern_or_url(path) or Path(path).exists()):
@@ -81,7 +98,20 @@ class TracesAtPaths:
         self._path_by_id = {
             trace_id: trace_path for trace_id, (trace_path, _) in traces_by_id.items()
         }
-        return [listed for _, listed in traces_by_id.values()]
+        starts = {
+            trace_id: self._start_of_trace(trace_path, listed)
+            for trace_id, (trace_path, listed) in traces_by_id.items()
+        }
+        traces = separate_jobs([listed for _, listed in traces_by_id.values()], starts)
+        return [replace(listed, device=starts[listed.id].device) for listed in traces]
+
+    def _start_of_trace(self, path: str, listed: ListedTrace) -> TraceStart:
+        """Returns what the first bytes of a local file tell; it is read again once it changes."""
+        key = path, listed.bytes, listed.modified
+        if key not in self._start_by_file:
+            is_readable = listed.modified is not None and not listed.is_ledger
+            self._start_by_file[key] = read_trace_start(Path(path)) if is_readable else TraceStart()
+        return self._start_by_file[key]
 
     def fingerprint(self, trace_id: str) -> str:
         path = self.path_of(trace_id)
@@ -92,8 +122,8 @@ class TracesAtPaths:
         except OSError as error:
             raise UnreadableTrace(f"`{path}` cannot be read: {error.strerror}") from error
 
-    def open(self, trace_id: str) -> Trace:
-        return read_trace(self.path_of(trace_id))
+    def open(self, trace_id: str, *, progress: ProgressCallback | None = None) -> Trace:
+        return read_trace(self.path_of(trace_id), progress=progress)
 
     def path_of(self, trace_id: str) -> str:
         if trace_id not in self._path_by_id:
@@ -147,9 +177,9 @@ class TracesAtPaths:
         return self._is_trace_by_stamp[stamp]
 
 
-def read_trace(path: str) -> Trace:
+def read_trace(path: str, *, progress: ProgressCallback | None = None) -> Trace:
     """Returns the only trace at a path or URL."""
-    loaded = load(path)
+    loaded = load(path, progress=progress)
     if not isinstance(loaded, Trace):
         raise UnreadableTrace(f"`{path}` is a folder now; load the page again")
     return loaded

@@ -7,6 +7,7 @@ import { Choice } from "../../parts/controls/choice.tsx";
 import { Find } from "../../parts/controls/find.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import { plain } from "../../parts/text/plain.ts";
+import { areUnrelated } from "../../parts/data/unrelated-traces.ts";
 import { loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
@@ -23,19 +24,22 @@ KEYS["compare"] = [
   ["Home", "everything again"],
 ];
 
+const ALONE = "There is only one trace here";
+
 function Compare(props: PanelProps) {
   const { trace, traces } = props;
   if (traces.every((known) => known.id === trace.id)) {
     return (
       <div class="compare">
         <h1>Compare</h1>
-        <Empty title="There is only one trace here">
+        <Empty title={ALONE}>
           <p>Two recordings are compared where both are shown: <code>selftime serve BEFORE AFTER</code>.</p>
         </Empty>
       </div>
     );
   }
   const pair = pairOf(props);
+  if (pair === null) return <OtherTrace {...props} />;
   const name = props.params["name"];
   const comparable = COMPARABLE_VIEWS.find((known) => known.view === name);
   return (
@@ -48,14 +52,39 @@ function Compare(props: PanelProps) {
   );
 }
 
-/** The trace to compare with: from the report, the URL, or another trace of the same run. */
-function pairOf({ data, trace, traces, params }: PanelProps): Pair {
+/**
+ * The trace to compare with: from the report, the URL, or another trace of the same run. Of unrelated
+ * traces only the reader knows which: null.
+ */
+function pairOf({ data, trace, traces, params }: PanelProps): Pair | null {
   if (data.pair !== null) return data.pair;
   const others = traces.filter((known) => known.id !== trace.id);
   const asked = others.find((known) => known.id === params["other"]);
   if (asked !== undefined) return { before: trace.id, after: asked.id };
+  if (areUnrelated(traces)) return null;
   const near = others.find((known) => known.run === trace.run) ?? others[0];
   return { before: trace.id, after: near?.id ?? trace.id };
+}
+
+/** Asks for the trace to compare with. */
+function OtherTrace({ trace, traces }: PanelProps) {
+  const others = traces.filter((known) => known.id !== trace.id);
+  return (
+    <div class="compare">
+      <h1>Compare</h1>
+      <Empty title="Compare with which trace?">
+        <p>The traces here are of different programs: choose one of the same.</p>
+        <select
+          aria-label="After"
+          value=""
+          onChange={(event) => change({ other: event.currentTarget.value }, { replace: false })}
+        >
+          <option value="" disabled>Choose a trace</option>
+          {others.map((known) => <option key={known.id} value={known.id}>{label(known)}</option>)}
+        </select>
+      </Empty>
+    </div>
+  );
 }
 
 function BothTraces(props: PanelProps & { pair: Pair; comparable: ComparableView | undefined }) {
@@ -133,4 +162,10 @@ function label(trace: TraceInfo): string {
   return plain([trace.run, trace.name].filter(Boolean).join(" / "));
 }
 
-export const compare: Panel = { name: "compare", title: "Compare", group: "more", component: Compare };
+export const compare: Panel = {
+  name: "compare",
+  title: "Compare",
+  group: "more",
+  component: Compare,
+  missing: (traces) => (traces.length === 1 ? `${ALONE}.` : ""),
+};

@@ -67,4 +67,5 @@ export const distributed: Panel = {
   title: "Distributed",
   group: "job",
   component: Distributed,
+  view: "ranks",
 };

@@ -42,7 +42,7 @@ export function grid(view: string, title: string, group: Panel["group"], default
 KEYS["view"] = LINES;
 
 /** Every view that there is, also those without a panel of their own. */
-export const anyView: Panel = { name: "view", title: "All tables", group: "more", component: AnyView };
+export const anyView: Panel = { name: "view", title: "Every table", group: "more", component: AnyView };
 
 export const TAKEN = ["name"];
 
@@ -57,7 +57,7 @@ function Views(props: PanelProps) {
   const views = [...props.views.values()].toSorted((a, b) => a.name.localeCompare(b.name));
   return (
     <section class="grid-views">
-      <h1>All tables</h1>
+      <h1>Every table</h1>
       <p class="muted">
         Each is also a command, <code>selftime view NAME PATH</code>, and a method in Python, <code>trace.view("NAME")</code>.
       </p>

@@ -215,4 +215,4 @@ function Tables(props: PanelProps & { curve: Curve; brush: Span | null; below: B
   );
 }
 
-export const memory: Panel = { name: "memory", title: "Memory", group: "memory", component: Memory };
+export const memory: Panel = { name: "memory", title: "Memory", group: "memory", component: Memory, view: "memory_curve" };

@@ -25,6 +25,8 @@ function counted(rows = 1): Data & { asked: string[]; known: TraceInfo[] } {
     pair: null,
     traces: async () => [...known],
     views: async () => [],
+    contents: async () => assert.fail("nobody asks"),
+    progress: async () => assert.fail("nobody asks"),
     page: async (_trace, view) => {
       asked.push(view);
       if (view === "broken") throw new Error("broken");
@@ -82,7 +84,7 @@ test("other traces, other answers", async () => {
   const remembered = cachedData(data);
   await remembered.traces();
   await remembered.page("t", "operators", {}, {});
-  data.known.push({ id: "t", name: "t", run: "", worker: "", span: "", bytes: 1, job: "", is_ledger: false });
+  data.known.push({ id: "t", name: "t", run: "", worker: "", span: "", bytes: 1, job: "", is_ledger: false, modified: null, device: null, steps: null });
   await remembered.traces();
   await remembered.page("t", "operators", {}, {});
   assert.equal(data.asked.length, 2);

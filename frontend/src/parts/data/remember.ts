@@ -37,7 +37,7 @@ export function cachedData(data: Data): Data {
   }
   async function traces(): Promise<TraceInfo[]> {
     const found = await data.traces();
-    const now = JSON.stringify(found);
+    const now = JSON.stringify(found.map(({ id, bytes, modified, job }) => [id, bytes, modified, job]));
     if (now !== known) answers.clear();
     known = now;
     return found;
@@ -47,6 +47,8 @@ export function cachedData(data: Data): Data {
     pair: data.pair,
     traces,
     page,
+    contents: (trace, signal) => data.contents(trace, signal), // whoever asks may leave
+    progress: (trace) => data.progress(trace),
     views: () => once(["views"], () => data.views()),
     advice: (trace) => once(["advice", trace], () => data.advice(trace)),
     health: (trace) => once(["health", trace], () => data.health(trace)),

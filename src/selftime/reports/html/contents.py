@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
+from selftime.ingest.text.trace_start import trace_start_of_header
 from selftime.progress import ProgressCallback
 from selftime.reports.html.document import html_document
 from selftime.reports.html.packing import (
@@ -29,8 +30,10 @@ from selftime.reports.html.tables import (
     view_table_requests,
 )
 from selftime.reports.page_data.advice import advice_data
+from selftime.reports.page_data.job_grouping import separate_jobs
 from selftime.reports.page_data.jobs import PageJob, group_into_jobs, page_data_of_job
 from selftime.reports.page_data.listing import ListedTrace, listed_trace
+from selftime.reports.page_data.trace_contents import contents_data, contents_of_trace
 from selftime.reports.page_data.views import view_description_data
 from selftime.trace import Trace
 from selftime.views import VIEWS
@@ -54,6 +57,7 @@ class _TraceReportParts:
     """What a report contains about one trace: list entry, advice, tables and source files."""
 
     listed: ListedTrace
+    contents: dict[str, Any]
     advice: Advice
     candidates: list[_ReportItem]
 
@@ -167,9 +171,11 @@ def _collect_report_parts(
     requests = [*(frame.first_table_requests() if frame else ()), *view_table_requests()]
     job_requests = [request for request in requests if request.view.compares_ranks]
     trace_requests = [request for request in requests if not request.view.compares_ranks]
-    listed_traces = {
-        name: (_list_entry_of_trace(name, trace), trace) for name, trace in traces.items()
-    }
+    entries = separate_jobs(
+        [_list_entry_of_trace(name, trace) for name, trace in traces.items()],
+        {name: trace_start_of_header(trace.metadata) for name, trace in traces.items()},
+    )
+    listed_traces = {listed.id: (listed, traces[listed.id]) for listed in entries}
     jobs = group_into_jobs(listed_traces)
     ranks_by_id = {
         id_: job.ranks
@@ -188,7 +194,10 @@ def _collect_report_parts(
         candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
         candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
         count_part()
-        collected.append(_TraceReportParts(listed, trace_advice, candidates))
+        contents = contents_data(
+            contents_of_trace(trace, listed), has_other_ranks=listed.id in ranks_by_id
+        )
+        collected.append(_TraceReportParts(listed, contents, trace_advice, candidates))
     job_tables = (list(_pack_requested_tables(job.ranks, job_requests, count_part)) for job in jobs)
     collected += map(_JobReportParts, itertools.count(), jobs, job_tables)
     if pair is not None:
@@ -253,6 +262,7 @@ def _report_data_without_tables(
         "rules": compress_json(rule_pages),
         "held": {
             part.listed.id: {
+                "contents": compress_json(part.contents),
                 "advice": compress_json(advice_data(part.advice, _trace_file_name(part.advice))),
                 "tables": [],
                 "sources": {},

@@ -1,0 +1,113 @@
+// Opens a trace: how far the server is with reading it, and a way to leave.
+
+import "./opening.css";
+import { useEffect, useState } from "preact/hooks";
+import type { Contents, Data, Progress, TraceInfo } from "../data/api.ts";
+import { Empty } from "../parts/data/asking.tsx";
+import { plain } from "../parts/text/plain.ts";
+import { bytesText } from "../units.ts";
+
+export type Opened =
+  | { state: "opening"; leave: () => void }
+  | { state: "open"; contents: Contents }
+  | { state: "left"; again: () => void }
+  | { state: "failed"; error: string; again: () => void };
+
+type Outcome = Exclude<Opened, { state: "opening" }>;
+
+/** Opens the trace; whoever goes to another one, or leaves, lets the server stop reading. */
+export function useContents(data: Data, trace: TraceInfo): Opened {
+  const [found, set] = useState<{ id: string; outcome: Outcome } | null>(null);
+  const [times, setTimes] = useState(0);
+  const [leave, setLeave] = useState<() => void>(() => () => undefined);
+  useEffect(() => {
+    const leaving = new AbortController();
+    let isWanted = true;
+    const again = () => {
+      set(null);
+      setTimes((known) => known + 1);
+    };
+    const tell = (outcome: Outcome) => isWanted && set({ id: trace.id, outcome });
+    setLeave(() => () => leaving.abort());
+    data.contents(trace.id, leaving.signal).then(
+      (contents) => tell({ state: "open", contents }),
+      (error: unknown) => {
+        if (leaving.signal.aborted) tell({ state: "left", again });
+        else tell({ state: "failed", error: error instanceof Error ? error.message : String(error), again });
+      },
+    );
+    return () => {
+      isWanted = false;
+      leaving.abort();
+    };
+  }, [data, trace.id, trace.bytes, trace.modified, times]);
+  return found?.id === trace.id ? found.outcome : { state: "opening", leave };
+}
+
+/** A trace that is read at once must not blink. */
+const SLOW_MS = 400;
+/** Time between questions for the progress, in ms. */
+const LOOK_MS = 300;
+
+/** Shown in place of a panel until the trace is open. */
+export function Opening(props: { data: Data; trace: TraceInfo; opened: Exclude<Opened, { state: "open" }> }) {
+  const { data, trace, opened } = props;
+  if (opened.state === "opening") return <Reading data={data} trace={trace} leave={opened.leave} />;
+  const [title, text, button] =
+    opened.state === "left"
+      ? ["Reading was stopped", "Nothing of the trace is shown: it was not read to its end.", "Open it"]
+      : ["This cannot be shown", plain(opened.error), "Try again"];
+  return (
+    <div class="failed">
+      <Empty title={title} text={text}>
+        <button type="button" onClick={opened.again}>{button}</button>
+      </Empty>
+    </div>
+  );
+}
+
+function Reading(props: { data: Data; trace: TraceInfo; leave: () => void }) {
+  const { data, trace, leave } = props;
+  const progress = useProgress(data, trace.id);
+  if (progress === "soon") return <div class="waiting" role="status" data-slow="no" />;
+  const { done, total } = progress ?? { done: 0, total: null };
+  return (
+    <div class="opening waiting">
+      <h1>Opening {plain(trace.name)}</h1>
+      <progress aria-label="Bytes read" max={total ?? 1} value={total === null || done >= total ? undefined : done} />
+      <p role="status">{progress === null ? "Reading the trace" : stageText(progress)} …</p>
+      <button type="button" onClick={leave}>Cancel</button>
+    </div>
+  );
+}
+
+/** The stage, and the bytes as long as they are read. */
+function stageText({ stage, done, total }: Progress): string {
+  if (total === null) return `${stage}: ${bytesText(done)}`;
+  return done >= total ? stage : `${stage}: ${bytesText(done)} of ${bytesText(total)}`;
+}
+
+/** The progress, asked for again and again; null where nothing is read, as what is known is made. */
+function useProgress(data: Data, trace: string): Progress | null | "soon" {
+  const [progress, set] = useState<Progress | null | "soon">("soon");
+  useEffect(() => {
+    let isWanted = true;
+    let timer = setTimeout(look, SLOW_MS);
+    function look() {
+      data.progress(trace).then(
+        (found) => next(found),
+        () => next(null), // the trace's own answer tells what is wrong
+      );
+    }
+    function next(found: Progress | null) {
+      if (!isWanted) return;
+      set(found);
+      timer = setTimeout(look, LOOK_MS);
+    }
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [data, trace]);
+  return progress;
+}
