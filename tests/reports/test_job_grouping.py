@@ -45,6 +45,11 @@ def test_a_world_size_joins_whatever_the_names() -> None:
     assert jobs(["a.json", "b.json"], RANK_OF_TWO) == [["a.json", "b.json"]]
 
 
+def test_a_damaged_trace_of_a_rank_is_of_its_job() -> None:
+    names = ["rank0.json", "rank1.json"]
+    assert jobs(names, [RANK_OF_TWO[0], TraceStart()]) == [names]
+
+
 @pytest.mark.parametrize(
     "other",
     [TraceStart("H100", 1, 4), TraceStart("A100", 1, 2), TraceStart("H100", 0, 2)],

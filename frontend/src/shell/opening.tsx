@@ -75,7 +75,7 @@ function Reading(props: { data: Data; trace: TraceInfo; leave: () => void }) {
     <div class="opening waiting">
       <h1>Opening {plain(trace.name)}</h1>
       <progress aria-label="Bytes read" max={total ?? 1} value={total === null || done >= total ? undefined : done} />
-      <p role="status">{progress === null ? "Reading the trace" : stageText(progress)} …</p>
+      <p role="status">{progress === null ? "Opening the trace" : stageText(progress)} …</p>
       <button type="button" onClick={leave}>Cancel</button>
     </div>
   );

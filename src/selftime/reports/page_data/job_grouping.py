@@ -32,9 +32,14 @@ def separate_jobs(
         traces: The entries; those of one folder have one `job`.
         starts: What the first bytes of the traces tell, by id, as far as they have been read.
     """
+    sizes = _world_sizes_by_pattern(traces, starts)
     groups: defaultdict[tuple[str, str], list[ListedTrace]] = defaultdict(list)
     for listed in traces:
-        groups[listed.job, _group_in_folder(listed, starts.get(listed.id))].append(listed)
+        start = starts.get(listed.id, _UNKNOWN_START)
+        of_pattern = sizes[listed.job, name_pattern(listed)]
+        if start.world_size is None and len(of_pattern) == 1:  # as of a rank's damaged trace
+            start = replace(start, world_size=min(of_pattern))
+        groups[listed.job, _group_in_folder(listed, start)].append(listed)
     parts: defaultdict[str, dict[str, list[ListedTrace]]] = defaultdict(dict)
     for (job, group), members in groups.items():
         for pattern, part in _split_contradictory_ranks(members, starts).items():
@@ -75,9 +80,20 @@ def name_pattern(listed: ListedTrace) -> str:
     return "".join(_NUMBER if is_number else "".join(part) for is_number, part in parts)
 
 
-def _group_in_folder(listed: ListedTrace, start: TraceStart | None) -> str:
+def _world_sizes_by_pattern(
+    traces: Sequence[ListedTrace], starts: Mapping[str, TraceStart]
+) -> Mapping[tuple[str, str], set[int]]:
+    """Returns the world sizes that traces state, by their folder's `job` and pattern of name."""
+    sizes: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for listed in traces:
+        size = starts.get(listed.id, _UNKNOWN_START).world_size
+        if size is not None:
+            sizes[listed.job, name_pattern(listed)].add(size)
+    return sizes
+
+
+def _group_in_folder(listed: ListedTrace, start: TraceStart) -> str:
     """Returns a key that all ranks of a job share; other traces share it with similar names."""
-    start = start or _UNKNOWN_START
     if start.world_size is not None and start.world_size > 1:
         return f"size {start.world_size}"
     is_rank = _rank(listed, start) is not None and start.world_size is None
