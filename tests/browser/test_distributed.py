@@ -258,7 +258,7 @@ def test_a_report_carries_the_job(
     words = ["report", str(written(folder, ranks=2, steps=4)), "-o", str(report)]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    page = opened(f"{report.as_uri()}#/distributed")
+    page = opened(report.as_uri())  # it is what the page of a job opens with
     settle(page, "distributed")
     expect(page.locator(".job-none")).to_contain_text("No rank is named as a straggler")
     assert page.locator(".failed").count() == 0

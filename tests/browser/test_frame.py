@@ -34,6 +34,7 @@ def test_links_stay_within_the_frame(
     expect(frame.locator("main")).to_have_attribute("data-panel", "operators")
     frame.get_by_role("searchbox").press_sequentially("operator_1999")
     expect(frame.locator(".grid-body .grid-row")).to_have_count(1)
+    frame.get_by_role("button", name="All tables").click()
     frame.get_by_role("link", name="Health", exact=True).click()
     expect(frame.locator("main")).to_have_attribute("data-panel", "health")
     assert page.url == "about:blank"

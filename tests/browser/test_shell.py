@@ -221,7 +221,7 @@ def test_opening_a_trace_tells_how_far_it_is_and_can_be_left(
     expect(main.get_by_role("progressbar")).to_have_attribute("value", str(50 << 20))
     expect(page.locator("header .trace-name")).to_be_visible()
     main.get_by_role("button", name="Cancel").click()
-    expect(main).to_contain_text("Reading was stopped")
+    expect(main).to_contain_text("Opening was cancelled")
     page.unroute_all()
     main.get_by_role("button", name="Open it").click()
     settle(page, "answer")

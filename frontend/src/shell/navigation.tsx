@@ -35,7 +35,7 @@ export function Navigation(props: Props) {
   useEffect(() => {
     const chosen = nav.current?.querySelector("[aria-current]");
     chosen?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [shown, isOpen]);
+  }, [shown]);
   return (
     <nav ref={nav} aria-label="Panels" data-going={isGoing}>
       <div class="nav-first">

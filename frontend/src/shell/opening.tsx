@@ -55,7 +55,7 @@ export function Opening(props: { data: Data; trace: TraceInfo; opened: Exclude<O
   if (opened.state === "opening") return <Reading data={data} trace={trace} leave={opened.leave} />;
   const [title, text, button] =
     opened.state === "left"
-      ? ["Reading was stopped", "Nothing of the trace is shown: it was not read to its end.", "Open it"]
+      ? ["Opening was cancelled", "Nothing of the trace is shown.", "Open it"]
       : ["This cannot be shown", plain(opened.error), "Try again"];
   return (
     <div class="failed">

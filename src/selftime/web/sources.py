@@ -26,6 +26,8 @@ _TRACE_HANDLER_FILE_SUFFIXES: Final = tuple(f".pt.trace{suffix}" for suffix in T
 """File name suffixes of traces that PyTorch's trace handler and `selftime run` write."""
 _MAX_GAP_BETWEEN_ENDS_OF_ONE_JOB_S: Final = 60.0
 """Largest time in s between modification times of trace files that count as written together."""
+_MAX_TRACES_WHOSE_STARTS_ARE_READ: Final = 2000
+"""Largest number of listed traces of which the first bytes are read; of more the names must do."""
 _MAX_AGE_OF_REUSED_FILE_LIST_S: Final = 5.0
 """Time in s for which a list of the files at a URL or glob pattern is reused."""
 
@@ -98,8 +100,9 @@ class TracesAtPaths:
         self._path_by_id = {
             trace_id: trace_path for trace_id, (trace_path, _) in traces_by_id.items()
         }
+        is_few = len(traces_by_id) <= _MAX_TRACES_WHOSE_STARTS_ARE_READ
         starts = {
-            trace_id: self._start_of_trace(trace_path, listed)
+            trace_id: self._start_of_trace(trace_path, listed) if is_few else TraceStart()
             for trace_id, (trace_path, listed) in traces_by_id.items()
         }
         traces = separate_jobs([listed for _, listed in traces_by_id.values()], starts)
