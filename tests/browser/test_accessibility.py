@@ -1,6 +1,7 @@
 """axe-core finds nothing in any panel, in light and dark."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -73,3 +74,17 @@ def test_axe_finds_nothing(
     if found := violations(page):
         amiss["keys"] = found
     assert amiss == {}
+
+
+def test_axe_finds_nothing_where_no_trace_is_shown(
+    recorded: Mapping[str, Path], served: Callable[..., str], opened: Open, tmp_path: Path
+) -> None:
+    for name in ("cpu", "cuda"):
+        shutil.copy(recorded[name], tmp_path / f"{name}.json")
+    page = opened(served(tmp_path), color_scheme="dark")
+    page.get_by_role("button", name="Size").click()
+    page.evaluate(axe())
+    assert violations(page) == []
+    page.evaluate("location.hash = '#/operators?trace=gone'")
+    page.get_by_text("The trace of this address is not here").wait_for()
+    assert violations(page) == []
