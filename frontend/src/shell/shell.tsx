@@ -85,12 +85,11 @@ function Gone({ traces, route, named }: HouseProps & { named: string }) {
   useTitle("No such trace");
   return (
     <Hall>
-      <Empty title="The trace of this address is not here">
-        <p>
-          No trace that is shown here has the id <code>{plain(named.slice(0, 40))}</code>: its file was moved or
-          deleted, or the address is of another server. If it comes, it is shown.
-        </p>
-      </Empty>
+      <h1>The trace of this address is not here</h1>
+      <p>
+        No trace that is shown here has the id <code>{plain(named.slice(0, 40))}</code>: its file was moved or
+        deleted, or the address is of another server. If it comes, it is shown.
+      </p>
       <h2>Traces that are here</h2>
       <TraceTable traces={traces} params={route.params} panel={route.panel} />
     </Hall>
