@@ -6,6 +6,7 @@ of time.
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from threading import Lock
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,23 +92,38 @@ _MAX_KEPT_FLAME_GRAPHS: Final = 6
 """Number of flame graphs that are kept for a trace, as the page asks for several parts of one."""
 
 
+class _KeptFlameGraphs:
+    """The last flame graphs of a trace, by what they are made of."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # a page requests several parts of one concurrently
+        self._graphs: OrderedDict[FlameGraphSource, FlameGraph] = OrderedDict()
+
+    def get(self, trace: Trace, source: FlameGraphSource) -> "FlameGraph":
+        with self._lock:
+            if source not in self._graphs:
+                self._graphs[source] = _build_flame_graph(trace, source)
+            self._graphs.move_to_end(source)
+            while len(self._graphs) > _MAX_KEPT_FLAME_GRAPHS:
+                self._graphs.popitem(last=False)
+            return self._graphs[source]
+
+
 @cached_per_trace
-def _kept_flame_graphs(trace: Trace) -> "OrderedDict[FlameGraphSource, FlameGraph]":  # noqa: ARG001 - of which it is kept
-    return OrderedDict()
+def _kept_flame_graphs(trace: Trace) -> _KeptFlameGraphs:  # noqa: ARG001 - of which they are kept
+    return _KeptFlameGraphs()
+
+
+def _build_flame_graph(trace: Trace, source: FlameGraphSource) -> "FlameGraph":
+    stacked, chosen = slices_for_flame_graph(trace, source)
+    code, table = _node_name_index_of_each_slice(trace, stacked.id)
+    whole = fold_slices_by_name(stacked.parent, code, stacked.own, chosen.astype(np.int64))
+    return FlameGraph(whole, table, int(stacked.own.sum()))
 
 
 def flame_graph(trace: Trace, source: FlameGraphSource) -> "FlameGraph":
     """Returns the tree of slices with the same path of names, with host or device times."""
-    kept = _kept_flame_graphs(trace)
-    found = kept.get(source)
-    if found is None:
-        stacked, chosen = slices_for_flame_graph(trace, source)
-        code, table = _node_name_index_of_each_slice(trace, stacked.id)
-        whole = fold_slices_by_name(stacked.parent, code, stacked.own, chosen.astype(np.int64))
-        found = kept[source] = FlameGraph(whole, table, int(stacked.own.sum()))
-        while len(kept) > _MAX_KEPT_FLAME_GRAPHS:
-            kept.popitem(last=False)
-    return found
+    return _kept_flame_graphs(trace).get(trace, source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
