@@ -139,3 +139,9 @@ test("upside down the roots are in the last row", () => {
   assert.deepEqual(boxes.toSorted((a, b) => a.node - b.node).map((box) => box.row), [2, 1, 0, 1, 2]);
   assert.equal(rows, 3);
 });
+
+test("of callers the nearest names the chain", () => {
+  const callers = buildTree(["f", "near", "far"], [null, 0, 1], [9, 9, 9]);
+  const { boxes } = layout(callers, -1, 90, 1, (node) => (node === 0 ? "stands alone" : "begins or continues"));
+  assert.deepEqual(boxes.map((box) => [box.node, box.top, box.last]), [[0, 0, 0], [1, 1, 2]]);
+});

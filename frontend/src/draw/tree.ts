@@ -104,8 +104,8 @@ export interface Layout {
   above: number;
 }
 
-/** A node's role in a chain: it starts one and names it, or continues one. */
-export type Link = "begins" | "continues" | "stands alone";
+/** A node's role in a chain: it starts one and names it, continues one, or does either. */
+export type Link = "begins" | "continues" | "begins or continues" | "stands alone";
 export type Linked = (node: number) => Link;
 
 const ALONE: Linked = () => "stands alone";
@@ -117,11 +117,11 @@ function chain(tree: Tree, top: number, linked: Linked): { node: number; top: nu
   let last = top;
   while (linked(last) !== "stands alone") {
     const next = heaviest(tree, tree.children[last] ?? []);
-    if (next === undefined || linked(next) !== "continues") break;
+    if (next === undefined || !linked(next).endsWith("continues")) break;
     if (weight(tree.total, next) < ONLY * weight(tree.total, last)) break;
     last = next;
   }
-  return { node: linked(top) === "begins" ? top : last, top, last };
+  return { node: linked(top).startsWith("begins") ? top : last, top, last };
 }
 
 /**

@@ -18,7 +18,7 @@ test("in time the host's is shown unless something else is asked for; a report h
 test("the sandwich of a name sums the time that was shown, and forgets the focus", () => {
   const params = sandwichOf({ tree: "time", focus: "3" }, "aten::mm", "operator");
   assert.deepEqual(params, {
-    focus: undefined, at: undefined, detail: undefined, tree: "sandwich", of: "aten::mm", kind: "operator", metric: "host",
+    focus: undefined, at: undefined, detail: undefined, file: undefined, line: undefined, function: undefined, tree: "sandwich", of: "aten::mm", kind: "operator", metric: "host",
   });
   assert.equal(sandwichOf({}, "aten::mm", "")["metric"], undefined);
 });

@@ -27,6 +27,9 @@ export function metricOf(params: Params, isReport: boolean): string {
 /** Another table numbers its nodes anew, so the focus goes. */
 export const AFRESH = { focus: undefined, at: undefined, detail: undefined };
 
+/** Without the line whose function is between callers and callees. */
+const OF_NOTHING = { file: undefined, line: undefined, function: undefined };
+
 /** The options that all arrangements share, so that their times agree. */
 export function sharedOptions(params: Params, isReport: boolean): Options {
   return {
@@ -45,7 +48,7 @@ export function detailOf(params: Params): number {
 /** The parameters of the sandwich of a name; the time that is shown stays the same. */
 export function sandwichOf(params: Params, name: string, kind: string): Record<string, string | undefined> {
   const metric = arrangementOf(params) === "time" ? metricOf(params, false) : params["metric"];
-  return { ...AFRESH, tree: "sandwich", of: name, kind: kind || undefined, metric };
+  return { ...AFRESH, ...OF_NOTHING, tree: "sandwich", of: name, kind: kind || undefined, metric };
 }
 
 /** A step of the program, as the view `steps` has it. */

@@ -64,9 +64,10 @@ test("folded stacks add up to the whole and hold no separators of their own", ()
 });
 
 test("frames make chains, which modules begin and operators end", () => {
-  assert.deepEqual(["module", "frame", "operator", undefined].map(linkOf), [
+  assert.deepEqual(["module", "frame", "operator", undefined].map((kind) => linkOf(kind)), [
     "begins", "continues", "stands alone", "stands alone",
   ]);
+  assert.deepEqual([linkOf("module", "callers"), linkOf("frame", "callers")], ["stands alone", "begins or continues"]);
 });
 
 const timed: FullTable = {

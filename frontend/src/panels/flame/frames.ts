@@ -137,8 +137,12 @@ export function label(name: string, kind: string): string {
   return name.slice(file.lastIndexOf("/") + 1);
 }
 
-/** The chain role of a node: frames with a single child are merged; a module starts a chain. */
-export function linkOf(kind: string | undefined): Link {
+/**
+ * The chain role of a node: frames with a single child are merged; a module starts a chain. Of
+ * callers the nearest names the chain.
+ */
+export function linkOf(kind: string | undefined, direction: Direction = "callees"): Link {
+  if (direction !== "callees") return kind === "frame" ? "begins or continues" : "stands alone";
   return kind === "module" ? "begins" : kind === "frame" ? "continues" : "stands alone";
 }
 

@@ -2,7 +2,7 @@
 
 import "./style.css";
 import { useMemo } from "preact/hooks";
-import { QueryResult, Waiting, useQuery } from "../../parts/data/asking.tsx";
+import { Empty, QueryResult, Waiting, useQuery } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable } from "../../parts/data/full-table.ts";
@@ -11,7 +11,8 @@ import { arrangementOf, detailOf, sharedOptions } from "./arrangement.ts";
 import { framesOf } from "./frames.ts";
 import { Graph } from "./graph.tsx";
 import { InTime } from "./in-time.tsx";
-import { chosenName, nameRows, sortedNames } from "./names.ts";
+import type { NameRow } from "./names.ts";
+import { chosenName, nameOfLine, nameRows, sortedNames } from "./names.ts";
 import { Names } from "./names.tsx";
 import { Sandwich } from "./sandwich.tsx";
 import { Tools } from "./tools.tsx";
@@ -41,9 +42,7 @@ function Arranged(props: PanelProps & { table: FullTable | null }) {
   const { table, params } = props;
   const names = useMemo(() => (table === null ? [] : nameRows(table)), [table]);
   const tree = arrangementOf(params);
-  const first = useMemo(() => sortedNames(names, undefined, "")[0], [names]);
-  const name = params["of"] ?? first?.name;
-  const kind = params["of"] === undefined ? first?.kind : params["kind"];
+  const { name, kind } = useMemo(() => between(params, names), [params, names]);
   const chosen = tree === "sandwich" ? chosenName(names, name, kind) : undefined;
   return (
     <div class="flame-body">
@@ -52,10 +51,21 @@ function Arranged(props: PanelProps & { table: FullTable | null }) {
         {tree === "time" ? <InTime {...props} />
         : tree === "sandwich" && name !== undefined ? <Sandwich {...props} name={name} kind={kind ?? ""} />
         : tree === "sandwich" && table === null ? <Waiting />
+        : tree === "sandwich" && params["file"] !== undefined ? <Empty title="No frame of this line" text={NO_FRAME} />
         : <Whole {...props} />}
       </div>
     </div>
   );
+}
+
+const NO_FRAME = "No recorded function that contains this line takes a thousandth of the time that is shown.";
+
+/** The name between callers and callees: that of the address, of its line, or that with most self time. */
+function between(params: PanelProps["params"], names: readonly NameRow[]): { name?: string | undefined; kind?: string | undefined } {
+  const { of: name, kind, file, line } = params;
+  if (name !== undefined) return { name, kind };
+  if (file === undefined) return sortedNames(names, undefined, "")[0] ?? {};
+  return nameOfLine(names, { file, line: Number(line), function: params["function"] }) ?? {};
 }
 
 /** The whole tree, top down or bottom up. */

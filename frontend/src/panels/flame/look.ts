@@ -14,7 +14,7 @@ type Look = Pick<IcicleProps, "tree" | "colour" | "label" | "linked" | "describe
 /** The same for as long as the tree is, so that it is not laid out anew. */
 export function useLook(frames: Frames, joined: boolean): Look {
   return useMemo(() => {
-    const { tree, kind } = frames;
+    const { tree, kind, direction } = frames;
     const text = (box: Box) => {
       const others = nodesOfBox(tree, box).length - 1;
       const name = plain(label(tree.name[box.node] ?? "", kind[box.node] ?? ""));
@@ -26,6 +26,6 @@ export function useLook(frames: Frames, joined: boolean): Look {
       label: text,
       describe: (node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`,
     };
-    return joined ? { ...look, linked: (node: number) => linkOf(kind[node]) } : look;
+    return joined ? { ...look, linked: (node: number) => linkOf(kind[node], direction) } : look;
   }, [frames, joined]);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { chosenName, nameRows, sortOf, sortedNames } from "./names.ts";
+import { chosenName, nameOfLine, nameRows, sortOf, sortedNames } from "./names.ts";
 
 const table: FullTable = {
   options: {},
@@ -33,4 +33,18 @@ test("a name is chosen with its kind, if the address has one", () => {
   assert.equal(chosenName(rows, "aten::mm", undefined), rows[1]);
   assert.equal(chosenName(rows, "aten::mm", "kernel"), undefined);
   assert.equal(chosenName(rows, undefined, undefined), undefined);
+});
+
+test("a line has the frame of the function that contains it", () => {
+  const frames = nameRows({
+    ...table,
+    columns: {
+      ...table.columns,
+      name: ["a.py(3): f", "a.py(9): g", "b.py(4): f", "a.py(20): f", "aten::mm"],
+      file: ["a.py", "a.py", "b.py", "a.py", null],
+      line: [3, 9, 4, 20, null],
+    },
+  });
+  const at = (line: number, name?: string) => nameOfLine(frames, { file: "a.py", line, function: name })?.name;
+  assert.deepEqual([at(12), at(12, "f"), at(30, "f"), at(2), at(12, "h")], ["a.py(9): g", "a.py(3): f", "a.py(20): f", undefined, undefined]);
 });

@@ -1,7 +1,7 @@
 // The flat profile: every name with its self and total time, sorted and searched (pure).
 
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { numbers, texts } from "../../parts/data/full-table.ts";
+import { numbers, textAt, number, texts } from "../../parts/data/full-table.ts";
 
 export interface NameRow {
   name: string;
@@ -10,6 +10,9 @@ export interface NameRow {
   total: number;
   /** Share of `total` of all time. */
   share: number;
+  /** Where the function of a frame is defined. */
+  file: string | null;
+  line: number | null;
 }
 
 export type NameColumn = "name" | "self" | "total" | "share";
@@ -21,6 +24,7 @@ export function nameRows(table: FullTable): NameRow[] {
   ];
   const rows = texts(table, "name").map((name, row) => ({
     name, kind: kind[row] ?? "other", self: self[row] ?? 0, total: total[row] ?? 0, share: share[row] ?? 0,
+    file: textAt(table, "file", row), line: number(table, "line", row),
   }));
   return rows.filter((row) => row.name !== "(other)");
 }
@@ -42,6 +46,20 @@ export function sortedNames(rows: readonly NameRow[], word: string | undefined, 
     return a[column] - b[column];
   };
   return rows.filter((row) => row.name.toLowerCase().includes(wanted)).toSorted((a, b) => sign * compared(a, b));
+}
+
+/** A line of source, and the function that contains it if that is known. */
+export interface SourceLine {
+  file: string;
+  line: number;
+  function: string | undefined;
+}
+
+/** The frame whose function contains a line: of those with its name the last that begins above it. */
+export function nameOfLine(rows: readonly NameRow[], at: SourceLine): NameRow | undefined {
+  const above = rows.filter((row) => row.file === at.file && row.line !== null && row.line <= at.line);
+  const named = above.filter((row) => at.function === undefined || row.name.endsWith(`): ${at.function}`));
+  return named.toSorted((a, b) => (b.line ?? 0) - (a.line ?? 0))[0];
 }
 
 /** The name that is chosen, if the list has it. */
