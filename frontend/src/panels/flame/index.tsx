@@ -31,7 +31,7 @@ function Flame(props: PanelProps) {
   const table = asked.state === "here" ? asked.value : null;
   return (
     <div class="flame">
-      <Tools params={params} />
+      <Tools params={params} isReport={data.inline} />
       <Arranged {...props} table={table} />
     </div>
   );

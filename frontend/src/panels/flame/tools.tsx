@@ -3,9 +3,9 @@
 import { Choice } from "../../parts/controls/choice.tsx";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
-import { AFRESH, ARRANGEMENTS, arrangementOf } from "./arrangement.ts";
+import { AFRESH, ARRANGEMENTS, arrangementOf, metricOf } from "./arrangement.ts";
 
-export function Tools(props: { params: PanelProps["params"] }) {
+export function Tools(props: { params: PanelProps["params"]; isReport: boolean }) {
   const { params } = props;
   const tree = arrangementOf(params);
   const isInTime = tree === "time";
@@ -21,9 +21,9 @@ export function Tools(props: { params: PanelProps["params"] }) {
       />
       <Choice
         label="Time"
-        value={params["metric"] ?? (isInTime ? "host" : "auto")}
+        value={metricOf(params, props.isReport)}
         choices={[
-          ...(isInTime ? [] : [["auto", "auto", "of the device, where there is any"] as const]),
+          ...(isInTime && !props.isReport ? [] : [["auto", "auto", "of the device, where there is any"] as const]),
           ["host", "host", "host time"],
           ["device", "device", "which host code the device worked for"],
         ]}

@@ -63,7 +63,7 @@ _NODE_KIND_BY_SLICE_CATEGORY: Final = {
 A Python frame of an `nn.Module` has the kind `module`.
 """
 
-_NAME_OF_MERGED_SMALL_NODES: Final = "(other)"
+NAME_OF_MERGED_SMALL_NODES: Final = "(other)"
 
 
 FlameGraphOrder: TypeAlias = Literal["top_down", "bottom_up", "flat", "time"]
@@ -281,7 +281,7 @@ def _flame_graph_rows(
         more_columns: Further columns, in the order of the nodes.
     """
     other = {
-        "name": [_NAME_OF_MERGED_SMALL_NODES],
+        "name": [NAME_OF_MERGED_SMALL_NODES],
         "kind": ["other"],
         "file": [None],
         "line": [None],
