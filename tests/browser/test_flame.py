@@ -162,6 +162,7 @@ def test_the_tree_is_arranged_in_four_ways_beside_the_list_of_names(
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     expect(page.locator(".flame-name")).to_contain_text("Linear_0")
+    expect(page.locator(".flame-figures")).to_contain_text("device time of aten::linear")
     page.keyboard.press("Enter")
     page.wait_for_url("**focus=u1**")
     expect(page.locator("[aria-selected=true]")).to_contain_text("aten::linear")

@@ -21,9 +21,14 @@ export interface Frames {
   table: FullTable;
 }
 
-export function framesOf(table: FullTable, order: Order, direction: Direction = "callees"): Frames {
+export function framesOf(
+  table: FullTable,
+  order: Order,
+  direction: Direction = "callees",
+  metric: Metric = metricOf(table),
+): Frames {
   const tree = buildTree(texts(table, "name"), parents(table), numbers(table, "total_time"), order);
-  return { tree, direction, kind: texts(table, "kind"), metric: metricOf(table), table };
+  return { tree, direction, kind: texts(table, "kind"), metric, table };
 }
 
 /** The slices of one thread in order of time; those of the device are side by side. */
@@ -67,7 +72,8 @@ function parents(table: FullTable): (number | null)[] {
   return (table.columns["parent"] ?? []).map((at) => (typeof at === "number" ? at : null));
 }
 
-function metricOf(table: FullTable): Metric {
+/** Which time a table has; where the recording decided, its kernels tell. */
+export function metricOf(table: FullTable): Metric {
   const asked = table.options["metric"];
   if (asked === "host" || asked === "device") return asked;
   const kind = texts(table, "kind");

@@ -110,7 +110,7 @@ function Row(props: { row: NameRow; at: number; most: number; isChosen: boolean;
         <span>{plain(row.kind === "kernel" ? shortName(row.name) : label(row.name, row.kind))}</span>
       </span>
       <span role="gridcell" class="number flame-names-self">
-        {row.self > LEAST_BAR * most && <i style={{ width: `${(row.self / most) * 100}%` }} />}{timeText(row.self)}
+        {row.self > LEAST_BAR * most && <i style={{ width: `${(row.self / most) * 100}%` }} />}{row.self > 0 && timeText(row.self)}
       </span>
       <span role="gridcell" class="number">{timeText(row.total)}</span>
       <span role="gridcell" class="number muted">{shareText(row.share)}</span>

@@ -17,7 +17,7 @@ import { Details, Swatch } from "./details.tsx";
 import type { Side } from "./focus.ts";
 import { nodeOf, useFocus, wordOf } from "./focus.ts";
 import type { Frames } from "./frames.ts";
-import { deepest, framesOf } from "./frames.ts";
+import { deepest, framesOf, metricOf } from "./frames.ts";
 import { useLook } from "./look.ts";
 import { Summary } from "./summary.tsx";
 
@@ -29,6 +29,8 @@ interface Tables {
 interface Props extends PanelProps {
   name: string;
   kind: string;
+  /** The flat profile, which tells whose time it is. */
+  table: FullTable | null;
 }
 
 export function Sandwich(props: Props) {
@@ -53,12 +55,13 @@ export function Sandwich(props: Props) {
 function Both(props: Props & { tables: Tables; pending: boolean }) {
   const { tables, params, name } = props;
   const sorted = params["order"] === "name" ? "name" : "weight";
-  const callers = useMemo(() => framesOf(tables.callers, sorted, "callers"), [tables, sorted]);
-  const callees = useMemo(() => framesOf(tables.callees, sorted), [tables, sorted]);
+  const metric = metricOf(props.table ?? tables.callees);
+  const callers = useMemo(() => framesOf(tables.callers, sorted, "callers", metric), [tables, sorted, metric]);
+  const callees = useMemo(() => framesOf(tables.callees, sorted, "callees", metric), [tables, sorted, metric]);
   if (callees.tree.whole === 0) {
     return (
       <MissingData title={`${plain(name)} has no ${callees.metric} time`} lacks={tables.callees.lacks}>
-        {params["metric"] !== "host" && (
+        {metric === "device" && (
           <button type="button" onClick={() => change({ ...AFRESH, metric: "host" })}>show host time</button>
         )}
       </MissingData>
