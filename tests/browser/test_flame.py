@@ -129,6 +129,70 @@ def test_a_narrow_focus_is_read_in_finer_detail(
     expect(page.locator(".flame-name")).to_contain_text(narrow["name"])
 
 
+def test_the_tree_is_arranged_in_four_ways_beside_the_list_of_names(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path], view: View
+) -> None:
+    """Each arrangement shows the figures of the view, is in the address, and comes back by it."""
+    path = recorded["cuda"]
+    inverted = view(path, "flame", order="bottom_up")
+    listed = view(path, "flame", order="flat").sort("self_time", descending=True)
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+
+    page.get_by_role("radio", name="bottom up").click()
+    page.wait_for_url("**tree=bottom_up**")
+    expect(page.locator(".flame-summary")).to_contain_text(f"in {inverted.height} nodes")
+    page.locator(".icicle").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".flame-name")).to_contain_text(inverted["name"][0])
+    expect(page.locator(".flame-figures")).to_contain_text("device self time")
+
+    rows = page.locator(".flame-names-row[aria-selected]")
+    expect(rows).to_have_count(listed.height)
+    expect(rows.first).to_contain_text(time_text(listed["self_time"][0]))
+    page.get_by_role("button", name="Total").click()
+    page.wait_for_url("**sort=-total**")
+    page.get_by_role("grid", name="Names by time").get_by_text("aten::linear").click()
+    page.wait_for_url("**of=aten%3A%3Alinear**")
+    callees = view(path, "flame", of="aten::linear")
+    middle = page.locator(".flame-middle")
+    expect(middle).to_contain_text(f"{time_text(callees['total_time'][0])} device time")
+    expect(page.locator(".icicle")).to_have_count(2)
+    page.locator(".icicle").first.focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".flame-name")).to_contain_text("Linear_0")
+    expect(page.locator(".flame-figures")).to_contain_text("device time of aten::linear")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**focus=u1**")
+    expect(page.locator("[aria-selected=true]")).to_contain_text("aten::linear")
+
+    page.get_by_role("radio", name="in time").click()
+    page.get_by_label("step").select_option("1")
+    page.wait_for_url("**step=1**")
+    again = opened(page.url)
+    settle(again, "flame")
+    timed = view(path, "flame", order="time", metric="host", step="1")
+    expect(again.locator(".flame-summary")).to_contain_text(
+        f"{time_text(sum(timed['self_time']))} host time in {timed.height} nodes"
+    )
+    expect(again.get_by_label("step")).to_have_value("1")
+
+
+def test_a_row_of_a_table_leads_to_its_callers_and_callees(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path], view: View
+) -> None:
+    page = opened(f"{address('cuda')}#/operators?row=0")
+    settle(page, "operators")
+    page.get_by_role("link", name="Callers and callees").click()
+    settle(page, "flame")
+    found = words(page)
+    callees = view(recorded["cuda"], "flame", of=found["of"], kind=found["kind"])
+    expect(page.locator(".flame-middle")).to_contain_text(
+        f"{time_text(callees['total_time'][0])} device time"
+    )
+
+
 def test_a_search_tells_what_the_matches_share(
     address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path], view: View
 ) -> None:

@@ -21,8 +21,8 @@ export interface Picture {
   /** Nodes that are hatched, so that they differ by more than colour. */
   hatched?: ((node: number) => boolean) | undefined;
   label: (box: Box) => string;
-  /** Boxes around the focused one. */
-  above: number;
+  /** Whether a row is of what is around the focused box. */
+  isAround: (row: number) => boolean;
   /** Nodes that match the search; null without a search. */
   found: ReadonlySet<Box> | null;
   chosen: Box | null;
@@ -59,7 +59,7 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
   const wide = box.width > 3 ? box.width - 1 : Math.max(box.width, 0.7);
   const colour = palette[box.joined > 1 ? "other" : picture.colour(box.node)] ?? "gray";
   const hit = picture.found?.has(box) === true;
-  const dim = (picture.found !== null && !hit) || box.row < picture.above;
+  const dim = (picture.found !== null && !hit) || picture.isAround(box.row);
   ctx.fillStyle = colour;
   ctx.globalAlpha = box.joined > 1 ? 0.25 : dim ? 0.14 : opacity(picture, box.node);
   ctx.fillRect(box.left, y, wide, ROW - 1);

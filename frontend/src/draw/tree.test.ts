@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { boxAt, boxOf, nodeAtPath, buildTree, layout, matchedWeight, matches, pathNames, path, neighbourNode, nodesOfBox } from "./tree.ts";
+import { boxAt, boxOf, nodeAtPath, buildTree, layout, matchedWeight, matches, pathNames, path, neighbourNode, nodesOfBox, upsideDown } from "./tree.ts";
 
 // a 100 ─┬─ b 60 ── c 60
 //        └─ d 30
@@ -120,4 +120,28 @@ test("a focus within a chain has the chain over the full width", () => {
 test("a chain ends where something else takes time", () => {
   const forked = buildTree(["run", "main", "other"], [null, 0, 0], [100, 90, 10]);
   assert.equal(layout(forked, -1, 100, 1, () => "continues").rows, 2);
+});
+
+test("in time a node stands where it began, and a gap stays", () => {
+  // a from 10 to 20 with b from 12 to 14 and c from 19 to 20; d from 25 to 30
+  const timed = buildTree(["a", "b", "c", "d"], [null, 0, 0, null], [10, 2, 1, 5], "given", {
+    begin: [10, 12, 19, 25], key: ["10 a", "12 b", "19 c", "25 d"],
+  });
+  const places = (focus: number) =>
+    layout(timed, focus, 200).boxes.toSorted((a, b) => a.node - b.node).map((box) => [box.node, box.left, box.width]);
+  assert.deepEqual(places(-1), [[0, 0, 100], [1, 20, 20], [2, 90, 10], [3, 150, 50]]);
+  assert.deepEqual(places(0), [[0, 0, 200], [1, 40, 40], [2, 180, 20]]);
+  assert.equal(nodeAtPath(timed, pathNames(timed, 2)), 2);
+});
+
+test("upside down the roots are in the last row", () => {
+  const { boxes, rows } = upsideDown(layout(tree, -1, 120));
+  assert.deepEqual(boxes.toSorted((a, b) => a.node - b.node).map((box) => box.row), [2, 1, 0, 1, 2]);
+  assert.equal(rows, 3);
+});
+
+test("of callers the nearest names the chain", () => {
+  const callers = buildTree(["f", "near", "far"], [null, 0, 1], [9, 9, 9]);
+  const { boxes } = layout(callers, -1, 90, 1, (node) => (node === 0 ? "stands alone" : "begins or continues"));
+  assert.deepEqual(boxes.map((box) => [box.node, box.top, box.last]), [[0, 0, 0], [1, 1, 2]]);
 });

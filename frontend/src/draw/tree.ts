@@ -10,25 +10,39 @@ export interface Tree {
   roots: readonly number[];
   /** The weight of all roots. */
   whole: number;
+  /** Where each node begins, in the unit of the weights; null if siblings are side by side. */
+  begin: readonly number[] | null;
+  /** What tells siblings apart; their names by default. */
+  key: readonly string[];
 }
 
-export type Order = "weight" | "name";
+/** How siblings are sorted; `given` leaves them as they are. */
+export type Order = "weight" | "name" | "given";
+
+/** Where the nodes of a tree in order of time are, and what tells siblings of one name apart. */
+export interface Placed {
+  begin: readonly number[] | null;
+  key: readonly string[];
+}
 
 export function buildTree(
   name: readonly string[],
   parent: readonly (number | null)[],
   total: readonly number[],
   order: Order = "weight",
+  placed: Placed = { begin: null, key: name },
 ): Tree {
   const children: number[][] = name.map(() => []);
   const roots: number[] = [];
   const above = parent.map((at) => at ?? -1);
   above.forEach((at, node) => (children[at] ?? roots).push(node));
-  const by = comparing(name, total, order);
-  roots.sort(by);
-  for (const below of children) below.sort(by);
+  if (order !== "given") {
+    const by = comparing(name, total, order);
+    roots.sort(by);
+    for (const below of children) below.sort(by);
+  }
   const whole = roots.reduce((sum, node) => sum + weight(total, node), 0);
-  return { name, parent: above, total, children, roots, whole };
+  return { name, parent: above, total, children, roots, whole, ...placed };
 }
 
 function weight(total: readonly number[], node: number): number {
@@ -51,17 +65,17 @@ export function path(tree: Tree, node: number): number[] {
   return nodeAtPath;
 }
 
-/** The names from the root to the node, which identify it in another table of the trace. */
+/** The keys from the root to the node, which identify it in another table of the trace. */
 export function pathNames(tree: Tree, node: number): string[] {
-  return path(tree, node).map((at) => tree.name[at] ?? "");
+  return path(tree, node).map((at) => tree.key[at] ?? "");
 }
 
-/** The node at a path of names, or the deepest existing one; -1 if none. */
+/** The node at a path of keys, or the deepest existing one; -1 if none. */
 export function nodeAtPath(tree: Tree, names: readonly string[]): number {
   let node = -1;
   for (const name of names) {
     const below = node < 0 ? tree.roots : (tree.children[node] ?? []);
-    const next = below.find((at) => tree.name[at] === name);
+    const next = below.find((at) => tree.key[at] === name);
     if (next === undefined) return node;
     node = next;
   }
@@ -90,8 +104,8 @@ export interface Layout {
   above: number;
 }
 
-/** A node's role in a chain: it starts one and names it, or continues one. */
-export type Link = "begins" | "continues" | "stands alone";
+/** A node's role in a chain: it starts one and names it, continues one, or does either. */
+export type Link = "begins" | "continues" | "begins or continues" | "stands alone";
 export type Linked = (node: number) => Link;
 
 const ALONE: Linked = () => "stands alone";
@@ -103,11 +117,11 @@ function chain(tree: Tree, top: number, linked: Linked): { node: number; top: nu
   let last = top;
   while (linked(last) !== "stands alone") {
     const next = heaviest(tree, tree.children[last] ?? []);
-    if (next === undefined || linked(next) !== "continues") break;
+    if (next === undefined || !linked(next).endsWith("continues")) break;
     if (weight(tree.total, next) < ONLY * weight(tree.total, last)) break;
     last = next;
   }
-  return { node: linked(top) === "begins" ? top : last, top, last };
+  return { node: linked(top).startsWith("begins") ? top : last, top, last };
 }
 
 /**
@@ -119,23 +133,42 @@ function chain(tree: Tree, top: number, linked: Linked): { node: number; top: nu
 export function layout(tree: Tree, focus: number, width: number, least = 1, linked: Linked = ALONE): Layout {
   const boxes = around(tree, focus, width, linked);
   const inner = boxes.at(-1);
-  const whole = focus < 0 ? tree.whole : weight(tree.total, focus);
+  const { origin, whole } = extent(tree, focus);
   const scale = whole > 0 ? width / whole : 0;
   const above = Math.max(boxes.length - 1, 0);
   let rows = boxes.length;
   const below = inner === undefined ? tree.roots : (tree.children[inner.last] ?? []);
-  const open: { nodes: readonly number[]; row: number; left: number }[] = [
-    { nodes: below, row: boxes.length, left: 0 },
-  ];
+  const open: Siblings[] = [{ nodes: below, row: boxes.length, left: 0, origin }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    for (const box of side(tree, next.nodes, next.row, next.left, { scale, least, linked })) {
+    for (const box of side(tree, next, { scale, least, linked })) {
       boxes.push(box);
       rows = Math.max(rows, box.row + 1);
       const inside = box.joined === 1 && box.width >= least ? (tree.children[box.last] ?? []) : [];
-      if (inside.length > 0) open.push({ nodes: inside, row: box.row + 1, left: box.left });
+      if (inside.length > 0) open.push({ nodes: inside, row: box.row + 1, left: box.left, origin: begin(tree, box.top) });
     }
   }
   return { boxes, rows, above };
+}
+
+/** Siblings to lay out: their row, and where it begins, in pixels and in the unit of the weights. */
+interface Siblings {
+  nodes: readonly number[];
+  row: number;
+  left: number;
+  origin: number;
+}
+
+function begin(tree: Tree, node: number): number {
+  return tree.begin?.[node] ?? 0;
+}
+
+/** Where what is over the full width begins, and how much it is. */
+function extent(tree: Tree, focus: number): { origin: number; whole: number } {
+  if (focus >= 0) return { origin: begin(tree, focus), whole: weight(tree.total, focus) };
+  if (tree.begin === null) return { origin: 0, whole: tree.whole };
+  const origin = tree.roots.reduce((least, node) => Math.min(least, begin(tree, node)), Infinity);
+  const end = tree.roots.reduce((most, node) => Math.max(most, begin(tree, node) + weight(tree.total, node)), origin);
+  return { origin, whole: end - origin };
 }
 
 /** The focused node and its ancestors, over the full width. */
@@ -158,18 +191,20 @@ interface Drawing {
 }
 
 /** Lays out siblings, merging narrow neighbours. */
-function side(tree: Tree, nodes: readonly number[], row: number, from: number, drawing: Drawing): Box[] {
+function side(tree: Tree, siblings: Siblings, drawing: Drawing): Box[] {
+  const { row, origin } = siblings;
   const { scale, least, linked } = drawing;
   const boxes: Box[] = [];
-  let left = from;
+  let left = siblings.left;
   let narrow: Box | null = null;
-  for (const node of nodes) {
+  for (const node of siblings.nodes) {
+    if (tree.begin !== null) left = siblings.left + (begin(tree, node) - origin) * scale;
     const width = weight(tree.total, node) * scale;
     if (width >= least) {
       boxes.push({ ...chain(tree, node, linked), joined: 1, row, left, width });
       narrow = null;
     } else if (narrow !== null && left - narrow.left < least) {
-      narrow.width += width;
+      narrow.width = left + width - narrow.left;
       narrow.joined += 1;
     } else if (width > 0) {
       narrow = { node, top: node, last: node, joined: 1, row, left, width };
@@ -178,6 +213,11 @@ function side(tree: Tree, nodes: readonly number[], row: number, from: number, d
     left += width;
   }
   return boxes;
+}
+
+/** The same from the bottom up: the roots in the last row. */
+export function upsideDown(laid: Layout): Layout {
+  return { ...laid, boxes: laid.boxes.map((box) => ({ ...box, row: laid.rows - 1 - box.row })) };
 }
 
 /** The nodes of a box, the outermost first. */

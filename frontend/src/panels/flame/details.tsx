@@ -5,6 +5,7 @@ import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
+import { arrangementOf, sandwichOf } from "./arrangement.ts";
 import type { Frames, NodeFacts } from "./frames.ts";
 import { COLOURS, foldedStacks, label, nodeFacts } from "./frames.ts";
 
@@ -29,7 +30,7 @@ export function Details(props: DetailsProps) {
       <div class="flame-node">
         {node < 0 && <Legend frames={frames} />}
         {node >= 0 && joined > 1 && <p class="muted">{joined} narrow nodes side by side; focus what is around them to see them.</p>}
-        {node >= 0 && joined <= 1 && <Node told={nodeFacts(frames, node, focus)} metric={frames.metric} others={others} {...props} />}
+        {node >= 0 && joined <= 1 && <Node told={nodeFacts(frames, node, focus)} others={others} {...props} />}
       </div>
       <div class="flame-moves">
         {focus >= 0 && <button type="button" onClick={() => history.back()}>back</button>}
@@ -40,8 +41,8 @@ export function Details(props: DetailsProps) {
   );
 }
 
-function Node(props: PanelProps & { told: NodeFacts; metric: string; others: readonly string[] }) {
-  const { told: of, metric } = props;
+function Node(props: PanelProps & { told: NodeFacts; frames: Frames; others: readonly string[] }) {
+  const { told: of, frames } = props;
   return (
     <>
       <p class="flame-name">
@@ -49,8 +50,8 @@ function Node(props: PanelProps & { told: NodeFacts; metric: string; others: rea
         {props.others.length > 0 && <span class="muted flame-chain">drawn with {props.others.join(", ")}</span>}
       </p>
       <p class="flame-figures">
-        <span>{timeText(of.total)} <span class="muted">{metric} time</span></span>
-        <span>{timeText(of.self)} <span class="muted">self</span></span>
+        <span>{timeText(of.total)} <span class="muted">{timeWords(of, frames)}</span></span>
+        {frames.direction === "callees" && <span>{timeText(of.self)} <span class="muted">self</span></span>}
         <span>{shareText(of.share)} <span class="muted">of all</span></span>
         {of.shareOfFocus !== null && of.shareOfFocus < 1 && (
           <span>{shareText(of.shareOfFocus)} <span class="muted">of the focus</span></span>
@@ -63,6 +64,14 @@ function Node(props: PanelProps & { told: NodeFacts; metric: string; others: rea
   );
 }
 
+/** What the time of a node is; below a root of callers it is the part of the root's. */
+function timeWords(of: NodeFacts, { direction, metric }: Frames): string {
+  const time = direction === "callers of self time" ? `${metric} self time` : `${metric} time`;
+  if (direction === "callees" || of.isRoot) return time;
+  const root = plain(of.root);
+  return `${time} of ${root.length > 60 ? `${root.slice(0, 60)}…` : root}, called through it`;
+}
+
 /** The views that have a row for a node of this kind. */
 const TABLES: Readonly<Record<string, readonly [view: string, text: string]>> = {
   operator: ["operators", "in operators"],
@@ -73,11 +82,17 @@ const TABLES: Readonly<Record<string, readonly [view: string, text: string]>> = 
 };
 
 function Links(props: PanelProps & { told: NodeFacts }) {
-  const { told: of, views } = props;
+  const { told: of, views, params } = props;
   const table = TABLES[of.kind];
   const find = of.kind === "module" ? of.name.replace(/^nn\.Module: /, "") : of.name;
+  const sandwich = Object.entries({ ...params, ...sandwichOf(params, of.name, of.kind) })
+    .filter((one): one is [string, string] => one[1] !== undefined && one[0] !== "trace");
+  const isShown = arrangementOf(params) === "sandwich" && params["of"] === of.name;
   return (
     <>
+      {of.name !== "(other)" && !isShown && (
+        <a href={link("flame", Object.fromEntries(sandwich))}>callers and callees</a>
+      )}
       {of.file !== null && of.line !== null && (
         <a href={link("lines", { file: of.file, line: String(of.line) })}>source line</a>
       )}
@@ -90,7 +105,7 @@ function Links(props: PanelProps & { told: NodeFacts }) {
   );
 }
 
-function Swatch(props: { kind: string }) {
+export function Swatch(props: { kind: string }) {
   return (
     <span class="flame-kind">
       <i style={{ background: `var(--${COLOURS[props.kind] ?? "other"})` }} />{props.kind}

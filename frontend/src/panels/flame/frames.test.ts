@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { minimumShare, foldedStacks, framesOf, label, linkOf, nodeFacts } from "./frames.ts";
+import { deepest, minimumShare, foldedStacks, framesInTime, framesOf, label, linkOf, nodeFacts, threadsOf } from "./frames.ts";
 
 function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): FullTable {
   const column = (at: number) => rows.map((row) => row[at] ?? null);
@@ -64,7 +64,37 @@ test("folded stacks add up to the whole and hold no separators of their own", ()
 });
 
 test("frames make chains, which modules begin and operators end", () => {
-  assert.deepEqual(["module", "frame", "operator", undefined].map(linkOf), [
+  assert.deepEqual(["module", "frame", "operator", undefined].map((kind) => linkOf(kind)), [
     "begins", "continues", "stands alone", "stands alone",
   ]);
+  assert.deepEqual([linkOf("module", "callers"), linkOf("frame", "callers")], ["stands alone", "begins or continues"]);
+});
+
+const timed: FullTable = {
+  options: { metric: "host" },
+  columns: {
+    name: ["main", "mm", "mm", "backward", "mm"],
+    kind: ["frame", "operator", "operator", "operator", "operator"],
+    parent: [null, 0, 0, null, 3],
+    total_time: [10, 2, 3, 4, 1],
+    self_time: [5, 2, 3, 3, 1],
+    start: [100, 101, 106, 103, 104],
+    thread: ["1", "1", "1", "2", "2"],
+  },
+  rows: 5, total: 5, totals: {}, lacks: [],
+};
+
+test("in time each thread has its own tree, whose slices are told apart by when they began", () => {
+  assert.deepEqual([...threadsOf(timed)], [["1", 10], ["2", 4]]);
+  const { tree } = framesInTime(timed, "1");
+  assert.deepEqual([tree.parent, tree.begin], [[-1, 0, 0], [100, 101, 106]]);
+  assert.deepEqual(tree.key, ["100 main", "101 mm", "106 mm"]);
+  const other = framesInTime(timed, "2");
+  assert.deepEqual([other.tree.parent, other.table.columns["self_time"]], [[-1, 0], [3, 1]]);
+  assert.equal(framesInTime({ ...timed, options: { metric: "device" } }, "1").tree.begin, null);
+});
+
+test("a tree is as deep as its longest path", () => {
+  assert.equal(deepest(host.tree), 2);
+  assert.equal(deepest(framesOf(table([]), "weight").tree), 0);
 });

@@ -3,21 +3,27 @@
 import { Choice } from "../../parts/controls/choice.tsx";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
+import { AFRESH, ARRANGEMENTS, arrangementOf, metricOf } from "./arrangement.ts";
 
-/** Another table numbers its nodes anew, so the focus goes. */
-const AFRESH = { focus: undefined, at: undefined, detail: undefined };
-
-export function Tools(props: { params: PanelProps["params"] }) {
+export function Tools(props: { params: PanelProps["params"]; isReport: boolean }) {
   const { params } = props;
-  const thread = params["thread"];
+  const tree = arrangementOf(params);
+  const isInTime = tree === "time";
+  const thread = isInTime ? undefined : params["thread"];
   return (
     <div class="flame-tools">
       <h1>Flame</h1>
       <Choice
+        label="Tree"
+        value={tree}
+        choices={ARRANGEMENTS}
+        onChange={(next) => change({ ...AFRESH, tree: next === "top_down" ? undefined : next }, { replace: false })}
+      />
+      <Choice
         label="Time"
-        value={params["metric"] ?? "auto"}
+        value={metricOf(params, props.isReport)}
         choices={[
-          ["auto", "auto", "of the device, where there is any"],
+          ...(isInTime && !props.isReport ? [] : [["auto", "auto", "of the device, where there is any"] as const]),
           ["host", "host", "host time"],
           ["device", "device", "which host code the device worked for"],
         ]}
@@ -32,23 +38,33 @@ export function Tools(props: { params: PanelProps["params"] }) {
         ]}
         onChange={(by) => change({ ...AFRESH, by: by === "stack" ? undefined : by })}
       />
-      <Choice
-        label="Order"
-        value={params["order"] ?? "weight"}
-        choices={[["weight", "time"], ["name", "name"]]}
-        onChange={(order) => change({ order: order === "weight" ? undefined : order })}
-      />
+      {!isInTime && (
+        <Choice
+          label="Order"
+          value={params["order"] ?? "weight"}
+          choices={[["weight", "time"], ["name", "name"]]}
+          onChange={(order) => change({ order: order === "weight" ? undefined : order })}
+        />
+      )}
       <Check
         text="join frames"
         title="Frames with a single child are merged into one box: +3 means three more frames"
         checked={params["fold"] !== "no"}
         onChange={(fold) => change({ fold: fold ? undefined : "no" })}
       />
+      {!isInTime && (
+        <Check
+          text="counted steps only"
+          title="Without the first step, partial steps and outliers"
+          checked={params["counted"] === "true"}
+          onChange={(counted) => change({ ...AFRESH, counted: counted ? "true" : undefined })}
+        />
+      )}
       <Check
-        text="counted steps only"
-        title="Without the first step, partial steps and outliers"
-        checked={params["counted"] === "true"}
-        onChange={(counted) => change({ ...AFRESH, counted: counted ? "true" : undefined })}
+        text="names"
+        title="The list of all names with their self and total time"
+        checked={params["names"] !== "no"}
+        onChange={(names) => change({ names: names ? undefined : "no" })}
       />
       {thread && (
         <button type="button" title="Show all threads" onClick={() => change({ ...AFRESH, thread: undefined })}>

@@ -24,7 +24,7 @@ interface RanProps extends PanelProps {
 const MOST = 200;
 
 export function Ran(props: RanProps) {
-  const { file, line, cost } = props;
+  const { file, line, cost, metric } = props;
   return (
     <section class="ran" aria-label="What ran on the line">
       <h2>
@@ -33,6 +33,9 @@ export function Ran(props: RanProps) {
         {cost !== undefined && line !== null && cost.operators > 0 && (
           <a href={link("operators", { by: "name+line", where: JSON.stringify(on(file, line)) })}>its operators</a>
         )}
+        {cost !== undefined && line !== null && (
+          <a href={link("flame", sandwichOfLine(file, line, cost.function, metric))}>callers and callees</a>
+        )}
       </h2>
       {cost === undefined
         ? <p class="muted">Nothing was recorded on this line itself.</p>
@@ -40,6 +43,12 @@ export function Ran(props: RanProps) {
       {cost !== undefined && line !== null && <Names {...props} line={line} />}
     </section>
   );
+}
+
+/** The address of what the function on the line was called from, and what it called. */
+function sandwichOfLine(file: string, line: number, inside: string | null | undefined, metric: Metric): Record<string, string> {
+  const words = { tree: "sandwich", file, line: String(line), ...(inside ? { function: inside } : {}) };
+  return metric === "host" ? { ...words, metric } : words;
 }
 
 /** The line as conditions of a table. */

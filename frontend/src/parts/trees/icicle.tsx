@@ -1,11 +1,12 @@
-// A tree as an icicle: the root on top, width by weight. Flame, Modules and Compare share it.
+// A tree as an icicle: the root on top, or upward as a flame; width by weight. Flame, Modules and
+// Compare share it.
 
 import "./icicle.css";
 import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { paint, ROW } from "../../draw/icicle.ts";
 import type { Box, Linked, Tree, Direction } from "../../draw/tree.ts";
-import { boxAt, boxOf, layout, neighbourNode, nodesOfBox } from "../../draw/tree.ts";
+import { boxAt, boxOf, layout, neighbourNode, nodesOfBox, upsideDown } from "../../draw/tree.ts";
 import { usePalette } from "../charts/theme.ts";
 import { prepareCanvas } from "../../draw/canvas.ts";
 import { useSize } from "../charts/sized.ts";
@@ -30,8 +31,12 @@ export interface IcicleProps {
   cursor: number;
   hits: ReadonlySet<number> | null;
   title: string;
+  /** Whether the roots are at the bottom. */
+  upward?: boolean;
   /** The height in pixels; by default from the style sheet. */
   height?: number;
+  /** Its share of the height that is there, where it is one of several. */
+  grow?: number;
   onHover: (box: Box | null) => void;
   onChoose: (node: number) => void;
   /** What a click does; a double click and Enter focus. */
@@ -46,6 +51,8 @@ const WAYS: Readonly<Record<string, Direction>> = {
   ArrowRight: "right",
 };
 
+const UPSIDE_DOWN: Readonly<Record<string, string>> = { ArrowUp: "ArrowDown", ArrowDown: "ArrowUp" };
+
 export function Icicle(props: IcicleProps) {
   const { cursor } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -53,11 +60,11 @@ export function Icicle(props: IcicleProps) {
   const [top, setTop] = useState(0);
   const [hovered, setHovered] = useState<Box | null>(null);
   const [pointer, setPointer] = useState({ x: 0, y: 0 });
-  const { boxes, height, room } = usePicture(props, box, canvas, top, hovered);
+  const { boxes, height, room, lift } = usePicture(props, box, canvas, top, hovered);
   const under = (event: MouseEvent) => {
     const area = canvas.current?.getBoundingClientRect();
     if (area === undefined) return null;
-    const row = Math.floor((event.clientY - area.top + top) / ROW);
+    const row = Math.floor((event.clientY - area.top + top - lift) / ROW);
     return boxAt(boxes, event.clientX - area.left, row);
   };
   const hover = (over: Box | null) => {
@@ -74,7 +81,7 @@ export function Icicle(props: IcicleProps) {
       class="icicle"
       tabIndex={0}
       role="application"
-      style={props.height === undefined ? undefined : { height: `${props.height + 2}px` }}
+      style={{ ...(props.height !== undefined && { height: `${props.height + 2}px` }), ...(props.grow !== undefined && { flexGrow: props.grow }) }}
       aria-roledescription="icicle chart"
       aria-label={`${props.title}. ${cursor >= 0 ? props.describe(cursor) : "Arrows walk it."}`}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
@@ -111,22 +118,32 @@ function usePicture(
   canvas: Place<HTMLCanvasElement>,
   top: number,
   hovered: Box | null,
-): { boxes: readonly Box[]; height: number; room: number } {
-  const { tree, focus, cursor, hits, colour, strength, hatched, label, linked } = props;
+): { boxes: readonly Box[]; height: number; room: number; lift: number } {
+  const { tree, focus, cursor, hits, colour, strength, hatched, label, linked, upward = false } = props;
   const size = useSize(place);
   const palette = usePalette();
-  const laid = useMemo(() => layout(tree, focus, size.width, 1, linked), [tree, focus, size.width, linked]);
+  const laid = useMemo(() => {
+    const down = layout(tree, focus, size.width, 1, linked);
+    return upward ? upsideDown(down) : down;
+  }, [tree, focus, size.width, linked, upward]);
+  const height = laid.rows * ROW;
+  // what is less high than its place stands on its ground
+  const lift = upward ? Math.max(size.height - height, 0) : 0;
   const chosen = useMemo(() => boxOf(tree, laid.boxes, cursor), [tree, laid, cursor]);
   const found = useMemo(() => hits && boxesWith(tree, laid.boxes, hits), [tree, laid, hits]);
   useLayoutEffect(() => {
     const ctx = canvas.current && prepareCanvas(canvas.current, size);
-    if (ctx) paint({ ctx, palette, ...size, top }, { ...laid, colour, strength, hatched, label, found, chosen, hovered });
-  }, [laid, palette, size, top, found, chosen, hovered, colour, strength, hatched, label]);
+    const isAround = (row: number) => (upward ? laid.rows - 1 - row : row) < laid.above;
+    if (ctx) paint({ ctx, palette, ...size, top: top - lift }, { boxes: laid.boxes, isAround, colour, strength, hatched, label, found, chosen, hovered });
+  }, [laid, palette, size, top, lift, found, chosen, hovered, colour, strength, hatched, label]);
+  useLayoutEffect(() => {
+    if (upward && place.current !== null) place.current.scrollTop = height;
+  }, [upward, height, size]);
   useLayoutEffect(() => {
     const shown = place.current;
     if (shown !== null && chosen !== null) reveal(shown, chosen.row * ROW);
   }, [chosen]);
-  return { boxes: laid.boxes, height: laid.rows * ROW, room: size.height };
+  return { boxes: laid.boxes, height, room: size.height, lift };
 }
 
 /** Scrolls so that a row stands within the window, with a row to spare. */
@@ -160,7 +177,7 @@ function around(tree: Tree, boxes: readonly Box[], focus: number): number {
 
 function pressed(event: KeyboardEvent, props: IcicleProps, boxes: readonly Box[]): void {
   const { tree, focus, cursor } = props;
-  const way = WAYS[event.key];
+  const way = WAYS[props.upward ? (UPSIDE_DOWN[event.key] ?? event.key) : event.key];
   if (event.altKey || event.ctrlKey || event.metaKey) return;
   if (way !== undefined) props.onChoose(steppedIn(tree, boxes, cursor >= 0 ? cursor : focus, way));
   else if (event.key === "Enter" && cursor >= 0) props.onFocus(cursor);

@@ -1,26 +1,39 @@
-"""Folds the slices of a trace into a flame graph: one node for each path of names."""
+"""Folds the slices of a trace into a flame graph: one node for each path of names.
 
+It is arranged top down as it was called, bottom up, around one name, as a flat profile, or in order
+of time.
+"""
+
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from threading import Lock
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.analysis.call_tree.call_tree import call_tree
-from selftime.analysis.call_tree.costs import WorkByLaunchingEntry, device_work_by_launching_entry
+from selftime.analysis.call_tree.flame_graph_slices import (
+    FlameGraphSource,
+    slices_for_flame_graph,
+    slices_in_order_of_time,
+)
 from selftime.analysis.call_tree.name_tree import (
     CODE_OF_OTHER_NODE,
     NameTree,
     fold_slices_by_name,
     merge_small_nodes,
-    parents_without_dropped_nodes,
 )
-from selftime.analysis.call_tree.parent_array_forests import node_reading_order, nodes_by_level
+from selftime.analysis.call_tree.parent_array_forests import (
+    node_reading_order,
+    nodes_by_level,
+    subtree_totals,
+)
+from selftime.analysis.call_tree.rearranged_name_trees import bottom_up, callees, callers, flat
 from selftime.analysis.call_tree.self_times import NAME_OF_ALL_PROFILER_STEPS
-from selftime.analysis.call_tree.training_passes import find_training_passes
+from selftime.analysis.call_tree.time_ordered_tree import merge_small_neighbours
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_grouping import group_and_first_row_of_rows
-from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.array_types import Flags, Ints
 from selftime.errors import UsageError
 from selftime.nesting import NO_SLICE
@@ -50,28 +63,67 @@ _NODE_KIND_BY_SLICE_CATEGORY: Final = {
 A Python frame of an `nn.Module` has the kind `module`.
 """
 
-_NAME_OF_MERGED_SMALL_NODES: Final = "(other)"
+NAME_OF_MERGED_SMALL_NODES: Final = "(other)"
 
 
-def flame_graph(
-    trace: Trace, *, by_module: bool, on_device: bool, thread: str, counted: bool
-) -> "FlameGraph":
-    """Returns the tree of slices with the same path of names, with host or device times.
+FlameGraphOrder: TypeAlias = Literal["top_down", "bottom_up", "flat", "time"]
+"""How a flame graph is arranged."""
 
-    Args:
-        trace: The trace.
-        by_module: Whether plain frames are left out, and backward operators are within modules.
-        on_device: Whether the time is of devices, and kernels are leaves.
-        thread: The only host thread that counts, by its number; empty for all.
-        counted: Whether only what began in steps that count for medians does.
-    """
-    _raise_unless_thread_in_trace(trace, thread)
-    stacked = _slices_for_flame_graph(trace, by_module=by_module, on_device=on_device)
-    chosen = _is_slice_selected_by_options(trace, stacked, thread=thread, counted=counted)
+
+class FlameGraphName(NamedTuple):
+    """The name that is the root of a flame graph."""
+
+    name: str = ""
+    """The name; empty for the whole."""
+    kind: str = ""
+    """The kind of its nodes, one of `FLAME_GRAPH_NODE_KINDS`; empty for any."""
+
+
+class FlameGraphLimits(NamedTuple):
+    """What nodes of a flame graph are merged to `(other)`."""
+
+    min_share: float
+    """The smallest share of the total time that a node of its own has."""
+    max_nodes: int
+    """The largest number of nodes, the largest ones; 0 keeps all."""
+
+
+_MAX_KEPT_FLAME_GRAPHS: Final = 6
+"""Number of flame graphs that are kept for a trace, as the page asks for several parts of one."""
+
+
+class _KeptFlameGraphs:
+    """The last flame graphs of a trace, by what they are made of."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # a page requests several parts of one concurrently
+        self._graphs: OrderedDict[FlameGraphSource, FlameGraph] = OrderedDict()
+
+    def get(self, trace: Trace, source: FlameGraphSource) -> "FlameGraph":
+        with self._lock:
+            if source not in self._graphs:
+                self._graphs[source] = _build_flame_graph(trace, source)
+            self._graphs.move_to_end(source)
+            while len(self._graphs) > _MAX_KEPT_FLAME_GRAPHS:
+                self._graphs.popitem(last=False)
+            return self._graphs[source]
+
+
+@cached_per_trace
+def _kept_flame_graphs(trace: Trace) -> _KeptFlameGraphs:  # noqa: ARG001 - of which they are kept
+    return _KeptFlameGraphs()
+
+
+def _build_flame_graph(trace: Trace, source: FlameGraphSource) -> "FlameGraph":
+    stacked, chosen = slices_for_flame_graph(trace, source)
     code, table = _node_name_index_of_each_slice(trace, stacked.id)
-    own = np.where(chosen, stacked.own, 0)
-    whole = fold_slices_by_name(stacked.parent, code, own, chosen.astype(np.int64))
-    return FlameGraph(whole, table, int(own.sum()))
+    whole = fold_slices_by_name(stacked.parent, code, stacked.own, chosen.astype(np.int64))
+    return FlameGraph(whole, table, int(stacked.own.sum()))
+
+
+def flame_graph(trace: Trace, source: FlameGraphSource) -> "FlameGraph":
+    """Returns the tree of slices with the same path of names, with host or device times."""
+    return _kept_flame_graphs(trace).get(trace, source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,137 +136,98 @@ class FlameGraph:
     total_time: int
     """The time of all roots, in ns."""
 
-    def rows(self, *, min_share: float, max_nodes: int) -> pl.DataFrame:
-        """Returns the nodes as rows, each before its descendants; small nodes are merged.
+    def rows(self, order: FlameGraphOrder, limits: FlameGraphLimits) -> pl.DataFrame:
+        """Returns the nodes as rows, each before its descendants; small nodes are merged."""
+        least = limits.min_share * self.total_time
+        if order == "flat":
+            tree = flat(self.tree, min_total=least, max_names=limits.max_nodes)
+            return _flame_graph_rows(tree, self.node_names, self.total_time)
+        tree = bottom_up(self.tree, min_total=least) if order == "bottom_up" else self.tree
+        return self._merged_rows(tree, least, limits)
 
-        Args:
-            min_share: The smallest share of the total time that a node of its own has.
-            max_nodes: The largest number of nodes, the largest ones; 0 keeps all.
-        """
-        least = min_share * self.total_time
-        merged = merge_small_nodes(self.tree, min_total=least, max_nodes=max_nodes)
+    def rows_of_name(
+        self, asked: FlameGraphName, order: FlameGraphOrder, limits: FlameGraphLimits
+    ) -> pl.DataFrame:
+        """Returns a name as root, with its callees below it, or bottom up with its callers."""
+        is_asked = self._is_name(asked)
+        least = limits.min_share * self._total_of_names(is_asked)
+        if order == "bottom_up":
+            tree = callers(self.tree, is_asked, min_total=least)
+        else:
+            tree = callees(self.tree, is_asked)
+        return self._merged_rows(tree, least, limits)
+
+    def _is_name(self, asked: FlameGraphName) -> Flags:
+        """Flags the codes of a name, of one kind or of any."""
+        wanted = pl.col("name") == names.without_object_address(asked.name)
+        if asked.kind:
+            wanted &= pl.col("kind") == asked.kind
+        return self.node_names.select(wanted).to_series().to_numpy()
+
+    def _total_of_names(self, is_asked_name: Flags) -> int:
+        roots = callers(self.tree, is_asked_name, min_total=np.inf)
+        return int(roots.total.sum())
+
+    def _merged_rows(self, tree: NameTree, least: float, limits: FlameGraphLimits) -> pl.DataFrame:
+        merged = merge_small_nodes(tree, min_total=least, max_nodes=limits.max_nodes)
         return _flame_graph_rows(merged, self.node_names, self.total_time)
 
 
-class _FlameGraphSlices(NamedTuple):
-    """The n slices to fold into a flame graph: ids, parents and own times; arrays of shape (n,)."""
+def flame_graph_rows(
+    trace: Trace,
+    source: FlameGraphSource,
+    order: FlameGraphOrder,
+    asked: FlameGraphName,
+    limits: FlameGraphLimits,
+) -> pl.DataFrame:
+    """Returns the nodes of a trace's flame graph as rows, each before its descendants.
 
-    id: Ints
-    parent: Ints
-    own: Ints
-    """Each slice's time without its children, in ns, on the host or on the device."""
-    host: Ints
-    """The host slice of each row: the slice itself, or for device work the slice that launched it;
-    -1 if unknown.
+    Args:
+        trace: The trace.
+        source: What the flame graph is made of.
+        order: How it is arranged.
+        asked: The name that is the root; empty for all.
+        limits: What nodes are left out.
+
+    Raises:
+        UsageError: A name cannot be the root in this order, or there is no such kind.
     """
+    if asked.kind and asked.kind not in FLAME_GRAPH_NODE_KINDS:
+        known = ", ".join(FLAME_GRAPH_NODE_KINDS)
+        raise UsageError(f"`kind` is `{asked.kind[:40]}`; choose one of {known}")
+    if asked.name and order in {"flat", "time"}:
+        raise UsageError(f"`of` takes the order top_down or bottom_up, not {order}")
+    if order == "time":
+        return _time_ordered_rows(trace, source, limits)
+    graph = flame_graph(trace, source)
+    return graph.rows_of_name(asked, order, limits) if asked.name else graph.rows(order, limits)
 
 
-def _raise_unless_thread_in_trace(trace: Trace, thread: str) -> None:
-    known = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["tid"].unique().sort()
-    if thread and thread not in known:
-        listed = ", ".join(known)
-        raise UsageError(f"`thread` is `{thread}`; the trace has the host threads {listed}")
-
-
-def _slices_for_flame_graph(trace: Trace, *, by_module: bool, on_device: bool) -> _FlameGraphSlices:
-    if by_module:
-        tree = find_training_passes(trace)
-        entries, parent = tree.entries, tree.parent
-    else:
-        entries = call_tree(trace)
-        parent = entries.parent
-    dropped = np.zeros(entries.id.size, bool)
-    if by_module:
-        dropped |= _is_frame_outside_module_calls(trace)[entries.id] & (parent != NO_SLICE)
-    if on_device:
-        dropped |= _is_slice_of_category(trace, names.RUNTIME_CALL_CATEGORIES)[entries.id]
-    above = parents_without_dropped_nodes(parent, dropped)
-    holder = np.where(dropped, above, np.arange(above.size))
-    if on_device:
-        return _add_launched_work_as_children(
-            device_work_by_launching_entry(trace, entries), entries.id, above, holder
-        )
-    own = np.zeros(holder.size, np.int64)
-    np.add.at(own, holder[holder != NO_SLICE], entries.self_time[holder != NO_SLICE])
-    return _FlameGraphSlices(
-        *_keep_rows_and_renumber_parents(~dropped, above, entries.id, own, entries.id)
+def _time_ordered_rows(
+    trace: Trace, source: FlameGraphSource, limits: FlameGraphLimits
+) -> pl.DataFrame:
+    """Returns a row for each slice in order of time, each before those within it."""
+    found = slices_in_order_of_time(trace, source)
+    slices = found.slices
+    code, table = _node_name_index_of_each_slice(trace, slices.id)
+    total = subtree_totals(slices.parent, slices.own)
+    tree = NameTree(slices.parent, code, slices.own, total, found.is_chosen.astype(np.int64))
+    whole = int(slices.own.sum())
+    least = limits.min_share * whole
+    merged = merge_small_neighbours(
+        tree, found.start, found.thread, min_total=least, max_nodes=limits.max_nodes
     )
-
-
-def _add_launched_work_as_children(
-    work: WorkByLaunchingEntry, slice_ids: Ints, parent: Ints, kept_ancestor: Ints
-) -> _FlameGraphSlices:
-    """Returns the host slices that launched device work, with that work as their children."""
-    launcher = np.where(
-        work.owner == NO_SLICE,
-        NO_SLICE,
-        kept_ancestor[work.owner] if kept_ancestor.size else NO_SLICE,
+    first = merged.first
+    # the merged nodes with one parent are in order of their threads and starts
+    rank = -np.arange(first.size, dtype=np.int64)
+    return _flame_graph_rows(
+        merged.tree,
+        table,
+        whole,
+        rank=rank,
+        start=pl.Series(found.start[first]),
+        thread=trace.tracks["tid"].gather(found.track[first]),
     )
-    around = np.zeros(slice_ids.size, bool)
-    at = np.unique(launcher[launcher != NO_SLICE])
-    while at.size:
-        around[at] = True
-        at = np.unique(parent[at])
-        at = at[(at != NO_SLICE) & ~around[at]]
-    size = work.id.size
-    began = np.where(
-        work.owner == NO_SLICE, NO_SLICE, slice_ids[work.owner] if slice_ids.size else NO_SLICE
-    )
-    return _FlameGraphSlices(
-        *_keep_rows_and_renumber_parents(
-            np.append(around, np.ones(size, bool)),
-            np.append(parent, launcher),
-            np.append(slice_ids, work.id),
-            np.append(np.zeros(slice_ids.size, np.int64), work.duration),
-            np.append(slice_ids, began),
-        )
-    )
-
-
-def _keep_rows_and_renumber_parents(
-    is_kept: Flags, parent: Ints, *columns: Ints
-) -> tuple[Ints, ...]:
-    """Drops rows from columns; the parents become row numbers among the kept rows.
-
-    The kept parents come second in the returned tuple, after the first of `columns`.
-    """
-    at = np.flatnonzero(is_kept)
-    place = np.full(is_kept.size, NO_SLICE, np.int64)
-    place[at] = np.arange(at.size)
-    above = parent[at]
-    first, *rest = (column[at] for column in columns)
-    return first, np.where(above == NO_SLICE, NO_SLICE, place[above]), *rest
-
-
-def _is_frame_outside_module_calls(trace: Trace) -> Flags:
-    """Returns for each slice whether it is a Python frame that is not a call of an `nn.Module`."""
-    found = _is_slice_of_category(trace, names.FRAME_CATEGORIES)
-    modules = trace.frame_args.select("id", "module_id").drop_nulls()["id"]
-    found[modules.to_numpy()] = False
-    return found
-
-
-def _is_slice_of_category(trace: Trace, categories: tuple[str, ...]) -> Flags:
-    chosen = trace.slices["category"].is_in(list(categories))
-    return chosen.to_numpy().copy()
-
-
-def _is_slice_selected_by_options(
-    trace: Trace, stacked: _FlameGraphSlices, *, thread: str, counted: bool
-) -> Flags:
-    chosen = np.ones(stacked.id.size, bool)
-    known = stacked.host != NO_SLICE
-    host = stacked.host[known]
-    if thread:
-        of_thread = (trace.tracks["tid"] == thread).to_numpy()
-        chosen &= known
-        chosen[known] &= of_thread[trace.slices["track"].to_numpy()[host]]
-    if counted:
-        chosen &= known
-        chosen[known] &= is_instant_in_windows(
-            trace.slices["start"].to_numpy()[host], counted_step_windows(trace)
-        )
-    return chosen
 
 
 def _node_name_index_of_each_slice(trace: Trace, ids: Ints) -> tuple[Ints, pl.DataFrame]:
@@ -250,10 +263,25 @@ def _node_name_kind_file_line(
     return names.without_object_address(name), kind, *place
 
 
-def _flame_graph_rows(tree: NameTree, node_names: pl.DataFrame, total_time: int) -> pl.DataFrame:
-    """Returns the nodes of the flame graph as rows, each before its descendants."""
+def _flame_graph_rows(
+    tree: NameTree,
+    node_names: pl.DataFrame,
+    total_time: int,
+    *,
+    rank: Ints | None = None,
+    **more_columns: pl.Series,
+) -> pl.DataFrame:
+    """Returns the nodes of the flame graph as rows, each before its descendants.
+
+    Args:
+        tree: The tree of names.
+        node_names: Name, kind, file and line of each code of the tree.
+        total_time: The time that is a share of 1, in ns.
+        rank: By what siblings are sorted, the largest first; their total by default.
+        more_columns: Further columns, in the order of the nodes.
+    """
     other = {
-        "name": [_NAME_OF_MERGED_SMALL_NODES],
+        "name": [NAME_OF_MERGED_SMALL_NODES],
         "kind": ["other"],
         "file": [None],
         "line": [None],
@@ -262,7 +290,7 @@ def _flame_graph_rows(tree: NameTree, node_names: pl.DataFrame, total_time: int)
     code = pl.Series(
         np.where(tree.code == CODE_OF_OTHER_NODE, node_names.height - 1, tree.code), dtype=pl.UInt32
     )
-    order = node_reading_order(tree.parent, tree.total)
+    order = node_reading_order(tree.parent, tree.total if rank is None else rank)
     row = np.empty(order.size, np.int64)
     row[order] = np.arange(order.size)
     depth = np.zeros(order.size, np.int64)
@@ -279,5 +307,6 @@ def _flame_graph_rows(tree: NameTree, node_names: pl.DataFrame, total_time: int)
         count=tree.count,
         id=row,
         parent=parent.set(parent == NO_SLICE, None),
+        **more_columns,
     )
     return table[order]

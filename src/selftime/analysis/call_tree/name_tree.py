@@ -105,6 +105,18 @@ _MAX_LOOKUP_TABLE_ENTRIES_PER_KEY: Final = 8
 """
 
 
+def is_node_shown(total_of_node: Ints, *, min_total: float, max_nodes: int = 0) -> Flags:
+    """Flags nodes with a total above 0 and at least `min_total`, at most `max_nodes` (0: all).
+
+    Of a tree whose parents come first a shown node's parent is shown too.
+    """
+    shown = (total_of_node >= min_total) & (total_of_node > 0)
+    if max_nodes and np.count_nonzero(shown) > max_nodes:
+        order = np.argsort(-total_of_node, kind="stable")  # of equal totals the parent comes first
+        shown[order[max_nodes:]] = False
+    return shown
+
+
 def merge_small_nodes(tree: NameTree, *, min_total: float, max_nodes: int = 0) -> NameTree:
     """Returns the tree with the small children of each parent merged into one node `(other)`.
 
@@ -112,10 +124,7 @@ def merge_small_nodes(tree: NameTree, *, min_total: float, max_nodes: int = 0) -
 
     The removed children of each parent are merged into one node with the code CODE_OF_OTHER_NODE.
     """
-    shown = (tree.total >= min_total) & (tree.total > 0)
-    if max_nodes and np.count_nonzero(shown) > max_nodes:
-        order = np.argsort(-tree.total, kind="stable")  # of equal totals the parent comes first
-        shown[order[max_nodes:]] = False
+    shown = is_node_shown(tree.total, min_total=min_total, max_nodes=max_nodes)
     if shown.all():
         return tree
     kept = np.flatnonzero(shown)

@@ -26,6 +26,7 @@ from selftime.reports.html.tables import (
     TableRequest,
     pack_table,
     packed_timeline_tables,
+    sandwich_table_requests,
     slice_table_requests,
     view_table_requests,
 )
@@ -231,6 +232,7 @@ def _tables_and_timeline_of_trace(
     yield from _pack_requested_tables(trace, requests, count_part)
     yield from packed_timeline_tables(trace)
     count_part()
+    yield from (pack_table(trace, request) for request in sandwich_table_requests(trace))
     yield from (pack_table(trace, request) for request in slice_table_requests(trace))
     count_part()
 

@@ -11,10 +11,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import polars as pl
 
+from selftime.analysis.call_tree.flame_graph import NAME_OF_MERGED_SMALL_NODES
 from selftime.reports.html.packing import compress_json, compress_page_columns
 from selftime.reports.page_data.table_queries import PreparedTable, RowQuery, prepare_table
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
+from selftime.views.flame import flame
 from selftime.views.kernels import kernels
 from selftime.views.lines import lines
 from selftime.views.operators import operators
@@ -23,6 +25,10 @@ from selftime.views.view_declaration import TraceJobOrRanks
 
 _PRIORITY_OF_SLICE_TABLES: Final = 8
 """Priority of tables that list single slices: they are included after all other tables."""
+_PRIORITY_OF_SANDWICH_TABLES: Final = 7
+"""Priority of tables with the callers or callees of one name."""
+_MAX_NAMES_WITH_CALLERS: Final = 10
+"""Largest number of names by self time, and by total time, of which the report has both."""
 _MAX_ROWS_OF_TABLE_OF_ALL_SLICES: Final = 10_000
 """Largest number of rows of the table that lists all slices."""
 _MAX_SLICES_PER_EXPANDED_ROW: Final = 50
@@ -194,6 +200,19 @@ def _priorities_and_options_of_slice_tables(trace: Trace) -> Iterator[tuple[int,
     )
     for selection in source_lines.iter_rows(named=True):
         yield _PRIORITY_OF_SLICE_TABLES, {**selection, "by": "name"}
+
+
+def sandwich_table_requests(trace: Trace) -> Iterator[TableRequest]:
+    """Yields requests for the callers and the callees of the names with the largest times."""
+    names = flame(trace, order="flat").filter(pl.col("name") != NAME_OF_MERGED_SMALL_NODES)
+    heaviest = pl.concat(
+        names.sort(time, descending=True, maintain_order=True).head(_MAX_NAMES_WITH_CALLERS)
+        for time in ("self_time", "total_time")
+    )
+    for name, kind in heaviest.select("name", "kind").unique(maintain_order=True).iter_rows():
+        for order in ("top_down", "bottom_up"):
+            options = {"order": order, "of": name, "kind": kind}
+            yield TableRequest(_PRIORITY_OF_SANDWICH_TABLES, flame, options)
 
 
 TimelineResolution: TypeAlias = tuple[dict[str, Any], pl.DataFrame]

@@ -16,7 +16,7 @@ import type { Found } from "../query/rows.ts";
 import { binsOf } from "./bins.ts";
 import { Distribution } from "./distribution.tsx";
 import type { ValueOf } from "./origins.ts";
-import { originOf, originWords } from "./origins.ts";
+import { originOf, originWords, sandwichWords } from "./origins.ts";
 import { SliceTable } from "./slice-table.tsx";
 import type { By } from "./split.tsx";
 import { Split } from "./split.tsx";
@@ -45,7 +45,7 @@ export function Drawer(props: DrawerProps) {
   const hasSlices = origin !== null && props.views.has("occurrences");
   return (
     <aside class="drawer" aria-label="The row in full">
-      <Heading {...props} valueOf={valueOf} />
+      <Heading {...props} valueOf={valueOf} sandwich={sandwichWords(spec.name, valueOf, origin)} />
       <div ref={body} class="drawer-body">
         {hasSlices && <Behind data={data} trace={trace.id} origin={origin} split={props.params["split"]} />}
         <Cells spec={spec} valueOf={valueOf} />
@@ -54,7 +54,7 @@ export function Drawer(props: DrawerProps) {
   );
 }
 
-function Heading(props: DrawerProps & { valueOf: ValueOf }) {
+function Heading(props: DrawerProps & { valueOf: ValueOf; sandwich: Record<string, string> | null }) {
   const { spec, row, total, valueOf, onRow } = props;
   const title = titleOf(spec, valueOf);
   const [file, line] = [valueOf("file"), valueOf("line")];
@@ -75,6 +75,7 @@ function Heading(props: DrawerProps & { valueOf: ValueOf }) {
         {typeof file === "string" && line !== null && (
           <a href={link("lines", { file, line: String(line) })}>Source line {line}</a>
         )}
+        {props.sandwich !== null && <a href={link("flame", props.sandwich)}>Callers and callees</a>}
         {typeof start === "number" && (
           <a href={timelineLink(start, typeof lasting === "number" ? lasting : 0, null)}>Timeline at {timeText(start)}</a>
         )}

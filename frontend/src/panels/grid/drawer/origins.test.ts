@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Options } from "../../../data/api.ts";
-import { originOf } from "./origins.ts";
+import { originOf, sandwichWords } from "./origins.ts";
 
 function origin(view: string, row: Record<string, Cell>, asked: Options = {}): Options | null {
   return originOf(view, (column) => row[column] ?? null, asked);
@@ -42,4 +42,20 @@ test("a row of measures stands for no slices", () => {
   assert.equal(origin("overview", { metric: "x", name: "y" }), null);
   assert.equal(origin("lines", { file: null, line: null }), null);
   assert.equal(origin("anything", {}), null);
+});
+
+test("callers and callees are those of the name, or of the function on the line", () => {
+  const words = (view: string, row: Record<string, Cell>) => {
+    const valueOf = (column: string) => row[column] ?? null;
+    return sandwichWords(view, valueOf, originOf(view, valueOf, {}));
+  };
+  assert.deepEqual(words("operators", { name: "aten::mm", kind: "operator", device_time_total: 9 }), {
+    tree: "sandwich", of: "aten::mm", kind: "operator",
+  });
+  assert.deepEqual(words("operators", { name: "aten::mm", kind: "operator", device_time_total: 0 })?.["metric"], "host");
+  assert.deepEqual(words("kernels", { name: "sgemm" }), { tree: "sandwich", of: "sgemm", kind: "kernel" });
+  assert.deepEqual(words("lines", { file: "a.py", line: 3, function: "f", total_device_time: null }), {
+    tree: "sandwich", file: "a.py", line: "3", function: "f",
+  });
+  assert.equal(words("steps", { step: 1, start: 100, time: 50 }), null);
 });

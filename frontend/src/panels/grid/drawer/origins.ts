@@ -78,6 +78,24 @@ function onLine(valueOf: ValueOf): Options | null {
   return typeof file === "string" && typeof line === "number" ? { file, line } : null;
 }
 
+/** The view's columns that have the device time of a row, where it may be none. */
+const DEVICE_TIME = ["device_time_total", "total_device_time"];
+
+/** The address of the callers and callees of a row: of its name, or of the function on its line; null without either. */
+export function sandwichWords(view: string, valueOf: ValueOf, origin: Options | null): Record<string, string> | null {
+  if (origin === null) return null;
+  const { name, kind, file, line } = origin;
+  const times = DEVICE_TIME.map(valueOf).filter((time) => time !== null);
+  // calls have no device time there: what they launched is below the operators around them
+  const isHost = kind === "call" || (times.length > 0 && times.every((time) => time === 0));
+  const words = { tree: "sandwich", ...(isHost ? { metric: "host" } : {}) };
+  // modules are frames of their own kind there
+  if (name !== undefined) return { ...words, of: String(name), ...(kind === undefined || kind === "frame" ? {} : { kind: String(kind) }) };
+  const inside = valueOf("function");
+  if (view !== "lines" || file === undefined) return null;
+  return { ...words, file: String(file), line: String(line), ...(typeof inside === "string" ? { function: inside } : {}) };
+}
+
 /** The slices in words. */
 export function originWords(origin: Options): string {
   if (origin["start"] !== undefined) return "What was open at that time";
