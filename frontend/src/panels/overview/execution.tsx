@@ -5,8 +5,8 @@ import { Swatch } from "../../parts/charts/stack.tsx";
 import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import type { Figure } from "./figures.ts";
-import { Metric } from "./metric.tsx";
+import type { Figure } from "../../parts/figures/figures.ts";
+import { Metric } from "../../parts/figures/metric.tsx";
 
 export function Execution(props: { figures: readonly Figure[] }) {
   const { figures } = props;

@@ -9,7 +9,7 @@ import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import { Meter } from "./devices.tsx";
+import { Meter } from "../../parts/figures/devices.tsx";
 
 export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
   const { data, trace } = props;

@@ -10,11 +10,11 @@ import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
 import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import { Devices, Host } from "./devices.tsx";
+import { Devices, Host } from "../../parts/figures/devices.tsx";
 import { Execution } from "./execution.tsx";
-import { figures, inSection, stepFigures, type Figure } from "./figures.ts";
+import { figures, inSection, stepFigures, type Figure } from "../../parts/figures/figures.ts";
 import { IdleCauses } from "./idle.tsx";
-import { Metric } from "./metric.tsx";
+import { Metric } from "../../parts/figures/metric.tsx";
 import { Occupation } from "./occupation.tsx";
 import { HealthChecks } from "./health.tsx";
 
