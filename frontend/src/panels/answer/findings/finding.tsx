@@ -3,6 +3,7 @@
 import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
+import { useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { SourceAt } from "../../../parts/code/source.tsx";
@@ -111,18 +112,33 @@ function Body(props: FindingProps & { said: FindingTexts; id: string }) {
           <EvidenceTable finding={finding} said={said} />
         </section>
       </div>
-      {file !== null && line !== null && (
-        <section>
-          <h4 title={plain(file)}>{said.line}</h4>
-          <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
-          {said.line_evidence !== null && <p class="muted finding-known">{said.line_evidence}</p>}
-        </section>
-      )}
+      {file !== null && line !== null && <Source data={data} trace={trace} file={file} line={line} said={said} />}
       <p class="finding-actions">
         {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
         <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
         <CopyButton text={said.markdown}>Copy as Markdown</CopyButton>
       </p>
     </div>
+  );
+}
+
+/** Lines of source before and after the finding's. */
+const AROUND = 4;
+
+/** The source at the finding's line where it is at hand, and how the line is known. */
+function Source(props: { data: Data; trace: TraceInfo; file: string; line: number; said: FindingTexts }) {
+  const { data, trace, file, line, said } = props;
+  const asked = useQuery(() => data.source(trace.id, file, line, 1), `${trace.id} ${file} ${line}`);
+  const isHere = asked.state === "here" && asked.value !== null && asked.value.lines.length > 0;
+  return (
+    <section>
+      {isHere && (
+        <>
+          <h4 title={plain(file)}>{said.line}</h4>
+          <SourceAt data={data} trace={trace.id} file={file} line={line} around={AROUND} />
+        </>
+      )}
+      {said.line_evidence !== null && <p class="muted finding-known">{said.line_evidence}</p>}
+    </section>
   );
 }
