@@ -8,6 +8,12 @@ test("names that are alike when short are told apart by what is their own", () =
     "gemm …128, 64>>(int)", "gemm …256, 64>>(int)", "copy",
   ]);
   assert.deepEqual(distinctNames([gemm("128"), gemm("128")]), ["gemm", "gemm"]);
+  const long = (word: string) => {
+    const full = `split_embedding_backward_codegen_rowwise_adagrad_${word}_kernel_cta_per_row_1`;
+    return { short: full, full };
+  };
+  const [shown = ""] = distinctNames([long("weighted"), long("unweighted")]);
+  assert.ok(shown.endsWith("…weighted_kernel_cta_per_row_1"), shown);
 });
 
 test("a long name keeps its beginning and its end", () => {

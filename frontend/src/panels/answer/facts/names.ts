@@ -30,7 +30,7 @@ export function withoutMiddle(text: string, most: number): string {
 /** What begins where a name first differs from others like it. */
 function difference(name: string, others: readonly string[]): string {
   const from = Math.min(...others.map((other) => shared(name, other)));
-  const word = name.slice(0, from).search(/[\w.]*$/);
+  const word = name.slice(0, from).search(/[A-Za-z0-9.]*$/);
   const own = name.slice(word);
   return own.length > DIFFERENCE ? `${own.slice(0, DIFFERENCE - 1)}…` : own;
 }
