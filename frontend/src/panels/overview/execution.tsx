@@ -29,7 +29,7 @@ export function Execution(props: { figures: readonly Figure[] }) {
         <thead>
           <tr><th scope="col">Category</th><th scope="col" class="number">Time a step</th><th scope="col" class="number">Share</th></tr>
         </thead>
-        <tbody>{figures.map((figure) => <Row key={figure.metric} figure={figure} />)}</tbody>
+        <tbody>{figures.filter(({ value }) => value !== 0).map((figure) => <Row key={figure.metric} figure={figure} />)}</tbody>
       </table>
     </>
   );

@@ -4,6 +4,7 @@ import "./style.css";
 import type { Panel, PanelProps } from "../panel.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { plain } from "../../parts/text/plain.ts";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { labelsOf } from "../../parts/data/labels.ts";
 import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
@@ -55,7 +56,7 @@ function BoundBy(props: { found: readonly Figure[] }) {
   return (
     <p class="overview-regime">
       <b>{bound.text === null ? "What limits the step is unknown" : `Bound by ${plain(bound.text)}`}</b>{" "}
-      <span class="muted">{plain(bound.definition)}</span>
+      <span class="muted"><TraceText text={bound.definition} /></span>
     </p>
   );
 }
