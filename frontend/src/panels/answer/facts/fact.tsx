@@ -16,7 +16,7 @@ export function Fact<T>(props: {
 }) {
   const { name, title, what, all, asked, children } = props;
   return (
-    <section class="fact" data-fact={name} data-waits={asked.state === "waiting"} aria-label={title}>
+    <section class="fact" data-fact={name} data-waits={asked.state === "waiting"}>
       <h2><a href={all}>{title}</a> {what !== undefined && <span class="answer-basis">{what}</span>}</h2>
       <QueryResult asked={asked} what={title.toLowerCase()}>{children}</QueryResult>
     </section>

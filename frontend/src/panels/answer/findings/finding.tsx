@@ -6,6 +6,7 @@ import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../da
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
+import { EditorLink } from "../../../parts/code/editor-link.tsx";
 import { SourceAt } from "../../../parts/code/source.tsx";
 import { link } from "../../../route.ts";
 import type { Mix } from "../step/background.ts";
@@ -138,7 +139,9 @@ function Source(props: { data: Data; trace: TraceInfo; file: string; line: numbe
           <SourceAt data={data} trace={trace.id} file={file} line={line} around={AROUND} />
         </>
       )}
-      {said.line_evidence !== null && <p class="muted finding-known">{said.line_evidence}</p>}
+      <p class="muted finding-known">
+        {said.line_evidence} {!isHere && <EditorLink file={file} line={line} />}
+      </p>
     </section>
   );
 }
