@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Cell, Unit } from "./data/api.ts";
-import { countedText, exampleOf, millisecondsText, parseQuantity, text } from "./units.ts";
+import { briefTimeText, countedText, exampleOf, millisecondsText, parseQuantity, text } from "./units.ts";
 
 interface Golden {
   value: Cell;
@@ -20,11 +20,12 @@ test("every quantity is written as on the command line", () => {
   }
 });
 
-test("milliseconds are written as on the command line", () => {
+test("times with three digits are written as on the command line", () => {
   const url = new URL("../../tests/golden/texts.json", import.meta.url);
-  const { milliseconds } = JSON.parse(readFileSync(url, "utf8")) as { milliseconds: [number, string][] };
-  assert.ok(milliseconds.length > 10);
-  for (const [value, expected] of milliseconds) assert.equal(millisecondsText(value), expected);
+  const golden = JSON.parse(readFileSync(url, "utf8")) as Record<"milliseconds" | "brief_times", [number, string][]>;
+  assert.ok(golden.milliseconds.length > 10 && golden.brief_times.length > 10);
+  for (const [value, expected] of golden.milliseconds) assert.equal(millisecondsText(value), expected);
+  for (const [value, expected] of golden.brief_times) assert.equal(briefTimeText(value), expected);
 });
 
 test("a written quantity is read with its unit", () => {

@@ -43,6 +43,18 @@ export function timeText(nanoseconds: number): string {
   return step ? `${fixed(nanoseconds / step[0], 3)} ${step[1]}` : `${unsigned(whole)} ns`;
 }
 
+const BRIEF_TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+
+/** A duration with three significant digits, as people compare them. */
+export function briefTimeText(nanoseconds: number): string {
+  const step = BRIEF_TIMES.find(([size]) => Math.abs(nanoseconds / size) >= 0.9995);
+  if (step === undefined) return `${unsigned(fixed(nanoseconds, 0))} ns`;
+  const value = nanoseconds / step[0];
+  const size = Math.abs(value);
+  const [whole = "", rest] = fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2).split(".");
+  return `${withThousands(whole)}${rest === undefined ? "" : `.${rest}`} ${step[1]}`;
+}
+
 export function bytesText(size: number): string {
   const step = inSteps(size, BYTES);
   return step ? `${fixed(size / step[0], 2)} ${step[1]}` : `${unsigned(fixed(size, 0))} B`;
@@ -59,9 +71,10 @@ export function countedText(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Milliseconds with three significant digits, as people compare them. */
+/** Milliseconds with three significant digits, as people compare them; from 10 s on in seconds. */
 export function millisecondsText(value: number): string {
   const size = Math.abs(value);
+  if (size >= 10_000) return briefTimeText(value * 1e6);
   const [whole = "", rest] = fixed(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2).split(".");
   return `${withThousands(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
 }

@@ -33,6 +33,12 @@ UNITS: Final[tuple[str, ...]] = get_args(Unit)
 
 _TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 """Pairs (size in ns, unit of time), the largest first."""
+_BRIEF_TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+"""The same with the sign of micro, for times that people read and programs do not."""
+_LEAST_WITH_THREE_DIGITS: Final = 0.9995
+"""Smallest value that three significant digits do not write below 1."""
+_LONGEST_TIME_IN_MS: Final = 10_000
+"""Smallest time in ms that is written in s."""
 _SMALLEST_TIME_IN_MS: Final = 0.01
 """Smallest time in ms of which two decimals leave a digit."""
 _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -52,6 +58,22 @@ def time_text(nanoseconds: float) -> str:
     for size, unit in _TIME_UNITS:
         if round(abs(nanoseconds)) >= size:
             return f"{nanoseconds / size:.3f} {unit}"
+    return f"{round(nanoseconds)} ns"
+
+
+def brief_time_text(nanoseconds: float) -> str:
+    """Returns a duration in ns as text with three significant digits, for people to compare.
+
+    >>> brief_time_text(84_000), brief_time_text(564_230_000), brief_time_text(999_900)
+    ('84.0 µs', '564 ms', '1.00 ms')
+    >>> brief_time_text(640), brief_time_text(0), brief_time_text(4e12)
+    ('640 ns', '0 ns', '4,000 s')
+    """
+    for size, unit in _BRIEF_TIME_UNITS:
+        value = nanoseconds / size
+        if abs(value) >= _LEAST_WITH_THREE_DIGITS:
+            digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
+            return f"{value:,.{digits}f} {unit}"
     return f"{round(nanoseconds)} ns"
 
 
@@ -128,11 +150,15 @@ def whole_percent_text(ratio: float) -> str:
 
 
 def milliseconds_text(milliseconds: float) -> str:
-    """Returns a duration in ms as text with three significant digits.
+    """Returns a duration in ms as text with three significant digits, in s from 10 s on.
 
     >>> milliseconds_text(1234.5), milliseconds_text(12.25), milliseconds_text(0.125)
     ('1,234 ms', '12.2 ms', '0.12 ms')
+    >>> milliseconds_text(43_425)
+    '43.4 s'
     """
+    if abs(milliseconds) >= _LONGEST_TIME_IN_MS:
+        return brief_time_text(milliseconds * 1e6)
     digits = (
         0 if abs(milliseconds) >= 100 or not milliseconds else 1 if abs(milliseconds) >= 10 else 2
     )

@@ -307,10 +307,10 @@ def test_short_operators_are_told_to_be_dispatch() -> None:
     """
     row = found(sketch(drawing)).rows[0]
     assert row.text.startswith(
-        "10 operators a step, 100 % of the time in those shorter than 12.000 us: mostly their "
+        "10 operators a step, 100 % of the time in those shorter than 12.0 µs: mostly their "
     )
     launched = next(row for row in found(sketch(STEPS)).rows if row.time_class == "launch")
-    assert launched.text.startswith("one operator a step, of 1.000 ms: no rule explains it; ")
+    assert launched.text.startswith("one operator a step, of 1.00 ms: no rule explains it; ")
     longer = found(sketch(drawing.replace("1 us", "1 ms"))).rows[0]
     assert "operators a step" not in longer.text
 

@@ -8,7 +8,7 @@ import pytest
 from selftime.advice import Evidence, Finding, Fix, Saving, Where
 from selftime.advice.account.account_building import account_of_step
 from selftime.advice.lines.function_callers import callers_of_place, with_callers
-from selftime.reports.advice.account_sentence import row_texts
+from selftime.reports.advice.account_places import row_texts
 from selftime.testing import sketch
 from selftime.trace import Trace
 

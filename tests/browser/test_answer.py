@@ -15,17 +15,9 @@ from selftime import units
 from selftime.advice import Advice, advise
 from selftime.cli import app
 from selftime.reports.advice import wording
-from selftime.reports.advice.account_sentence import (
-    account_totals_text,
-    bound_by_text,
-    largest_parts_text,
-    time_text,
-)
-from selftime.reports.advice.account_table import (
-    account_row_texts,
-    rows_that_stand_alone,
-    verdict_text,
-)
+from selftime.reports.page_data.account import account_data
+from selftime.reports.page_data.advice import common_folder_of_findings
+from selftime.reports.page_data.step_with_fixes import headline_texts
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
@@ -101,23 +93,24 @@ def unquoted(text: str) -> str:
 
 
 def expected_of_account(advice: Advice) -> list[str]:
-    """What the page says of the account of the step: its rows with their verdicts and reasons."""
-    account = advice.account
+    """What the page says of the account of the step: its rows with line and verdict."""
+    account = account_data(advice, common_folder_of_findings(advice))
     if account is None:
         return []
-    shown = rows_that_stand_alone(account)
     rows = [
-        f"{time} {share} {what} {verdict_text(advice, row)} {row.text}"
-        for row, what in zip(account.rows, account_row_texts(account), strict=True)
-        if row in shown
-        for time, share in [time_text(row).removesuffix(")").split(" (")]
+        f"{row['what']} {where_of(row)} {row['time']} {row['percent']} "
+        f"{row['at_most'] or 'unknown'} {row['verdict_text']}"
+        for row in account["rows"][: account["shown"]]
     ]
-    return [
-        bound_by_text(account),
-        largest_parts_text(account),
-        account_totals_text(account),
-        *rows,
-    ]
+    return [account["bound_by"], account["spent"], account["totals"], *rows]
+
+
+def where_of(row: dict[str, Any]) -> str:
+    """The line of a row and the name of what ran; without a line that is said."""
+    line, name = row["line"], row["name"]
+    if line is None:
+        return "no line" if name is None else f"no line, {name}"
+    return line if name is None else f"{line} {name}"
 
 
 @pytest.mark.traces
@@ -149,7 +142,7 @@ def test_the_page_says_what_the_terminal_says(
         wording.FINDINGS_TITLE,
         wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         *(unquoted(note.text) for note in advice.health.notes),
-        wording.typical_step_text(advice.step, with_bound=advice.account is None),
+        *filter(None, (headline_texts(advice) or {}).values()),
         *expected_of_account(advice),
         *map(wording.checked_cause_text, wording.causes_not_worth_changing(advice)),
         *wording.counted_missing_data_texts(advice),
@@ -160,13 +153,14 @@ def test_the_page_says_what_the_terminal_says(
     assert [words for words in expected if unquoted(words) not in answer] == []
     shown = page.locator(".finding")
     expect(shown).to_have_count(len(advice.findings))
-    for finding, item in zip(advice.findings, shown.all(), strict=True):
+    for number, (finding, item) in enumerate(zip(advice.findings, shown.all(), strict=True)):
         head = said(item)
         assert unquoted(finding.title) in head
         assert one_line(wording.source_location_text(finding.where)) in head
         assert wording.saving_text(finding.saving) in head
         assert wording.finding_confidence_text(finding) in head
-        item.locator(".finding-toggle").click()
+        if number > 0:  # the first is open
+            item.locator(".finding-toggle").click()
         body = said(item.locator(".finding-body"))
         assert unquoted(finding.fix.text) in body
         for evidence in finding.evidence:
@@ -185,10 +179,8 @@ def test_a_finding_opens_to_its_source_and_to_the_fix_as_a_diff(
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
     toggle = page.get_by_role("button", name=re.compile("loads data on the main thread"))
-    toggle.focus()
-    page.keyboard.press("Enter")
-    expect(toggle).to_have_attribute("aria-expanded", "true")
-    expect(page).to_have_url(re.compile("open=slow_input%3A"))
+    expect(toggle).to_have_attribute("aria-expanded", "true")  # the first is
+    expect(page).not_to_have_url(re.compile("open="))
     marked = page.locator(".finding-body .source code.marked")
     expect(marked).to_have_attribute("data-line", str(DEFINED))
     expect(marked).to_contain_text("def train():")
@@ -200,11 +192,15 @@ def test_a_finding_opens_to_its_source_and_to_the_fix_as_a_diff(
         "persistent_workers=True,",
     ]
     screenshot(page, "finding")
+    toggle.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".finding-body")).to_have_count(0)
+    expect(page).to_have_url(re.compile("open=$"))
     page.reload()
     settle(page, "answer")
-    expect(toggle).to_have_attribute("aria-expanded", "true")
+    expect(toggle).to_have_attribute("aria-expanded", "false")
     toggle.press("Enter")
-    expect(page.locator(".finding-body")).to_have_count(0)
+    expect(page.locator(".finding-body")).to_have_count(1)
     expect(page).not_to_have_url(re.compile("open="))
 
 
@@ -217,7 +213,6 @@ def test_the_picture_of_the_step_is_to_scale(
     assert saving.speedup is not None
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
-    page.locator(".finding-toggle").click()
     parts = page.locator(".whatif-left, .whatif-gone")
     widths = [box["width"] for part in parts.all() if (box := part.bounding_box())]
     assert len(widths) == 2
@@ -234,7 +229,6 @@ def test_measured_slices_are_shown_in_the_timeline(
     first = finding.evidence[0].events[0]
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
-    page.locator(".finding-toggle").click()
     page.get_by_role("link", name=f"#{first}", exact=True).click()
     settle(page, "timeline")
     expect(page).to_have_url(re.compile(f"slice={first}"))
@@ -245,7 +239,6 @@ def test_a_rule_has_its_page_over_the_answer(
 ) -> None:
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
-    page.locator(".finding-toggle").click()
     page.get_by_role("link", name="About slow_input").click()
     sheet = page.get_by_role("dialog", name="The rule slow_input")
     expect(sheet.get_by_role("heading", name="Why it costs")).to_be_visible()
@@ -260,9 +253,11 @@ def test_a_finding_is_copied_as_markdown(
 ) -> None:
     page = opened(f"{served(program)}#/answer", permissions=["clipboard-read", "clipboard-write"])
     settle(page, "answer")
-    page.locator(".finding-toggle").click()
+    page.get_by_role("button", name="Copy code").click()
+    expect(page.locator(".remedy .copy-told")).to_contain_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == advised(program).findings[0].fix.code
     page.get_by_role("button", name="Copy as Markdown").click()
-    expect(page.locator(".finding-body .copy-told")).to_contain_text("copied")
+    expect(page.locator(".finding-actions .copy-told")).to_contain_text("copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     (finding,) = advised(program).findings
     assert f"### 1. {finding.title}\n" in copied
@@ -281,16 +276,59 @@ def printed(command: str, path: Path, *words: str) -> str:
     return done.stdout
 
 
+def test_a_row_of_the_account_opens_to_its_reason(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    advice = advised(program)
+    account = account_data(advice, common_folder_of_findings(advice))
+    assert account is not None
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    row = page.locator(".account-table tbody tr").first
+    row.get_by_role("button").first.click()
+    why = page.locator(".account-why")
+    said_of_row = f"{account['rows'][0]['text']}: {account['rows'][0]['reason']}"
+    expect(why).to_have_text(unquoted(said_of_row))
+    expect(page).to_have_url(re.compile("why=1"))
+    row.get_by_role("button").first.click()
+    expect(why).to_have_count(0)
+
+
+PLACES: Final = """() => [".answer-figures", ".answer-main", ".facts", ".fact"].flatMap(selector =>
+  [...document.querySelectorAll(selector)].map(found => {
+    const { left, top } = found.getBoundingClientRect();
+    return [selector, found.dataset.fact ?? "", left, top];
+  }))"""
+
+
+def test_nothing_moves_when_the_advice_comes(
+    program: Path, served: Callable[..., str], opened: Open
+) -> None:
+    page = opened(f"{served(program)}#/overview", width=1440, height=900)
+    held: list[Any] = []
+    page.route("**/api/advice*", lambda asked, _: held.append(asked))
+    page.evaluate("location.hash = '#/answer'")
+    expect(page.locator(".fact-list")).to_have_count(2)
+    expect(page.locator(".fact[data-waits=true]")).to_have_count(0)
+    before = page.evaluate(PLACES)
+    assert len(before) > 6
+    expect(page.locator(".findings")).to_have_count(0)
+    (asked,) = held
+    asked.continue_()
+    expect(page.locator(".findings")).to_be_visible()
+    assert page.evaluate(PLACES) == before
+
+
 def test_the_slowest_line_is_named_at_once(
     program: Path, served: Callable[..., str], opened: Open, settle: Settle
 ) -> None:
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
-    first = page.locator(".heaviest-list").first.locator("li").first
+    first = page.locator("[data-fact=lines] li").first
     expect(first).to_contain_text("train.py")
     trace = selftime.load(str(program))
     assert isinstance(trace, selftime.Trace)
     time = trace.view("lines").row(0, named=True)["self_cpu_time"]
-    expect(first).to_contain_text(units.value_text(time, "ns"))
+    expect(first).to_contain_text(units.brief_time_text(time))
     first.get_by_role("link").click()
     settle(page, "lines")

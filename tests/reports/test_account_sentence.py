@@ -95,6 +95,25 @@ def test_rows_have_the_same_words_wherever_the_account_is_shown() -> None:
         assert text in as_text(said, width=1000)
 
 
+def test_a_row_in_cells_has_its_line_or_none() -> None:
+    said = advise(sketch(STEPS), rules={})
+    assert said.account is not None
+    row = said.account.rows[0]
+    unplaced = replace(row, where=Where(), what="aten::mm")
+    small = replace(unplaced, what=None, places=3, ms=row.ms / 1000, share=row.share / 1000)
+    page = account_data(
+        replace(said, account=replace(said.account, rows=(row, unplaced, small))), None
+    )
+    assert page is not None
+    assert [(cells["what"], cells["name"], cells["line"]) for cells in page["rows"]] == [
+        ("computing", None, "train.py:7"),
+        ("computing", "in `aten::mm`", None),
+        ("computing", "3 places", None),
+    ]
+    assert (page["rows"][0]["file"], page["rows"][0]["line_number"]) == ("train.py", 7)
+    assert page["shown"] == 2  # what is told as 0 % waits until all rows are asked for
+
+
 def test_rows_of_one_line_and_name_have_no_name() -> None:
     said = advise(sketch(STEPS), rules={}).account
     assert said is not None

@@ -25,17 +25,37 @@ from selftime.advice import (
     Where,
 )
 from selftime.advice.finding_ids import with_finding_ids
+from selftime.advice.savings.finding_overlap import joint_interval_ms
 from selftime.cli import app
 from selftime.reports.advice.text import as_text
 from selftime.reports.page_data.advice import advice_data, common_folder_of_findings
 from selftime.reports.plain import plain
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.units import milliseconds_text
+from selftime.units import brief_time_text, milliseconds_text
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "texts.json"
 """What page and command both write; `units.test.ts` and `plain.test.ts` read the same file."""
 TIMES: Final = (0.0, 0.004, 0.125, 0.375, 1.005, 9.994, 9.996, 12.25, 99.95, 100.5, 1234.5, 98765.4)
+BRIEF_TIMES: Final = (
+    *(
+        0,
+        0.4,
+        1,
+        999,
+        999.6,
+        1000,
+        84_000,
+        9_994,
+        9_995,
+        99_949,
+        99_950,
+        999_499,
+        999_500,
+        1_234_500,
+    ),
+    *(-84_000, 564_230_000, 999_500_000, 1_065_700_000, 4_000_000_000_000),
+)
 TEXTS: Final = (
     "aten::mm",
     "a\tb\nc\r\x00\x7f\x85",
@@ -116,7 +136,9 @@ def test_each_sentence_is_one_that_the_terminal_shows(advice: Advice) -> None:
     shown = one_line(as_text(advice, width=2000, root=root))
     sentences = [said["health"], *(need["text"] for need in said["unknown"])]
     if advice.health.verdict != "unusable":
-        sentences += [said["step"], *filter(None, (said["nothing_to_do"], said["joint"]))]
+        headline = said["headline"] or {"step": ""}
+        sentences.append(headline["step"].removeprefix("recorded: "))
+        sentences += filter(None, (said["nothing_to_do"], said["joint"]))
         sentences += [one["text"] for one in said["checked"]]
         sentences += [said["absent"]] if said["absent"] else []
     for one in said["findings"]:
@@ -159,21 +181,32 @@ def test_the_step_with_all_fixes_is_told_where_several_have_an_estimate() -> Non
     said = advice_data(two)["said"]
     assert said["findings"][0]["step"]["with_all_ms"] == 50.0
     assert said["findings"][0]["step"]["text"].endswith("; with all changes 50.0 ms")
-    assert said["with_all_fixes"] == {
-        "title": "With the changes below",
-        "time": "50.0 ms",
-        "text": "2.00 times as fast",
-    }
+    headline = said["headline"]
+    assert (headline["now"], headline["after"]) == ("100 ms", "50.0 ms")
+    assert headline["speedup"] == "2.00 times as fast with the changes below"
+
+
+def test_the_range_with_all_fixes_holds_what_each_saves_at_least_and_at_most() -> None:
+    """Intervals of fixes that overlap do not add up: together they save as much as the surest."""
+    two = replace(ANSWERS[0], findings=(SLOW, SLOW), joint=JointSaving(30.0, 1.43))
+    low, high = SLOW.saving.low_ms, SLOW.saving.high_ms
+    assert low is not None
+    assert high is not None
+    assert joint_interval_ms(two.joint, two.findings) == (low, 2 * high)
+    alone = replace(SLOW, saving=replace(SLOW.saving, low_ms=None))
+    assert joint_interval_ms(two.joint, (SLOW, alone)) is None
+    assert advice_data(two)["said"]["headline"]["range"] == (
+        f"{milliseconds_text(99.76744 - 2 * high)} to {milliseconds_text(99.76744 - low)}"
+    )
 
 
 def test_the_step_without_recording_is_told_where_recording_slows_it() -> None:
     slowed = replace(ANSWERS[0], step=TypicalStep(5, 120.0, 120.0, None))
-    assert advice_data(slowed)["said"]["with_all_fixes"] == {
-        "title": "With the change below",
-        "time": "80.0 ms",
-        "text": "1.25 times as fast; a step that is not recorded takes 100 ms now",
-    }
-    assert advice_data(ANSWERS[2])["said"]["with_all_fixes"] is None
+    headline = advice_data(slowed)["said"]["headline"]
+    assert headline["title"] == "A step without recording"
+    assert (headline["now"], headline["after"]) == ("100 ms", "80.0 ms")
+    assert headline["step"] == "recorded: host 120 ms, device 120 ms, median of 5 steps"
+    assert advice_data(ANSWERS[2])["said"]["headline"] is None
 
 
 def one_line(text: str) -> str:
@@ -264,6 +297,7 @@ def test_the_page_writes_quantities_and_names_as_the_command(
 ) -> None:
     golden = {
         "milliseconds": [[value, milliseconds_text(value)] for value in TIMES],
+        "brief_times": [[value, brief_time_text(value)] for value in BRIEF_TIMES],
         "plain": [[text, plain(text)] for text in TEXTS],
     }
     text = json.dumps(golden, indent=1) + "\n"

@@ -3,9 +3,9 @@
 /** What the time of a step was spent on; null in the advice without steps. */
 export interface AccountTexts {
   title: string;
-  /** The step's time, and the words above it. */
+  /** The time that is divided, and what time that is. */
   step: string;
-  step_title: string;
+  basis: string;
   bound_by: string;
   /** The largest classes with their lines. */
   spent: string;
@@ -41,9 +41,20 @@ export interface AccountPart {
 
 export interface AccountRow {
   class: string;
+  /** What the time was spent on. */
+  what: string;
+  /** The name of what ran or the number of places; null if the line tells enough. */
+  name: string | null;
+  /** The line; null if none is known. */
+  line: string | null;
+  file: string | null;
+  line_number: number | null;
+  /** Most of the time that a change could save; null if unknown. */
+  at_most: string | null;
   time: string;
   share: number;
   percent: string;
+  /** The whole row as a phrase. */
   text: string;
   verdict: "finding" | "needed" | "small" | "unexplained";
   verdict_text: string;

@@ -273,7 +273,9 @@ export interface Health {
 /** The sentences that the command prints about the advice; the page shows them unchanged. */
 export interface AdviceTexts {
   health: string;
-  step: string;
+  headline: Headline | null;
+  /** What the whole run was spent on; null without the run's ledger. */
+  run: string | null;
   account: AccountTexts | null;
   /** What a step of all ranks of the job is spent on, and which rank is late; null for one rank. */
   job: string | null;
@@ -283,8 +285,6 @@ export interface AdviceTexts {
   /** Texts of each finding, in the order of the findings. */
   findings: FindingTexts[];
   joint: string | null;
-  /** The step with all changes, its speed-up, and the heading above; null if unknown. */
-  with_all_fixes: { title: string; time: string; text: string } | null;
   checked_title: string;
   checked: { rule: string; text: string }[];
   /** A sentence with the number of causes that are absent. */
@@ -293,6 +293,18 @@ export interface AdviceTexts {
   unknown: { text: string; rules: string[] }[];
   /** The output of `selftime advise --format markdown`. */
   markdown: string;
+}
+
+/** The step now and with all changes, on one basis, as texts. */
+export interface Headline {
+  title: string;
+  now: string;
+  /** The recorded step, host and device. */
+  step: string;
+  /** The step with all changes, its likely range, and the speed-up; null if no saving has an estimate. */
+  after: string | null;
+  range: string | null;
+  speedup: string | null;
 }
 
 /** The step time now, with a change and with all changes, in ms without recording overhead. */

@@ -75,7 +75,7 @@ function Figures({ cost, labels }: { cost: Cost; labels: Labels }) {
       {parts.filter(([, time]) => time > 0).map(([name, time], at) => (
         <span key={at}><span class="muted">{name}</span> {timeText(time)}</span>
       ))}
-      {cost.memory !== 0 && <span><span class="muted">memory kept</span> {bytesText(cost.memory)}</span>}
+      {cost.memory !== 0 && <span><span class="muted" title="Bytes allocated minus bytes released; what other lines release is not taken off">allocated, less released, in all steps</span> {bytesText(cost.memory)}</span>}
       {cost.how.map((how) => <span key={how} class="muted">{labelOfValue(labels, how).doc}</span>)}
     </p>
   );

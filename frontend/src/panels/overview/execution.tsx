@@ -5,8 +5,8 @@ import { Swatch } from "../../parts/charts/stack.tsx";
 import { STEP_PARTS } from "../../parts/steps/stepparts.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import type { Figure } from "./figures.ts";
-import { Metric } from "./metric.tsx";
+import type { Figure } from "../../parts/figures/figures.ts";
+import { Metric } from "../../parts/figures/metric.tsx";
 
 export function Execution(props: { figures: readonly Figure[] }) {
   const { figures } = props;
@@ -29,7 +29,7 @@ export function Execution(props: { figures: readonly Figure[] }) {
         <thead>
           <tr><th scope="col">Category</th><th scope="col" class="number">Time a step</th><th scope="col" class="number">Share</th></tr>
         </thead>
-        <tbody>{figures.map((figure) => <Row key={figure.metric} figure={figure} />)}</tbody>
+        <tbody>{figures.filter(({ value }) => value !== 0).map((figure) => <Row key={figure.metric} figure={figure} />)}</tbody>
       </table>
     </>
   );

@@ -5,11 +5,11 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { MissingDataNote } from "../../parts/text/missing-data.tsx";
 import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
 import type { Labels } from "../../parts/data/labels.ts";
-import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import { number, numbers, textAt, loadTable } from "../../parts/data/full-table.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import { Meter } from "./devices.tsx";
+import { Meter } from "../../parts/figures/devices.tsx";
 
 export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
   const { data, trace } = props;
@@ -43,8 +43,24 @@ function Causes(props: { table: FullTable; labels: Labels }) {
             <Cause key={row} table={table} row={row} labels={labels} most={most} hasDevices={devices.size > 1} />
           ))}
         </tbody>
+        {rows.length > 1 && (
+          <tfoot>
+            <tr data-whole="true">
+              <th scope="row">all causes</th>
+              <td />
+              {devices.size > 1 && <td />}
+              <td class="number">{text(numbers(table, "duration").reduce((sum, time) => sum + time, 0), "ns")}</td>
+              <td class="number">{devices.size > 1 ? "" : text(numbers(table, "share").reduce((sum, share) => sum + share, 0), "ratio")}</td>
+              <td class="number">{text(numbers(table, "count").reduce((sum, count) => sum + count, 0), "count")}</td>
+              <td />
+            </tr>
+          </tfoot>
+        )}
       </table>
-      <p class="muted">Idle time of the counted steps; each gap has one cause.</p>
+      <p class="muted">
+        Idle time of the counted steps; each gap has one cause. The time on the bars of devices is of all
+        steps, and the table of gaps leaves out kernel gaps, which are too short to list.
+      </p>
     </>
   );
 }

@@ -4,17 +4,18 @@ import "./style.css";
 import type { Panel, PanelProps } from "../panel.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { plain } from "../../parts/text/plain.ts";
+import { TraceText } from "../../parts/text/trace-text.tsx";
 import { labelsOf } from "../../parts/data/labels.ts";
 import { StepBars, stepLink } from "../../parts/steps/stepbars.tsx";
 import { STEP_COLUMNS, uncountedSteps } from "../../parts/steps/stepspan.ts";
 import { loadTable, type FullTable } from "../../parts/data/full-table.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import { Devices, Host } from "./devices.tsx";
+import { Devices, Host } from "../../parts/figures/devices.tsx";
 import { Execution } from "./execution.tsx";
-import { figures, inSection, stepFigures, type Figure } from "./figures.ts";
+import { figures, inSection, stepFigures, type Figure } from "../../parts/figures/figures.ts";
 import { IdleCauses } from "./idle.tsx";
-import { Metric } from "./metric.tsx";
+import { Metric } from "../../parts/figures/metric.tsx";
 import { Occupation } from "./occupation.tsx";
 import { HealthChecks } from "./health.tsx";
 
@@ -55,7 +56,7 @@ function BoundBy(props: { found: readonly Figure[] }) {
   return (
     <p class="overview-regime">
       <b>{bound.text === null ? "What limits the step is unknown" : `Bound by ${plain(bound.text)}`}</b>{" "}
-      <span class="muted">{plain(bound.definition)}</span>
+      <span class="muted"><TraceText text={bound.definition} /></span>
     </p>
   );
 }

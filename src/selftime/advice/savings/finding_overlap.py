@@ -156,6 +156,22 @@ def joint_saving_of_single_fix(finding: Finding) -> JointSaving:
     return JointSaving(finding.saving.estimate_ms, finding.saving.speedup, finding.saving.run_s)
 
 
+def joint_interval_ms(
+    joint: JointSaving, findings: Iterable[Finding]
+) -> tuple[float, float] | None:
+    """Returns the least and the most that all fixes save together, in ms; None if unknown.
+
+    Together they save at least what the surest of them does, and at most the sum of the most that
+    each saves: the intervals of fixes that overlap do not add up.
+    """
+    savings = [finding.saving for finding in findings if finding.saving.estimate_ms is not None]
+    lows = [saving.low_ms for saving in savings if saving.low_ms is not None]
+    highs = [saving.high_ms for saving in savings if saving.high_ms is not None]
+    if joint.estimate_ms is None or not len(savings) == len(lows) == len(highs) > 0:
+        return None
+    return min(max(lows), joint.estimate_ms), max(sum(highs), joint.estimate_ms)
+
+
 def saved_together_ms(trace: Trace, findings: Iterable[Finding]) -> float | None:
     """Returns the ms per unprofiled step that all fixes save together; None if unknown.
 

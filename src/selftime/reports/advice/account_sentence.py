@@ -3,24 +3,31 @@
 Every time and share is one of the advice's JSON, or the sum of some of them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from selftime import names
 from selftime.advice.account.account_rows import (
     AccountPart,
     AccountRow,
     StepAccount,
-    optimizer_of_row,
     time_of_rows_ms,
 )
 from selftime.advice.account.job_account import JobAccount, JobAccountRow, LateRank
 from selftime.advice.advice_result import Advice
-from selftime.advice.rule_outcomes import Where
 from selftime.analysis.account.step_bounds import bound_by_phrase
-from selftime.reports.advice.wording import file_and_line_text
+from selftime.reports.advice.account_places import (
+    HOST_COMPUTING,
+    UNRECORDED_PHRASES,
+    Place,
+    is_same_place,
+    is_unrecorded,
+    place_at,
+    place_of,
+    place_text,
+    row_texts,
+)
 from selftime.reports.labels import TIME_CLASS_LABELS
-from selftime.reports.plain import cut_text_middle, plain
+from selftime.reports.plain import plain
 from selftime.units import milliseconds_text, whole_percent_text
 
 _MIN_SHARE_OF_STEP: Final = 0.05
@@ -34,32 +41,10 @@ _SHARE_OF_NEARLY_ALL: Final = 0.9
 _MAX_DIFFERENCE_WITHOUT_BASIS: Final = 0.02
 """Largest difference, as a share of the step's time, between the time that is divided and the times
 in the line on the step, for the sentence not to say what it divides."""
-_MAX_NAME_CHARACTERS: Final = 60
-"""Largest width of a name in a sentence; a longer one loses its middle."""
-_MAX_PATH_CHARACTERS: Final = 44
-"""Largest width of a path in a sentence; a longer one loses its first folders."""
 _MIN_SHOWN_SHARE: Final = 0.005
 """Smallest share of the step that is not rounded to 0 %."""
-_HOST_COMPUTING: Final = "computing on the host"
-"""The words for computing on the host of a program that uses a device."""
-_UNRECORDED_PHRASES: Final = {
-    "other": "on the host between recorded calls",
-    "device_wait": "waiting for device work that was not recorded",
-}
-"""Maps classes to the words for their time that nothing recorded covers."""
 _MAX_UNEXPLAINED_ROWS: Final = 3
 """Largest number of unexplained rows that are named, largest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The source line, or the name, that time belongs to; None where it is unknown."""
-
-    file: str | None
-    line: int | None
-    what: str | None
-    defines: str | None = None
-    """The function that is defined at the line, where that is all that is known of a line in it."""
 
 
 def account_sentence(advice: Advice, root: str | None = None) -> str | None:
@@ -140,10 +125,10 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
     """Returns the words for the time of a part: what it was, and where most of it was spent."""
     rows = account.rows_of_part(part)
     phrase = TIME_CLASS_LABELS[part.time_class].phrase
-    if time_of_rows_ms(tuple(row for row in rows if _is_unrecorded(row))) * 2 > part.ms:
-        phrase = _UNRECORDED_PHRASES[part.time_class]
+    if time_of_rows_ms(tuple(row for row in rows if is_unrecorded(row))) * 2 > part.ms:
+        phrase = UNRECORDED_PHRASES[part.time_class]
     if time_of_rows_ms(tuple(row for row in rows if row.computes_on_host)) * 2 > part.ms:
-        phrase = _HOST_COMPUTING
+        phrase = HOST_COMPUTING
     if part.optimizer is not None:
         return f"{phrase} in the optimizer `{plain(part.optimizer)}`"
     if time_of_rows_ms(tuple(row for row in rows if row.is_initialisation)) * 2 > part.ms:
@@ -152,136 +137,31 @@ def _part_phrase(account: StepAccount, part: AccountPart, root: str | None) -> s
     if place is None or share < _SHARE_OF_MOST:
         return phrase
     is_communication = part.time_class == "communication"
-    where = _place_text(place, root, with_name=is_communication)
+    where = place_text(place, root, with_name=is_communication)
     if share < _SHARE_OF_NEARLY_ALL:
         return f"{phrase}, most{where}"
     return where.strip() if is_communication and place.what is not None else f"{phrase}{where}"
 
 
-def _is_unrecorded(row: AccountRow) -> bool:
-    """Returns whether no call or frame that was recorded covers a row's time.
-
-    An annotation may, which tells of no call, but not work of the profiler.
-    """
-    if row.time_class not in _UNRECORDED_PHRASES or row.places > 1:
-        return False
-    if row.what is not None:
-        return row.time_class == "other" and not names.is_profiler_overhead(row.what)
-    return row.where.file is None and row.finding is None
-
-
-def _main_place(rows: tuple[AccountRow, ...]) -> tuple[_Place | None, float]:
+def _main_place(rows: tuple[AccountRow, ...]) -> tuple[Place | None, float]:
     """Returns the line or name with the most time of some rows, and its share of their time.
 
     A line has a name if that takes at least half of the line's time.
     """
-    times: dict[_Place, int] = {}
+    times: dict[Place, int] = {}
     for row in rows:
-        place = _place_of(row)
+        place = place_of(row)
         if place.file is not None or place.what is not None:
-            known = next((one for one in times if _is_same_place(one, place)), place)
+            known = next((one for one in times if is_same_place(one, place)), place)
             times[known] = times.get(known, 0) + row.ns
     if not times:
         return None, 0.0
     largest = max(times, key=lambda place: times[place])
     named = sum(
-        row.ns
-        for row in rows
-        if _is_same_place(_place_of(row), largest) and row.what == largest.what
+        row.ns for row in rows if is_same_place(place_of(row), largest) and row.what == largest.what
     )
     shown = largest if named * 2 >= times[largest] else replace(largest, what=None)
     return shown, times[largest] / max(sum(row.ns for row in rows), 1)
-
-
-def _place_of(row: AccountRow) -> _Place:
-    return _place_at(row.where, row.what)
-
-
-def _place_at(where: Where, what: str | None) -> _Place:
-    is_line = where.how != "definition" or where.line is None
-    return _Place(where.file, where.line, what, None if is_line else where.function)
-
-
-def _is_same_place(one: _Place, other: _Place) -> bool:
-    """Returns whether two places are one line, or one name where no line is known."""
-    if one.file is None or other.file is None:
-        return one == other
-    return (one.file, one.line, one.defines) == (other.file, other.line, other.defines)
-
-
-def _place_text(place: _Place, root: str | None, *, with_name: bool) -> str:
-    """Returns the line, else the name; both with `with_name`.
-
-    Both as well where only the file is known, if the name is not that of a function in a file.
-    """
-    name = ""
-    if place.what is not None:
-        shown = names.without_backward_node_prefix(plain(place.what))
-        if len(shown) > _MAX_NAME_CHARACTERS:
-            shown = names.short_kernel_name(shown)
-        name = f" in `{cut_text_middle(shown, _MAX_NAME_CHARACTERS)}`"
-    if place.file is None:
-        return name
-    line = f" at `{_short_path(file_and_line_text(place.file, place.line, root))}`"
-    if place.defines is not None:
-        shown = cut_text_middle(plain(place.defines), _MAX_NAME_CHARACTERS)
-        line = f" in the function `{shown}`, defined{line}"
-    is_function = place.what is not None and names.parse_frame(place.what) is not None
-    return f"{name}{line}" if with_name or (place.line is None and not is_function) else line
-
-
-def _short_path(path: str) -> str:
-    """Returns the end of a long path: as many of its last parts as fit, at least the file."""
-    if len(path) <= _MAX_PATH_CHARACTERS:
-        return path
-    *folders, file = path.split("/")
-    kept = file
-    for folder in reversed(folders):
-        if len(kept) + len(folder) + 3 > _MAX_PATH_CHARACTERS:
-            break
-        kept = f"{folder}/{kept}"
-    return f"…/{kept}"
-
-
-def row_texts(rows: tuple[AccountRow, ...], root: str | None = None) -> list[str]:
-    """Returns what each row's time was spent on and where, such as `computing at train.py:7`.
-
-    Rows of one class and line have the name of what took most of their time as well, where that
-    tells them apart.
-    """
-    lines = [(row.time_class, row.where.file, row.where.line) for row in rows]
-    names_of_lines: dict[tuple[str, str | None, int | None], set[str | None]] = {}
-    for row, line in zip(rows, lines, strict=True):
-        names_of_lines.setdefault(line, set()).add(row.what)
-    return [
-        _row_text(row, root, with_name=len(names_of_lines[line]) > 1)
-        for row, line in zip(rows, lines, strict=True)
-    ]
-
-
-def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
-    label = _HOST_COMPUTING if row.computes_on_host else TIME_CLASS_LABELS[row.time_class].text
-    if _is_unrecorded(row):
-        label = _UNRECORDED_PHRASES[row.time_class]
-    if row.places > 1:
-        return f"{label} in {row.places:,} places"
-    optimizer = optimizer_of_row(row)
-    place = _place_of(row)
-    if optimizer is not None:
-        where = "" if place.file is None else _place_text(place, root, with_name=False)
-        return f"{label} in the optimizer `{plain(optimizer)}`{where}"
-    with_name = with_name or row.time_class == "communication"
-    return f"{label}{_place_text(place, root, with_name=with_name)}{_caller_text(row, root)}"
-
-
-def _caller_text(row: AccountRow, root: str | None) -> str:
-    """Returns where the function of a row is called most; empty if its own line tells enough."""
-    if row.called_at.file is None:
-        return ""
-    is_line = row.called_at.how != "definition"
-    called_at = _Place(row.called_at.file, row.called_at.line if is_line else None, None)
-    function = "" if is_line else f" in `{plain(row.called_at.function or '')}`"
-    return f", called most{function}{_place_text(called_at, root, with_name=False)}"
 
 
 def kind_sentences(account: StepAccount, root: str | None = None) -> list[str]:
@@ -318,7 +198,7 @@ def job_parts_text(job: JobAccount) -> str:
 
 def late_rank_text(late: LateRank, root: str | None = None) -> str:
     """Returns which rank the others wait for, why, and at which line."""
-    where = _place_text(_place_at(late.where, None), root, with_name=False)
+    where = place_text(place_at(late.where, None), root, with_name=False)
     return f"{late.rank} makes the others wait: {late.why}{where}"
 
 

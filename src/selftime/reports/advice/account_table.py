@@ -10,11 +10,8 @@ from rich.text import Text
 
 from selftime.advice.account.account_rows import AccountRow, StepAccount
 from selftime.advice.advice_result import Advice
-from selftime.reports.advice.account_sentence import (
-    account_totals_text,
-    kind_sentences,
-    row_texts,
-)
+from selftime.reports.advice.account_places import RowCells, row_cells, row_texts
+from selftime.reports.advice.account_sentence import account_totals_text, kind_sentences
 from selftime.reports.labels import ACCOUNT_VERDICT_LABELS
 from selftime.reports.wrapping import NamesText
 from selftime.units import milliseconds_text, whole_percent_text
@@ -70,6 +67,12 @@ def account_row_texts(account: StepAccount, root: str | None = None) -> list[str
     """
     shown = rows_that_stand_alone(account)
     return [*row_texts(shown, root), *row_texts(account.rows, root)[len(shown) :]]
+
+
+def account_row_cells(account: StepAccount, root: str | None = None) -> list[RowCells]:
+    """Returns each row in short texts, with names where the whole texts have them."""
+    shown = rows_that_stand_alone(account)
+    return [*row_cells(shown, root), *row_cells(account.rows, root)[len(shown) :]]
 
 
 def rest_of_rows_text(account: StepAccount) -> str:

@@ -1,10 +1,11 @@
 """Describes the account of a step as JSON for the page, with all sentences that it shows."""
 
-from typing import Any
+from typing import Any, Final
 
 from selftime.advice import Advice
 from selftime.advice.account.account_rows import AccountRow, KindAccount, StepAccount
 from selftime.advice.advice_result import truncate_middle
+from selftime.reports.advice.account_places import RowCells
 from selftime.reports.advice.account_sentence import (
     account_basis_text,
     account_totals_text,
@@ -15,12 +16,17 @@ from selftime.reports.advice.account_sentence import (
 from selftime.reports.advice.account_table import (
     ACCOUNT_TITLE,
     KINDS_TITLE,
+    account_row_cells,
     account_row_texts,
     rows_that_stand_alone,
     verdict_text,
 )
 from selftime.reports.labels import TIME_CLASS_LABELS
+from selftime.reports.page_data.step_with_fixes import headline_texts, is_headline_without_recording
 from selftime.units import milliseconds_text, whole_percent_text
+
+_MIN_SHOWN_SHARE: Final = 0.005
+"""Smallest share of the step of a row that the page shows before it is asked for all."""
 
 
 def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
@@ -28,22 +34,35 @@ def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
     account = advice.account
     if account is None or not account.rows:
         return None
-    texts = account_row_texts(account, root)
+    standing = rows_that_stand_alone(account)
+    texts, cells_of_rows = account_row_texts(account, root), account_row_cells(account, root)
     return {
         "title": ACCOUNT_TITLE,
         "step": milliseconds_text(account.step_ms),
-        "step_title": f"A step{account_basis_text(advice)}",
+        "basis": f"a step{_basis_text(advice, account)}",
         "bound_by": bound_by_text(account),
         "spent": truncate_middle(spent_text(account, root)),
         "totals": account_totals_text(account),
         "parts": _parts_of_bar(account),
         "rows": [
-            _row_data(advice, row, text) for row, text in zip(account.rows, texts, strict=True)
+            _row_data(advice, row, text, cells)
+            for row, text, cells in zip(account.rows, texts, cells_of_rows, strict=True)
         ],
-        "shown": len(rows_that_stand_alone(account)),
+        "shown": max(1, sum(row.share >= _MIN_SHOWN_SHARE for row in standing)),
         "kinds_title": KINDS_TITLE,
         "kinds": [_kind_data(kind, root) for kind in account.kinds],
     }
+
+
+def _basis_text(advice: Advice, account: StepAccount) -> str:
+    """Returns a text on the time that is divided; empty if the headline shows that time."""
+    if text := account_basis_text(advice):
+        return text
+    if account.basis == "recorded" and is_headline_without_recording(advice):
+        return ", as recorded"
+    headline = headline_texts(advice)
+    is_shown = headline is None or headline["now"] == milliseconds_text(account.step_ms)
+    return "" if is_shown or account.steps == 1 else f", the mean of {account.steps} steps"
 
 
 def _kind_data(kind: KindAccount, root: str | None) -> dict[str, Any]:
@@ -75,10 +94,17 @@ def _parts_of_bar(account: StepAccount) -> list[dict[str, Any]]:
     ]
 
 
-def _row_data(advice: Advice, row: AccountRow, text: str) -> dict[str, Any]:
-    """Returns the texts of one row."""
+def _row_data(advice: Advice, row: AccountRow, text: str, cells: RowCells) -> dict[str, Any]:
+    """Returns the texts of one row: the whole of it, and in cells."""
+    most = row.at_most_ms
     return {
         "class": row.time_class,
+        "what": cells.what,
+        "name": None if cells.name is None else truncate_middle(cells.name),
+        "line": None if cells.line is None else truncate_middle(cells.line),
+        "file": row.where.file,
+        "line_number": row.where.line,
+        "at_most": None if most is None else milliseconds_text(most),
         "time": milliseconds_text(row.ms),
         "share": row.share,
         "percent": whole_percent_text(row.share),

@@ -17,11 +17,9 @@ from selftime.reports.advice.account_sentence import job_sentence, unexplained_t
 from selftime.reports.advice.brief import as_brief
 from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.labels import LINE_EVIDENCE_LABELS
+from selftime.reports.ledger import run_sentence
 from selftime.reports.page_data.account import account_data
-from selftime.reports.page_data.step_with_fixes import (
-    step_with_all_fixes_texts,
-    step_with_fix_data,
-)
+from selftime.reports.page_data.step_with_fixes import headline_texts, step_with_fix_data
 
 _MIN_PATH_PARTS_OF_COMMON_FOLDER: Final = 3
 """Smallest number of parts of a folder path that is cut from file names; `/home` has too few."""
@@ -40,7 +38,8 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
     queries = ShellQueries(command_path or source or "PATH", advice.trace, command_path)
     sentences = {
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
-        "step": wording.typical_step_text(advice.step, with_bound=advice.account is None),
+        "headline": headline_texts(advice),
+        "run": _run_text(advice, root),
         "account": account_data(advice, root),
         "job": None if advice.job is None else truncate_middle(job_sentence(advice.job, root)),
         "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
@@ -50,7 +49,6 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
             for entry in advice.findings
         ],
         "joint": wording.joint_saving_text(advice),
-        "with_all_fixes": step_with_all_fixes_texts(advice),
         "checked_title": wording.CHECKED_CAUSES_TITLE,
         "checked": [
             {"rule": entry.rule, "text": truncate_middle(wording.checked_cause_text(entry, root))}
@@ -70,6 +68,13 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
         "markdown": as_brief(advice, queries, root=current_folder),
     }
     return {**advice.to_dict(), "said": sentences}
+
+
+def _run_text(advice: Advice, root: str | None) -> str | None:
+    """Returns what the whole run was spent on as a sentence; None without the run's ledger."""
+    if advice.run is None or advice.trace is None:
+        return None
+    return truncate_middle(run_sentence(advice.trace.run, root))
 
 
 def _unexplained_texts(advice: Advice, root: str | None) -> list[str]:

@@ -5,11 +5,16 @@ from typing import Any, Final
 from selftime.advice import Advice
 from selftime.advice.advice_result import TypicalStep
 from selftime.advice.rule_definition import Saving
+from selftime.advice.savings.finding_overlap import joint_interval_ms
 from selftime.reports.advice import wording
+from selftime.reports.advice.account_sentence import account_basis_text
 from selftime.units import milliseconds_text
 
 _MIN_SHOWN_RECORDING_OVERHEAD: Final = 0.02
 """Smallest share of a step that recording adds for which the step without it is told, too."""
+
+_WITH_FIXES: Final = ("after", "range", "speedup")
+"""What the headline has of a step with all fixes."""
 
 
 def step_with_fix_data(advice: Advice, saving: Saving) -> dict[str, Any] | None:
@@ -42,22 +47,49 @@ def step_with_fix_data(advice: Advice, saving: Saving) -> dict[str, Any] | None:
     }
 
 
-def step_with_all_fixes_texts(advice: Advice) -> dict[str, str] | None:
-    """Returns title, time and speed-up of the step with all fixes; None if that is unknown."""
+def headline_texts(advice: Advice) -> dict[str, str | None] | None:
+    """Returns the step now and with all fixes, on one basis; None if no time of a step is known.
+
+    `after`, `range` and `speedup` are None if no saving has an estimate.
+    """
     estimate, speedup = advice.joint.estimate_ms, advice.joint.speedup
     before = _step_before_ms(estimate, speedup)
+    typical = wording.typical_step_text(advice.step, with_bound=advice.account is None)
     if not advice.findings or estimate is None or speedup is None or before is None:
-        return None
+        known = _typical_step_ms(advice.step) if advice.account is None else advice.account.step_ms
+        if known is None:
+            return None
+        title = f"A step{account_basis_text(advice)}" if advice.step.count else "The recording"
+        now = milliseconds_text(known)
+        return {"title": title, "now": now, "step": typical, **dict.fromkeys(_WITH_FIXES)}
     changes = "change" if len(advice.findings) == 1 else "changes"
-    text = wording.speedup_text(speedup)
-    recorded = _typical_step_ms(advice.step)
-    if recorded is not None and before < (1 - _MIN_SHOWN_RECORDING_OVERHEAD) * recorded:
-        text += f"; a step that is not recorded takes {milliseconds_text(before)} now"
+    is_unrecorded = is_headline_without_recording(advice)
     return {
-        "title": f"With the {changes} below",
-        "time": milliseconds_text(before - estimate),
-        "text": text,
+        "title": "A step without recording" if is_unrecorded else "A step",
+        "now": milliseconds_text(before),
+        "step": f"recorded: {typical}" if is_unrecorded else typical,
+        "after": milliseconds_text(before - estimate),
+        "range": _range_text(advice, before),
+        "speedup": f"{wording.speedup_text(speedup)} with the {changes} below",
     }
+
+
+def _range_text(advice: Advice, before: float) -> str | None:
+    """Returns between which times the step with all fixes is."""
+    saved = joint_interval_ms(advice.joint, advice.findings)
+    if saved is None:
+        return None
+    shortest, longest = (max(0.0, before - ms) for ms in reversed(saved))
+    return f"{milliseconds_text(shortest)} to {milliseconds_text(longest)}"
+
+
+def is_headline_without_recording(advice: Advice) -> bool:
+    """Returns whether savings are of a step that is notably shorter than the recorded one."""
+    recorded = _typical_step_ms(advice.step)
+    before = _step_before_ms(advice.joint.estimate_ms, advice.joint.speedup)
+    if recorded is None or before is None:
+        return False
+    return before < (1 - _MIN_SHOWN_RECORDING_OVERHEAD) * recorded
 
 
 def _step_before_ms(estimate_ms: float | None, speedup: float | None) -> float | None:

@@ -1,39 +1,31 @@
-// The first section: what the step is spent on, as one bar and as rows with a verdict.
+// What the step is spent on: one bar, and one table of its largest rows with a verdict.
 
 import "./account.css";
-import type { AccountKind, AccountPart, AccountRow, AccountTexts } from "../../../data/account.ts";
+import type { AccountKind, AccountPart, AccountTexts } from "../../../data/account.ts";
 import type { Advice } from "../../../data/api.ts";
 import { Stack } from "../../../parts/charts/stack.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
-import { change, link } from "../../../route.ts";
-import { findingAddresses } from "../step/step.ts";
+import { link } from "../../../route.ts";
 import { CLASS_COLOURS } from "./colours.ts";
+import { AccountTable } from "./table.tsx";
 
-export function AccountSection(props: { advice: Advice; account: AccountTexts }) {
-  const { advice, account } = props;
-  const shown = account.rows.slice(0, account.shown);
-  const rest = account.rows.slice(account.shown);
+/** Smallest share of the step that the bar can show. */
+const LEAST_SHOWN = 0.005;
+
+export function AccountSection(props: { advice: Advice; account: AccountTexts; params: Readonly<Record<string, string>> }) {
+  const { advice, account, params } = props;
   return (
-    <section class="answer-section account">
-      <h2>{account.title}</h2>
+    <section class="answer-section account" aria-label={account.title}>
+      <h2>{account.title} <span class="answer-basis">{account.step} {account.basis}</span></h2>
       <Stack parts={bar(account.parts)} label={account.title} height={16} />
-      <Rows advice={advice} rows={shown} most={shown[0]?.share ?? 1} />
-      {rest.length > 0 && (
-        <details class="account-rest">
-          <summary>{rest.length} smaller rows</summary>
-          <Rows advice={advice} rows={rest} most={shown[0]?.share ?? 1} />
-        </details>
-      )}
-      <p class="muted account-totals">
-        {account.totals}. <a href={link("account")}>Every line</a>
-      </p>
+      <AccountTable advice={advice} account={account} params={params} />
       {account.kinds.length > 0 && <Kinds title={account.kinds_title} kinds={account.kinds} />}
     </section>
   );
 }
 
 function bar(parts: readonly AccountPart[]) {
-  return parts.map((part) => ({
+  return parts.filter((part) => part.share >= LEAST_SHOWN).map((part) => ({
     label: part.label,
     colour: CLASS_COLOURS[part.class] ?? "other",
     size: part.share,
@@ -55,39 +47,10 @@ function Kinds(props: { title: string; kinds: readonly AccountKind[] }) {
             <span class="account-kind-bar">
               <Stack parts={bar(kind.parts)} label={`${kind.name}: ${kind.spent}`} height={8} legend={false} />
             </span>
-            <span class="account-what">bound by {kind.bound_by}: <TraceText text={kind.spent} /></span>
+            <span class="account-kind-what">bound by {kind.bound_by}: <TraceText text={kind.spent} /></span>
           </li>
         ))}
       </ul>
     </>
   );
-}
-
-function Rows(props: { advice: Advice; rows: readonly AccountRow[]; most: number }) {
-  const { advice, rows, most } = props;
-  return (
-    <ol class="account-rows">
-      {rows.map((row, at) => (
-        <li key={at} data-verdict={row.verdict}>
-          <span class="number">{row.time}</span>
-          <span class="number muted">{row.percent}</span>
-          <span class="account-bar" aria-hidden="true">
-            <i style={{ width: `${(100 * row.share) / most}%`, background: `var(--${CLASS_COLOURS[row.class] ?? "other"})` }} />
-          </span>
-          <span class="account-what"><TraceText text={row.text} /></span>
-          <span class="account-verdict"><Verdict advice={advice} row={row} /></span>
-          <span class="account-reason muted"><TraceText text={row.reason} /></span>
-        </li>
-      ))}
-    </ol>
-  );
-}
-
-/** The verdict; that of a finding opens the finding. */
-function Verdict(props: { advice: Advice; row: AccountRow }) {
-  const { advice, row } = props;
-  const at = advice.findings.findIndex((finding) => finding.id === row.finding);
-  if (row.finding === null || at === -1) return <>{row.verdict_text}</>;
-  const address = findingAddresses(advice.findings)[at];
-  return <button type="button" class="quiet" onClick={() => change({ open: address })}>{row.verdict_text}</button>;
 }

@@ -3,8 +3,10 @@
 import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
+import { useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
+import { EditorLink } from "../../../parts/code/editor-link.tsx";
 import { SourceAt } from "../../../parts/code/source.tsx";
 import { link } from "../../../route.ts";
 import type { Mix } from "../step/background.ts";
@@ -26,18 +28,20 @@ export interface FindingProps {
   /** A step to show in the timeline if the finding has no slices. */
   range: { from: string; to: string } | null;
   isOpen: boolean;
+  /** Whether the address names the finding. */
+  isAsked: boolean;
   onToggle: () => void;
 }
 
 export function FindingItem(props: FindingProps) {
-  const { advice, finding, number, scale, isOpen, onToggle } = props;
+  const { advice, finding, number, scale, isOpen, isAsked, onToggle } = props;
   const said = advice.said.findings[number - 1] as FindingTexts;
   const [saves, ...more] = said.saving;
   const body = `finding-${number}`;
   const item = useRef<HTMLLIElement>(null);
   useEffect(() => {
     // an address may open one far down
-    if (isOpen) item.current?.scrollIntoView({ block: "nearest" });
+    if (isAsked) item.current?.scrollIntoView({ block: "nearest" });
   }, []);
   return (
     <li ref={item} class="finding" data-open={isOpen} data-rule={finding.rule}>
@@ -52,11 +56,13 @@ export function FindingItem(props: FindingProps) {
           <Place finding={finding} said={said} />
           <p class="muted finding-sureness">{said.sureness}</p>
         </div>
-        <RangeBar saving={finding.saving} text={said.saving.join(" ")} scale={scale} />
-        <p class="finding-saving">
-          <strong>{saves}</strong>
-          {more.map((part) => <span key={part} class="muted"> {part}</span>)}
-        </p>
+        <div class="finding-saving">
+          <RangeBar saving={finding.saving} text={said.saving.join(" ")} scale={scale} />
+          <p>
+            <strong>{saves}</strong>
+            {more.map((part) => <span key={part} class="muted"> {part}</span>)}
+          </p>
+        </div>
       </div>
       {isOpen && <Body {...props} said={said} id={body} />}
     </li>
@@ -93,28 +99,49 @@ function Body(props: FindingProps & { said: FindingTexts; id: string }) {
   const shown = slice === undefined ? range : { slice: String(slice) };
   return (
     <div class="finding-body" id={id}>
-      <section class="finding-left">
+      <section>
         <h4>What to do</h4>
         <Remedy data={data} trace={trace.id} finding={finding} said={said} />
-        {file !== null && line !== null && (
-          <>
-            <h4 title={plain(file)}>{said.line}</h4>
-            <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
-            {said.line_evidence !== null && <p class="muted finding-known">{said.line_evidence}</p>}
-          </>
-        )}
       </section>
-      <section class="finding-right">
-        <h4>The step, before and after</h4>
-        <WhatIfPicture step={said.step} mix={mix} />
-        <h4>Measured</h4>
-        <EvidenceTable finding={finding} said={said} />
-        <p class="finding-actions">
-          {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
-          <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
-          <CopyButton text={said.markdown}>Copy as Markdown</CopyButton>
-        </p>
-      </section>
+      <div class="finding-pair">
+        <section>
+          <h4>The step, before and after</h4>
+          <WhatIfPicture step={said.step} mix={mix} />
+        </section>
+        <section>
+          <h4>Measured</h4>
+          <EvidenceTable finding={finding} said={said} />
+        </section>
+      </div>
+      {file !== null && line !== null && <Source data={data} trace={trace} file={file} line={line} said={said} />}
+      <p class="finding-actions">
+        {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
+        <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
+        <CopyButton text={said.markdown}>Copy as Markdown</CopyButton>
+      </p>
     </div>
+  );
+}
+
+/** Lines of source before and after the finding's. */
+const AROUND = 4;
+
+/** The source at the finding's line where it is at hand, and how the line is known. */
+function Source(props: { data: Data; trace: TraceInfo; file: string; line: number; said: FindingTexts }) {
+  const { data, trace, file, line, said } = props;
+  const asked = useQuery(() => data.source(trace.id, file, line, 1), `${trace.id} ${file} ${line}`);
+  const isHere = asked.state === "here" && asked.value !== null && asked.value.lines.length > 0;
+  return (
+    <section>
+      {isHere && (
+        <>
+          <h4 title={plain(file)}>{said.line}</h4>
+          <SourceAt data={data} trace={trace.id} file={file} line={line} around={AROUND} />
+        </>
+      )}
+      <p class="muted finding-known">
+        {said.line_evidence} {!isHere && <EditorLink file={file} line={line} />}
+      </p>
+    </section>
   );
 }

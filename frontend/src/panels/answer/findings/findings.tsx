@@ -1,10 +1,12 @@
 // The first section: the ranked findings.
 
+import type { AccountTexts } from "../../../data/account.ts";
 import type { Advice } from "../../../data/api.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change } from "../../../route.ts";
 import type { PanelProps } from "../../panel.ts";
-import type { Background } from "../step/background.ts";
+import { CLASS_COLOURS } from "../account/colours.ts";
+import type { Background, Mix } from "../step/background.ts";
 import { FindingItem } from "./finding.tsx";
 import { RangeScale } from "./range.tsx";
 import { findingAddresses, scaleOf } from "../step/step.ts";
@@ -14,8 +16,10 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
   const { findings, said } = advice;
   const names = findingAddresses(findings);
   const scale = scaleOf(findings);
-  const open = params["open"];
-  const toggle = (name: string) => change({ open: open === name ? undefined : name });
+  const mix = said.account === null ? known.mix : mixOfAccount(said.account);
+  // without a word in the address the first is open; an empty word: none
+  const open = params["open"] ?? names[0];
+  const toggle = (name: string) => change({ open: open === name ? "" : name === names[0] ? undefined : name });
   if (said.nothing_to_do !== null) {
     return (
       <>
@@ -37,9 +41,10 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
             finding={finding}
             number={at + 1}
             scale={scale}
-            mix={known.mix}
+            mix={mix}
             range={known.range}
             isOpen={names[at] === open}
+            isAsked={names[at] === params["open"]}
             onToggle={() => toggle(names[at] ?? "")}
           />
         ))}
@@ -47,6 +52,14 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
       {said.joint !== null && <p class="answer-joint">{said.joint}</p>}
     </>
   );
+}
+
+/** The classes of the account as parts of a step, in the colours of its bar. */
+function mixOfAccount(account: AccountTexts): Mix {
+  return account.parts.map(({ class: name, label, share }) => ({
+    part: { column: name, label, colour: CLASS_COLOURS[name] ?? "other" },
+    mean: share,
+  }));
 }
 
 /** The largest unexplained rows of the account, where they are much of the step. */

@@ -5,6 +5,7 @@ import { useQuery } from "../../../parts/data/asking.tsx";
 import { Diff } from "../../../parts/code/diff.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { Code } from "../../../parts/code/source.tsx";
+import { CopyButton } from "../findings/copy.tsx";
 import { edits } from "./fix.ts";
 
 /** Lines of a file that are searched for the fix's code. */
@@ -33,7 +34,7 @@ function AsCode(props: { data: Data; trace: string; finding: Finding; said: Find
   if (source === null || changes.length === 0) {
     return (
       <figure class="remedy">
-        <figcaption>Code to adapt</figcaption>
+        <figcaption>Code to adapt <CopyButton text={code}>Copy code</CopyButton></figcaption>
         <Code lines={code.split("\n")} label="The fix as code to adapt" />
       </figure>
     );
@@ -41,7 +42,7 @@ function AsCode(props: { data: Data; trace: string; finding: Finding; said: Find
   const name = line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length);
   return (
     <figure class="remedy">
-      <figcaption>The change in <code>{name}</code></figcaption>
+      <figcaption>The change in <code>{name}</code> <CopyButton text={code}>Copy code</CopyButton></figcaption>
       <Diff lines={source.lines} changes={changes} label={`The fix as a change of ${name}`} />
     </figure>
   );

@@ -1,12 +1,11 @@
-// The head of the panel: the trace's health, the step time, and what limits it.
+// The head of the panel: the trace's health, the step now and with all changes, what bounds it, the run.
 
-import type { Advice, Health } from "../../../data/api.ts";
+import type { Advice, Headline, Health } from "../../../data/api.ts";
 import { HEALTH_MARKS } from "../../../parts/text/health-marks.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";
 import type { Background } from "./background.ts";
 import { millisecondsText } from "../../../units.ts";
-
 
 export function HealthNotes(props: { health: Health }) {
   const { verdict, text, notes } = props.health;
@@ -23,37 +22,34 @@ export function HealthNotes(props: { health: Health }) {
   );
 }
 
-/** The key figures; those from the advice appear when it has loaded. */
-export function Figures(props: { known: Background; advice: Advice | null }) {
-  const { known, advice } = props;
-  const step = advice?.step ?? null;
-  const time = step?.device_ms ?? step?.host_ms ?? known.typical;
-  const account = advice?.said.account ?? null;
-  if (time === null) return null;
+/** The key figures; what the advice adds has its place before it is here. */
+export function Figures(props: { known: Background; advice: Advice | null; hasRanks: boolean }) {
+  const { known, advice, hasRanks } = props;
+  const said = advice?.said ?? null;
+  const account = said?.account ?? null;
+  if (known.typical === null && said?.headline == null) return null;
+  const bound = account === null ? known.bound : account.bound_by;
+  const meaning = account === null ? known.meaning : account.spent;
   return (
     <>
-      {advice?.said.job && (
-        <p class="answer-job"><a href={link("distributed")}>Job</a> <TraceText text={advice.said.job} /></p>
+      {(said === null ? hasRanks : said.job !== null) && (
+        <p class="answer-job"><a href={link("distributed")}>Job</a> <TraceText text={said?.job ?? "…"} /></p>
       )}
       <dl class="answer-figures">
-        <div>
-          <dt>{account?.step_title ?? (step?.count === 0 ? "The recording" : "A step")}</dt>
-          <dd class="answer-big">{account === null ? millisecondsText(time) : account.step}</dd>
-          <dd class="muted"><a href={link("steps")}>{advice === null ? "…" : advice.said.step}</a></dd>
-        </div>
-        {advice?.said.with_all_fixes && <WithAllFixes {...advice.said.with_all_fixes} />}
-        {account !== null && (
+        {said?.headline
+          ? <Step headline={said.headline} />
+          : <div class="answer-step"><dt>A step</dt><dd class="answer-big">{millisecondsText(known.typical ?? 0)}</dd></div>}
+        {bound !== null && (
           <div class="answer-regime">
             <dt>Bound by</dt>
-            <dd class="answer-word">{account.bound_by}</dd>
-            <dd class="muted"><a href={link("account")}><TraceText text={account.spent} /></a></dd>
+            <dd class="answer-word">{bound}</dd>
+            {meaning !== null && <dd class="muted"><a href={link(account === null ? "overview" : "account")}><TraceText text={meaning} /></a></dd>}
           </div>
         )}
-        {account === null && known.bound !== null && (
-          <div class="answer-regime">
-            <dt>Bound by</dt>
-            <dd class="answer-word">{known.bound}</dd>
-            {known.meaning !== null && <dd class="muted">{known.meaning}</dd>}
+        {said?.run && (
+          <div class="answer-run">
+            <dt><a href={link("run")}>The run</a></dt>
+            <dd class="muted"><TraceText text={said.run} /></dd>
           </div>
         )}
       </dl>
@@ -61,14 +57,18 @@ export function Figures(props: { known: Background; advice: Advice | null }) {
   );
 }
 
-/** The step with all changes that keep results the same. */
-function WithAllFixes(props: NonNullable<Advice["said"]["with_all_fixes"]>) {
-  const { title, time, text } = props;
+/** The step now, and with all changes: both on one basis. */
+function Step(props: { headline: Headline }) {
+  const { title, now, step, after, range, speedup } = props.headline;
   return (
-    <div>
+    <div class="answer-step">
       <dt>{title}</dt>
-      <dd class="answer-big">{time}</dd>
-      <dd class="muted">{text}</dd>
+      <dd class="answer-big">
+        {now}
+        {after !== null && <><span class="answer-arrow" role="img" aria-label="becomes"> → </span>{after}</>}
+      </dd>
+      {speedup !== null && <dd>{speedup}{range !== null && <span class="muted">, likely {range}</span>}</dd>}
+      <dd class="muted"><a href={link("steps")}>{step}</a></dd>
     </div>
   );
 }

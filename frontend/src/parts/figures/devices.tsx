@@ -1,6 +1,7 @@
 // The devices and their utilization.
 
-import { plain } from "../../parts/text/plain.ts";
+import "./figures.css";
+import { plain } from "../text/plain.ts";
 import { UNKNOWN } from "../../units.ts";
 import { byDevice, inSection } from "./figures.ts";
 import type { Figure } from "./figures.ts";

@@ -1,6 +1,6 @@
 // The name of a metric, with a tooltip and a link to the panel that explains it.
 
-import { plain } from "../../parts/text/plain.ts";
+import { plain } from "../text/plain.ts";
 import { link } from "../../route.ts";
 import type { Figure } from "./figures.ts";
 

@@ -1,9 +1,9 @@
 // The rows of the view `overview`, by subject.
 
-import type { FullTable } from "../../parts/data/full-table.ts";
-import { sentLabel } from "../../parts/data/labels.ts";
-import type { Labels } from "../../parts/data/labels.ts";
-import { number, textAt } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../data/full-table.ts";
+import { sentLabel } from "../data/labels.ts";
+import type { Labels } from "../data/labels.ts";
+import { number, textAt } from "../data/full-table.ts";
 
 export interface Figure {
   section: string;

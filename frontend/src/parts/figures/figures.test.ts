@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byDevice, figures, stepFigures } from "./figures.ts";
-import type { FullTable } from "../../parts/data/full-table.ts";
+import type { FullTable } from "../data/full-table.ts";
 
 const ROWS: [string, number | null, string, string | null][] = [
   ["steps", null, "bound by", "gaps between device work"],
