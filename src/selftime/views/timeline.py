@@ -115,6 +115,13 @@ _NO_SLICE_ID: Final = -1
         "The name of the process of a track; null for other rows.",
         True,
     ),
+    Column(
+        "device",
+        pl.Int64,
+        "id",
+        "The number of the device of a stream or a counter; null for other rows.",
+        True,
+    ),
 )
 def timeline(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,

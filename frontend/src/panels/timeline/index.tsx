@@ -23,6 +23,7 @@ KEYS["timeline"] = [
   ["[, ]", "the step before, after"],
   ["←, →", "the slice before, after, on its row"],
   ["↑, ↓", "the slice around, within"],
+  ["Alt+↑, Alt+↓", "on the name of a track: move it up, down"],
   ["Enter", "details of the slice"],
   ["n, N", "next, previous slice that the search finds"],
   ["t", "what is seen as a table"],

@@ -92,8 +92,8 @@ assert {kind for kinds in _TRACK_KIND_ORDER for kind in kinds} == set(TRACK_KIND
 def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
     """Returns every track in drawing order, from the top; tracks without slices are last.
 
-    Columns: track, category (its kind), name, process, start, duration (to the end of its last
-    slice), rows (the depth of its slices), count (of slices).
+    Columns: track, category (its kind), name, process, device (of a stream), start, duration (to
+    the end of its last slice), rows (the depth of its slices), count (of slices).
     """
     kind = pl.col("kind").cast(pl.String)
     kinds = [kind for together in _TRACK_KIND_ORDER for kind in together]
@@ -124,6 +124,7 @@ def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
         category=kind,
         name=pl.coalesce("name", label),
         process=pl.coalesce("process_name", pl.col("process").replace("", None)),
+        device="thread_device",
         duration=pl.col("end") - pl.col("start"),
         rows=pl.col("rows").fill_null(0),
         count=pl.col("count").fill_null(0),

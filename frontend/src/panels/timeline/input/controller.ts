@@ -9,9 +9,10 @@ import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCol
 import type { ShownRank } from "../tracks/multi-rank.ts";
 import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
-import { adjacentSlice, nextMatch, sliceOfId } from "./nearby.ts";
+import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
+import type { Arrangement } from "../tracks/arrangement.ts";
+import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
-import { cellReader } from "../tiles/cell-reader.ts";
 import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
 import type { Link } from "./relations.ts";
 import { RULER, stepBeside } from "../drawing/viewport.ts";
@@ -187,25 +188,6 @@ export class TimelineController {
     this.changed();
   }
 
-  /** Goes to the next or previous slice that the search finds. */
-  async match(by: 1 | -1): Promise<void> {
-    const { find, selected } = this.picture.chosen;
-    if (find === "") return;
-    const { from } = this.picture.viewport.span;
-    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id, start: Math.round(from), top: 1 };
-    try {
-      const page = await this.data.page(this.trace, "matches", options, {});
-      const id = firstId(page);
-      if (id !== null) await this.open(id);
-      this.said = id === null ? `no ${by > 0 ? "later" : "earlier"} slice has ${find}` : this.said;
-    } catch (error) {
-      const slice = nextMatch(this.picture, selected, by, (name) => this.picture.isFound(name));
-      if (slice !== null) this.select(slice);
-      else this.said = error instanceof Error ? error.message : String(error);
-    }
-    this.changed();
-  }
-
   mark(area: Area | null): void {
     this.picture.choose({ area });
     this.#write({ area: area === null ? undefined : areaText(area) }, true);
@@ -230,6 +212,13 @@ export class TimelineController {
   turn(key: string): void {
     this.picture.turn(toggleKey(this.picture.turned, key));
     this.#write({ fold: toggledText(this.picture.turned) }, true);
+    this.changed();
+  }
+
+  /** Arranges the tracks; also as it was before, by going back. */
+  arrange(arrangement: Arrangement, { replace = false } = {}): void {
+    this.picture.arrange(arrangement);
+    this.#write(arrangementWords(arrangement), replace);
     this.changed();
   }
 
@@ -271,6 +260,12 @@ export class TimelineController {
     }, WRITE_MS);
   }
 
+  /** Says something to screen readers. */
+  say(said: string): void {
+    this.said = said;
+    this.changed();
+  }
+
   #write(words: Record<string, string | undefined>, replace: boolean): void {
     const fresh = Object.entries(words).some(([name, value]) => this.#written[name] !== value);
     this.#written = { ...this.#written, ...words };
@@ -284,8 +279,10 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
+    const arranges = ARRANGEMENT_WORDS.some(differs);
     const { from, to } = params;
-    this.#written = { from, to, slice: params["slice"], area: params["area"], find: params["find"], fold: params["fold"] };
+    this.#written = { ...params };
+    if (arranges) this.picture.arrange(readArrangement(params));
     if (fold) this.picture.turn(parseToggled(params["fold"]));
     if (find) this.picture.choose({ find: (params["find"] ?? "").toLowerCase() });
     if (area) this.picture.choose({ area: readArea(params["area"]) });
@@ -311,9 +308,4 @@ export class TimelineController {
 
 function spoken(slice: Slice): string {
   return `selected ${slice.name.slice(0, 200)}`;
-}
-
-/** The id of the first slice in a page of matches. */
-export function firstId(page: Page): number | null {
-  return page.rows === 0 ? null : cellReader(page).number("id", 0);
 }

@@ -2,6 +2,7 @@
 
 import type { TimelineController } from "./controller.ts";
 import { isTyping } from "../../../parts/controls/keys.tsx";
+import { goToMatch } from "./search.ts";
 import { RULER } from "../drawing/viewport.ts";
 import type { Held } from "../drawing/motion.ts";
 
@@ -173,9 +174,9 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
     case "M":
       return () => controller.markSeen();
     case "n":
-      return () => void controller.match(1);
+      return () => void goToMatch(controller, 1);
     case "N":
-      return () => void controller.match(-1);
+      return () => void goToMatch(controller, -1);
     case "[":
       return () => controller.step(-1);
     case "]":

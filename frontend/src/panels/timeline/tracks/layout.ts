@@ -51,6 +51,7 @@ export function layoutTracks(groups: readonly Group[], turned: Toggled): Layout 
 
 /** Whether a group is open; groups with only folded tracks are folded. */
 export function isOpen(group: Group): boolean {
+  if (group.pinned === true || group.sought === true) return true;
   return group.folded !== true && group.tracks.some((track) => track.kind !== "profiler" && track.kind !== "other");
 }
 
@@ -75,10 +76,6 @@ export function allKey(track: Track): string {
 export function depthOf(line: Line): number {
   if (line.track === null || line.rows >= line.track.rows) return 0;
   return line.rows;
-}
-
-export function lineAt(layout: Layout, y: number): Line | undefined {
-  return layout.lines.find((line) => y >= line.y && y < line.y + line.height);
 }
 
 /** The tile parts that lines need; counters are loaded together. */
@@ -121,5 +118,5 @@ export function toggledText(turned: Toggled): string | undefined {
 }
 
 export function parseToggled(text: string | undefined): Toggled {
-  return new Set(text ? text.split(".").filter((key) => /^[gtca]\d+$/.test(key)) : []);
+  return new Set(text ? text.split(".").filter((key) => /^[gtcap]\d+$/.test(key)) : []);
 }

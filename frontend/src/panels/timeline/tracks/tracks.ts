@@ -1,6 +1,6 @@
 // Tracks and counters in groups, as the `timeline` view lists them.
 
-import type { Page } from "../../../data/api.ts";
+import type { Cell, Page } from "../../../data/api.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 
 export interface Track {
@@ -9,6 +9,8 @@ export interface Track {
   /** The view's number; -1 for counters. */
   id: number;
   kind: string;
+  /** The number of its device, if it is of one. */
+  device: number | null;
   title: string;
   /** The title as there is room for it. */
   label: string;
@@ -36,6 +38,10 @@ export interface Group {
   leads?: boolean;
   /** Whether it is folded by default. */
   folded?: boolean;
+  /** Whether it stays at the top. */
+  pinned?: boolean;
+  /** Whether it holds what a filter has found. */
+  sought?: boolean;
 }
 
 /** Rows of a deep track that are shown by default. */
@@ -77,6 +83,7 @@ export function groupTracks(page: Page): Group[] {
       key: isCounter ? `c${counters.length}` : `t${id}`,
       id: isCounter ? -1 : id,
       kind,
+      device: numberOrNull(read.cell("device", row)),
       title,
       label: shortTitle(title),
       what: WHAT[kind] ?? kind,
@@ -97,6 +104,10 @@ export function groupTracks(page: Page): Group[] {
   if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
   choose(listed.flatMap((group) => group.tracks));
   return listed.map((group, at) => ({ key: `g${at}`, ...group }));
+}
+
+function numberOrNull(cell: Cell): number | null {
+  return typeof cell === "number" ? cell : null;
 }
 
 function grow(groups: Map<string, Track[]>, title: string, track: Track): void {
