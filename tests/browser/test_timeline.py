@@ -126,6 +126,16 @@ def test_a_kernel_and_its_launch_lead_to_one_another(
     expect(page.get_by_role("link", name="in kernels")).to_have_attribute(
         "href", "#/kernels?find=sgemm_128x64_nn"
     )
+    page.get_by_role("button", name="aten::addmm").click()
+    page.get_by_role("button", name="aten::linear").click()
+    work = page.locator(".timeline-work")
+    expect(work.locator("h3")).to_contain_text("Device work 2, 140.500 us busy")
+    expect(work.locator("li")).to_contain_text(["Memcpy HtoD", "sgemm_128x64_nn"])
+    page.locator(".timeline-stage canvas").focus()
+    page.keyboard.press("k")
+    seen = words(page)
+    assert int(seen["from"]) < 10_000
+    assert 170_500 < int(seen["to"]) < 200_000
 
 
 def test_a_link_shows_the_same_again(timeline: Timeline, recorded: Mapping[str, Path]) -> None:

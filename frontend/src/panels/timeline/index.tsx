@@ -19,6 +19,7 @@ KEYS["timeline"] = [
   ["Shift+drag, drag on the ruler", "mark an area, with its statistics"],
   ["M", "mark the slice, or what is seen; again: unmark"],
   ["F, double click", "fit the slice, the area, or all"],
+  ["K", "fit the slice with its device work"],
   ["0", "the whole trace"],
   ["[, ]", "the step before, after"],
   ["←, →", "the slice before, after, on its row"],

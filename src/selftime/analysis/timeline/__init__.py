@@ -10,7 +10,11 @@ from selftime.analysis.timeline.counter_curves import (
     visible_counter_curves,
 )
 from selftime.analysis.timeline.downsampling import TimelineWindow
-from selftime.analysis.timeline.flow_arrows import flow_arrows_of_slice, related_slices
+from selftime.analysis.timeline.flow_arrows import (
+    device_work_of_slice,
+    flow_arrows_of_slice,
+    related_slices,
+)
 from selftime.analysis.timeline.tracks import (
     list_timeline_tracks,
     select_time_window,
@@ -26,6 +30,7 @@ from selftime.analysis.timeline.visible_slices import (
 __all__ = [
     "TimelineWindow",
     "counter_curves",
+    "device_work_of_slice",
     "flow_arrows_of_slice",
     "instant_mark_lanes",
     "list_counter_curves",

@@ -5,7 +5,7 @@ import type { Data, Page } from "../../../data/api.ts";
 import { padSpan } from "../../../draw/span.ts";
 import type { Span } from "../../../draw/span.ts";
 import { change } from "../../../route.ts";
-import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCollectives } from "../tracks/multi-rank.ts";
+import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, shownTime, SameCollectives } from "../tracks/multi-rank.ts";
 import type { ShownRank } from "../tracks/multi-rank.ts";
 import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
@@ -13,8 +13,8 @@ import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/
 import type { Arrangement } from "../tracks/arrangement.ts";
 import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
-import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
-import type { Link } from "./relations.ts";
+import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
+import type { LaunchedWork, Link } from "./relations.ts";
 import { RULER, stepBeside } from "../drawing/viewport.ts";
 import type { Area, Slice, Step } from "../drawing/viewport.ts";
 
@@ -22,10 +22,12 @@ import type { Area, Slice, Step } from "../drawing/viewport.ts";
 export interface SliceAnswer {
   page: Page | null;
   links: Link[];
+  /** The device work that it launched. */
+  work: LaunchedWork | null;
   error: string | null;
 }
 
-const NOTHING: SliceAnswer = { page: null, links: [], error: null };
+const NOTHING: SliceAnswer = { page: null, links: [], work: null, error: null };
 const WRITE_MS = 250;
 /** Attempts to find a slice of the URL in the loaded tiles. */
 const TURNS = 12;
@@ -118,12 +120,12 @@ export class TimelineController {
       ]);
       if (this.#at !== id) return null;
       const links = linksOf(page).map((link) => shownLink(this.of(id), link));
-      this.told = { page, links, error: null };
+      this.told = { page, links, work: launchedWork(page, links), error: null };
       this.picture.choose({ flows });
       return page;
     } catch (error) {
       if (this.#at !== id) return null;
-      this.told = { page: null, links: [], error: error instanceof Error ? error.message : String(error) };
+      this.told = { ...NOTHING, error: error instanceof Error ? error.message : String(error) };
       return null;
     } finally {
       this.changed();
@@ -228,6 +230,18 @@ export class TimelineController {
     const { viewport, motion } = this.picture;
     const target = selected ? { from: selected.start, to: selected.end } : area;
     motion.go(target === null ? viewport.limits : padSpan(target, 0.08, viewport.limits));
+    this.picture.redraw();
+  }
+
+  /** Zooms to the chosen slice together with the device work that it launched. */
+  fitWork(): void {
+    const { selected } = this.picture.chosen;
+    const { work } = this.told;
+    if (selected === null || work === null) return;
+    const of = this.of(selected.id);
+    const [begin, end] = [shownTime(of, work.begin), shownTime(of, work.end)];
+    const span = { from: Math.min(selected.start, begin), to: Math.max(selected.end, end) };
+    this.picture.motion.go(padSpan(span, 0.08, this.picture.viewport.limits));
     this.picture.redraw();
   }
 

@@ -168,6 +168,9 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
     case "f":
     case "F":
       return () => controller.fit();
+    case "k":
+    case "K":
+      return () => controller.fitWork();
     case "0":
       return () => controller.whole();
     case "m":
