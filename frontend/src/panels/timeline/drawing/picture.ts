@@ -40,7 +40,7 @@ export class Picture {
   readonly store: Tiles;
   /** All groups as they are recorded. */
   readonly groups: readonly Group[];
-  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, find: "" };
+  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, moment: null, find: "" };
   steps: readonly Step[] = [];
   /** Whether visible tiles are still loading. */
   lacks = true;
@@ -96,6 +96,11 @@ export class Picture {
     this.#turned = turned;
     this.viewport.layout = layoutTracks(arranged(this.groups, this.#arrangement), turned);
     this.viewport.scrollTo(this.viewport.scroll);
+    this.redraw();
+  }
+
+  know(steps: readonly Step[]): void {
+    this.steps = steps;
     this.redraw();
   }
 

@@ -40,6 +40,8 @@ export interface Step {
   number: number;
   start: number;
   end: number;
+  /** Its time above the median, if it is far longer than the others. */
+  excess?: number;
 }
 
 /** Converts between times and canvas positions. */

@@ -11,12 +11,14 @@ import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
 import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
 import type { Arrangement } from "../tracks/arrangement.ts";
+import { Moments, closeMoment, restoreMoment } from "./jumps.ts";
 import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
 import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
 import type { LaunchedWork, Link } from "./relations.ts";
-import { RULER, stepBeside } from "../drawing/viewport.ts";
-import type { Area, Slice, Step } from "../drawing/viewport.ts";
+import { RULER } from "../drawing/viewport.ts";
+import type { Area, Slice } from "../drawing/viewport.ts";
+import type { PanelProps } from "../../panel.ts";
 
 /** Details of the chosen slice, or the error. */
 export interface SliceAnswer {
@@ -38,6 +40,7 @@ export class TimelineController {
   /** The ranks in the timeline, the first trace first. */
   readonly ranks: readonly ShownRank[];
   readonly twins = new SameCollectives();
+  readonly moments: Moments;
   readonly picture: Picture;
   told: SliceAnswer = NOTHING;
   /** Whether dragging selects a time span instead of panning. */
@@ -51,8 +54,9 @@ export class TimelineController {
   #at = -1;
   #seen: Span = { from: 0, to: 0 };
 
-  constructor(data: Data, ranks: readonly ShownRank[], picture: Picture) {
+  constructor(data: Data, ranks: readonly ShownRank[], picture: Picture, views: PanelProps["views"]) {
     this.data = data;
+    this.moments = new Moments(views);
     this.ranks = ranks;
     this.trace = this.of(0).trace;
     this.picture = picture;
@@ -71,11 +75,6 @@ export class TimelineController {
     return others.length === 0 ? [] : [slice, ...others];
   }
 
-  know(steps: readonly Step[]): void {
-    this.picture.steps = steps;
-    this.picture.redraw();
-  }
-
   /** Selects a slice, or none if null; adds an entry to the browser's history. */
   select(slice: Slice | null, { show = true, write = true } = {}): void {
     if (slice !== null && slice.id < 0) {
@@ -86,7 +85,7 @@ export class TimelineController {
     const same = slice?.id === this.picture.chosen.selected?.id;
     this.picture.choose({ selected: slice, twins: this.joined(slice), ...(same ? {} : { flows: [] }) });
     if (slice !== null && show) this.picture.show(slice);
-    if (write) this.#write({ slice: slice === null ? undefined : String(slice.id) }, false);
+    if (write) this.write({ slice: slice === null ? undefined : String(slice.id) }, false);
     if (!same) {
       this.told = NOTHING;
       if (slice !== null) void this.#tell(slice.id);
@@ -106,7 +105,7 @@ export class TimelineController {
     this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
     this.told = told;
     if (options.show !== false) this.picture.show(slice, { zoom: options.zoom ?? false });
-    if (options.write !== false) this.#write({ slice: String(id) }, false);
+    if (options.write !== false) this.write({ slice: String(id) }, false);
     this.said = spoken(slice);
     this.changed();
   }
@@ -180,19 +179,9 @@ export class TimelineController {
     }
   }
 
-  /** Goes to the next or previous step. */
-  step(by: 1 | -1): void {
-    const { viewport, steps, motion } = this.picture;
-    const step = stepBeside(steps, viewport.span, by);
-    if (step === undefined) return;
-    motion.go(padSpan({ from: step.start, to: step.end }, 0.03, viewport.limits));
-    this.said = `step ${step.number}`;
-    this.changed();
-  }
-
   mark(area: Area | null): void {
     this.picture.choose({ area });
-    this.#write({ area: area === null ? undefined : areaText(area) }, true);
+    this.write({ area: area === null ? undefined : areaText(area) }, true);
     this.changed();
   }
 
@@ -207,20 +196,20 @@ export class TimelineController {
 
   find(text: string): void {
     this.picture.choose({ find: text.trim().toLowerCase() });
-    this.#write({ find: text.trim() || undefined }, true);
+    this.write({ find: text.trim() || undefined }, true);
     this.changed();
   }
 
   turn(key: string): void {
     this.picture.turn(toggleKey(this.picture.turned, key));
-    this.#write({ fold: toggledText(this.picture.turned) }, true);
+    this.write({ fold: toggledText(this.picture.turned) }, true);
     this.changed();
   }
 
   /** Arranges the tracks; also as it was before, by going back. */
   arrange(arrangement: Arrangement, { replace = false } = {}): void {
     this.picture.arrange(arrangement);
-    this.#write(arrangementWords(arrangement), replace);
+    this.write(arrangementWords(arrangement), replace);
     this.changed();
   }
 
@@ -250,10 +239,11 @@ export class TimelineController {
     this.picture.redraw();
   }
 
-  /** Closes the time span, the slice or the search. */
+  /** Closes the moment, the time span, the slice or the search. */
   close(): void {
     const { area, selected, find } = this.picture.chosen;
-    if (area !== null) this.mark(null);
+    if (this.moments.shown !== null || this.moments.lacks !== null) closeMoment(this);
+    else if (area !== null) this.mark(null);
     else if (selected !== null) this.select(null);
     else if (find !== "") this.find("");
   }
@@ -270,7 +260,7 @@ export class TimelineController {
       const words = isWhole
         ? { from: undefined, to: undefined }
         : { from: String(Math.floor(from)), to: String(Math.ceil(to)) };
-      this.#write(words, true);
+      this.write(words, true);
     }, WRITE_MS);
   }
 
@@ -280,7 +270,7 @@ export class TimelineController {
     this.changed();
   }
 
-  #write(words: Record<string, string | undefined>, replace: boolean): void {
+  write(words: Record<string, string | undefined>, replace = true): void {
     const fresh = Object.entries(words).some(([name, value]) => this.#written[name] !== value);
     this.#written = { ...this.#written, ...words };
     if (fresh) change(words, { replace });
@@ -293,7 +283,7 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
-    const arranges = ARRANGEMENT_WORDS.some(differs);
+    const [arranges, at] = [ARRANGEMENT_WORDS.some(differs), differs("at")];
     const { from, to } = params;
     this.#written = { ...params };
     if (arranges) this.picture.arrange(readArrangement(params));
@@ -303,6 +293,7 @@ export class TimelineController {
     const span = readSpan(from, to);
     if (moves && span !== null) this.picture.viewport.look(span);
     else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
+    if (at) void restoreMoment(this, params["at"]);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();
     this.changed();

@@ -2,6 +2,8 @@
 
 import type { TimelineController } from "./controller.ts";
 import { isTyping } from "../../../parts/controls/keys.tsx";
+import { goToMoment, goToStep } from "./jumps.ts";
+import { MOMENT_KINDS, SOURCES } from "./moments.ts";
 import { goToMatch } from "./search.ts";
 import { RULER } from "../drawing/viewport.ts";
 import type { Held } from "../drawing/motion.ts";
@@ -164,6 +166,8 @@ function pressed(event: KeyboardEvent, controller: TimelineController, hands: In
 function meaning(event: KeyboardEvent, controller: TimelineController, hands: InputHandlers): (() => void) | undefined {
   const followed = FOLLOWED[event.key];
   if (followed !== undefined) return isInPanes(event) ? undefined : () => arrow(followed, controller);
+  const kind = MOMENT_KINDS.find((known) => SOURCES[known].key === event.key.toLowerCase());
+  if (kind !== undefined) return () => void goToMoment(controller, kind, event.shiftKey ? -1 : 1);
   switch (event.key) {
     case "f":
     case "F":
@@ -181,9 +185,9 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
     case "N":
       return () => void goToMatch(controller, -1);
     case "[":
-      return () => controller.step(-1);
+      return () => goToStep(controller, -1);
     case "]":
-      return () => controller.step(1);
+      return () => goToStep(controller, 1);
     case "t":
       return () => hands.listing();
     case "Enter":

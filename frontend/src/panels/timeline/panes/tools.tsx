@@ -7,6 +7,7 @@ import { Find } from "../../../parts/controls/find.tsx";
 import { countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { goToMatch } from "../input/search.ts";
+import { MomentTools } from "./moments.tsx";
 import { cellReader } from "../tiles/cell-reader.ts";
 
 interface ToolsProps {
@@ -42,6 +43,7 @@ export function Tools(props: ToolsProps) {
           <button type="button" title="Next (n)" aria-label="Next match" onClick={() => void match(1)}>↓</button>
         </span>
       )}
+      <MomentTools controller={controller} />
       <Status controller={controller} />
       {props.children}
       <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => controller?.fit()}>Fit</button>
