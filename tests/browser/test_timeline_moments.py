@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
-
 from tests.browser.timeline_page import heading, opened_timeline, settled, words
 
 

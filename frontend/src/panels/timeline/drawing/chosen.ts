@@ -35,7 +35,7 @@ function join(brush: Brush, viewport: Viewport, twins: readonly Slice[]): void {
   const boxes = twins.flatMap((slice) => {
     const line = viewport.lineOf(slice.track);
     if (line === undefined || slice.row >= line.rows) return [];
-    const y = viewport.top(line) + 2 + slice.row * ROW;
+    const y = viewport.rowsTop(line) + 2 + slice.row * ROW;
     return [{ slice, left: viewport.x(slice.start), right: Math.max(viewport.x(slice.end), viewport.x(slice.start) + 2), y }];
   });
   boxes.sort((one, other) => one.y - other.y);
@@ -66,7 +66,7 @@ function outline({ context }: Brush, viewport: Viewport, slice: Slice, colour: s
   const left = Math.max(viewport.x(slice.start), -4);
   const right = Math.min(Math.max(viewport.x(slice.end), left + 2), viewport.width + 4);
   if (right < 0 || left > viewport.width) return;
-  const y = viewport.top(line) + 2 + slice.row * ROW;
+  const y = viewport.rowsTop(line) + 2 + slice.row * ROW;
   context.strokeStyle = colour;
   context.lineWidth = thick;
   context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);

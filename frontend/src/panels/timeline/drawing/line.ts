@@ -31,10 +31,10 @@ export function strokeLine(brush: Brush, viewport: Viewport, store: Tiles, line:
   context.fillStyle = theme.line;
   context.fillRect(0, y + line.height - 1, viewport.width, 1);
   const slices = line.track !== null && line.track.id >= 0;
-  const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) => narrow.row(y + 2 + row * ROW, ROW - 1));
+  const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) => narrow.row(y + line.head + 2 + row * ROW, ROW - 1));
   const level = levelFor(viewport.pixel);
   for (const [at, number] of tilesInSpan(viewport.span.from, viewport.span.to, level).entries()) {
-    strokeTile(brush, store, line, { y: y + 2, rows, leftmost: at === 0 }, { level, number });
+    strokeTile(brush, store, line, { y: y + line.head + 2, rows, leftmost: at === 0 }, { level, number });
   }
   writeTexts(brush);
 }

@@ -171,10 +171,17 @@ export class Picture {
     const line = this.viewport.lineOf(track);
     const { fixed } = this.viewport;
     if (line === undefined || line.y < fixed) return;
-    const top = line.y + row * ROW;
+    const top = line.y + line.head + row * ROW;
     const room = this.viewport.height - RULER;
     if (top < this.viewport.scroll + fixed + 4) this.viewport.scrollTo(top - fixed - 40);
     else if (top + 2 * ROW > this.viewport.scroll + room) this.viewport.scrollTo(top + 3 * ROW - room);
+  }
+
+  /** A slice on the row of its name, where rows are by name. */
+  placed(slice: Slice): Slice {
+    const names = this.viewport.lineOf(slice.track)?.track?.names;
+    const row = names?.findIndex(({ name }) => name === slice.name) ?? -1;
+    return row < 0 ? slice : { ...slice, row };
   }
 
   hit(x: number, y: number): Slice | null {

@@ -108,6 +108,11 @@ export class Viewport {
     return line.y < this.fixed ? line.y + RULER : line.y - this.scroll + RULER;
   }
 
+  /** Where the first row of a line begins on the canvas. */
+  rowsTop(line: Line): number {
+    return this.top(line) + line.head;
+  }
+
   /** The height of the canvas above which a line cannot be seen. */
   ceiling(line: Line): number {
     return line.y < this.fixed ? RULER : RULER + this.fixed;

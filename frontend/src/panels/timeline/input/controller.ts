@@ -16,7 +16,6 @@ import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
 import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
 import type { LaunchedWork, Link } from "./relations.ts";
-import { RULER } from "../drawing/viewport.ts";
 import type { Area, Slice } from "../drawing/viewport.ts";
 import type { PanelProps } from "../../panel.ts";
 
@@ -34,6 +33,15 @@ const WRITE_MS = 250;
 /** Attempts to find a slice of the URL in the loaded tiles. */
 const TURNS = 12;
 
+interface Given {
+  data: Data;
+  ranks: readonly ShownRank[];
+  picture: Picture;
+  views: PanelProps["views"];
+  /** An option of the view. */
+  rows: { rows?: "name" };
+}
+
 export class TimelineController {
   readonly data: Data;
   readonly trace: string;
@@ -49,16 +57,18 @@ export class TimelineController {
   said = "";
   /** Called when elements around the canvas must be redrawn. */
   changed: () => void = () => {};
+  readonly #given: Given;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #written: Record<string, string | undefined> = {};
   #at = -1;
   #seen: Span = { from: 0, to: 0 };
 
-  constructor(data: Data, ranks: readonly ShownRank[], picture: Picture, views: PanelProps["views"]) {
-    this.data = data;
-    this.moments = new Moments(views);
-    this.ranks = ranks;
+  constructor(given: Given) {
+    this.data = given.data;
+    this.moments = new Moments(given.views);
+    this.ranks = given.ranks;
     this.trace = this.of(0).trace;
+    const { picture } = (this.#given = given);
     this.picture = picture;
     picture.follow(() => this.#moved());
   }
@@ -99,7 +109,7 @@ export class TimelineController {
     const page = await this.#tell(id);
     if (this.#at !== id) return;
     const found = page === null ? null : sliceOfPage(page);
-    const slice = page === null ? await this.#atHand(id) : found && shownSlice(this.of(id), found);
+    const slice = page === null ? await this.#atHand(id) : found && this.picture.placed(shownSlice(this.of(id), found));
     if (slice === null) return;
     const { told } = this;
     this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
@@ -142,7 +152,7 @@ export class TimelineController {
   }
 
   async #flows(id: number) {
-    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters" };
+    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters", ...this.#given.rows };
     const where = [{ column: "kind", op: "is" as const, value: "flow" }];
     const page = await this.data.page(this.of(id).trace, "timeline", options, { where });
     return flowsOf(page, ownId(id)).map((flow) => shownFlow(this.of(id), flow));
@@ -162,20 +172,6 @@ export class TimelineController {
     else if (this.told.page !== null || this.told.error !== null) {
       this.said = `there is no ${key} slice`;
       this.changed();
-    }
-  }
-
-  /** The slice closest to the middle of the canvas. */
-  selectMiddle(): void {
-    const { width, height } = this.picture.viewport;
-    for (let y = RULER; y < height; y += 8) {
-      for (let away = 0; away < width / 2; away += 8) {
-        const slice = this.picture.hit(width / 2 + away, y) ?? this.picture.hit(width / 2 - away, y);
-        if (slice !== null && slice.id >= 0) {
-          this.select(slice);
-          return;
-        }
-      }
     }
   }
 

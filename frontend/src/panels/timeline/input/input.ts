@@ -199,8 +199,22 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
 }
 
 function arrow(key: string, controller: TimelineController): void {
-  if (controller.picture.chosen.selected === null) controller.selectMiddle();
+  if (controller.picture.chosen.selected === null) selectMiddle(controller);
   else controller.follow(key);
+}
+
+/** Selects the slice closest to the middle of the canvas. */
+function selectMiddle(controller: TimelineController): void {
+  const { picture } = controller;
+  const { width, height } = picture.viewport;
+  for (let y = RULER; y < height; y += 8) {
+    for (let away = 0; away < width / 2; away += 8) {
+      const slice = picture.hit(width / 2 + away, y) ?? picture.hit(width / 2 - away, y);
+      if (slice === null || slice.id < 0) continue;
+      controller.select(slice);
+      return;
+    }
+  }
 }
 
 /** Arrows scroll where text is read. */

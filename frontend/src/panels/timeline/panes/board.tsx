@@ -30,7 +30,7 @@ import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
 import type { Group } from "../tracks/tracks.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span; ranks: ShownRank[]; left: string[] };
+type BoardProps = PanelProps & { groups: Group[]; limits: Span; rows: { rows?: "name" }; ranks: ShownRank[]; left: string[] };
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -83,15 +83,15 @@ export function Board(props: BoardProps) {
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): TimelineController {
-  const { data, trace, groups, limits, ranks } = props;
+  const { data, trace, groups, limits, rows, ranks } = props;
   const names = new Names();
   const stores = ranks.map((rank) => {
-    const ask = (...words: Parameters<Ask>) => data.page(rank.trace, "timeline", ...words);
+    const ask: Ask = (options, query) => data.page(rank.trace, "timeline", { ...options, ...rows }, query);
     return { rank, store: new Store(ask, names, () => picture.redraw(), ranks.length) };
   });
   const store = new JointTiles(stores);
   const picture: Picture = new Picture(canvas, { groups, limits, names, store });
-  const controller = new TimelineController(data, ranks, picture, props.views);
+  const controller = new TimelineController({ data, ranks, picture, views: props.views, rows });
   controller.twins.learn(data, ranks).then(
     () => picture.redraw(),
     () => undefined, // the picture is the same without what joins its collectives

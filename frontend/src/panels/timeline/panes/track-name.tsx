@@ -1,10 +1,11 @@
 // The name of a group or a track beside the canvas: a click folds or unfolds it.
 
+import { shortName } from "../../../draw/names.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { bytesText, countText } from "../../../units.ts";
+import { bytesText, countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { togglePin } from "../tracks/arrangement.ts";
-import { allKey } from "../tracks/layout.ts";
+import { ROW, allKey } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
 import { mostOf } from "../tracks/tracks.ts";
 import type { Track } from "../tracks/tracks.ts";
@@ -39,7 +40,7 @@ export function TrackName(props: Props) {
   return (
     <div
       role="listitem"
-      class={track === null ? "timeline-group" : `timeline-track${line.height >= TWO_LINES ? " timeline-tall" : ""}`}
+      class={track === null ? "timeline-group" : `timeline-track${line.height >= TWO_LINES && line.head === 0 ? " timeline-tall" : ""}`}
       data-leads={track === null && group.leads === true}
       data-dragged={dragged?.key === line.key}
       data-drop={dragged?.target === line.key}
@@ -59,9 +60,14 @@ export function TrackName(props: Props) {
           {track === null && group.of !== undefined && <b class="timeline-rank">{plain(group.of)}</b>}
           {track === null ? title : plain(track.label)}
         </span>
-        {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : plain(track.what)}</span>}
+        {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : plain(whatText(line, track))}</span>}
       </button>
-      {track !== null && line.open && (line.hidden > 0 || controller.picture.turned.has(allKey(track))) && (
+      {line.head > 0 && track?.names?.slice(0, line.rows).map(({ name, time, count }, row) => (
+        <span key={row} class="timeline-row" style={{ top: `${(row + 1) * ROW + 2}px` }} title={`${plain(name.slice(0, 2000))}: ${timeText(time)} in ${countText(count)}`}>
+          <span>{plain(shortName(name.slice(0, 400)).slice(0, 200))}</span> <span class="muted number">{timeText(time)}</span>
+        </span>
+      ))}
+      {track !== null && line.head === 0 && line.open && (line.hidden > 0 || controller.picture.turned.has(allKey(track))) && (
         <button type="button" class="timeline-all" onClick={() => controller.turn(allKey(track))}>
           {line.hidden > 0 ? `show all ${track.rows} rows` : "show fewer rows"}
         </button>
@@ -98,6 +104,10 @@ function Acts(props: Props & { title: string }) {
       </button>
     </span>
   );
+}
+
+function whatText({ rows, hidden, head }: Line, { what }: Track): string {
+  return head > 0 && hidden > 0 ? `${what}, ${rows} of ${rows + hidden} names` : what;
 }
 
 /** The label of a counter's maximum. */

@@ -3,15 +3,22 @@
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { usePopover } from "../../../parts/controls/popover.ts";
 import { plain } from "../../../parts/text/plain.ts";
+import { change, current } from "../../../route.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { USUAL, arrangementWords, groupedBy, toggleHidden } from "../tracks/arrangement.ts";
 import { GROUPINGS, regrouped } from "../tracks/grouping.ts";
+
+const ROWS = [
+  ["depth", "one", "Kernels and copies on one row, side by side where they overlap"],
+  ["name", "by name", "A row for each name, that of most time first"],
+] as const;
 
 export function TrackTools(props: { controller: TimelineController }) {
   const { controller } = props;
   const { arrangement } = controller.picture;
   const { open, show, holder } = usePopover<HTMLDivElement>();
-  const isUsual = Object.values(arrangementWords(arrangement)).every((word) => word === undefined);
+  const words = { ...arrangementWords(arrangement), rows: current().params["rows"] };
+  const isUsual = Object.values(words).every((word) => word === undefined);
   return (
     <div class="timeline-corner timeline-track-tools" ref={holder}>
       <input
@@ -38,6 +45,7 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
     { key: group.key, title: group.title },
     ...group.tracks.map((track) => ({ key: track.key, title: `${track.label}, ${track.what}` })),
   ]);
+  const reset = () => change({ ...arrangementWords(USUAL), rows: undefined }, { replace: false });
   const hidden = known.filter(({ key }) => arrangement.hidden.includes(key));
   return (
     <div class="timeline-box" role="group" aria-label="Tracks">
@@ -47,6 +55,14 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
         choices={GROUPINGS}
         onChange={(by) => controller.arrange(groupedBy(arrangement, by))}
       />
+      {!controller.data.inline && (
+        <Choice
+          label="Rows of streams"
+          value={current().params["rows"] === "name" ? "name" : "depth"}
+          choices={ROWS}
+          onChange={(rows) => change({ rows: rows === "name" ? rows : undefined, area: undefined }, { replace: false })}
+        />
+      )}
       {hidden.length > 0 && (
         <>
           <h3>Hidden</h3>
@@ -60,7 +76,7 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
           </ul>
         </>
       )}
-      <button type="button" disabled={isUsual} onClick={() => controller.arrange(USUAL)}>As at first</button>
+      <button type="button" disabled={isUsual} onClick={reset}>As at first</button>
       <p class="muted">Drag a name to move it, or Alt+↑ and Alt+↓ on it.</p>
     </div>
   );

@@ -25,6 +25,15 @@ export interface Track {
   high: number;
   /** Whether it is open by default. */
   open: boolean;
+  /** The name that each row is of, where rows are by name. */
+  names?: readonly RowName[];
+}
+
+export interface RowName {
+  name: string;
+  /** Sum of the durations, and number, of its slices. */
+  time: number;
+  count: number;
 }
 
 export interface Group {
@@ -73,7 +82,9 @@ export function groupTracks(page: Page): Group[] {
   const counters: Track[] = [];
   const groups = new Map<string, Track[]>();
   const read = cellReader(page);
+  const names = rowNames(page);
   for (let row = 0; row < page.rows; row++) {
+    if (read.text("kind", row) === "row") continue;
     const kind = read.text("category", row);
     const isCounter = read.text("kind", row) === "counter";
     const id = read.number("track", row);
@@ -94,6 +105,7 @@ export function groupTracks(page: Page): Group[] {
       low: read.number("low", row),
       high: read.number("high", row),
       open: false,
+      ...(!isCounter && names.has(id) ? { names: names.get(id) ?? [] } : {}),
     };
     if (isCounter) counters.push(track);
     else if (track.count > 0) grow(groups, read.text("process", row) || "no process", track);
@@ -104,6 +116,19 @@ export function groupTracks(page: Page): Group[] {
   if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
   choose(listed.flatMap((group) => group.tracks));
   return listed.map((group, at) => ({ key: `g${at}`, ...group }));
+}
+
+/** The names of rows by track, where rows are by name. */
+function rowNames(page: Page): Map<number, RowName[]> {
+  const read = cellReader(page);
+  const found = new Map<number, RowName[]>();
+  for (let row = 0; row < page.rows; row++) {
+    if (read.text("kind", row) !== "row") continue;
+    const names = found.get(read.number("track", row)) ?? [];
+    names[read.number("row", row)] = { name: read.text("name", row), time: read.number("duration", row), count: read.number("count", row) };
+    found.set(read.number("track", row), names);
+  }
+  return found;
 }
 
 function numberOrNull(cell: Cell): number | null {
