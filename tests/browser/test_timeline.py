@@ -4,11 +4,19 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import FloatRect, Page, expect
+from playwright.sync_api import Page, expect
+from tests.browser.timeline_page import (
+    canvas,
+    heading,
+    id_of,
+    opened_timeline,
+    settled,
+    told,
+    words,
+)
 
 import selftime
 from selftime.units import count_text, time_text
@@ -19,9 +27,6 @@ Served = Callable[..., str]
 Screenshot = Callable[[Page, str], None]
 Timeline = Callable[..., Page]
 
-DRAWN: Final = """() =>
-  document.querySelector(".timeline-stage")?.getAttribute("aria-busy") === "false"
-  && performance.getEntriesByName("timeline whole").length > 0"""
 WORK: Final = """
 const ask = window.requestAnimationFrame.bind(window);
 window.frames_ = {apart: [], work: []};
@@ -45,59 +50,10 @@ window.requestAnimationFrame = told => ask(now => {
 def timeline(address: Address, opened: Open) -> Timeline:
     """The timeline of a recording, once all of its picture is there."""
 
-    def open_(kind: str, words: str = "", **options: Any) -> Page:
-        page = opened(f"{address(kind)}#/timeline{words}", **options)
-        settled(page)
-        return page
+    def open_(kind: str, query: str = "", **options: Any) -> Page:
+        return opened_timeline(opened, address(kind), query, **options)
 
     return open_
-
-
-def settled(page: Page) -> None:
-    for _ in range(1500):
-        if page.evaluate(DRAWN):
-            return
-        page.wait_for_timeout(20)
-    pytest.fail("the picture did not come")
-
-
-def canvas(page: Page) -> FloatRect:
-    box = page.locator(".timeline-stage canvas").bounding_box()
-    assert box is not None
-    return box
-
-
-def words(page: Page, after: dict[str, str] | None = None) -> dict[str, str]:
-    """What the address holds of the timeline's state, once it no longer changes, or did."""
-    known: str | None = None
-    for _ in range(60):
-        query = urlsplit(urlsplit(page.url).fragment).query
-        found = {name: values[0] for name, values in parse_qs(query).items()}
-        if query == known and found != after:
-            return found
-        known = query
-        page.wait_for_timeout(600)
-    pytest.fail("the address did not come to rest")
-
-
-def told(page: Page) -> dict[str, str]:
-    """The facts that stand beside the chosen slice."""
-    page.locator(".timeline-links, .timeline-column").first.wait_for()
-    pairs: list[tuple[str, str]] = page.locator(".timeline-details dl > div").evaluate_all(
-        "rows => rows.map(row => [row.children[0].innerText, row.children[1].innerText.trim()])"
-    )
-    return dict(pairs)
-
-
-def heading(page: Page) -> str:
-    return page.locator(".timeline-details h2").inner_text()
-
-
-def id_of(path: Path, name: str, number: int = 0) -> int:
-    trace = selftime.load(path)
-    assert isinstance(trace, selftime.Trace)
-    found = trace.view("matches", text=name, by="slice")
-    return int(found.filter(found["name"].cast(str) == name)["id"][number])
 
 
 def test_tracks_stand_beside_the_picture_and_fold(
@@ -110,14 +66,14 @@ def test_tracks_stand_beside_the_picture_and_fold(
     expect(names.filter(has_text="main 9").first).to_be_visible()
     expect(names.filter(has_text="device 0 busy")).to_be_visible()
     before = names.count()
-    page.get_by_role("button", name="Counters").click()
+    page.get_by_role("button", name="Counters", exact=True).click()
     assert names.count() < before
     folded = words(page)["fold"]
     page.reload()
     settled(page)
     assert names.count() < before
     assert words(page)["fold"] == folded
-    page.get_by_role("button", name="Counters").click()
+    page.get_by_role("button", name="Counters", exact=True).click()
     expect(names).to_have_count(before)
     screenshot(page, "timeline")
 
@@ -170,6 +126,16 @@ def test_a_kernel_and_its_launch_lead_to_one_another(
     expect(page.get_by_role("link", name="in kernels")).to_have_attribute(
         "href", "#/kernels?find=sgemm_128x64_nn"
     )
+    page.get_by_role("button", name="aten::addmm").click()
+    page.get_by_role("button", name="aten::linear").click()
+    work = page.locator(".timeline-work")
+    expect(work.locator("h3")).to_contain_text("Device work 2, 140.500 us busy")
+    expect(work.locator("li")).to_contain_text(["Memcpy HtoD", "sgemm_128x64_nn"])
+    page.locator(".timeline-stage canvas").focus()
+    page.keyboard.press("k")
+    seen = words(page)
+    assert int(seen["from"]) < 10_000
+    assert 170_500 < int(seen["to"]) < 200_000
 
 
 def test_a_link_shows_the_same_again(timeline: Timeline, recorded: Mapping[str, Path]) -> None:

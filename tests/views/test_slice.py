@@ -86,6 +86,27 @@ def test_a_kernel_leads_to_its_launch_and_operator_and_back() -> None:
     assert leads(0)[0] == ("device work", "k", kernel)
 
 
+def test_the_device_work_of_a_slice_is_summed_however_much_it_is() -> None:
+    trace = sketch("""
+        cpu 1  | aaaa bb
+        call 1 |  kmk  n
+        gpu 7  |    kkk  k nn
+        gpu 8  |     mmm
+    """)
+
+    assert facts(trace, "a", "device work") == {
+        "count": "3",
+        "busy": "50000",  # k and m overlap by 20 us
+        "begin": "30000",
+        "end": "90000",
+    }
+    assert facts(trace, "b", "device work")["count"] == "1"
+    table = of_name(trace, "n").filter(pl.col("group") == "device work")
+    assert table.height == 4  # of the call that launched it
+    kernel = trace.slices.filter(pl.col("launch").is_not_null())["id"][0]
+    assert "device work" not in slice_(trace, id=kernel)["group"].to_list()
+
+
 def test_parent_child_and_neighbours_on_the_row() -> None:
     trace = sketch("""
         cpu 1 | aaaaaaaaa d

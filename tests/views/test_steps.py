@@ -91,6 +91,8 @@ def test_the_first_the_cut_off_and_the_outliers_are_told_and_not_counted() -> No
         0: "the first: the profiler had just begun",
         5: "an outlier: far longer than the others",
     }
+    longer = table.filter(pl.col("excess").is_not_null())
+    assert longer.select("step", "excess", "longer_in").rows() == [(5, 40 * US, "other")]
 
 
 def test_a_last_step_whose_device_work_is_missing_was_cut_off() -> None:

@@ -109,6 +109,33 @@ def test_a_merged_row_has_the_name_of_the_longest_and_the_category_of_most_time(
     assert (row["duration"], row["busy"], row["id"]) == (130 * US, 100 * US, None)
 
 
+def test_rows_by_name_lie_by_their_time_and_the_list_of_tracks_has_them() -> None:
+    trace = sketch("""
+        cpu 1  | aaaaaaa
+        cpu 1  |  b b
+        call 1 |  kmk m
+        gpu 7  |    kk mmm kk mmm
+    """)
+
+    assert [row[:4] for row in drawn(trace, rows="name", tracks="device")] == [
+        (1, 0, "slice", "m"),
+        (1, 0, "slice", "m"),
+        (1, 1, "slice", "k"),
+        (1, 1, "slice", "k"),
+    ]
+    assert drawn(trace, rows="name", tracks="host") == drawn(trace, tracks="host")
+    listed = timeline(trace, what="tracks", rows="name")
+    names = listed.filter(pl.col("kind") == "row")
+    assert names.select("track", "row", "name", "duration", "count").rows() == [
+        (1, 0, "m", 60 * US, 2),
+        (1, 1, "k", 40 * US, 2),
+    ]
+    assert listed.filter(pl.col("track") == 1)["rows"][0] == 2
+    kernel = trace.slices.filter(pl.col("launch").is_not_null())["id"][0]
+    flow = timeline(trace, selected=kernel, rows="name").filter(pl.col("kind") == "flow")
+    assert flow["to_row"].to_list() == [1]
+
+
 def test_overlapping_work_of_a_stream_lies_on_rows_of_its_own() -> None:
     trace = sketch("""
         gpu 7 | aaaa   dd e

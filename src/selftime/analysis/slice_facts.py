@@ -9,9 +9,10 @@ import polars as pl
 
 from selftime.analysis.device.device_work import slice_durations_without_impossible
 from selftime.analysis.device.kernel_attributes import with_launch_configurations
+from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
-from selftime.analysis.timeline import related_slices, slice_lanes
+from selftime.analysis.timeline import device_work_of_slice, related_slices, slice_lanes
 from selftime.schema import TABLES
 from selftime.trace import Trace
 from selftime.units import Unit
@@ -69,6 +70,7 @@ def facts_of_slice(trace: Trace, slice_id: int) -> pl.DataFrame:
             *_source_line_facts(trace, slice_id),
             *_argument_facts(trace, slice_id),
             *_device_work_facts(trace, slice_id),
+            *_facts_of_launched_work(trace, slice_id),
             *_linked_slice_facts(trace, slice_id),
         ],
     )
@@ -156,6 +158,18 @@ def _device_work_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]
     for told in TABLES["device_args"].columns:
         if told.name in _COPY_FACT_COLUMNS:
             yield from _fact_if_value_known("copy", told.name, row[told.name], told.unit)
+
+
+def _facts_of_launched_work(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:
+    """Yields how much device work a slice of the host launched, and when the last of it ends."""
+    work = device_work_of_slice(trace, slice_id)
+    if not work.height:
+        return
+    begin, end = covered_time(work)
+    yield _RowOfSliceFact("device work", "count", str(work.height), "count")
+    yield _RowOfSliceFact("device work", "busy", str(int((end - begin).sum())), "ns")
+    yield from _fact_if_value_known("device work", "begin", work["start"].min(), "instant")
+    yield from _fact_if_value_known("device work", "end", work["end"].max(), "instant")
 
 
 def _linked_slice_facts(trace: Trace, slice_id: int) -> Iterator[_RowOfSliceFact]:

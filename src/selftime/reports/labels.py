@@ -131,6 +131,32 @@ _LATENESS_CAUSE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
 )
 """What a rank that is late spends more time on than others, as in the view `stragglers`."""
 
+_STEP_CATEGORY_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "kernel": Label("kernels"),
+        "memcpy": Label("copies"),
+        "memset": Label("fills"),
+        "communication": Label("collectives"),
+        "runtime": Label("runtime calls"),
+        "data_loading": Label("waiting for data"),
+        "cpu": Label("operators of the host"),
+        "other": Label("what no slice explains"),
+    }
+)
+"""What the time of a step is divided into, as in the view `steps`."""
+
+_WAIT_KIND_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "stream": Label("waiting for a stream"),
+        "device": Label("waiting for the device"),
+        "event": Label("waiting for an event"),
+        "copy_to_host": Label("waiting for a copy to the host"),
+        "copy_to_device": Label("waiting for a copy to the device"),
+        "copy": Label("waiting for a copy"),
+    }
+)
+"""How the host waits for the device, as in the view `syncs`."""
+
 LINE_EVIDENCE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
     {
         "stamp": Label("recorded", doc="The recording marked this line."),
@@ -153,6 +179,8 @@ _LABELS_BY_COLUMN: Final[Mapping[tuple[str, str], Mapping[str, Label]]] = Mappin
         ("run_curve", "cause"): SLOW_STEP_CAUSE_LABELS,
         ("account", "class"): TIME_CLASS_LABELS,
         ("idle", "cause"): _GAP_CAUSE_LABELS,
+        ("steps", "longer_in"): _STEP_CATEGORY_LABELS,
+        ("syncs", "kind"): _WAIT_KIND_LABELS,
         ("stragglers", "cause"): _LATENESS_CAUSE_LABELS,
         ("lines", "how"): LINE_EVIDENCE_LABELS,
         ("overview", "metric"): {

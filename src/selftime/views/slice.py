@@ -64,7 +64,8 @@ def slice(trace: Trace, *, id: int = _NO_SLICE_ID) -> pl.DataFrame:  # noqa: A00
 
     Groups: slice (name, category, times, step, process, thread or stream), where (source line),
     arguments (of an operator or call), frame, launch (how a kernel was launched), copy, collective,
-    compiled, wait, and links: other slices and their relation. These are launch and operator of
+    compiled, wait, device work (how much of it was launched by the slice or within), and links:
+    other slices and their relation. These are launch and operator of
     device work, device work that it launched, forward, backward, parent, child (the first),
     previous and next on its row of the timeline, what it waits for and whose wait it ends.
     """

@@ -3,6 +3,7 @@
 import polars as pl
 
 from selftime.analysis.steps.breakdown import step_breakdown
+from selftime.analysis.steps.slow_steps import slow_step_excesses
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -123,6 +124,20 @@ from selftime.views.view_declaration import view
     Column(
         "note", pl.String, "sentence", "Why medians do not include the step; null if they do.", True
     ),
+    Column(
+        "excess",
+        pl.Int64,
+        "ns",
+        "Time above the median, of a step that is far longer than the others; null for others.",
+        True,
+    ),
+    Column(
+        "longer_in",
+        pl.String,
+        "name",
+        "The time category of such a step that exceeds its own median most.",
+        True,
+    ),
     sums=(
         "time",
         "host_time",
@@ -151,5 +166,6 @@ def steps(trace: Trace) -> pl.DataFrame:
     to that of the step's own: the cost of a step while the device is busy.
     """
     found = steps_with_counted_flags(trace)
-    table = pl.concat([found.rename({"number": "step"}), step_breakdown(trace)], how="horizontal")
+    parts = [found.rename({"number": "step"}), step_breakdown(trace), slow_step_excesses(trace)]
+    table = pl.concat(parts, how="horizontal")
     return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)

@@ -7,15 +7,18 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.timeline import (
+    SliceLanes,
     TimelineWindow,
     counter_curves,
     flow_arrows_of_slice,
     instant_mark_lanes,
     list_counter_curves,
+    list_rows_by_name,
     list_timeline_tracks,
     select_time_window,
     select_tracks,
     slice_lanes,
+    slice_lanes_by_name,
     visible_counter_curves,
     visible_instant_marks,
     visible_slices,
@@ -34,7 +37,7 @@ _NO_SLICE_ID: Final = -1
         "kind",
         pl.String,
         "name",
-        "What the row draws: slice, merged, instant, counter, flow, track.",
+        "What the row draws: slice, merged, instant, counter, flow, track, row.",
     ),
     Column("track", pl.UInt32, "id", "The id of the track on which the row is drawn.", True),
     Column("row", pl.Int64, "id", "The row's position in its track, from 0 at the top.", True),
@@ -115,6 +118,13 @@ _NO_SLICE_ID: Final = -1
         "The name of the process of a track; null for other rows.",
         True,
     ),
+    Column(
+        "device",
+        pl.Int64,
+        "id",
+        "The number of the device of a stream or a counter; null for other rows.",
+        True,
+    ),
 )
 def timeline(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
@@ -128,6 +138,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     ] = 0,
     selected: int = _NO_SLICE_ID,
     what: Literal["visible", "tracks"] = "visible",
+    rows: Literal["depth", "name"] = "depth",
 ) -> pl.DataFrame:
     """The slices, instant events and counters between two instants, merged within each pixel.
 
@@ -142,28 +153,34 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     counters, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
     slice whose flows are included, visible or not: from launch to device work, forward to backward,
     and from the awaited work to the wait; -1 is none. With `what` as `tracks` the table lists all
-    tracks instead, from the top, and counters.
+    tracks instead, from the top, and counters. With `rows` as `name` the work of a stream lies on
+    one row for each name, that of most time first, and the list of tracks has these rows.
     """
     _raise_if_not_a_slice(trace, selected)
+    index = slice_lanes_by_name(trace) if rows == "name" else slice_lanes(trace)
     if what == "tracks":
-        return _stack_timeline_tables(
-            [
-                _rows_with_kind_column("track", list_timeline_tracks(trace)),
-                _rows_with_kind_column("counter", list_counter_curves(trace)),
-            ]
-        )
+        listed = [
+            _rows_with_kind_column("track", list_timeline_tracks(trace, index)),
+            _rows_with_kind_column("counter", list_counter_curves(trace)),
+        ]
+        if rows == "name":
+            listed.append(_rows_with_kind_column("row", list_rows_by_name(trace)))
+        return _stack_timeline_tables(listed)
     window = TimelineWindow.of(*select_time_window(trace, start, end), pixels)
     ids, with_counters = select_tracks(trace, tracks)
-    slices, marks = slice_lanes(trace).lanes, instant_mark_lanes(trace)
+    slices, marks = index.lanes, instant_mark_lanes(trace)
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
     instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
-    parts = [visible_slices(trace, window, shown), _rows_with_kind_column("instant", instants)]
+    parts = [
+        visible_slices(trace, index, window, shown),
+        _rows_with_kind_column("instant", instants),
+    ]
     counter_tracks = counter_curves(trace).counters["track"]
     counted = counter_tracks.is_in(ids.tolist()).fill_null(value=False).to_numpy()
     curves = visible_counter_curves(trace, window, counted | with_counters)
     parts.append(_rows_with_kind_column("counter", curves))
     if selected != _NO_SLICE_ID:
-        parts.append(_flow_rows_of_slice(trace, selected, pixels))
+        parts.append(_flow_rows_of_slice(trace, index, selected, pixels))
     return _stack_timeline_tables(parts)
 
 
@@ -175,10 +192,9 @@ def _raise_if_not_a_slice(trace: Trace, selected: int) -> None:
         )
 
 
-def _flow_rows_of_slice(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
+def _flow_rows_of_slice(trace: Trace, index: SliceLanes, selected: int, limit: int) -> pl.DataFrame:
     """Returns at most `limit` arrows from or to a slice, with track and row of both ends."""
     flows = flow_arrows_of_slice(trace, selected, limit)
-    index = slice_lanes(trace)
     source, target = (index.lane[flows[end].to_numpy()] for end in ("id", "to"))
     return _rows_with_kind_column("flow", flows).with_columns(
         track=pl.Series(index.lanes.track[source]),

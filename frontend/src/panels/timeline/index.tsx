@@ -5,6 +5,7 @@ import type { Span } from "../../draw/span.ts";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
+import { rowsOf } from "./input/url-parameters.ts";
 import { Board } from "./panes/board.tsx";
 import { shownRanks, groupsOf, parseRankKeys, singleRank } from "./tracks/multi-rank.ts";
 import type { ShownRank } from "./tracks/multi-rank.ts";
@@ -19,10 +20,15 @@ KEYS["timeline"] = [
   ["Shift+drag, drag on the ruler", "mark an area, with its statistics"],
   ["M", "mark the slice, or what is seen; again: unmark"],
   ["F, double click", "fit the slice, the area, or all"],
+  ["K", "fit the slice with its device work"],
   ["0", "the whole trace"],
   ["[, ]", "the step before, after"],
+  ["i, I", "the next, previous gap of the device, and why"],
+  ["h, H", "the next, previous wait of the host for the device"],
+  ["x, X", "the next, previous slow step"],
   ["←, →", "the slice before, after, on its row"],
   ["↑, ↓", "the slice around, within"],
+  ["Alt+↑, Alt+↓", "on the name of a track: move it up, down"],
   ["Enter", "details of the slice"],
   ["n, N", "next, previous slice that the search finds"],
   ["t", "what is seen as a table"],
@@ -34,6 +40,8 @@ interface Known {
   left: string[];
   groups: Group[];
   limits: Span;
+  /** An option of the view: what the rows of streams are. */
+  rows: { rows?: "name" };
 }
 
 /** Margin before the first and after the last slice, as a share. */
@@ -43,7 +51,8 @@ async function known({ data, trace, params }: PanelProps): Promise<Known | null>
   const keys = parseRankKeys(params["with"]);
   const { ranks, left } =
     keys.length === 0 ? { ranks: [singleRank(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
-  const pages = await Promise.all(ranks.map((one) => data.page(one.trace, "timeline", { what: "tracks" }, {})));
+  const rows = rowsOf(params["rows"], data.inline);
+  const pages = await Promise.all(ranks.map((one) => data.page(one.trace, "timeline", { what: "tracks", ...rows }, {})));
   const groups = groupsOf(ranks, pages);
   const all = groups.flatMap((group) => group.tracks);
   // the recorder is at work long before and after the program is
@@ -53,12 +62,12 @@ async function known({ data, trace, params }: PanelProps): Promise<Known | null>
   const to = Math.max(...tracks.map((track) => track.end).filter(Number.isFinite));
   if (!(to >= from)) return null;
   const room = Math.max((to - from) * ROOM, 50);
-  return { ranks, left, groups, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
+  return { ranks, left, groups, rows, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
 }
 
 function Timeline(props: PanelProps) {
   const { trace, params } = props;
-  const asked = useQuery(() => known(props), `${trace.id} ${params["with"] ?? ""}`);
+  const asked = useQuery(() => known(props), `${trace.id} ${params["with"] ?? ""} ${params["rows"] ?? ""}`);
   return (
     <>
       <h1 class="visually-hidden">Timeline</h1>
@@ -69,7 +78,7 @@ function Timeline(props: PanelProps) {
               <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
             </Empty>
           ) : (
-            <Board key={found.ranks.map((one) => one.trace).join(" ")} {...props} {...found} />
+            <Board key={[...found.ranks.map((one) => one.trace), found.rows.rows].join(" ")} {...props} {...found} />
           )
         }
       </QueryResult>

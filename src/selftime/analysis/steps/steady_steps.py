@@ -24,6 +24,8 @@ MIN_STEADY_STEPS: Final = 3
 """Smallest number of steps at which medians leave out the first step; with more steps, also
 outliers.
 """
+OUTLIER_NOTE: Final = "an outlier: far longer than the others"
+"""Why a step that is far longer than the others does not count for medians."""
 _MIN_DEVIATIONS_OF_OUTLIER_STEP: Final = 5
 """Smallest distance of an outlier step from the median, in median absolute deviations."""
 _MIN_TIME_FACTOR_OF_OUTLIER_STEP: Final = 1.1
@@ -236,4 +238,4 @@ def _note_outlier_steps(times: list[int | None], notes: list[str | None]) -> Non
     if len(long) > max(1.0, _MAX_SHARE_OF_OUTLIER_STEPS * len(typical)):
         return
     for at in long:
-        notes[at] = "an outlier: far longer than the others"
+        notes[at] = OUTLIER_NOTE

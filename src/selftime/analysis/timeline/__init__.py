@@ -10,30 +10,41 @@ from selftime.analysis.timeline.counter_curves import (
     visible_counter_curves,
 )
 from selftime.analysis.timeline.downsampling import TimelineWindow
-from selftime.analysis.timeline.flow_arrows import flow_arrows_of_slice, related_slices
+from selftime.analysis.timeline.flow_arrows import (
+    device_work_of_slice,
+    flow_arrows_of_slice,
+    related_slices,
+)
 from selftime.analysis.timeline.tracks import (
+    list_rows_by_name,
     list_timeline_tracks,
     select_time_window,
     select_tracks,
 )
 from selftime.analysis.timeline.visible_slices import (
+    SliceLanes,
     instant_mark_lanes,
     slice_lanes,
+    slice_lanes_by_name,
     visible_instant_marks,
     visible_slices,
 )
 
 __all__ = [
+    "SliceLanes",
     "TimelineWindow",
     "counter_curves",
+    "device_work_of_slice",
     "flow_arrows_of_slice",
     "instant_mark_lanes",
     "list_counter_curves",
+    "list_rows_by_name",
     "list_timeline_tracks",
     "related_slices",
     "select_time_window",
     "select_tracks",
     "slice_lanes",
+    "slice_lanes_by_name",
     "visible_counter_curves",
     "visible_instant_marks",
     "visible_slices",

@@ -32,6 +32,7 @@ class _CounterCurve(NamedTuple):
     category: str
     name: str
     track: int | None
+    device: int | None
     time: Ints
     value: Floats
 
@@ -41,7 +42,7 @@ class CounterCurves:
     """All counters of a trace, each drawn on a lane (a row of the timeline) of its own."""
 
     counters: pl.DataFrame
-    """One row per counter: category, name, and track (null if the counter belongs to no track)."""
+    """One row per counter: category, name, track and device (null if it belongs to none)."""
     lanes: TimelineLanes
     value: Floats
     """The value of each sample; NaN where unknown."""
@@ -79,8 +80,13 @@ def counter_curves(trace: Trace) -> CounterCurves:
         place=np.arange(start.size, dtype=np.uint32),
     )
     names = pl.DataFrame(
-        [(curve.category, curve.name, curve.track) for curve in found],
-        schema={"category": pl.String, "name": pl.String, "track": pl.UInt32},
+        [(curve.category, curve.name, curve.track, curve.device) for curve in found],
+        schema={
+            "category": pl.String,
+            "name": pl.String,
+            "track": pl.UInt32,
+            "device": pl.Int64,
+        },
         orient="row",
     )
     return CounterCurves(names, lanes, np.concatenate(value))
@@ -96,9 +102,8 @@ def _device_utilization_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
         time = np.stack(covered_time(mine), axis=1).ravel()
         value = np.where(np.arange(time.size) % 2, 0.0, 100.0)
         if time.size:
-            yield _CounterCurve(
-                "utilization", f"{_device_name_prefix(device)}percent busy", None, time, value
-            )
+            name = f"{_device_name_prefix(device)}percent busy"
+            yield _CounterCurve("utilization", name, None, _device_number(device), time, value)
 
 
 def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
@@ -115,24 +120,31 @@ def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
             if stream is None
             else f"{_device_name_prefix(device)}stream {stream} queued"
         )
-        yield _CounterCurve("queue", name, int(str(track)), time[order], value)
+        yield _CounterCurve(
+            "queue", name, int(str(track)), _device_number(device), time[order], value
+        )
 
 
 def _device_name_prefix(device_number: object) -> str:
     return "" if device_number is None else f"device {device_number} "
 
 
+def _device_number(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
 def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
     every = memory_records_with_totals(trace)
     for (kind, device), mine in every.group_by("device_type", "device", maintain_order=True):
-        place = kind if device is None or int(str(device)) < 0 else f"{kind} {device}"
+        number = _device_number(device)
+        number = None if number is None or number < 0 else number
+        place = kind if number is None else f"{kind} {number}"
         for what in ("allocated", "reserved"):
             known = mine.filter(pl.col(what).is_not_null())
             if known.height:
                 value = known[what].cast(pl.Float64).to_numpy()
-                yield _CounterCurve(
-                    "memory", f"{place} {what}", None, known["time"].to_numpy(), value
-                )
+                time = known["time"].to_numpy()
+                yield _CounterCurve("memory", f"{place} {what}", None, number, time, value)
 
 
 def _recorded_counter_curves(trace: Trace) -> Iterator[_CounterCurve]:
@@ -140,9 +152,8 @@ def _recorded_counter_curves(trace: Trace) -> Iterator[_CounterCurve]:
         "track", "name", "series", maintain_order=True
     ):
         value = mine["value"].fill_null(np.nan).to_numpy()
-        yield _CounterCurve(
-            "counter", f"{name}: {series}", int(str(track)), mine["time"].to_numpy(), value
-        )
+        time = mine["time"].to_numpy()
+        yield _CounterCurve("counter", f"{name}: {series}", int(str(track)), None, time, value)
 
 
 def visible_counter_curves(
@@ -150,8 +161,8 @@ def visible_counter_curves(
 ) -> pl.DataFrame:
     """Returns what a time window shows of the selected counters, one row per drawn bar.
 
-    Columns: category, name, track, start, duration, count (samples), value (its mean over that
-    time), low, high.
+    Columns: category, name, track, device, start, duration, count (samples), value (its mean over
+    that time), low, high.
     """
     return _counter_bin_rows(
         counter_curves(trace),
@@ -174,6 +185,7 @@ def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame
         "category",
         "name",
         "track",
+        "device",
         start=pl.Series(start),
         duration=pl.Series(lanes.interval_ends(bins.high - 1) - start),
         count=pl.Series(bins.high - bins.low),

@@ -133,16 +133,30 @@ class _SelectedSlice:
         return cls(slice_id, row["start"], end, track["thread"], row["launch"], around)
 
 
+def device_work_of_slice(trace: Trace, slice_id: int) -> pl.DataFrame:
+    """Returns the device work that was launched by a slice of the host or within it.
+
+    Columns: those of `device_work_with_launch`.
+    """
+    selected = _SelectedSlice.of(trace, slice_id)
+    work = _launched_within(trace, selected)
+    return work if selected.launch is None else work.clear()
+
+
+def _launched_within(trace: Trace, selected: _SelectedSlice) -> pl.DataFrame:
+    inside = pl.col("launched").is_between(selected.start, selected.end, closed="left")
+    return device_work_with_launch(trace).filter(
+        (pl.col("launch") == selected.id) | (inside & (pl.col("thread") == selected.thread))
+    )
+
+
 def _launch_flows(trace: Trace, selected: _SelectedSlice) -> pl.DataFrame:
     """Returns the flows from calls to the device work that they launched."""
-    work = device_work_with_launch(trace)
-    if selected.launch is not None:
-        mine = work.filter(pl.col("id") == selected.id)
-    else:
-        inside = pl.col("launched").is_between(selected.start, selected.end, closed="left")
-        mine = work.filter(
-            (pl.col("launch") == selected.id) | (inside & (pl.col("thread") == selected.thread))
-        )
+    mine = (
+        _launched_within(trace, selected)
+        if selected.launch is None
+        else device_work_with_launch(trace).filter(pl.col("id") == selected.id)
+    )
     return mine.select(
         pl.lit("launch").alias("name"),
         id="launch",

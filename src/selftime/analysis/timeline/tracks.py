@@ -9,7 +9,12 @@ from numpy.typing import NDArray
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.timeline.counter_curves import counter_curves
 from selftime.analysis.timeline.lanes import LATEST_TIMELINE_TIME_NS
-from selftime.analysis.timeline.visible_slices import instant_mark_lanes, slice_lanes
+from selftime.analysis.timeline.visible_slices import (
+    SliceLanes,
+    instant_mark_lanes,
+    slice_lanes,
+    slice_lanes_by_name,
+)
 from selftime.errors import UsageError
 from selftime.schema import TRACK_KINDS
 from selftime.trace import Trace
@@ -89,11 +94,11 @@ def select_time_window(trace: Trace, start: int, end: int) -> tuple[int, int]:
 assert {kind for kinds in _TRACK_KIND_ORDER for kind in kinds} == set(TRACK_KINDS)  # noqa: S101 - true at import
 
 
-def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
+def list_timeline_tracks(trace: Trace, index: SliceLanes) -> pl.DataFrame:
     """Returns every track in drawing order, from the top; tracks without slices are last.
 
-    Columns: track, category (its kind), name, process, start, duration (to the end of its last
-    slice), rows (the depth of its slices), count (of slices).
+    Columns: track, category (its kind), name, process, device (of a stream), start, duration (to
+    the end of its last slice), rows (the depth of its slices), count (of slices).
     """
     kind = pl.col("kind").cast(pl.String)
     kinds = [kind for together in _TRACK_KIND_ORDER for kind in together]
@@ -108,7 +113,7 @@ def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
         .then("tid")
     )
     on_thread = pl.col("device", "stream", "start")
-    tracks = trace.tracks.join(_contents_of_tracks(trace), on="id", how="left").with_columns(
+    tracks = trace.tracks.join(_contents_of_tracks(index), on="id", how="left").with_columns(
         on_thread.min().over("thread").name.prefix("thread_"),
         group=kind.replace_strict(
             {k: n for n, together in enumerate(_TRACK_KIND_ORDER) for k in together}
@@ -124,15 +129,36 @@ def list_timeline_tracks(trace: Trace) -> pl.DataFrame:
         category=kind,
         name=pl.coalesce("name", label),
         process=pl.coalesce("process_name", pl.col("process").replace("", None)),
+        device="thread_device",
         duration=pl.col("end") - pl.col("start"),
         rows=pl.col("rows").fill_null(0),
         count=pl.col("count").fill_null(0),
     )
 
 
-def _contents_of_tracks(trace: Trace) -> pl.DataFrame:
+def list_rows_by_name(trace: Trace) -> pl.DataFrame:
+    """Returns one row per lane of device work by name: track, row, name, start, duration, count.
+
+    The duration is the sum of those of its slices.
+    """
+    lanes = slice_lanes_by_name(trace).lanes
+    first, last = lanes.bounds[:-1], lanes.bounds[1:]
+    on_device = trace.tracks.filter(pl.col("kind").cast(pl.String) == "device")["id"]
+    return pl.DataFrame(
+        {
+            "track": pl.Series(lanes.track, dtype=pl.UInt32),
+            "row": lanes.row,
+            "name": trace.slices["name"].gather(lanes.place[first]),
+            "start": lanes.start[first],
+            "duration": lanes.total_length(first, last),
+            "count": last - first,
+        }
+    ).filter(pl.col("track").is_in(on_device.implode()))
+
+
+def _contents_of_tracks(index: SliceLanes) -> pl.DataFrame:
     """Returns for each track with slices its depth, slice count, begin and end (ns)."""
-    lanes = slice_lanes(trace).lanes
+    lanes = index.lanes
     each = pl.DataFrame(
         {
             "id": pl.Series(lanes.track, dtype=pl.UInt32),

@@ -231,6 +231,7 @@ _TIMELINE_COLUMNS_LEFT_OUT_OF_REPORT: Final = (
     "to_time",
     "rows",
     "process",
+    "device",
 )
 """Columns of the timeline that its drawing does not need, and the report leaves out."""
 

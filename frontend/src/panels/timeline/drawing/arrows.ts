@@ -18,7 +18,8 @@ const HEAD = 6;
 function heightOf(viewport: Viewport, track: number, row: number): number | null {
   const line = viewport.lineOf(track);
   if (line === undefined) return null;
-  return viewport.top(line) + Math.min(row, Math.max(line.rows - 1, 0)) * ROW + ROW / 2;
+  const y = viewport.rowsTop(line) + Math.min(row, Math.max(line.rows - 1, 0)) * ROW + ROW / 2;
+  return Math.max(y, viewport.ceiling(line)); // at the edge of what is pinned above it
 }
 
 export function strokeFlows(brush: Brush, viewport: Viewport, flows: readonly Flow[]): ArrowEnd[] {

@@ -2,6 +2,7 @@
 
 import { ROW } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
+import type { Span } from "../../../draw/span.ts";
 import { RULER } from "./viewport.ts";
 import type { Area, Flow, Viewport, Slice } from "./viewport.ts";
 import type { Brush } from "./strokes.ts";
@@ -13,12 +14,15 @@ export interface Selection {
   twins: readonly Slice[];
   flows: readonly Flow[];
   area: Area | null;
+  /** A gap, a wait or a slow step that the reader went to. */
+  moment: Span | null;
   /** Text that names must contain, in lower case; empty for none. */
   find: string;
 }
 
 export function strokeSelection(brush: Brush, viewport: Viewport, chosen: Selection, lines: readonly Line[]): void {
   const { selected, hovered, area } = chosen;
+  if (chosen.moment !== null) strokeMoment(brush, viewport, chosen.moment);
   if (area !== null) strokeArea(brush, viewport, area, lines);
   join(brush, viewport, chosen.twins);
   if (hovered !== null && hovered.id !== selected?.id) outline(brush, viewport, hovered, brush.theme.muted, 1);
@@ -31,7 +35,7 @@ function join(brush: Brush, viewport: Viewport, twins: readonly Slice[]): void {
   const boxes = twins.flatMap((slice) => {
     const line = viewport.lineOf(slice.track);
     if (line === undefined || slice.row >= line.rows) return [];
-    const y = viewport.top(line) + 2 + slice.row * ROW;
+    const y = viewport.rowsTop(line) + 2 + slice.row * ROW;
     return [{ slice, left: viewport.x(slice.start), right: Math.max(viewport.x(slice.end), viewport.x(slice.start) + 2), y }];
   });
   boxes.sort((one, other) => one.y - other.y);
@@ -62,10 +66,22 @@ function outline({ context }: Brush, viewport: Viewport, slice: Slice, colour: s
   const left = Math.max(viewport.x(slice.start), -4);
   const right = Math.min(Math.max(viewport.x(slice.end), left + 2), viewport.width + 4);
   if (right < 0 || left > viewport.width) return;
-  const y = viewport.top(line) + 2 + slice.row * ROW;
+  const y = viewport.rowsTop(line) + 2 + slice.row * ROW;
   context.strokeStyle = colour;
   context.lineWidth = thick;
   context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);
+}
+
+function strokeMoment({ context, theme }: Brush, viewport: Viewport, moment: Span): void {
+  const left = Math.round(viewport.x(moment.from));
+  const right = Math.max(Math.round(viewport.x(moment.to)), left + 1);
+  context.fillStyle = theme.found;
+  context.globalAlpha = 0.12;
+  context.fillRect(left, RULER, right - left, viewport.height);
+  context.globalAlpha = 0.7;
+  context.fillRect(left, RULER, 1, viewport.height);
+  context.fillRect(right - 1, RULER, 1, viewport.height);
+  context.globalAlpha = 1;
 }
 
 function strokeArea({ context, theme }: Brush, viewport: Viewport, area: Area, lines: readonly Line[]): void {

@@ -8,9 +8,11 @@ import { endAt, strokeFlows } from "./arrows.ts";
 import type { ArrowEnd } from "./arrows.ts";
 import { strokeSelection } from "./chosen.ts";
 import type { Selection } from "./chosen.ts";
-import { strokeCurve } from "./curves.ts";
+import { strokeLine } from "./line.ts";
 import { NarrowSlices } from "./narrow-slices.ts";
 import { sliceAt } from "../input/hits.ts";
+import { USUAL, arranged, showing } from "../tracks/arrangement.ts";
+import type { Arrangement } from "../tracks/arrangement.ts";
 import { ROW, layoutTracks, openTrackRow, partsFor } from "../tracks/layout.ts";
 import type { Line, Toggled } from "../tracks/layout.ts";
 import type { Tiles } from "../tiles/joint.ts";
@@ -20,12 +22,10 @@ import { strokeGrid, strokeRuler } from "./ruler.ts";
 import { RULER, Viewport } from "./viewport.ts";
 import type { Slice, Step } from "./viewport.ts";
 import { wantedParts } from "../tiles/store.ts";
-import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
+import { setFont } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import { readTheme } from "./theme.ts";
-import { levelFor, tilesInSpan, width } from "../tiles/tiles.ts";
-import type { Place } from "../tiles/tiles.ts";
-import { mostOf } from "../tracks/tracks.ts";
+import { levelFor, tilesInSpan } from "../tiles/tiles.ts";
 import type { Group } from "../tracks/tracks.ts";
 
 /** Shortest width of a slice after navigation, in pixels. */
@@ -33,20 +33,14 @@ const PART = 60;
 /** Delay in ms before tiles are loaded, to skip levels while zooming. */
 const SETTLED_MS = 70;
 
-/** The position of a tile: its top, pixel rows, and whether it is the leftmost. */
-interface Where {
-  y: number;
-  rows: readonly number[];
-  leftmost: boolean;
-}
-
 export class Picture {
   readonly viewport: Viewport;
   readonly motion: Motion;
   readonly names: Names;
   readonly store: Tiles;
+  /** All groups as they are recorded. */
   readonly groups: readonly Group[];
-  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, find: "" };
+  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, moment: null, find: "" };
   steps: readonly Step[] = [];
   /** Whether visible tiles are still loading. */
   lacks = true;
@@ -55,6 +49,7 @@ export class Picture {
   readonly #context: CanvasRenderingContext2D;
   #theme;
   #turned: Toggled = new Set();
+  #arrangement = USUAL;
   readonly #narrow = new NarrowSlices();
   #pending = 0;
   #ends: ArrowEnd[] = [];
@@ -77,7 +72,7 @@ export class Picture {
     this.store = given.store;
     this.viewport = new Viewport(given.limits);
     this.motion = new Motion(this.viewport);
-    this.turn(this.#turned);
+    this.arrange(USUAL);
   }
 
   get theme() {
@@ -88,10 +83,24 @@ export class Picture {
     return this.#turned;
   }
 
+  get arrangement(): Arrangement {
+    return this.#arrangement;
+  }
+
+  arrange(arrangement: Arrangement): void {
+    this.#arrangement = arrangement;
+    this.turn(this.#turned);
+  }
+
   turn(turned: Toggled): void {
     this.#turned = turned;
-    this.viewport.layout = layoutTracks(this.groups, turned);
+    this.viewport.layout = layoutTracks(arranged(this.groups, this.#arrangement), turned);
     this.viewport.scrollTo(this.viewport.scroll);
+    this.redraw();
+  }
+
+  know(steps: readonly Step[]): void {
+    this.steps = steps;
     this.redraw();
   }
 
@@ -155,14 +164,24 @@ export class Picture {
 
   /** Opens what hides a row and scrolls to it. */
   reveal(track: number, row: number): void {
-    const turned = openTrackRow(this.groups, this.#turned, track, row);
-    if (turned !== this.#turned) this.turn(turned);
+    this.#arrangement = showing(this.groups, this.#arrangement, track);
+    const groups = arranged(this.groups, this.#arrangement);
+    const turned = openTrackRow(groups, this.#turned, track, row);
+    if (turned !== this.#turned || this.viewport.lineOf(track) === undefined) this.turn(turned);
     const line = this.viewport.lineOf(track);
-    if (line === undefined) return;
-    const top = line.y + row * ROW;
+    const { fixed } = this.viewport;
+    if (line === undefined || line.y < fixed) return;
+    const top = line.y + line.head + row * ROW;
     const room = this.viewport.height - RULER;
-    if (top < this.viewport.scroll + 4) this.viewport.scrollTo(top - 40);
+    if (top < this.viewport.scroll + fixed + 4) this.viewport.scrollTo(top - fixed - 40);
     else if (top + 2 * ROW > this.viewport.scroll + room) this.viewport.scrollTo(top + 3 * ROW - room);
+  }
+
+  /** A slice on the row of its name, where rows are by name. */
+  placed(slice: Slice): Slice {
+    const names = this.viewport.lineOf(slice.track)?.track?.names;
+    const row = names?.findIndex(({ name }) => name === slice.name) ?? -1;
+    return row < 0 ? slice : { ...slice, row };
   }
 
   hit(x: number, y: number): Slice | null {
@@ -195,10 +214,13 @@ export class Picture {
     brush.context.fillStyle = this.#theme.surface;
     brush.context.fillRect(0, 0, viewport.width, viewport.height);
     strokeGrid(brush, viewport, this.steps);
-    this.#narrow.begin(viewport.width, brush.ratio);
-    for (const line of this.#seen(0)) this.#strokeLine(brush, line);
-    this.#narrow.put(this.#context);
-    strokeSelection(brush, viewport, this.chosen, this.#seen(0));
+    const [edge, seen] = [RULER + viewport.fixed, viewport.seen()];
+    this.#strokeLines(brush, seen.filter((line) => viewport.ceiling(line) === edge), edge, viewport.height);
+    if (edge > RULER) {
+      this.#strokeLines(brush, seen.filter((line) => viewport.ceiling(line) < edge), RULER, edge);
+      brush.context.fillStyle = this.#theme.strong;
+      brush.context.fillRect(0, edge - 1, viewport.width, 1);
+    }
     this.#ends = strokeFlows(brush, viewport, this.chosen.flows);
     strokeRuler(brush, viewport, this.steps, this.chosen.area);
   }
@@ -228,57 +250,18 @@ export class Picture {
     return found;
   }
 
-  /** Lines that are in the picture, or at most so many pixels beside it. */
-  #seen(margin: number): Line[] {
-    const { layout, scroll, height } = this.viewport;
-    return layout.lines.filter(
-      (line) => line.y + line.height > scroll - margin && line.y < scroll + height - RULER + margin,
-    );
-  }
-
-  #strokeLine(brush: Brush, line: Line): void {
-    const { viewport } = this;
-    const y = viewport.top(line);
+  /** Draws lines with what is selected on them, between two heights of the canvas. */
+  #strokeLines(brush: Brush, lines: readonly Line[], top: number, bottom: number): void {
     const { context } = brush;
-    if (line.kind === "group") {
-      context.fillStyle = this.#theme.sunken;
-      context.fillRect(0, y, viewport.width, line.height);
-      context.fillStyle = this.#theme.strong;
-      if (line.group.leads === true) context.fillRect(0, y, viewport.width, 1);
-      return;
-    }
-    context.fillStyle = this.#theme.line;
-    context.fillRect(0, y + line.height - 1, viewport.width, 1);
-    const slices = line.track !== null && line.track.id >= 0;
-    const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) =>
-      this.#narrow.row(y + 2 + row * ROW, ROW - 1),
-    );
-    for (const [at, number] of tilesInSpan(viewport.span.from, viewport.span.to, this.level).entries()) {
-      this.#strokeTile(brush, line, { y: y + 2, rows, leftmost: at === 0 }, { level: this.level, number });
-    }
-    writeTexts(brush);
-  }
-
-  #strokeTile(brush: Brush, line: Line, { y, rows, leftmost }: Where, place: Place): void {
-    const from = place.number * width(place.level);
-    const to = from + width(place.level);
-    const { track } = line;
-    if (track === null) return;
-    if (track.id < 0) {
-      const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
-      for (const samples of this.store.samples(track.title, place, track.id)) strokeCurve(brush, samples, area);
-      return;
-    }
-    for (const found of this.store.found(track.id, place)) {
-      const first = Math.max(from, found.from);
-      const last = Math.min(to, found.to);
-      for (const [row, narrow] of rows.entries()) {
-        const lane = found.part.lanes[row];
-        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, narrow };
-        if (lane) strokeLane(brush, lane, { ...at, leftmost: leftmost && first === from });
-      }
-      if (found.part.marks) strokeMarks(brush, found.part.marks, { from: first, to: last, y: y - 2 });
-    }
+    context.save();
+    context.beginPath();
+    context.rect(0, top, this.viewport.width, bottom - top);
+    context.clip();
+    this.#narrow.begin(this.viewport.width, brush.ratio);
+    for (const line of lines) strokeLine(brush, this.viewport, this.store, line);
+    this.#narrow.put(context);
+    strokeSelection(brush, this.viewport, this.chosen, lines);
+    context.restore();
   }
 
   #wants(now: number, moving: boolean): void {
@@ -290,14 +273,14 @@ export class Picture {
     if (moving && !settled) return;
     const { span, limits } = this.viewport;
     const places = tilesInSpan(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
-    const seen = partsFor(this.#seen(120), places);
+    const seen = partsFor(this.viewport.seen(120), places);
     const all = seen.every((one) => this.store.has(one));
     this.lacks = !all && this.store.error === null;
     if (all && !this.#isWhole) {
       this.#isWhole = true;
       performance.mark("timeline whole"); // benchmarks wait for it
     }
-    const nearby = all && !moving ? partsFor(this.#seen(0), wantedParts(span, this.level, limits)) : [];
+    const nearby = all && !moving ? partsFor(this.viewport.seen(), wantedParts(span, this.level, limits)) : [];
     this.store.want([...seen, ...nearby]);
   }
 }

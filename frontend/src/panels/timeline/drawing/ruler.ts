@@ -1,6 +1,7 @@
 // Draws the time ruler, the steps, and the grid lines.
 
 import { ticks } from "../../../draw/ticks.ts";
+import { timeText } from "../../../units.ts";
 import type { Brush } from "./strokes.ts";
 import { RULER } from "./viewport.ts";
 import type { Area, Viewport, Step } from "./viewport.ts";
@@ -56,22 +57,37 @@ export function strokeRuler(
 }
 
 function strokeSteps(brush: Brush, viewport: Viewport, steps: readonly Step[]): void {
-  const { context, theme } = brush;
   let reached = -1;
   for (const step of steps) {
     const left = Math.max(viewport.x(step.start), 0);
     const right = Math.min(viewport.x(step.end), viewport.width);
     if (right <= left || right < reached + 1) continue;
     reached = right;
-    context.fillStyle = step.number % 2 === 0 ? theme.sunken : theme.band;
-    context.fillRect(left, STEPS_Y, right - left, STEP_HEIGHT);
-    context.fillStyle = theme.strong;
-    if (viewport.x(step.start) >= 0) context.fillRect(Math.round(left), STEPS_Y, 1, STEP_HEIGHT);
-    const text = right - left > 64 ? `step ${step.number}` : `${step.number}`;
-    if (right - left < text.length * 6 + 8) continue;
-    context.fillStyle = theme.text;
-    context.fillText(text, left + 5, RULER - 7);
+    strokeStep(brush, step, left, right, viewport.x(step.start) >= 0);
   }
+  // however narrow: among many steps a slow one is what is looked for
+  for (const step of steps) {
+    if (step.excess === undefined) continue;
+    const left = Math.round(viewport.x(step.start));
+    const width = Math.max(Math.round(viewport.x(step.end)) - left, 2);
+    if (left > viewport.width || left + width < 0) continue;
+    brush.context.fillStyle = brush.theme.found;
+    brush.context.fillRect(left, RULER - 4, width, 3);
+  }
+}
+
+function strokeStep({ context, theme }: Brush, step: Step, left: number, right: number, begins: boolean): void {
+  context.fillStyle = step.number % 2 === 0 ? theme.sunken : theme.band;
+  context.fillRect(left, STEPS_Y, right - left, STEP_HEIGHT);
+  context.fillStyle = theme.strong;
+  if (begins) context.fillRect(Math.round(left), STEPS_Y, 1, STEP_HEIGHT);
+  const number = `${step.number}`;
+  const slow = `step ${number}, ${step.excess === undefined ? "" : timeText(step.excess)} longer`;
+  const texts = [...(step.excess === undefined ? [] : [slow]), `step ${number}`, number];
+  const text = texts.find((one) => right - left >= one.length * 6 + 8);
+  if (text === undefined) return;
+  context.fillStyle = theme.text;
+  context.fillText(text, left + 5, RULER - 7);
 }
 
 function strokeArea({ context, theme }: Brush, viewport: Viewport, area: Area): void {

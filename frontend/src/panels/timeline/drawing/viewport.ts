@@ -40,6 +40,8 @@ export interface Step {
   number: number;
   start: number;
   end: number;
+  /** Its time above the median, if it is far longer than the others. */
+  excess?: number;
 }
 
 /** Converts between times and canvas positions. */
@@ -83,22 +85,51 @@ export class Viewport {
     this.span = clampSpan(span, this.limits);
   }
 
+  /** Height of the pinned lines: they do not scroll, as far as they leave room for others. */
+  get fixed(): number {
+    const room = (this.height - RULER) * FIXED_SHARE;
+    let reached = 0;
+    for (const line of this.layout.lines) {
+      if (line.group.pinned !== true || line.y + line.height > room) break;
+      reached = line.y + line.height;
+    }
+    return reached;
+  }
+
   /** The line at a height of the canvas. */
   lineAt(y: number): Line | undefined {
     if (y < RULER) return undefined;
-    const inside = y - RULER + this.scroll;
+    const inside = y - RULER < this.fixed ? y - RULER : y - RULER + this.scroll;
     return this.layout.lines.find((line) => inside >= line.y && inside < line.y + line.height);
   }
 
   /** Where a line begins on the canvas. */
   top(line: Line): number {
-    return line.y - this.scroll + RULER;
+    return line.y < this.fixed ? line.y + RULER : line.y - this.scroll + RULER;
+  }
+
+  /** Where the first row of a line begins on the canvas. */
+  rowsTop(line: Line): number {
+    return this.top(line) + line.head;
+  }
+
+  /** The height of the canvas above which a line cannot be seen. */
+  ceiling(line: Line): number {
+    return line.y < this.fixed ? RULER : RULER + this.fixed;
+  }
+
+  /** Lines that are in the picture, or at most so many pixels beside it. */
+  seen(margin = 0): Line[] {
+    return this.layout.lines.filter((line) => {
+      const top = this.top(line);
+      return top + line.height > this.ceiling(line) - margin && top < this.height + margin;
+    });
   }
 
   /** Keys of the tracks whose lines lie between two heights of the canvas. */
   tracksBetween(low: number, high: number): string[] {
     return this.layout.lines
-      .filter((line) => line.track !== null && this.top(line) + line.height > low && this.top(line) < high)
+      .filter((line) => line.track !== null && this.top(line) < high && this.top(line) + line.height > Math.max(low, this.ceiling(line)))
       .map((line) => line.key);
   }
 
@@ -107,6 +138,8 @@ export class Viewport {
   }
 }
 
+/** The most that pinned lines take of the height. */
+const FIXED_SHARE = 0.6;
 /** Height of the time ruler with the steps below it. */
 export const RULER = 40;
 

@@ -5,29 +5,42 @@ import type { Data, Page } from "../../../data/api.ts";
 import { padSpan } from "../../../draw/span.ts";
 import type { Span } from "../../../draw/span.ts";
 import { change } from "../../../route.ts";
-import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, SameCollectives } from "../tracks/multi-rank.ts";
+import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, shownTime, SameCollectives } from "../tracks/multi-rank.ts";
 import type { ShownRank } from "../tracks/multi-rank.ts";
 import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
-import { adjacentSlice, nextMatch, sliceOfId } from "./nearby.ts";
+import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
+import type { Arrangement } from "../tracks/arrangement.ts";
+import { Moments, closeMoment, restoreMoment } from "./jumps.ts";
+import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
-import { cellReader } from "../tiles/cell-reader.ts";
-import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
-import type { Link } from "./relations.ts";
-import { RULER, stepBeside } from "../drawing/viewport.ts";
-import type { Area, Slice, Step } from "../drawing/viewport.ts";
+import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
+import type { LaunchedWork, Link } from "./relations.ts";
+import type { Area, Slice } from "../drawing/viewport.ts";
+import type { PanelProps } from "../../panel.ts";
 
 /** Details of the chosen slice, or the error. */
 export interface SliceAnswer {
   page: Page | null;
   links: Link[];
+  /** The device work that it launched. */
+  work: LaunchedWork | null;
   error: string | null;
 }
 
-const NOTHING: SliceAnswer = { page: null, links: [], error: null };
+const NOTHING: SliceAnswer = { page: null, links: [], work: null, error: null };
 const WRITE_MS = 250;
 /** Attempts to find a slice of the URL in the loaded tiles. */
 const TURNS = 12;
+
+interface Given {
+  data: Data;
+  ranks: readonly ShownRank[];
+  picture: Picture;
+  views: PanelProps["views"];
+  /** An option of the view. */
+  rows: { rows?: "name" };
+}
 
 export class TimelineController {
   readonly data: Data;
@@ -35,6 +48,7 @@ export class TimelineController {
   /** The ranks in the timeline, the first trace first. */
   readonly ranks: readonly ShownRank[];
   readonly twins = new SameCollectives();
+  readonly moments: Moments;
   readonly picture: Picture;
   told: SliceAnswer = NOTHING;
   /** Whether dragging selects a time span instead of panning. */
@@ -43,15 +57,18 @@ export class TimelineController {
   said = "";
   /** Called when elements around the canvas must be redrawn. */
   changed: () => void = () => {};
+  readonly #given: Given;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #written: Record<string, string | undefined> = {};
   #at = -1;
   #seen: Span = { from: 0, to: 0 };
 
-  constructor(data: Data, ranks: readonly ShownRank[], picture: Picture) {
-    this.data = data;
-    this.ranks = ranks;
+  constructor(given: Given) {
+    this.data = given.data;
+    this.moments = new Moments(given.views);
+    this.ranks = given.ranks;
     this.trace = this.of(0).trace;
+    const { picture } = (this.#given = given);
     this.picture = picture;
     picture.follow(() => this.#moved());
   }
@@ -68,11 +85,6 @@ export class TimelineController {
     return others.length === 0 ? [] : [slice, ...others];
   }
 
-  know(steps: readonly Step[]): void {
-    this.picture.steps = steps;
-    this.picture.redraw();
-  }
-
   /** Selects a slice, or none if null; adds an entry to the browser's history. */
   select(slice: Slice | null, { show = true, write = true } = {}): void {
     if (slice !== null && slice.id < 0) {
@@ -83,7 +95,7 @@ export class TimelineController {
     const same = slice?.id === this.picture.chosen.selected?.id;
     this.picture.choose({ selected: slice, twins: this.joined(slice), ...(same ? {} : { flows: [] }) });
     if (slice !== null && show) this.picture.show(slice);
-    if (write) this.#write({ slice: slice === null ? undefined : String(slice.id) }, false);
+    if (write) this.write({ slice: slice === null ? undefined : String(slice.id) }, false);
     if (!same) {
       this.told = NOTHING;
       if (slice !== null) void this.#tell(slice.id);
@@ -97,13 +109,13 @@ export class TimelineController {
     const page = await this.#tell(id);
     if (this.#at !== id) return;
     const found = page === null ? null : sliceOfPage(page);
-    const slice = page === null ? await this.#atHand(id) : found && shownSlice(this.of(id), found);
+    const slice = page === null ? await this.#atHand(id) : found && this.picture.placed(shownSlice(this.of(id), found));
     if (slice === null) return;
     const { told } = this;
     this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
     this.told = told;
     if (options.show !== false) this.picture.show(slice, { zoom: options.zoom ?? false });
-    if (options.write !== false) this.#write({ slice: String(id) }, false);
+    if (options.write !== false) this.write({ slice: String(id) }, false);
     this.said = spoken(slice);
     this.changed();
   }
@@ -117,12 +129,12 @@ export class TimelineController {
       ]);
       if (this.#at !== id) return null;
       const links = linksOf(page).map((link) => shownLink(this.of(id), link));
-      this.told = { page, links, error: null };
+      this.told = { page, links, work: launchedWork(page, links), error: null };
       this.picture.choose({ flows });
       return page;
     } catch (error) {
       if (this.#at !== id) return null;
-      this.told = { page: null, links: [], error: error instanceof Error ? error.message : String(error) };
+      this.told = { ...NOTHING, error: error instanceof Error ? error.message : String(error) };
       return null;
     } finally {
       this.changed();
@@ -140,7 +152,7 @@ export class TimelineController {
   }
 
   async #flows(id: number) {
-    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters" };
+    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters", ...this.#given.rows };
     const where = [{ column: "kind", op: "is" as const, value: "flow" }];
     const page = await this.data.page(this.of(id).trace, "timeline", options, { where });
     return flowsOf(page, ownId(id)).map((flow) => shownFlow(this.of(id), flow));
@@ -163,52 +175,9 @@ export class TimelineController {
     }
   }
 
-  /** The slice closest to the middle of the canvas. */
-  selectMiddle(): void {
-    const { width, height } = this.picture.viewport;
-    for (let y = RULER; y < height; y += 8) {
-      for (let away = 0; away < width / 2; away += 8) {
-        const slice = this.picture.hit(width / 2 + away, y) ?? this.picture.hit(width / 2 - away, y);
-        if (slice !== null && slice.id >= 0) {
-          this.select(slice);
-          return;
-        }
-      }
-    }
-  }
-
-  /** Goes to the next or previous step. */
-  step(by: 1 | -1): void {
-    const { viewport, steps, motion } = this.picture;
-    const step = stepBeside(steps, viewport.span, by);
-    if (step === undefined) return;
-    motion.go(padSpan({ from: step.start, to: step.end }, 0.03, viewport.limits));
-    this.said = `step ${step.number}`;
-    this.changed();
-  }
-
-  /** Goes to the next or previous slice that the search finds. */
-  async match(by: 1 | -1): Promise<void> {
-    const { find, selected } = this.picture.chosen;
-    if (find === "") return;
-    const { from } = this.picture.viewport.span;
-    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id, start: Math.round(from), top: 1 };
-    try {
-      const page = await this.data.page(this.trace, "matches", options, {});
-      const id = firstId(page);
-      if (id !== null) await this.open(id);
-      this.said = id === null ? `no ${by > 0 ? "later" : "earlier"} slice has ${find}` : this.said;
-    } catch (error) {
-      const slice = nextMatch(this.picture, selected, by, (name) => this.picture.isFound(name));
-      if (slice !== null) this.select(slice);
-      else this.said = error instanceof Error ? error.message : String(error);
-    }
-    this.changed();
-  }
-
   mark(area: Area | null): void {
     this.picture.choose({ area });
-    this.#write({ area: area === null ? undefined : areaText(area) }, true);
+    this.write({ area: area === null ? undefined : areaText(area) }, true);
     this.changed();
   }
 
@@ -223,13 +192,20 @@ export class TimelineController {
 
   find(text: string): void {
     this.picture.choose({ find: text.trim().toLowerCase() });
-    this.#write({ find: text.trim() || undefined }, true);
+    this.write({ find: text.trim() || undefined }, true);
     this.changed();
   }
 
   turn(key: string): void {
     this.picture.turn(toggleKey(this.picture.turned, key));
-    this.#write({ fold: toggledText(this.picture.turned) }, true);
+    this.write({ fold: toggledText(this.picture.turned) }, true);
+    this.changed();
+  }
+
+  /** Arranges the tracks; also as it was before, by going back. */
+  arrange(arrangement: Arrangement, { replace = false } = {}): void {
+    this.picture.arrange(arrangement);
+    this.write(arrangementWords(arrangement), replace);
     this.changed();
   }
 
@@ -242,15 +218,28 @@ export class TimelineController {
     this.picture.redraw();
   }
 
+  /** Zooms to the chosen slice together with the device work that it launched. */
+  fitWork(): void {
+    const { selected } = this.picture.chosen;
+    const { work } = this.told;
+    if (selected === null || work === null) return;
+    const of = this.of(selected.id);
+    const [begin, end] = [shownTime(of, work.begin), shownTime(of, work.end)];
+    const span = { from: Math.min(selected.start, begin), to: Math.max(selected.end, end) };
+    this.picture.motion.go(padSpan(span, 0.08, this.picture.viewport.limits));
+    this.picture.redraw();
+  }
+
   whole(): void {
     this.picture.motion.go(this.picture.viewport.limits);
     this.picture.redraw();
   }
 
-  /** Closes the time span, the slice or the search. */
+  /** Closes the moment, the time span, the slice or the search. */
   close(): void {
     const { area, selected, find } = this.picture.chosen;
-    if (area !== null) this.mark(null);
+    if (this.moments.shown !== null || this.moments.lacks !== null) closeMoment(this);
+    else if (area !== null) this.mark(null);
     else if (selected !== null) this.select(null);
     else if (find !== "") this.find("");
   }
@@ -267,11 +256,17 @@ export class TimelineController {
       const words = isWhole
         ? { from: undefined, to: undefined }
         : { from: String(Math.floor(from)), to: String(Math.ceil(to)) };
-      this.#write(words, true);
+      this.write(words, true);
     }, WRITE_MS);
   }
 
-  #write(words: Record<string, string | undefined>, replace: boolean): void {
+  /** Says something to screen readers. */
+  say(said: string): void {
+    this.said = said;
+    this.changed();
+  }
+
+  write(words: Record<string, string | undefined>, replace = true): void {
     const fresh = Object.entries(words).some(([name, value]) => this.#written[name] !== value);
     this.#written = { ...this.#written, ...words };
     if (fresh) change(words, { replace });
@@ -284,14 +279,17 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
+    const [arranges, at] = [ARRANGEMENT_WORDS.some(differs), differs("at")];
     const { from, to } = params;
-    this.#written = { from, to, slice: params["slice"], area: params["area"], find: params["find"], fold: params["fold"] };
+    this.#written = { ...params };
+    if (arranges) this.picture.arrange(readArrangement(params));
     if (fold) this.picture.turn(parseToggled(params["fold"]));
     if (find) this.picture.choose({ find: (params["find"] ?? "").toLowerCase() });
     if (area) this.picture.choose({ area: readArea(params["area"]) });
     const span = readSpan(from, to);
     if (moves && span !== null) this.picture.viewport.look(span);
     else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
+    if (at) void restoreMoment(this, params["at"]);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();
     this.changed();
@@ -311,9 +309,4 @@ export class TimelineController {
 
 function spoken(slice: Slice): string {
   return `selected ${slice.name.slice(0, 200)}`;
-}
-
-/** The id of the first slice in a page of matches. */
-export function firstId(page: Page): number | null {
-  return page.rows === 0 ? null : cellReader(page).number("id", 0);
 }

@@ -15,7 +15,7 @@ const NEAR = 3;
 export function sliceAt(viewport: Viewport, store: Tiles, names: Names, x: number, y: number): Slice | null {
   const line = viewport.lineAt(y);
   if (line?.track === null || line === undefined || line.track.id < 0) return null;
-  const row = Math.floor((y - viewport.top(line) - 1) / ROW);
+  const row = Math.floor((y - viewport.rowsTop(line) - 1) / ROW);
   if (row < 0 || row >= line.rows) return null;
   const time = viewport.time(x);
   const level = levelFor(viewport.pixel);

@@ -2,6 +2,9 @@
 
 import type { TimelineController } from "./controller.ts";
 import { isTyping } from "../../../parts/controls/keys.tsx";
+import { goToMoment, goToStep } from "./jumps.ts";
+import { MOMENT_KINDS, SOURCES } from "./moments.ts";
+import { goToMatch } from "./search.ts";
 import { RULER } from "../drawing/viewport.ts";
 import type { Held } from "../drawing/motion.ts";
 
@@ -163,23 +166,28 @@ function pressed(event: KeyboardEvent, controller: TimelineController, hands: In
 function meaning(event: KeyboardEvent, controller: TimelineController, hands: InputHandlers): (() => void) | undefined {
   const followed = FOLLOWED[event.key];
   if (followed !== undefined) return isInPanes(event) ? undefined : () => arrow(followed, controller);
+  const kind = MOMENT_KINDS.find((known) => SOURCES[known].key === event.key.toLowerCase());
+  if (kind !== undefined) return () => void goToMoment(controller, kind, event.shiftKey ? -1 : 1);
   switch (event.key) {
     case "f":
     case "F":
       return () => controller.fit();
+    case "k":
+    case "K":
+      return () => controller.fitWork();
     case "0":
       return () => controller.whole();
     case "m":
     case "M":
       return () => controller.markSeen();
     case "n":
-      return () => void controller.match(1);
+      return () => void goToMatch(controller, 1);
     case "N":
-      return () => void controller.match(-1);
+      return () => void goToMatch(controller, -1);
     case "[":
-      return () => controller.step(-1);
+      return () => goToStep(controller, -1);
     case "]":
-      return () => controller.step(1);
+      return () => goToStep(controller, 1);
     case "t":
       return () => hands.listing();
     case "Enter":
@@ -191,8 +199,22 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
 }
 
 function arrow(key: string, controller: TimelineController): void {
-  if (controller.picture.chosen.selected === null) controller.selectMiddle();
+  if (controller.picture.chosen.selected === null) selectMiddle(controller);
   else controller.follow(key);
+}
+
+/** Selects the slice closest to the middle of the canvas. */
+function selectMiddle(controller: TimelineController): void {
+  const { picture } = controller;
+  const { width, height } = picture.viewport;
+  for (let y = RULER; y < height; y += 8) {
+    for (let away = 0; away < width / 2; away += 8) {
+      const slice = picture.hit(width / 2 + away, y) ?? picture.hit(width / 2 - away, y);
+      if (slice === null || slice.id < 0) continue;
+      controller.select(slice);
+      return;
+    }
+  }
 }
 
 /** Arrows scroll where text is read. */

@@ -27,7 +27,7 @@ function page(): Page {
 
 async function known() {
   const track: Track = {
-    key: "t1", id: 1, kind: "host", title: "t", label: "t", what: "", rows: 2, count: 5, start: 0, end: 500,
+    key: "t1", id: 1, kind: "host", device: null, title: "t", label: "t", what: "", rows: 2, count: 5, start: 0, end: 500,
     low: 0, high: 0, open: true,
   };
   const viewport = new Viewport({ from: 0, to: 1000 });

@@ -55,7 +55,7 @@ export function sliceOfPage(page: Page): Slice | null {
   };
 }
 
-/** The flows from and to a slice; other flows are filtered out. */
+/** The flows of a slice; of a page that was made for others too, those that touch it. */
 export function flowsOf(page: Page, selected: number): Flow[] {
   const read = cellReader(page);
   const flows: Flow[] = [];
@@ -73,7 +73,31 @@ export function flowsOf(page: Page, selected: number): Flow[] {
       toRow: read.number("to_row", row),
     });
   }
-  const touching = flows.filter((flow) => flow.id === selected || flow.to === selected);
   // an operator has the flows of the calls below it, which do not touch it themselves
-  return touching.length > 0 ? touching : flows.slice(0, 64);
+  if (page.options["selected"] === selected) return flows;
+  return flows.filter((flow) => flow.id === selected || flow.to === selected);
+}
+
+/** The device work that a slice launched, or calls below it. */
+export interface LaunchedWork {
+  count: number;
+  busy: number;
+  begin: number;
+  end: number;
+  /** The longest of it, in order of time. */
+  links: Link[];
+}
+
+export const WORK = "device work";
+
+export function launchedWork(page: Page, links: readonly Link[]): LaunchedWork | null {
+  const read = cellReader(page);
+  const found = new Map<string, number>();
+  for (let row = 0; row < page.rows; row++) {
+    if (read.text("group", row) === WORK) found.set(read.text("key", row), Number(read.text("value", row)));
+  }
+  const count = found.get("count");
+  if (count === undefined) return null;
+  const of = (key: string) => found.get(key) ?? Number.NaN;
+  return { count, busy: of("busy"), begin: of("begin"), end: of("end"), links: links.filter((link) => link.key === WORK) };
 }

@@ -16,6 +16,7 @@ import { counterAt } from "../input/hits.ts";
 import { listenToInput } from "../input/input.ts";
 import { JointTiles } from "../tiles/joint.ts";
 import { Listing } from "./listing.tsx";
+import { MomentNote } from "./moments.tsx";
 import { Names } from "../drawing/names.ts";
 import { Overview } from "./overview.tsx";
 import { Picture } from "../drawing/picture.ts";
@@ -29,7 +30,7 @@ import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
 import type { Group } from "../tracks/tracks.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span; ranks: ShownRank[]; left: string[] };
+type BoardProps = PanelProps & { groups: Group[]; limits: Span; rows: { rows?: "name" }; ranks: ShownRank[]; left: string[] };
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -62,6 +63,7 @@ export function Board(props: BoardProps) {
       {props.left.length > 0 && (
         <p class="muted timeline-left" role="note">Not shown, as their start times are unknown: {props.left.map(plain).join(", ")}.</p>
       )}
+      {controller && <MomentNote controller={controller} isListed={(view) => props.views.has(view)} />}
       <Overview controller={controller} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
         {controller && <Gutter controller={controller} />}
@@ -81,21 +83,21 @@ export function Board(props: BoardProps) {
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): TimelineController {
-  const { data, trace, groups, limits, ranks } = props;
+  const { data, trace, groups, limits, rows, ranks } = props;
   const names = new Names();
   const stores = ranks.map((rank) => {
-    const ask = (...words: Parameters<Ask>) => data.page(rank.trace, "timeline", ...words);
+    const ask: Ask = (options, query) => data.page(rank.trace, "timeline", { ...options, ...rows }, query);
     return { rank, store: new Store(ask, names, () => picture.redraw(), ranks.length) };
   });
   const store = new JointTiles(stores);
   const picture: Picture = new Picture(canvas, { groups, limits, names, store });
-  const controller = new TimelineController(data, ranks, picture);
+  const controller = new TimelineController({ data, ranks, picture, views: props.views, rows });
   controller.twins.learn(data, ranks).then(
     () => picture.redraw(),
     () => undefined, // the picture is the same without what joins its collectives
   );
-  data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time"] }).then(
-    (page) => controller.know(stepsOf(page)),
+  data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time", "excess"] }).then(
+    (page) => picture.know(stepsOf(page)),
     () => undefined, // a trace without steps has none to draw; the panel `steps` tells why
   );
   return controller;
@@ -105,7 +107,9 @@ function stepsOf(page: Page): Step[] {
   const read = cellReader(page);
   return Array.from({ length: page.rows }, (_, row) => {
     const start = read.number("start", row);
-    return { number: read.number("step", row), start, end: start + (read.number("host_time", row) || 0) };
+    const excess = read.number("excess", row);
+    const step = { number: read.number("step", row), start, end: start + (read.number("host_time", row) || 0) };
+    return Number.isNaN(excess) ? step : { ...step, excess };
   });
 }
 

@@ -1,15 +1,14 @@
 // Details of the chosen slice, with links.
 
 import type { Page, Unit } from "../../../data/api.ts";
-import { shortName } from "../../../draw/names.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { current, link } from "../../../route.ts";
 import { text, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
-import { LINKS } from "../input/relations.ts";
-import type { Link } from "../input/relations.ts";
+import { LINKS, WORK } from "../input/relations.ts";
+import { DeviceWork, Links } from "./links.tsx";
 import type { Slice } from "../drawing/viewport.ts";
 
 interface Fact {
@@ -36,7 +35,7 @@ export function Details(props: PanelProps & { controller: TimelineController }) 
   const { controller, views } = props;
   const slice = controller.picture.chosen.selected;
   if (slice === null) return null;
-  const { page, links, error } = controller.told;
+  const { page, links, work, error } = controller.told;
   return (
     <section class="timeline-details" aria-label="Details of the slice">
       <header>
@@ -48,7 +47,8 @@ export function Details(props: PanelProps & { controller: TimelineController }) 
       </header>
       <div class="timeline-facts">
         {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={controller.of(slice.id).trace} />}
-        {links.length > 0 && <Links links={links} slice={slice} controller={controller} />}
+        <Links links={links.filter((one) => one.key !== WORK)} slice={slice} controller={controller} />
+        {work !== null && <DeviceWork work={work} slice={slice} controller={controller} />}
         {page !== null && <div class="timeline-column"><Facts page={page} trace={controller.of(slice.id).trace} /></div>}
       </div>
     </section>
@@ -90,7 +90,7 @@ function factsOf(page: Page): Map<string, Fact[]> {
   const groups = new Map<string, Fact[]>();
   for (let row = 0; row < page.rows; row++) {
     const [group, key] = [read.text("group", row), read.text("key", row)];
-    if (group === LINKS || (group === "slice" && ELSEWHERE.has(key))) continue;
+    if (group === LINKS || group === WORK || (group === "slice" && ELSEWHERE.has(key))) continue;
     const facts = groups.get(group) ?? [];
     facts.push({ key, value: written(read.text("value", row), read.text("unit", row) as Unit) });
     groups.set(group, facts);
@@ -141,35 +141,6 @@ function Source(props: { facts: readonly Fact[]; trace: string }) {
       </dl>
     </div>
   );
-}
-
-const MOST_LINKS = 40;
-
-function Links(props: { links: readonly Link[]; slice: Slice; controller: TimelineController }) {
-  const { links, slice, controller } = props;
-  return (
-    <div class="timeline-table timeline-links">
-      <h3>Related slices</h3>
-      <dl>
-        {links.slice(0, MOST_LINKS).map((one, at) => (
-          <div key={at}>
-            <dt>{one.key}</dt>
-            <dd>
-              <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void controller.open(one.slice)}>
-                {plain(shortName(one.name.slice(0, 400)).slice(0, 200))}
-              </button>
-              <span class="muted">{` ${timeText(one.duration)}, ${offset(one.start - slice.start)}`}</span>
-            </dd>
-          </div>
-        ))}
-      </dl>
-      {links.length > MOST_LINKS && <p class="muted">and {links.length - MOST_LINKS} more</p>}
-    </div>
-  );
-}
-
-function offset(by: number): string {
-  return by < 0 ? `${timeText(-by)} earlier` : `${timeText(by)} later`;
 }
 
 const KERNELS = new Set(["kernel", "concurrent_kernel"]);

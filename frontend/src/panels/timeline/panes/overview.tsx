@@ -121,6 +121,10 @@ function draw(canvas: HTMLCanvasElement, controller: TimelineController, strip: 
     context.fillStyle = theme.strong;
     for (const step of steps) context.fillRect(Math.round(x(step.start)), BARS_Y, 1, HEIGHT);
   }
+  context.fillStyle = theme.found;
+  for (const { excess, start, end } of steps) {
+    if (excess !== undefined) context.fillRect(Math.round(x(start)), BARS_Y - 3, Math.max(x(end) - x(start), 2), 2);
+  }
   frame(context, controller, width, x);
 }
 

@@ -1,8 +1,8 @@
 // Chooses the ranks to show in the timeline.
 
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { Job } from "../../../data/api.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
+import { usePopover } from "../../../parts/controls/popover.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { change } from "../../../route.ts";
 import { countText } from "../../../units.ts";
@@ -14,21 +14,7 @@ const MOST_LISTED = 64;
 
 export function RankChooser(props: PanelProps) {
   const { traces, trace, params } = props;
-  const [open, show] = useState(false);
-  const holder = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
-    if (!open) return undefined;
-    const away = (event: Event) => {
-      const isAway = event instanceof KeyboardEvent ? event.key === "Escape" : !holder.current?.contains(event.target as Node);
-      if (isAway) show(false);
-    };
-    addEventListener("pointerdown", away);
-    addEventListener("keydown", away);
-    return () => {
-      removeEventListener("pointerdown", away);
-      removeEventListener("keydown", away);
-    };
-  }, [open]);
+  const { open, show, holder } = usePopover<HTMLSpanElement>();
   if (traces.filter((known) => known.job === trace.job).length < 2) return null;
   const count = parseRankKeys(params["with"]).length;
   return (
@@ -45,7 +31,7 @@ function Box(props: PanelProps) {
   const { data, trace } = props;
   const asked = useQuery(() => data.job(trace.id), trace.id);
   return (
-    <div class="timeline-rank-box" role="group" aria-label="Ranks below this one">
+    <div class="timeline-box timeline-rank-box" role="group" aria-label="Ranks below this one">
       <QueryResult asked={asked} what="the traces of all ranks">{(job) => <Ranks {...props} job={job} />}</QueryResult>
     </div>
   );
@@ -57,7 +43,7 @@ function Ranks(props: PanelProps & { job: Job }) {
   const others = job.ranks.filter((rank) => !rank.traces.some((one) => one.trace === trace.id));
   const isFull = chosen.length >= MOST_RANKS - 1;
   const choose = (keys: readonly number[]) =>
-    change({ with: rankKeysText(keys), fold: undefined, slice: undefined, area: undefined }, { replace: false });
+    change({ with: rankKeysText(keys), fold: undefined, slice: undefined, area: undefined, pin: undefined, hide: undefined, order: undefined }, { replace: false });
   const turn = (key: number) => choose(chosen.includes(key) ? chosen.filter((known) => known !== key) : [...chosen, key]);
   if (others.length === 0) return <p class="muted">No other rank of this job is here.</p>;
   return (

@@ -6,6 +6,8 @@ import type { Page } from "../../../data/api.ts";
 import { Find } from "../../../parts/controls/find.tsx";
 import { countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
+import { goToMatch } from "../input/search.ts";
+import { MomentTools } from "./moments.tsx";
 import { cellReader } from "../tiles/cell-reader.ts";
 
 interface ToolsProps {
@@ -21,6 +23,7 @@ export function Tools(props: ToolsProps) {
   const find = controller?.picture.chosen.find ?? "";
   const told = useMatches(controller, find);
   const [marking, setMarking] = useState(false);
+  const match = (by: 1 | -1) => controller && goToMatch(controller, by);
   const mark = () => {
     if (controller) controller.marking = !marking;
     setMarking(!marking);
@@ -32,14 +35,15 @@ export function Tools(props: ToolsProps) {
         value={find}
         told={told}
         onChange={(text) => controller?.find(text)}
-        onEnter={() => void controller?.match(1)}
+        onEnter={() => void match(1)}
       />
       {find !== "" && (
         <span class="timeline-steps">
-          <button type="button" title="Previous (N)" aria-label="Previous match" onClick={() => void controller?.match(-1)}>↑</button>
-          <button type="button" title="Next (n)" aria-label="Next match" onClick={() => void controller?.match(1)}>↓</button>
+          <button type="button" title="Previous (N)" aria-label="Previous match" onClick={() => void match(-1)}>↑</button>
+          <button type="button" title="Next (n)" aria-label="Next match" onClick={() => void match(1)}>↓</button>
         </span>
       )}
+      <MomentTools controller={controller} />
       <Status controller={controller} />
       {props.children}
       <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => controller?.fit()}>Fit</button>

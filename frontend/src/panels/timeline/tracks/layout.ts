@@ -19,6 +19,8 @@ export interface Line {
   /** Rows that are shown, and those that "show all" would add. */
   rows: number;
   hidden: number;
+  /** Height above the rows. */
+  head: number;
 }
 
 export interface Layout {
@@ -42,7 +44,7 @@ export function layoutTracks(groups: readonly Group[], turned: Toggled): Layout 
   };
   for (const group of groups) {
     const open = isOpen(group) !== turned.has(group.key);
-    put({ kind: "group", key: group.key, height: HEAD, group, track: null, open, rows: 0, hidden: 0 });
+    put({ kind: "group", key: group.key, height: HEAD, group, track: null, open, rows: 0, hidden: 0, head: 0 });
     if (!open) continue;
     for (const track of group.tracks) put(lineOf(group, track, turned));
   }
@@ -51,6 +53,7 @@ export function layoutTracks(groups: readonly Group[], turned: Toggled): Layout 
 
 /** Whether a group is open; groups with only folded tracks are folded. */
 export function isOpen(group: Group): boolean {
+  if (group.pinned === true || group.sought === true) return true;
   return group.folded !== true && group.tracks.some((track) => track.kind !== "profiler" && track.kind !== "other");
 }
 
@@ -58,13 +61,15 @@ function lineOf(group: Group, track: Track, turned: Toggled): Omit<Line, "y"> {
   const open = track.open !== turned.has(track.key);
   const line = { kind: "track" as const, key: track.key, group, track, open };
   if (track.id < 0) {
-    return { ...line, height: open ? COUNTER : FOLDED_COUNTER, rows: 1, hidden: 0 };
+    return { ...line, height: open ? COUNTER : FOLDED_COUNTER, rows: 1, hidden: 0, head: 0 };
   }
   const all = turned.has(allKey(track));
   // one row more is worth less than the place that says so
   const most = all || track.rows <= DEPTH + 1 ? track.rows : DEPTH;
   const rows = open ? most : Math.min(track.rows, 1);
-  return { ...line, height: rows * ROW + GAP, rows, hidden: open ? track.rows - rows : 0 };
+  // the name of the track stands above those of its rows
+  const head = open && track.names !== undefined ? ROW : 0;
+  return { ...line, height: head + rows * ROW + GAP, rows, hidden: open ? track.rows - rows : 0, head };
 }
 
 export function allKey(track: Track): string {
@@ -75,10 +80,6 @@ export function allKey(track: Track): string {
 export function depthOf(line: Line): number {
   if (line.track === null || line.rows >= line.track.rows) return 0;
   return line.rows;
-}
-
-export function lineAt(layout: Layout, y: number): Line | undefined {
-  return layout.lines.find((line) => y >= line.y && y < line.y + line.height);
 }
 
 /** The tile parts that lines need; counters are loaded together. */
@@ -121,5 +122,5 @@ export function toggledText(turned: Toggled): string | undefined {
 }
 
 export function parseToggled(text: string | undefined): Toggled {
-  return new Set(text ? text.split(".").filter((key) => /^[gtca]\d+$/.test(key)) : []);
+  return new Set(text ? text.split(".").filter((key) => /^[gtcap]\d+$/.test(key)) : []);
 }

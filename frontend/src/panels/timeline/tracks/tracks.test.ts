@@ -7,7 +7,7 @@ import { DEPTH, groupTracks } from "./tracks.ts";
 type Row = Record<string, Cell>;
 
 function page(rows: readonly Row[]): Page {
-  const names = ["kind", "track", "category", "name", "process", "start", "duration", "rows", "count", "low", "high"];
+  const names = ["kind", "track", "row", "category", "name", "process", "start", "duration", "rows", "count", "low", "high"];
   const columns = Object.fromEntries(names.map((name) => [name, { values: rows.map((row) => row[name] ?? null) }]));
   return { view: "timeline", options: {}, all: rows.length, total: rows.length, from: 0, rows: rows.length, columns, totals: {}, lacks: [] };
 }
@@ -78,6 +78,17 @@ test("deep tracks show their uppermost rows until all are asked for", () => {
   assert.deepEqual([all?.rows, all?.hidden], [40, 0]);
   const folded = deep(new Set(["t1"]));
   assert.ok(folded && !folded.open && folded.rows === 1 && folded.hidden === 0 && depthOf(folded) === 1);
+});
+
+test("where rows are by name, the name of the track stands above those of its rows", () => {
+  const row = (at: number, name: string): Row => ({ kind: "row", track: 3, row: at, name, duration: 60 - at, count: 2 });
+  const [group] = groupTracks(page([{ ...STREAM, rows: 2 }, row(1, "relu"), row(0, "gemm")]));
+  const stream = group!.tracks[0]!;
+  assert.deepEqual(stream.names, [{ name: "gemm", time: 60, count: 2 }, { name: "relu", time: 59, count: 2 }]);
+  const line = (turned: ReadonlySet<string>) => layoutTracks([group!], turned).lines[1]!;
+  assert.deepEqual([line(new Set()).head, line(new Set()).rows], [ROW, 2]);
+  assert.equal(line(new Set()).height - line(new Set(["t3"])).height, 2 * ROW);
+  assert.equal(line(new Set(["t3"])).head, 0, "a folded one is as high as others");
 });
 
 test("what was turned stands in the address and comes back", () => {

@@ -1,6 +1,6 @@
 // Tracks and counters in groups, as the `timeline` view lists them.
 
-import type { Page } from "../../../data/api.ts";
+import type { Cell, Page } from "../../../data/api.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 
 export interface Track {
@@ -9,6 +9,8 @@ export interface Track {
   /** The view's number; -1 for counters. */
   id: number;
   kind: string;
+  /** The number of its device, if it is of one. */
+  device: number | null;
   title: string;
   /** The title as there is room for it. */
   label: string;
@@ -23,6 +25,15 @@ export interface Track {
   high: number;
   /** Whether it is open by default. */
   open: boolean;
+  /** The name that each row is of, where rows are by name. */
+  names?: readonly RowName[];
+}
+
+export interface RowName {
+  name: string;
+  /** Sum of the durations, and number, of its slices. */
+  time: number;
+  count: number;
 }
 
 export interface Group {
@@ -36,6 +47,10 @@ export interface Group {
   leads?: boolean;
   /** Whether it is folded by default. */
   folded?: boolean;
+  /** Whether it stays at the top. */
+  pinned?: boolean;
+  /** Whether it holds what a filter has found. */
+  sought?: boolean;
 }
 
 /** Rows of a deep track that are shown by default. */
@@ -67,7 +82,9 @@ export function groupTracks(page: Page): Group[] {
   const counters: Track[] = [];
   const groups = new Map<string, Track[]>();
   const read = cellReader(page);
+  const names = rowNames(page);
   for (let row = 0; row < page.rows; row++) {
+    if (read.text("kind", row) === "row") continue;
     const kind = read.text("category", row);
     const isCounter = read.text("kind", row) === "counter";
     const id = read.number("track", row);
@@ -77,6 +94,7 @@ export function groupTracks(page: Page): Group[] {
       key: isCounter ? `c${counters.length}` : `t${id}`,
       id: isCounter ? -1 : id,
       kind,
+      device: numberOrNull(read.cell("device", row)),
       title,
       label: shortTitle(title),
       what: WHAT[kind] ?? kind,
@@ -87,6 +105,7 @@ export function groupTracks(page: Page): Group[] {
       low: read.number("low", row),
       high: read.number("high", row),
       open: false,
+      ...(!isCounter && names.has(id) ? { names: names.get(id) ?? [] } : {}),
     };
     if (isCounter) counters.push(track);
     else if (track.count > 0) grow(groups, read.text("process", row) || "no process", track);
@@ -97,6 +116,23 @@ export function groupTracks(page: Page): Group[] {
   if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
   choose(listed.flatMap((group) => group.tracks));
   return listed.map((group, at) => ({ key: `g${at}`, ...group }));
+}
+
+/** The names of rows by track, where rows are by name. */
+function rowNames(page: Page): Map<number, RowName[]> {
+  const read = cellReader(page);
+  const found = new Map<number, RowName[]>();
+  for (let row = 0; row < page.rows; row++) {
+    if (read.text("kind", row) !== "row") continue;
+    const names = found.get(read.number("track", row)) ?? [];
+    names[read.number("row", row)] = { name: read.text("name", row), time: read.number("duration", row), count: read.number("count", row) };
+    found.set(read.number("track", row), names);
+  }
+  return found;
+}
+
+function numberOrNull(cell: Cell): number | null {
+  return typeof cell === "number" ? cell : null;
 }
 
 function grow(groups: Map<string, Track[]>, title: string, track: Track): void {
