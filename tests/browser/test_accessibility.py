@@ -43,6 +43,7 @@ def violations(page: Page) -> list[str]:
         ("cuda", "light", 400),
         ("cpu", "dark", 400),
         ("hostile", "light", 1280),
+        ("empty", "light", 1280),
         ("a100-2024-nccl-2ranks", "dark", 1280),
         ("h100-2025-vit", "light", 1280),
         ("v100-2021-resnet50-workers0.pt.trace", "dark", 1280),

@@ -59,6 +59,7 @@ export function Opening(props: { data: Data; trace: TraceInfo; opened: Exclude<O
       : ["This cannot be shown", plain(opened.error), "Try again"];
   return (
     <div class="failed">
+      <h1 class="visually-hidden">{plain(trace.name)}</h1>
       <Empty title={title} text={text}>
         <button type="button" onClick={opened.again}>{button}</button>
       </Empty>
