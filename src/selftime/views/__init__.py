@@ -24,6 +24,7 @@ from selftime.views.lines import lines
 from selftime.views.matches import matches
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
+from selftime.views.memory_holders import memory_holders
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
@@ -91,6 +92,7 @@ VIEWS: dict[str, View[Any]] = {
         stragglers,
         arrivals,
         memory_curve,
+        memory_holders,
         memory_events,
         memory_operators,
         memory_peak,
