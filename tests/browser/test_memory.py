@@ -52,10 +52,21 @@ def test_the_peak_and_its_holders_are_those_of_the_view(
     expect(rows).to_have_count(held.height)
     expect(rows.nth(1)).to_contain_text(bytes_text(held["bytes"][1]))
     expect(rows.nth(1)).to_contain_text(held["operator"][1])
-    page.get_by_role("radio", name="module", exact=True).click()
+    page.get_by_role("radiogroup", name="By").get_by_role("radio", name="module").click()
     by_module = view(trace, "memory_peak", by="module").filter(device_type="CUDA")
     expect(page.locator(".holders tbody tr")).to_have_count(by_module.height)
     expect(page.locator(".holders")).to_contain_text("GELUActivation_1")
+
+    stack = page.get_by_role("radiogroup", name="Stack")
+    expect(stack.get_by_role("radio", checked=True)).to_have_text("category")
+    stack.get_by_role("radio", name="operator").click()
+    page.wait_for_url("**stack=operator**")
+    groups = view(trace, "memory_holders", by="operator", device="cuda").unique("group")
+    bands = page.get_by_label("What the bands are").get_by_role("listitem")
+    expect(bands).to_have_count(groups.height + 1)  # and the instant
+    expect(bands.last).to_contain_text("before the recording")
+    page.get_by_role("button", name="peak").first.click()
+    page.wait_for_url(f"**at={held['time'][0]}**")
 
 
 @pytest.mark.traces
@@ -79,7 +90,7 @@ def test_a_chosen_stretch_filters_the_tables(
     gone = blocks.filter(pl.col("released").is_between(begin, end))
     expect(page.locator(".grid-counted")).to_contain_text(f"{gone.height} of {blocks.height}")
 
-    page.get_by_role("radio", name="operators", exact=True).click()
+    page.get_by_role("radio", name="operators").click()
     operators = view(trace, "memory_operators", device="cuda", start=begin, end=end)
     expect(page.locator(".grid-counted")).to_contain_text(f"{operators.height} rows")
 

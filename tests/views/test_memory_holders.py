@@ -63,8 +63,10 @@ def test_a_group_has_a_row_where_its_bytes_change() -> None:
 def test_small_groups_are_the_others() -> None:
     trace = sketch(TWO_OPERATORS)
 
-    assert rows(trace, "group", "holder", "operator", by="operator", top=1)[-1][1] == "unaccounted"
-    assert set(rows(trace, "group", "holder", "operator", by="operator", top=1)) == {
+    assert (
+        rows(trace, "group", "holder", "operator", by="operator", groups=1)[-1][1] == "unaccounted"
+    )
+    assert set(rows(trace, "group", "holder", "operator", by="operator", groups=1)) == {
         (0, "group", "aten::mm"),
         (1, "others", None),
         (2, "unaccounted", None),
@@ -106,6 +108,6 @@ def test_the_groups_add_up_to_the_curve(real: "ReadReal", by: str, points: int) 
     trace = real("h100-2025-vit")
     curve = memory_curve(trace, points=points, device="cuda").unique("time", keep="last")
 
-    holders = memory_holders(trace, by=by, points=points, device="cuda", top=2)
+    holders = memory_holders(trace, by=by, points=points, device="cuda", groups=2)
 
     assert added_up(holders, curve["time"]) == curve["allocated"].to_list()

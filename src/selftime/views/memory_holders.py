@@ -1,5 +1,6 @@
 """Allocated memory over time, split by what allocated it."""
 
+import math
 from typing import Annotated, Final
 
 import polars as pl
@@ -12,7 +13,6 @@ from selftime.views.view_declaration import (
     LINE_EVIDENCE_DOC,
     NumberRange,
     PlusJoinedWords,
-    RowLimit,
     view,
 )
 
@@ -51,7 +51,9 @@ def memory_holders(  # noqa: PLR0913 - keyword-only options of the command
     *,
     by: Annotated[str, PlusJoinedWords(tuple(GROUPING_COLUMNS_BY_OPTION))] = "category",
     device: str = "",
-    top: RowLimit = 8,
+    groups: Annotated[
+        int, NumberRange(0, math.inf, "how many groups stand alone, or 0 for all")
+    ] = 8,
     points: Annotated[int, NumberRange(4, _MAX_INSTANTS, f"4 to {_MAX_INSTANTS}")] = 1000,
     start: int = 0,
     end: int = 0,
@@ -62,7 +64,7 @@ def memory_holders(  # noqa: PLR0913 - keyword-only options of the command
     an instant add up to the total of `memory_curve` there. The instants are those of `memory_curve`
     with the same `points`, `start` and `end`. `by` is line, module, operator or category, or
     several joined by `+`; a row without a line, module or operator has the memory of which it is
-    unknown. The `top` groups with the highest peaks stand alone, and the `others` are one; 0 keeps
+    unknown. The `groups` with the highest peaks stand alone, and the `others` are one; 0 keeps
     all. `device` keeps one type, such as `cuda`.
     """
     rows = memory_holders_over_time(
@@ -71,6 +73,6 @@ def memory_holders(  # noqa: PLR0913 - keyword-only options of the command
         grouping_columns(by),
         time_range=(start, end),
         max_records=points,
-        max_groups=top,
+        max_groups=groups,
     )
     return memory_holders.table_of(rows)

@@ -61,6 +61,19 @@ export function extent(curves: readonly Curve[]): Span {
   return to > from ? { from, to } : { from, to: from + 1000 };
 }
 
+/**
+ * The window to load for a span in sight: wider, and on a grid, so that a small move needs nothing
+ * new; null if that is most of the recording, or nothing of it.
+ */
+export function windowOf(span: Span, limits: Span): Span | null {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(span.to - span.from, 1)));
+  if (2 * step > limits.to - limits.from) return null;
+  const first = Math.floor(span.from / step);
+  const from = Math.max((first - 1) * step, Math.floor(limits.from), 0);
+  const to = Math.min((first + 3) * step, Math.ceil(limits.to));
+  return to > from ? { from, to } : null;
+}
+
 /** The last point at or before a time; -1 if none. */
 export function pointAt(times: readonly number[], time: number): number {
   let [low, high] = [0, times.length];

@@ -1,0 +1,34 @@
+// A selected time span in the address, with the conditions that it sets on the table of blocks.
+
+import type { Filter } from "../../data/api.ts";
+import type { Span } from "../../draw/span.ts";
+import { wordOf } from "../../draw/span.ts";
+
+export type Below = "holders" | "blocks" | "operators";
+type Params = Readonly<Record<string, string>>;
+
+export function belowOf(word: string | undefined): Below {
+  return word === "blocks" || word === "operators" ? word : "holders";
+}
+
+/** URL parameters of a selected time span, with filters of the table of blocks. */
+export function brushed(params: Params, brush: Span | null, below: Below): Record<string, string | undefined> {
+  return { stretch: wordOf(brush), ...conditions(params, brush, below, params["ends"]) };
+}
+
+export function conditions(params: Params, brush: Span | null, below: Below, ends: string | undefined): Record<string, string | undefined> {
+  if (below !== "blocks") return {};
+  let kept: Filter[] = [];
+  try {
+    kept = (JSON.parse(params["where"] ?? "[]") as Filter[]).filter((one) => one.column !== "allocated" && one.column !== "released");
+  } catch {
+    // written by hand, and not to be read: the stretch's own conditions stand alone
+  }
+  const column = ends === "released" ? "released" : "allocated";
+  const own: Filter[] = brush === null ? [] : [
+    { column, op: "from", value: String(Math.floor(brush.from)) },
+    { column, op: "to", value: String(Math.ceil(brush.to)) },
+  ];
+  const where = [...kept, ...own];
+  return { where: where.length === 0 ? undefined : JSON.stringify(where), row: undefined };
+}
