@@ -96,9 +96,15 @@ def test_a_chosen_stretch_filters_the_tables(
 
     page.get_by_role("radio", name="who holds it").click()
     peak = view(trace, "memory_peak", device="cuda", start=begin, end=end)
-    expect(page.locator(".holders-when")).to_contain_text(
-        f"{bytes_text(sum(peak['bytes']))} CUDA 0, at the peak of the chosen stretch"
-    )
+    told = f"{bytes_text(sum(peak['bytes']))} CUDA 0, at the peak of the chosen stretch"
+    expect(page.locator(".holders-when")).to_contain_text(told)
+
+    page.get_by_role("radio", name="flame graph").click()
+    expect(page.locator(".memory-summary")).to_contain_text(told)
+    graph = page.get_by_role("application", name="Allocated memory by what allocated it")
+    graph.press("ArrowDown")
+    page.wait_for_url("**focus=**")
+    expect(page.locator(".memory-node")).to_contain_text("of all")
 
 
 @pytest.mark.traces

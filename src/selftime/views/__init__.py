@@ -24,6 +24,7 @@ from selftime.views.lines import lines
 from selftime.views.matches import matches
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
+from selftime.views.memory_flame import memory_flame
 from selftime.views.memory_holders import memory_holders
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
@@ -96,6 +97,7 @@ VIEWS: dict[str, View[Any]] = {
         memory_events,
         memory_operators,
         memory_peak,
+        memory_flame,
         annotations,
         occurrences,
         slice_,

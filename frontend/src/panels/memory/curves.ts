@@ -1,5 +1,6 @@
 // The view `memory_curve` as one curve per device (pure).
 
+import type { Filter } from "../../data/api.ts";
 import type { Span } from "../../draw/span.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { cell, number, textAt } from "../../parts/data/full-table.ts";
@@ -52,6 +53,13 @@ function begun(table: FullTable, row: number, key: string, type: string | null, 
     times: [], allocated: [], reserved: [],
     peak: { time: number(table, "time", row) ?? 0, allocated: -Infinity },
   };
+}
+
+/** The conditions that keep a device's rows of a view. */
+export function ofDevice(curve: Curve): Filter[] {
+  const { type, device } = curve;
+  const told = [["device_type", type] as const, ["device", device === null ? null : String(device)] as const];
+  return told.flatMap(([column, value]) => (value === null ? [] : [{ column, op: "is" as const, value }]));
 }
 
 /** The time span of all curves. */

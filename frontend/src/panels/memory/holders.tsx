@@ -11,6 +11,9 @@ import { change, link } from "../../route.ts";
 import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
+import { ofDevice } from "./curves.ts";
+import type { When } from "./stretch.ts";
+import { whenOf } from "./stretch.ts";
 
 const MOST = 200;
 const BY = [
@@ -33,38 +36,35 @@ export function Holders(props: HoldersProps) {
   // A report carries the peak of the whole recording; that of a stretch is with the trace.
   const [brush, at] = data.inline ? [null, null] : [props.brush, props.at];
   const by = BY.find(([known]) => known === params["hold"])?.[0] ?? "category+operator+line";
-  const when = at !== null ? { at: Math.round(at) }
-    : brush !== null ? { start: Math.max(Math.floor(brush.from), 0), end: Math.ceil(brush.to) }
-    : {};
-  const where = [
-    ...(curve.type === null ? [] : [{ column: "device_type", op: "is" as const, value: curve.type }]),
-    ...(curve.device === null ? [] : [{ column: "device", op: "is" as const, value: String(curve.device) }]),
-  ];
+  const when = whenOf(brush, at);
+  const where = ofDevice(curve);
   const key = JSON.stringify([trace.id, by, when, where]);
-  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when }, { where }, MOST), key);
+  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when.options }, { where }, MOST), key);
   return (
     <section class="holders" aria-label="What holds the memory">
       <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
-      {data.inline && (props.brush ?? props.at) !== null && (
-        <p class="muted">A report shows the whole recording; <code>selftime serve</code> shows any moment.</p>
-      )}
-      <QueryResult asked={asked} what="who holds it">{(table) => <Table {...props} brush={brush} at={at} table={table} by={by} />}</QueryResult>
+      {data.inline && (props.brush ?? props.at) !== null && <OnlyThePeak />}
+      <QueryResult asked={asked} what="who holds it">{(table) => <Table {...props} when={when} table={table} by={by} />}</QueryResult>
     </section>
   );
 }
 
-function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping }) {
-  const { table, curve, brush, at } = props;
+/** Shown in a report where an instant is chosen. */
+export function OnlyThePeak() {
+  return <p class="muted">A report shows the peak of the whole recording; <code>selftime serve</code> shows any moment.</p>;
+}
+
+function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; when: When }) {
+  const { table, curve, when } = props;
   const time = number(table, "time", 0);
   const sum = table.totals["bytes"];
   const most = Math.max(...(table.columns["bytes"] ?? []).map(Number), 1);
   if (table.rows === 0 || time === null) return <p class="muted">Nothing is allocated on {plain(curve.title)} then.</p>;
-  const what = at !== null ? "at the chosen instant" : brush !== null ? "at the peak of the chosen stretch" : "at the peak";
   return (
     <>
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
-        {plain(curve.title)}, {what}, {timeText(time)}
+        {plain(curve.title)}, {when.words}, {timeText(time)}
         {" "}<a href={link("timeline", timelineLinkParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>

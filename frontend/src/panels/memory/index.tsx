@@ -16,6 +16,7 @@ import type { Band } from "./bands.ts";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
 import { curvesOf, extent } from "./curves.ts";
+import { MemoryFlame } from "./flame.tsx";
 import { Holders } from "./holders.tsx";
 import { Legend } from "./legend.tsx";
 import { useBands, useFiner } from "./loading.ts";
@@ -33,7 +34,7 @@ KEYS["memory"] = [
 ];
 
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack"];
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -98,9 +99,9 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
         ))}
         {stack && <Legend bands={stack.bands.get(curve.key) ?? []} time={at ?? curve.peak.time} when={at === null ? "at the peak" : "at the chosen instant"} lit={lit} onLight={setLit} />}
       </div>
-      {below === "holders"
-        ? <Holders {...props} brush={brush} at={at} />
-        : <Tables {...props} brush={brush} below={below} />}
+      {below === "holders" && <Holders {...props} brush={brush} at={at} />}
+      {below === "flame" && <MemoryFlame {...props} brush={brush} at={at} />}
+      {(below === "blocks" || below === "operators") && <Tables {...props} brush={brush} below={below} />}
     </>
   );
 }

@@ -4,11 +4,24 @@ import type { Filter } from "../../data/api.ts";
 import type { Span } from "../../draw/span.ts";
 import { wordOf } from "../../draw/span.ts";
 
-export type Below = "holders" | "blocks" | "operators";
+export type Below = "holders" | "flame" | "blocks" | "operators";
 type Params = Readonly<Record<string, string>>;
 
 export function belowOf(word: string | undefined): Below {
-  return word === "blocks" || word === "operators" ? word : "holders";
+  return word === "flame" || word === "blocks" || word === "operators" ? word : "holders";
+}
+
+/** The instant whose memory is shown: a chosen one, or the peak of a stretch or of all. */
+export interface When {
+  /** Options of the views that tell of an instant. */
+  options: Record<string, number>;
+  words: string;
+}
+
+export function whenOf(brush: Span | null, at: number | null): When {
+  if (at !== null) return { options: { at: Math.round(at) }, words: "at the chosen instant" };
+  if (brush === null) return { options: {}, words: "at the peak" };
+  return { options: { start: Math.max(Math.floor(brush.from), 0), end: Math.ceil(brush.to) }, words: "at the peak of the chosen stretch" };
 }
 
 /** URL parameters of a selected time span, with filters of the table of blocks. */

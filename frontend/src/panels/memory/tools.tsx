@@ -21,7 +21,7 @@ const STACKS = [
 ] as const;
 
 /** Of the grid below; another table has other columns. */
-const AFRESH = { sort: undefined, find: undefined, where: undefined, cols: undefined, widths: undefined, row: undefined };
+const AFRESH = { sort: undefined, find: undefined, where: undefined, cols: undefined, widths: undefined, row: undefined, focus: undefined };
 
 export function Tools(props: PanelProps & { brush: Span | null; at: number | null; below: Below; zoomed: boolean; curve: Curve; curves: Curve[]; stack: Grouping | null }) {
   const { params, brush, at, below, zoomed, curve, curves, stack } = props;
@@ -41,6 +41,7 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
         value={below}
         choices={[
           ["holders", "who holds it", "at the peak, or at the chosen instant"],
+          ["flame", "flame graph", "what allocated it, as a tree"],
           ["blocks", "blocks", "each block with its allocation and its release"],
           ["operators", "operators", "what operators allocated and kept"],
         ]}

@@ -44,7 +44,7 @@ def memory_at_peaks(
         "type", "device", maintain_order=True
     )
     rows = [
-        _peak_memory_rows_of_device(trace, every, _find_memory_peak(part, search_range), columns)
+        _peak_memory_rows_of_device(trace, every, find_memory_peak(part, search_range), columns)
         for part in parts
     ]
     return pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame()
@@ -62,7 +62,7 @@ def peak_search_range(trace: Trace, *, start: int, end: int, step: int, at: int)
 
 
 @dataclass(frozen=True, slots=True)
-class _MemoryPeakOfDevice:
+class MemoryPeakOfDevice:
     """When most memory of a device is allocated: time in ns, memory record, allocated bytes."""
 
     device_type: str | None
@@ -97,7 +97,7 @@ def _time_range_of_peak_search(trace: Trace, step: int, at: int) -> tuple[int, i
     return int(found["start"][0]), int(found["end"][0])
 
 
-def _find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> _MemoryPeakOfDevice:
+def find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> MemoryPeakOfDevice:
     """Returns when one device has most memory allocated in a time range (both ends included)."""
     begin, end = search_range
     opening = totals_at_instant(totals, begin)
@@ -107,11 +107,11 @@ def _find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> _M
         int(np.argmax(both["allocated"].to_numpy())), named=True
     )  # the first of equal ones
     where = {name: best[name] for name in ("device_type", "type", "device", "time", "allocated")}
-    return _MemoryPeakOfDevice(record=best["at"], **where)
+    return MemoryPeakOfDevice(record=best["at"], **where)
 
 
 def _peak_memory_rows_of_device(
-    trace: Trace, blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, grouping_columns: list[str]
+    trace: Trace, blocks: pl.DataFrame, peak: MemoryPeakOfDevice, grouping_columns: list[str]
 ) -> pl.DataFrame:
     """Returns the rows of one device: bytes allocated at its peak, by group of memory blocks.
 
@@ -170,7 +170,7 @@ def _rows_of_known_memory_blocks(
 
 
 def _row_of_unknown_memory(
-    blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, unknown_bytes: int
+    blocks: pl.DataFrame, peak: MemoryPeakOfDevice, unknown_bytes: int
 ) -> pl.DataFrame:
     """Returns one row for the allocated memory that no recorded allocation explains.
 
