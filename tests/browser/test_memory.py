@@ -52,6 +52,12 @@ def test_the_peak_and_its_holders_are_those_of_the_view(
     expect(rows).to_have_count(held.height)
     expect(rows.nth(1)).to_contain_text(bytes_text(held["bytes"][1]))
     expect(rows.nth(1)).to_contain_text(held["operator"][1])
+    rows.nth(1).get_by_role("button", name="where it was released").click()
+    freed = view(trace, "memory_lifetimes", by="category+operator+line").filter(
+        device_type="CUDA", operator=held["operator"][1], line=held["line"][1]
+    )
+    expect(page.locator(".memory-freed li")).to_have_count(min(freed.height, 12))
+    expect(page.locator(".memory-freed li").first).to_contain_text(bytes_text(freed["bytes"][0]))
     page.get_by_role("radiogroup", name="By").get_by_role("radio", name="module").click()
     by_module = view(trace, "memory_peak", by="module").filter(device_type="CUDA")
     expect(page.locator(".holders tbody tr")).to_have_count(by_module.height)

@@ -12,6 +12,8 @@ import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
+import { groupWord } from "./freed.ts";
+import { Freed } from "./freed.tsx";
 import type { When } from "./stretch.ts";
 import { whenOf } from "./stretch.ts";
 
@@ -75,7 +77,7 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; whe
               <th scope="col" class="number">Blocks</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Released</th>
             </tr>
           </thead>
-          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} table={table} row={row} most={most} by={props.by} />)}</tbody>
+          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} {...props} row={row} most={most} />)}</tbody>
         </table>
         {table.total > table.rows && <p class="muted">{countText(table.total - table.rows)} smaller ones</p>}
       </div>
@@ -83,15 +85,28 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; whe
   );
 }
 
-function Row(props: { table: FullTable; row: number; most: number; by: HolderGrouping }) {
-  const { table, row, most } = props;
+function Row(props: HoldersProps & { table: FullTable; row: number; most: number; by: HolderGrouping }) {
+  const { table, row, most, params } = props;
+  const word = groupWord(table, row);
+  const open = params["freed"] === word;
   const bytes = number(table, "bytes", row) ?? 0;
   const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
   const [allocated, released] = [number(table, "allocated", row), number(table, "released", row)];
   return (
+    <>
     <tr>
       <td class="holder">
         <i style={{ width: `${(100 * Math.max(bytes, 0)) / most}%` }} aria-hidden="true" />
+        <button
+          type="button"
+          class="quiet holder-open"
+          aria-expanded={open}
+          aria-label="where it was released"
+          title="Where it was released"
+          onClick={() => change({ freed: open ? undefined : word })}
+        >
+          {open ? "▾" : "▸"}
+        </button>
         <Holder table={table} row={row} by={props.by} />
         {growth !== null && growth !== undefined && growth > 0 && (
           <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
@@ -105,6 +120,8 @@ function Row(props: { table: FullTable; row: number; most: number; by: HolderGro
         {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
       </td>
     </tr>
+    {open && <tr class="holder-freed"><td colSpan={6}><Freed {...props} group={word} /></td></tr>}
+    </>
   );
 }
 

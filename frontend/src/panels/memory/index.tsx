@@ -34,7 +34,7 @@ KEYS["memory"] = [
 ];
 
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus"];
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -101,10 +101,17 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
       </div>
       {below === "holders" && <Holders {...props} brush={brush} at={at} />}
       {below === "flame" && <MemoryFlame {...props} brush={brush} at={at} />}
-      {(below === "blocks" || below === "operators") && <Tables {...props} brush={brush} below={below} />}
+      {below !== "holders" && below !== "flame" && <Tables {...props} brush={brush} below={below} />}
     </>
   );
 }
+
+/** The views that tables show, and their titles. */
+const TABLES: Readonly<Record<string, readonly [view: string, title: string]>> = {
+  lifetimes: ["memory_lifetimes", "Allocated and released"],
+  blocks: ["memory_events", "Blocks"],
+  operators: ["memory_operators", "Operators"],
+};
 
 function Tables(props: PanelProps & { curve: Curve; brush: Span | null; below: Below }) {
   const { curve, brush, below, data } = props;
@@ -114,13 +121,13 @@ function Tables(props: PanelProps & { curve: Curve; brush: Span | null; below: B
     [brush?.from, brush?.to],
   );
   const options = useMemo(
-    () => (data.inline ? {} : below === "operators" ? { device, ...stretch } : { device }),
+    () => (data.inline ? {} : below === "blocks" ? { device } : { device, ...stretch }),
     [below, device, stretch],
   );
-  const view = below === "operators" ? "memory_operators" : "memory_events";
+  const [view, title] = TABLES[below] ?? ["memory_events", "Blocks"];
   return (
     <div class="memory-grid">
-      <Grid {...props} view={view} title={below === "operators" ? "Operators" : "Blocks"} defaults={options} taken={TAKEN} />
+      <Grid {...props} view={view} title={title} defaults={options} taken={TAKEN} />
     </div>
   );
 }

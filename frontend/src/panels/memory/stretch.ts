@@ -4,11 +4,12 @@ import type { Filter } from "../../data/api.ts";
 import type { Span } from "../../draw/span.ts";
 import { wordOf } from "../../draw/span.ts";
 
-export type Below = "holders" | "flame" | "blocks" | "operators";
+const BELOW = ["holders", "flame", "lifetimes", "blocks", "operators"] as const;
+export type Below = (typeof BELOW)[number];
 type Params = Readonly<Record<string, string>>;
 
 export function belowOf(word: string | undefined): Below {
-  return word === "flame" || word === "blocks" || word === "operators" ? word : "holders";
+  return BELOW.find((known) => known === word) ?? "holders";
 }
 
 /** The instant whose memory is shown: a chosen one, or the peak of a stretch or of all. */

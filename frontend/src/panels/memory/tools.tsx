@@ -42,6 +42,7 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
         choices={[
           ["holders", "who holds it", "at the peak, or at the chosen instant"],
           ["flame", "flame graph", "what allocated it, as a tree"],
+          ["lifetimes", "freed where", "what was allocated where, released where, after how long; leaks first"],
           ["blocks", "blocks", "each block with its allocation and its release"],
           ["operators", "operators", "what operators allocated and kept"],
         ]}
