@@ -128,6 +128,17 @@ def test_an_instant_is_chosen_by_click_and_by_key(
     page.locator(".memory-canvas").first.press("p")
     peak = view(trace, "memory_peak", device="cuda")["time"][0]
     page.wait_for_url(f"**at={peak}**")
+
+    page.get_by_role("button", name="pin to compare").click()
+    page.wait_for_url(f"**versus={peak}**")
+    page.locator(".memory-canvas").first.click(position={"x": 500, "y": 60})
+    page.wait_for_url("**at=**")
+    change = bytes_text(sum(held["bytes"]) - sum(view(trace, "memory_peak", device="cuda")["bytes"]))
+    expect(page.locator(".holders-when")).to_contain_text(change)
+    page.get_by_label("compared with").select_option("nothing")
+    expect(page.get_by_role("columnheader", name="Share")).to_be_visible()
+    page.locator(".memory-canvas").first.press("p")
+    page.wait_for_url(f"**at={peak}**")
     page.locator(".memory-canvas").first.press("ArrowRight")
     page.wait_for_function("peak => !location.hash.includes(`at=${peak}`)", arg=peak)
     assert int(words(page)["at"]) > peak

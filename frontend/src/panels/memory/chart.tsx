@@ -28,6 +28,8 @@ interface ChartProps {
   span: Span;
   brush: Span | null;
   at: number | null;
+  /** The time that is compared with. */
+  pin: number | null;
   chosen: boolean;
   height: number;
   onSpan: (span: Span) => void;
@@ -37,7 +39,7 @@ interface ChartProps {
 }
 
 export function Chart(props: ChartProps) {
-  const { curve, bands, lit, span, brush, at, chosen, height } = props;
+  const { curve, bands, lit, span, brush, at, pin, chosen, height } = props;
   const place = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(place);
@@ -54,8 +56,8 @@ export function Chart(props: ChartProps) {
   const stacked = useMemo(() => bands && { bands, edges: edgesOf(bands), lit }, [bands, lit]);
   useLayoutEffect(() => {
     const ctx = canvas.current && prepareCanvas(canvas.current, size);
-    if (ctx) paint({ ctx, palette, ...size }, { curve, stacked, span, brush: dragged ?? brush, at, pointer, chosen });
-  }, [curve, stacked, span, brush, at, pointer, dragged, chosen, palette, size]);
+    if (ctx) paint({ ctx, palette, ...size }, { curve, stacked, span, brush: dragged ?? brush, at, pin, pointer, chosen });
+  }, [curve, stacked, span, brush, at, pin, pointer, dragged, chosen, palette, size]);
   useWheel(canvas, props, size.width, size.height);
   return (
     <figure class={chosen ? "memory-chart chosen" : "memory-chart"}>

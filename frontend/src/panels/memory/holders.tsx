@@ -6,28 +6,23 @@ import type { Span } from "../../draw/span.ts";
 import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
 import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import { number, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
+import { Difference } from "./difference.tsx";
+import { versusOf } from "./differences.ts";
 import { groupWord } from "./freed.ts";
 import { Freed } from "./freed.tsx";
+import type { HolderGrouping } from "./holder.tsx";
+import { BY, Holder } from "./holder.tsx";
 import type { When } from "./stretch.ts";
 import { whenOf } from "./stretch.ts";
 
 const MOST = 200;
-const BY = [
-  ["category", "category", "what it is for"],
-  ["module", "module", "the nn.Module that allocated it"],
-  ["operator", "operator", "the operator that allocated it"],
-  ["line", "line", "the source line that allocated it"],
-  ["category+operator+line", "all of these", "each combination"],
-] as const;
-export type HolderGrouping = (typeof BY)[number][0];
-
-interface HoldersProps extends PanelProps {
+export interface HoldersProps extends PanelProps {
   curve: Curve;
   brush: Span | null;
   at: number | null;
@@ -40,14 +35,42 @@ export function Holders(props: HoldersProps) {
   const by = BY.find(([known]) => known === params["hold"])?.[0] ?? "category+operator+line";
   const when = whenOf(brush, at);
   const where = ofDevice(curve);
-  const key = JSON.stringify([trace.id, by, when, where]);
-  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when.options }, { where }, MOST), key);
+  const versus = versusOf(params["versus"]);
+  const most = versus === null ? MOST : undefined; // a difference needs all rows
+  const key = JSON.stringify([trace.id, by, when, where, most]);
+  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when.options }, { where }, most), key);
   return (
     <section class="holders" aria-label="What holds the memory">
       <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
+      <Against {...props} when={when} />
       {data.inline && (props.brush ?? props.at) !== null && <OnlyThePeak />}
-      <QueryResult asked={asked} what="who holds it">{(table) => <Table {...props} when={when} table={table} by={by} />}</QueryResult>
+      <QueryResult asked={asked} what="who holds it">
+        {(table) => versus === null
+          ? <Table {...props} when={when} table={table} by={by} />
+          : <Difference {...props} when={when} after={table} by={by} versus={versus} />}
+      </QueryResult>
     </section>
+  );
+}
+
+/** What to compare with. A folder may hold many traces: the list has those that are served. */
+function Against(props: HoldersProps & { when: When }) {
+  const { trace, traces, params, when } = props;
+  const word = params["versus"];
+  const versus = versusOf(word);
+  const others = traces.filter((one) => one.id !== trace.id && !one.is_ledger);
+  const isPeak = Object.keys(when.options).length === 0;
+  if (versus === null && isPeak && others.length === 0) return null;
+  return (
+    <label class="holders-against">
+      <span class="muted">compared with</span>{" "}
+      <select value={versus === null ? "" : word} onChange={(event) => change({ versus: event.currentTarget.value || undefined })}>
+        <option value="">nothing</option>
+        {(!isPeak || versus?.kind === "peak") && <option value="peak">the peak</option>}
+        {versus?.kind === "instant" && <option value={word}>{timeText(versus.time)}</option>}
+        {others.map((one) => <option key={one.id} value={`trace:${one.id}`}>the peak of {plain(one.name)}</option>)}
+      </select>
+    </label>
   );
 }
 
@@ -122,31 +145,5 @@ function Row(props: HoldersProps & { table: FullTable; row: number; most: number
     </tr>
     {open && <tr class="holder-freed"><td colSpan={6}><Freed {...props} group={word} /></td></tr>}
     </>
-  );
-}
-
-const NOWHERE: Readonly<Record<HolderGrouping, string>> = {
-  "category": "unknown",
-  "module": "outside modules",
-  "operator": "outside operators",
-  "line": "unknown line",
-  "category+operator+line": "unknown",
-};
-
-/** The description of a row by the chosen grouping. */
-function Holder(props: { table: FullTable; row: number; by: HolderGrouping }) {
-  const { table, row } = props;
-  const of = (name: string) => textAt(table, name, row);
-  const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);
-  const said = [category, operator, module?.replace(/^nn\.Module: /, "")].filter((word): word is string => Boolean(word));
-  const title = [...said, file && `${file}:${line ?? "?"}`].filter(Boolean).join(", ");
-  return (
-    <span class="holder-text" title={plain(title)}>
-      {said.map((word, at) => <span key={at} class={at === 0 && category ? "holder-category" : "mono"}>{plain(word)}</span>)}
-      {file && (
-        <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line && `:${line}`}</a>
-      )}
-      {said.length === 0 && !file && <span class="muted">{NOWHERE[props.by]}</span>}
-    </span>
   );
 }

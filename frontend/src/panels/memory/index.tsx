@@ -16,6 +16,7 @@ import type { Band } from "./bands.ts";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
 import { curvesOf, extent } from "./curves.ts";
+import { versusOf } from "./differences.ts";
 import { MemoryFlame } from "./flame.tsx";
 import { Holders } from "./holders.tsx";
 import { Legend } from "./legend.tsx";
@@ -34,7 +35,7 @@ KEYS["memory"] = [
 ];
 
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed"];
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -65,6 +66,7 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
   const [lit, setLit] = useState<Band | null>(null);
   const brush = spanOf(params["stretch"]);
   const at = params["at"] === undefined ? null : Number(params["at"]);
+  const versus = versusOf(params["versus"]);
   const below = belowOf(params["show"]);
   useEffect(() => {
     // an address from elsewhere may name a stretch and leave its conditions to us
@@ -89,6 +91,7 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
             span={span}
             brush={brush}
             at={at}
+            pin={versus?.kind === "instant" ? versus.time : null}
             chosen={curves.length > 1 && one === curve}
             height={height}
             onSpan={onSpan}

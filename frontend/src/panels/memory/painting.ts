@@ -28,6 +28,8 @@ export interface Shown {
   brush: Span | null;
   /** The time whose holders are listed. */
   at: number | null;
+  /** The time that is compared with. */
+  pin: number | null;
   pointer: number | null;
   /** Whether the curve is the chosen one. */
   chosen: boolean;
@@ -72,6 +74,7 @@ export function paint(sheet: Sheet, shown: Shown): void {
   if (shown.curve.reserved !== null) reserved(sheet, shown, scale);
   ctx.restore();
   peak(sheet, shown, scale);
+  if (shown.pin !== null) line(sheet, scale.x(shown.pin), palette["accent"], [4, 3], 2);
   if (shown.at !== null) line(sheet, scale.x(shown.at), palette["accent"], [], 2);
   if (shown.pointer !== null) line(sheet, scale.x(shown.pointer), palette["line-strong"], [], 1);
 }

@@ -73,6 +73,11 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
             </button>
           </>
         )}
+        {at !== null && params["versus"] !== String(Math.round(at)) && (
+          <button type="button" title="Then choose another instant" onClick={() => change({ versus: String(Math.round(at)), at: undefined, show: undefined })}>
+            pin to compare
+          </button>
+        )}
         {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {timeText(at)} ×</button>}
         {zoomed && <button type="button" onClick={() => change({ zoom: undefined })}>show all</button>}
       </span>
