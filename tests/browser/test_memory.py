@@ -133,7 +133,9 @@ def test_an_instant_is_chosen_by_click_and_by_key(
     page.wait_for_url(f"**versus={peak}**")
     page.locator(".memory-canvas").first.click(position={"x": 500, "y": 60})
     page.wait_for_url("**at=**")
-    change = bytes_text(sum(held["bytes"]) - sum(view(trace, "memory_peak", device="cuda")["bytes"]))
+    change = bytes_text(
+        sum(held["bytes"]) - sum(view(trace, "memory_peak", device="cuda")["bytes"])
+    )
     expect(page.locator(".holders-when")).to_contain_text(change)
     page.get_by_label("compared with").select_option("nothing")
     expect(page.get_by_role("columnheader", name="Share")).to_be_visible()
@@ -153,6 +155,20 @@ def test_zoom_is_in_the_address_and_goes_again(
     page.wait_for_url("**zoom=**")
     page.get_by_role("button", name="show all").click()
     page.wait_for_function("() => !location.hash.includes('zoom')")
+
+
+def test_another_recording_is_shown_by_the_same_clock(
+    opened: Open, settle: Settle, served: Callable[..., str], recorded: Mapping[str, Path]
+) -> None:
+    page = opened(f"{served(recorded['cuda'], recorded['cpu'])}#/memory")
+    settle(page, "memory")
+    page.get_by_label("beside").select_option(index=1)
+    other = page.locator(".memory-beside")
+    expect(other.locator("figcaption")).to_contain_text("peak")
+    expect(other).not_to_contain_text("another time")  # both recorded the same moments
+    other.locator(".memory-canvas").click(position={"x": 400, "y": 60})
+    page.wait_for_url("**at=**")
+    expect(page.locator(".holders-when")).to_contain_text("at the chosen instant")
 
 
 def test_without_memory_the_flag_is_told(

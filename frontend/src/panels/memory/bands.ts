@@ -85,6 +85,11 @@ function ordered(bands: Band[]): Band[] {
   return [...bands.filter(isEarlier), ...bands.filter((band) => !isEarlier(band))];
 }
 
+/** The bands by a clock that is some ns ahead of their own. */
+export function shiftedBands(bands: readonly Band[], by: number): Band[] {
+  return bands.map((band) => ({ ...band, times: band.times.map((at) => at + by) }));
+}
+
 /** Bytes of a band at an instant. */
 export function bytesAt(band: Band, time: number): number {
   return band.bytes[pointAt(band.times, time)] ?? 0;

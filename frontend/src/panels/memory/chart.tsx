@@ -18,7 +18,7 @@ const CLICK = 4;
 /** Pixels around the mark of the peak within which a click is one on the peak. */
 const NEAR = 8;
 
-interface ChartProps {
+export interface ChartProps {
   curve: Curve;
   bands: readonly Band[] | null;
   /** The band that is pointed at, here or in the legend. */

@@ -62,6 +62,26 @@ export function ofDevice(curve: Curve): Filter[] {
   return told.flatMap(([column, value]) => (value === null ? [] : [{ column, op: "is" as const, value }]));
 }
 
+/** The curve by a clock that is some ns ahead of its own. */
+export function shifted(curve: Curve, by: number): Curve {
+  const { time, allocated } = curve.peak;
+  return { ...curve, times: curve.times.map((at) => at + by), peak: { time: time + by, allocated } };
+}
+
+/** How far one trace's clock is ahead of another's in ns; null unless both recorded at one time. */
+export function clockOffset(own: Recorded, other: Recorded): number | null {
+  if (own.origin === null || other.origin === null) return null;
+  const offset = (other.origin - own.origin) * 1000;
+  const overlap = Math.min(own.span.to, other.span.to + offset) - Math.max(own.span.from, other.span.from + offset);
+  return overlap > 0 ? offset : null;
+}
+
+/** When a trace was recorded: its origin in microseconds since the epoch, its span from there in ns. */
+export interface Recorded {
+  origin: number | null;
+  span: Span;
+}
+
 /** The time span of all curves. */
 export function extent(curves: readonly Curve[]): Span {
   const from = Math.min(...curves.map((curve) => curve.times[0] ?? Infinity));

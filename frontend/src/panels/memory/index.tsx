@@ -13,6 +13,8 @@ import { change } from "../../route.ts";
 import { Grid } from "../grid/grid.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import type { Band } from "./bands.ts";
+import type { SharedChart } from "./beside.tsx";
+import { Beside } from "./beside.tsx";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
 import { curvesOf, extent } from "./curves.ts";
@@ -35,7 +37,7 @@ KEYS["memory"] = [
 ];
 
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus"];
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus", "beside"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -77,30 +79,32 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
     const isAll = next.from <= limits.from && next.to >= limits.to;
     change({ zoom: isAll ? undefined : wordOf(next) });
   };
+  const shared: SharedChart = {
+    limits, span, brush, at, height, lit,
+    pin: versus?.kind === "instant" ? versus.time : null,
+    onSpan,
+    onBrush: (next) => change({ ...brushed(params, next, below), at: undefined }),
+    onPoint: (time) => change({ at: String(Math.round(time)) }),
+    onLight: setLit,
+  };
+  const other = params["beside"];
   return (
     <>
       <Tools {...props} brush={brush} at={at} below={below} zoomed={params["zoom"] !== undefined} stack={stack?.by ?? null} />
       <div class="memory-charts">
         {curves.map((one) => (
           <Chart
+            {...shared}
             key={one.key}
             curve={finer?.get(one.key) ?? one}
             bands={stack?.bands.get(one.key) ?? null}
-            lit={lit}
-            limits={limits}
-            span={span}
-            brush={brush}
-            at={at}
-            pin={versus?.kind === "instant" ? versus.time : null}
             chosen={curves.length > 1 && one === curve}
-            height={height}
-            onSpan={onSpan}
             onBrush={(next) => change({ ...brushed(params, next, below), at: undefined, of: one.key })}
             onPoint={(time) => change({ at: String(Math.round(time)), of: one.key })}
-            onLight={setLit}
           />
         ))}
         {stack && <Legend bands={stack.bands.get(curve.key) ?? []} time={at ?? curve.peak.time} when={at === null ? "at the peak" : "at the chosen instant"} lit={lit} onLight={setLit} />}
+        {other && <Beside {...props} other={other} chart={shared} />}
       </div>
       {below === "holders" && <Holders {...props} brush={brush} at={at} />}
       {below === "flame" && <MemoryFlame {...props} brush={brush} at={at} />}

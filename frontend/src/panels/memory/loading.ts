@@ -11,7 +11,7 @@ import type { Curve } from "./curves.ts";
 import { curvesOf, windowOf } from "./curves.ts";
 
 /** Points of a window, of which a sixth at least is in sight. */
-const POINTS = 4_000;
+export const POINTS = 4_000;
 
 export type Curves = ReadonlyMap<string, Curve>;
 export interface Stack {
@@ -20,7 +20,7 @@ export interface Stack {
 }
 
 /** Options for what is in sight; none for the whole recording, which is all that a report has. */
-function optionsOf(data: Data, span: Span, limits: Span): { start?: number; end?: number; points?: number } {
+function optionsOf(data: Data, span: Span, limits: Span): Record<string, number> {
   const window = data.inline ? null : windowOf(span, limits);
   return window === null ? {} : { start: window.from, end: window.to, points: POINTS };
 }
@@ -29,7 +29,7 @@ function optionsOf(data: Data, span: Span, limits: Span): { start?: number; end?
 export function useFiner(props: PanelProps, curves: readonly Curve[], span: Span, limits: Span): Curves | null {
   const { data, trace } = props;
   const options = optionsOf(data, span, limits);
-  const wanted = options.end !== undefined;
+  const wanted = options["end"] !== undefined;
   const ask = async () => {
     if (!wanted) return null;
     const detailed = curvesOf(await loadTable(data, trace.id, "memory_curve", options));
@@ -40,23 +40,28 @@ export function useFiner(props: PanelProps, curves: readonly Curve[], span: Span
   return wanted && asked.state === "here" && !asked.stale ? asked.value : null;
 }
 
-/** The bands of the curve; without a choice by category, or by line where few categories are known. */
+/** The bands of the curve; null without any, or as long as they are not loaded. */
 export function useBands(props: PanelProps, curve: Curve, span: Span, limits: Span): Stack | null {
   const { data, trace, params } = props;
   const options = optionsOf(data, span, limits);
   const wanted = params["stack"];
-  const chosen = GROUPINGS.find((known) => known === wanted);
-  const load = async (by: Grouping): Promise<Stack> => ({
-    by, bands: bandsOf(await loadTable(data, trace.id, "memory_holders", { ...options, by }), by),
-  });
-  const ask = async () => {
-    if (wanted === "no") return null;
-    const first = await load(chosen ?? "category");
-    const isTold = (stack: Stack) => !isVague(stack.bands.get(curve.key) ?? [], curve.peak.time);
-    if (chosen !== undefined || isTold(first)) return first;
-    const lines = await load("line");
-    return isTold(lines) ? lines : first;
-  };
-  const asked = useQuery(ask, JSON.stringify([trace.id, wanted, options, chosen === undefined && curve.key]));
+  const key = JSON.stringify([trace.id, wanted, options, wanted === undefined && curve.key]);
+  const asked = useQuery(() => loadStack(data, trace.id, options, wanted, curve), key);
   return wanted === "no" || asked.state !== "here" ? null : asked.value;
+}
+
+/** The bands by the chosen word; without one by category, or by line where few categories are known. */
+export async function loadStack(
+  data: Data, trace: string, options: Record<string, number>, wanted: string | undefined, curve: Curve,
+): Promise<Stack | null> {
+  if (wanted === "no") return null;
+  const load = async (by: Grouping): Promise<Stack> => ({
+    by, bands: bandsOf(await loadTable(data, trace, "memory_holders", { ...options, by }), by),
+  });
+  const chosen = GROUPINGS.find((known) => known === wanted);
+  const first = await load(chosen ?? "category");
+  const isTold = (stack: Stack) => !isVague(stack.bands.get(curve.key) ?? [], curve.peak.time);
+  if (chosen !== undefined || isTold(first)) return first;
+  const lines = await load("line");
+  return isTold(lines) ? lines : first;
 }

@@ -25,6 +25,7 @@ const AFRESH = { sort: undefined, find: undefined, where: undefined, cols: undef
 
 export function Tools(props: PanelProps & { brush: Span | null; at: number | null; below: Below; zoomed: boolean; curve: Curve; curves: Curve[]; stack: Grouping | null }) {
   const { params, brush, at, below, zoomed, curve, curves, stack } = props;
+  const others = props.traces.filter((one) => one.id !== props.trace.id && !one.is_ledger);
   const show = (next: Below) =>
     change({ ...AFRESH, show: next === "holders" ? undefined : next, ...conditions({}, brush, next, params["ends"]) });
   return (
@@ -63,6 +64,15 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
           choices={[["allocated", "allocated"], ["released", "released"]]}
           onChange={(ends) => change({ ends: ends === "released" ? ends : undefined, ...conditions(params, brush, below, ends) })}
         />
+      )}
+      {others.length > 0 && (
+        <label class="memory-other">
+          <span class="muted">beside</span>{" "}
+          <select value={params["beside"] ?? ""} onChange={(event) => change({ beside: event.currentTarget.value || undefined })}>
+            <option value="">nothing</option>
+            {others.map((one) => <option key={one.id} value={one.id}>{plain(one.name)}</option>)}
+          </select>
+        </label>
       )}
       <span class="memory-moves">
         {brush !== null && (
