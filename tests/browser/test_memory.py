@@ -166,7 +166,7 @@ def test_another_recording_is_shown_by_the_same_clock(
     other = page.locator(".memory-beside")
     expect(other.locator("figcaption")).to_contain_text("peak")
     expect(other).not_to_contain_text("another time")  # both recorded the same moments
-    other.locator(".memory-canvas").click(position={"x": 400, "y": 60})
+    other.locator(".memory-canvas").click(position={"x": 120, "y": 60})
     page.wait_for_url("**at=**")
     expect(page.locator(".holders-when")).to_contain_text("at the chosen instant")
 
