@@ -52,10 +52,27 @@ def test_the_peak_and_its_holders_are_those_of_the_view(
     expect(rows).to_have_count(held.height)
     expect(rows.nth(1)).to_contain_text(bytes_text(held["bytes"][1]))
     expect(rows.nth(1)).to_contain_text(held["operator"][1])
-    page.get_by_role("radio", name="module", exact=True).click()
+    rows.nth(1).get_by_role("button", name="where it was released").click()
+    freed = view(trace, "memory_lifetimes", by="category+operator+line").filter(
+        device_type="CUDA", operator=held["operator"][1], line=held["line"][1]
+    )
+    expect(page.locator(".memory-freed li")).to_have_count(min(freed.height, 12))
+    expect(page.locator(".memory-freed li").first).to_contain_text(bytes_text(freed["bytes"][0]))
+    page.get_by_role("radiogroup", name="By").get_by_role("radio", name="module").click()
     by_module = view(trace, "memory_peak", by="module").filter(device_type="CUDA")
     expect(page.locator(".holders tbody tr")).to_have_count(by_module.height)
     expect(page.locator(".holders")).to_contain_text("GELUActivation_1")
+
+    stack = page.get_by_role("radiogroup", name="Stack")
+    expect(stack.get_by_role("radio", checked=True)).to_have_text("category")
+    stack.get_by_role("radio", name="operator").click()
+    page.wait_for_url("**stack=operator**")
+    groups = view(trace, "memory_holders", by="operator", device="cuda").unique("group")
+    bands = page.get_by_label("What the bands are").get_by_role("listitem")
+    expect(bands).to_have_count(groups.height + 1)  # and the instant
+    expect(bands.last).to_contain_text("before the recording")
+    page.get_by_role("button", name="peak").first.click()
+    page.wait_for_url(f"**at={held['time'][0]}**")
 
 
 @pytest.mark.traces
@@ -79,15 +96,21 @@ def test_a_chosen_stretch_filters_the_tables(
     gone = blocks.filter(pl.col("released").is_between(begin, end))
     expect(page.locator(".grid-counted")).to_contain_text(f"{gone.height} of {blocks.height}")
 
-    page.get_by_role("radio", name="operators", exact=True).click()
+    page.get_by_role("radio", name="operators").click()
     operators = view(trace, "memory_operators", device="cuda", start=begin, end=end)
     expect(page.locator(".grid-counted")).to_contain_text(f"{operators.height} rows")
 
     page.get_by_role("radio", name="who holds it").click()
     peak = view(trace, "memory_peak", device="cuda", start=begin, end=end)
-    expect(page.locator(".holders-when")).to_contain_text(
-        f"{bytes_text(sum(peak['bytes']))} CUDA 0, at the peak of the chosen stretch"
-    )
+    told = f"{bytes_text(sum(peak['bytes']))} CUDA 0, at the peak of the chosen stretch"
+    expect(page.locator(".holders-when")).to_contain_text(told)
+
+    page.get_by_role("radio", name="flame graph").click()
+    expect(page.locator(".memory-summary")).to_contain_text(told)
+    graph = page.get_by_role("application", name="Allocated memory by what allocated it")
+    graph.press("ArrowDown")
+    page.wait_for_url("**focus=**")
+    expect(page.locator(".memory-node")).to_contain_text("of all")
 
 
 @pytest.mark.traces
@@ -105,6 +128,19 @@ def test_an_instant_is_chosen_by_click_and_by_key(
     page.locator(".memory-canvas").first.press("p")
     peak = view(trace, "memory_peak", device="cuda")["time"][0]
     page.wait_for_url(f"**at={peak}**")
+
+    page.get_by_role("button", name="pin to compare").click()
+    page.wait_for_url(f"**versus={peak}**")
+    page.locator(".memory-canvas").first.click(position={"x": 500, "y": 60})
+    page.wait_for_url("**at=**")
+    change = bytes_text(
+        sum(held["bytes"]) - sum(view(trace, "memory_peak", device="cuda")["bytes"])
+    )
+    expect(page.locator(".holders-when")).to_contain_text(change)
+    page.get_by_label("compared with").select_option("nothing")
+    expect(page.get_by_role("columnheader", name="Share")).to_be_visible()
+    page.locator(".memory-canvas").first.press("p")
+    page.wait_for_url(f"**at={peak}**")
     page.locator(".memory-canvas").first.press("ArrowRight")
     page.wait_for_function("peak => !location.hash.includes(`at=${peak}`)", arg=peak)
     assert int(words(page)["at"]) > peak
@@ -119,6 +155,20 @@ def test_zoom_is_in_the_address_and_goes_again(
     page.wait_for_url("**zoom=**")
     page.get_by_role("button", name="show all").click()
     page.wait_for_function("() => !location.hash.includes('zoom')")
+
+
+def test_another_recording_is_shown_by_the_same_clock(
+    opened: Open, settle: Settle, served: Callable[..., str], recorded: Mapping[str, Path]
+) -> None:
+    page = opened(f"{served(recorded['cuda'], recorded['cpu'])}#/memory")
+    settle(page, "memory")
+    page.get_by_label("beside").select_option(index=1)
+    other = page.locator(".memory-beside")
+    expect(other.locator("figcaption")).to_contain_text("peak")
+    expect(other).not_to_contain_text("another time")  # both recorded the same moments
+    other.locator(".memory-canvas").click(position={"x": 120, "y": 60})
+    page.wait_for_url("**at=**")
+    expect(page.locator(".holders-when")).to_contain_text("at the chosen instant")
 
 
 def test_without_memory_the_flag_is_told(

@@ -79,6 +79,16 @@ def test_without_totals_records_are_summed() -> None:
     ]
 
 
+def test_what_is_released_later_was_there_before() -> None:
+    trace = sketch("""
+        A = a; bytes = 1024; device_type = 0; device = -1
+        B = b; bytes = 2048; device_type = 0; device = -1
+        memory 1 | A b
+    """)
+
+    assert rows(trace, "allocated", "how") == [(3 * KIB, "summed"), (1 * KIB, "summed")]
+
+
 def test_a_release_of_what_was_there_before_makes_no_total_negative() -> None:
     trace = without_totals(sketch("A = a; bytes = 1024\nB = b; bytes = 2048\nmemory 1 | b A a"))
 

@@ -217,6 +217,8 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
         assert isinstance(trace, Trace)
         own = summarize_trace(trace).rank_summary.collectives["end"].to_numpy()
         [clock] = rank["traces"]
+        assert trace.origin is not None
+        assert clock["origin"] == trace.origin // 1000
         ends.append(own * (1 + clock["drift"]) + clock["shift"])
     assert np.ptp(np.array(ends), axis=0).max() < NEAR
     assert job["residual"] < NEAR

@@ -86,6 +86,8 @@ export interface TraceClock {
   shift: number | null;
   /** Drift, in seconds per second. */
   drift: number;
+  /** The instant from which its times count, in microseconds since the epoch; null if unknown. */
+  origin: number | null;
 }
 
 export interface Rank {

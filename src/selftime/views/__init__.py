@@ -24,6 +24,9 @@ from selftime.views.lines import lines
 from selftime.views.matches import matches
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
+from selftime.views.memory_flame import memory_flame
+from selftime.views.memory_holders import memory_holders
+from selftime.views.memory_lifetimes import memory_lifetimes
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
@@ -91,9 +94,12 @@ VIEWS: dict[str, View[Any]] = {
         stragglers,
         arrivals,
         memory_curve,
+        memory_holders,
         memory_events,
+        memory_lifetimes,
         memory_operators,
         memory_peak,
+        memory_flame,
         annotations,
         occurrences,
         slice_,

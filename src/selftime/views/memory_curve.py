@@ -3,9 +3,13 @@
 import math
 from typing import Annotated, Final
 
-import numpy as np
 import polars as pl
 
+from selftime.analysis.memory.kept_records import (
+    RECORDS_KEPT_PER_TIME_INTERVAL,
+    downsample_memory_records,
+    memory_records_in_time_range,
+)
 from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.devices import HOST_DEVICE_TYPES
 from selftime.schema import Column
@@ -14,9 +18,6 @@ from selftime.views.view_declaration import NumberRange, view
 
 _DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device")
 _MEMORY_TOTALS_COLUMNS: Final = ("device_type", "time", "allocated", "reserved", "how")
-_RECORDS_KEPT_PER_TIME_INTERVAL: Final = 4
-"""Number of records kept per time interval: lowest and highest allocated, highest reserved, last.
-"""
 
 
 @view(
@@ -63,12 +64,14 @@ def memory_curve(
     points: Annotated[
         int,
         NumberRange(
-            _RECORDS_KEPT_PER_TIME_INTERVAL,
+            RECORDS_KEPT_PER_TIME_INTERVAL,
             math.inf,
-            f"{_RECORDS_KEPT_PER_TIME_INTERVAL} or more, or 0 for all",
+            f"{RECORDS_KEPT_PER_TIME_INTERVAL} or more, or 0 for all",
             accepts_zero=True,
         ),
     ] = 1000,
+    start: int = 0,
+    end: int = 0,
 ) -> pl.DataFrame:
     """Allocated and reserved memory of each device over time.
 
@@ -76,14 +79,18 @@ def memory_curve(
     trace has none, as for the CPU and before PyTorch 1.10, records are `summed` from the lowest
     baseline with which no total falls below 0. `points` limits the rows of a device: of each
     interval of time the records with the lowest and highest allocated, the highest reserved and the
-    last are kept, so that every peak stays; 0 keeps all. `device` keeps one type, such as `cuda`.
+    last are kept, so that every peak stays; 0 keeps all. `device` keeps one type, such as `cuda`;
+    `start` and `end`, in ns, what is between two instants, from the totals at the first.
     """
-    every = memory_records_with_totals(trace, device).select(
+    every = memory_records_with_totals(trace, device)
+    parts = every.partition_by(*_DEVICE_TYPE_AND_NUMBER_COLUMNS, maintain_order=True)
+    kept = [
+        downsample_memory_records(memory_records_in_time_range(part, start, end), points)
+        for part in parts
+    ]
+    table = (pl.concat(kept, how="vertical_relaxed") if kept else every).select(
         *_DEVICE_TYPE_AND_NUMBER_COLUMNS, *_MEMORY_TOTALS_COLUMNS
     )
-    parts = every.partition_by(*_DEVICE_TYPE_AND_NUMBER_COLUMNS, maintain_order=True)
-    kept = [_downsample_memory_records(part, points) for part in parts]
-    table = pl.concat(kept) if kept else every
     return (
         table.join(
             _accelerator_descriptions(trace),
@@ -105,26 +112,3 @@ def _accelerator_descriptions(trace: Trace) -> pl.DataFrame:
     )
     told = trace.devices.filter(pl.col("index").is_not_null()).unique("index", keep="first")
     return kinds.join(told.select(device="index", name="name", capacity="memory"), how="cross")
-
-
-def _downsample_memory_records(records: pl.DataFrame, max_records: int) -> pl.DataFrame:
-    """Returns at most `max_records` of one device's memory records, including every peak."""
-    if not max_records or records.height <= max_records:
-        return records
-    time = records["time"].to_numpy()
-    stretches = max(max_records // _RECORDS_KEPT_PER_TIME_INTERVAL, 1)
-    span = max(int(time[-1]) - int(time[0]), 1)
-    # Float division first: the product of a long span and many intervals would overflow.
-    stretch = np.minimum(((time - time[0]) / span * stretches).astype(np.int64), stretches - 1)
-    chosen = (
-        records.with_row_index("place")
-        .group_by(stretch=pl.Series(stretch))
-        .agg(
-            lowest=pl.col("place").sort_by("allocated", maintain_order=True).first(),
-            highest=pl.col("place").sort_by("allocated", descending=True).first(),
-            reserved=pl.col("place").sort_by("reserved", descending=True, nulls_last=True).first(),
-            last=pl.col("place").last(),
-        )
-    )
-    places = pl.concat([chosen[name] for name in ("lowest", "highest", "reserved", "last")])
-    return records[places.unique().sort()]

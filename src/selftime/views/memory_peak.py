@@ -1,21 +1,14 @@
 """What occupies a device's memory when most memory is allocated."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import polars as pl
 
+from selftime.analysis.memory.block_grouping import GROUPING_COLUMNS_BY_OPTION, grouping_columns
 from selftime.analysis.memory.memory_peak import memory_at_peaks, peak_search_range
-from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, view
-
-_GROUPING_COLUMNS_BY_OPTION: Final = {
-    "line": SOURCE_SITE_COLUMNS,
-    "module": ("module",),
-    "operator": ("operator",),
-    "category": ("category",),
-}
 
 
 @view(
@@ -119,7 +112,7 @@ def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
     by: Annotated[
-        str, PlusJoinedWords(tuple(_GROUPING_COLUMNS_BY_OPTION))
+        str, PlusJoinedWords(tuple(GROUPING_COLUMNS_BY_OPTION))
     ] = "category+operator+line",
     device: str = "",
     step: int = -1,
@@ -146,6 +139,5 @@ def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     A row grows if its bytes at the ends of the steps never fall and keep rising: a leak. Rows that
     grow are listed even if they have nothing at the peak.
     """
-    chosen = [column for word in by.split("+") for column in _GROUPING_COLUMNS_BY_OPTION[word]]
     search_range = peak_search_range(trace, start=start, end=end, step=step, at=at)
-    return memory_peak.table_of(memory_at_peaks(trace, device, search_range, chosen))
+    return memory_peak.table_of(memory_at_peaks(trace, device, search_range, grouping_columns(by)))

@@ -4,50 +4,64 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Span } from "../../draw/span.ts";
 import { moveSpan, zoomSpan } from "../../draw/span.ts";
 import { usePalette } from "../../parts/charts/theme.ts";
-import { plain } from "../../parts/text/plain.ts";
 import { prepareCanvas } from "../../draw/canvas.ts";
 import { useSize } from "../../parts/charts/sized.ts";
-import { bytesText, timeText } from "../../units.ts";
+import type { Band } from "./bands.ts";
+import { bandAt, edgesOf } from "./bands.ts";
 import type { Curve } from "./curves.ts";
 import { pointAt } from "./curves.ts";
+import { Caption, told } from "./caption.tsx";
 import { LEFT, paint, scaleOf } from "./painting.ts";
 
 /** Shortest drag in pixels; shorter ones are clicks. */
 const CLICK = 4;
+/** Pixels around the mark of the peak within which a click is one on the peak. */
+const NEAR = 8;
 
-interface ChartProps {
+export interface ChartProps {
   curve: Curve;
+  bands: readonly Band[] | null;
+  /** The band that is pointed at, here or in the legend. */
+  lit: Band | null;
   /** The complete time span. */
   limits: Span;
   span: Span;
   brush: Span | null;
   at: number | null;
+  /** The time that is compared with. */
+  pin: number | null;
   chosen: boolean;
   height: number;
   onSpan: (span: Span) => void;
   onBrush: (brush: Span | null) => void;
   onPoint: (time: number) => void;
+  onLight: (band: Band | null) => void;
 }
 
 export function Chart(props: ChartProps) {
-  const { curve, span, brush, at, chosen, height } = props;
+  const { curve, bands, lit, span, brush, at, pin, chosen, height } = props;
   const place = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(place);
   const palette = usePalette();
-  const timeAt = (event: MouseEvent) => {
-    const left = canvas.current?.getBoundingClientRect().left ?? 0;
-    return scaleOf({ curve, span }, size.width, size.height).time(event.clientX - left);
+  const placeOf = (event: MouseEvent): Place => {
+    const area = canvas.current?.getBoundingClientRect();
+    const scale = scaleOf({ curve, span }, size.width, size.height);
+    const [x, y] = [event.clientX - (area?.left ?? 0), event.clientY - (area?.top ?? 0)];
+    const { time, allocated } = curve.peak;
+    const near = Math.hypot(scale.x(time) - x, scale.y(allocated) - y) <= NEAR;
+    return { time: scale.time(x), size: scale.size(y), near };
   };
-  const { pointer, dragged, handlers } = useDrag(props, timeAt);
+  const { pointer, dragged, handlers } = useDrag(props, placeOf);
+  const stacked = useMemo(() => bands && { bands, edges: edgesOf(bands), lit }, [bands, lit]);
   useLayoutEffect(() => {
     const ctx = canvas.current && prepareCanvas(canvas.current, size);
-    if (ctx) paint({ ctx, palette, ...size }, { curve, span, brush: dragged ?? brush, at, pointer, chosen });
-  }, [curve, span, brush, at, pointer, dragged, chosen, palette, size]);
+    if (ctx) paint({ ctx, palette, ...size }, { curve, stacked, span, brush: dragged ?? brush, at, pin, pointer, chosen });
+  }, [curve, stacked, span, brush, at, pin, pointer, dragged, chosen, palette, size]);
   useWheel(canvas, props, size.width, size.height);
   return (
     <figure class={chosen ? "memory-chart chosen" : "memory-chart"}>
-      <Caption curve={curve} at={pointer ?? at} />
+      <Caption curve={curve} at={pointer ?? at} lit={lit} onPeak={() => props.onPoint(curve.peak.time)} />
       <div
         ref={place}
         class="memory-canvas"
@@ -66,33 +80,47 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** Handles the pointer: a drag selects a time span, a click a time. */
-function useDrag(props: ChartProps, timeAt: (event: MouseEvent) => number) {
+/** Where the pointer is. */
+interface Place {
+  time: number;
+  size: number;
+  /** Whether it is at the mark of the peak. */
+  near: boolean;
+}
+
+/** Handles the pointer: a drag selects a time span, a click a time, or the peak. */
+function useDrag(props: ChartProps, placeOf: (event: MouseEvent) => Place) {
   const [pointer, setPointer] = useState<number | null>(null);
   const [drag, setDrag] = useState<{ begin: number; x: number; end: number } | null>(null);
   const down = (event: PointerEvent) => {
     if (event.button !== 0) return;
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-    const time = timeAt(event);
+    const { time } = placeOf(event);
     setDrag({ begin: time, x: event.clientX, end: time });
   };
   const move = (event: PointerEvent) => {
-    const time = timeAt(event);
+    const { time, size } = placeOf(event);
     setPointer(time);
+    props.onLight(props.bands && bandAt(props.bands, time, size));
     if (drag !== null) setDrag({ ...drag, end: time });
   };
   const up = (event: PointerEvent) => {
     if (drag === null) return;
     setDrag(null);
-    if (Math.abs(event.clientX - drag.x) < CLICK) props.onPoint(drag.begin);
-    else props.onBrush(ordered(drag.begin, timeAt(event)));
+    const { time, near } = placeOf(event);
+    if (Math.abs(event.clientX - drag.x) < CLICK) props.onPoint(near ? props.curve.peak.time : drag.begin);
+    else props.onBrush(ordered(drag.begin, time));
+  };
+  const left = () => {
+    setPointer(null);
+    props.onLight(null);
   };
   const dragged = useMemo(() => (drag === null ? null : ordered(drag.begin, drag.end)), [drag]);
   const handlers = {
     onPointerDown: down,
     onPointerMove: move,
     onPointerUp: up,
-    onPointerLeave: () => setPointer(null),
+    onPointerLeave: left,
     onPointerCancel: () => setDrag(null),
   };
   return { pointer, dragged, handlers };
@@ -124,36 +152,6 @@ function useWheel(canvas: { readonly current: HTMLCanvasElement | null }, props:
     shown?.addEventListener("wheel", turned, { passive: false });
     return () => shown?.removeEventListener("wheel", turned);
   }, [canvas, width, height]);
-}
-
-function told(curve: Curve, time: number): string {
-  const point = pointAt(curve.times, time);
-  const [allocated, reserved] = [curve.allocated[point], curve.reserved?.[point]];
-  if (allocated === undefined) return `nothing recorded yet at ${timeText(time)}`;
-  const parts = [`${bytesText(allocated)} allocated`];
-  if (reserved !== undefined) {
-    parts.push(`${bytesText(reserved)} reserved`, `${bytesText(reserved - allocated)} of it unused`);
-  }
-  return `${parts.join(", ")} at ${timeText(time)}`;
-}
-
-function Caption(props: { curve: Curve; at: number | null }) {
-  const { curve, at } = props;
-  return (
-    <figcaption>
-      <strong>{plain(curve.title)}</strong>
-      {curve.name !== null && <span class="muted memory-device" title={plain(curve.name)}>{plain(curve.name)}</span>}
-      <span>
-        peak {curve.atLeast && "at least "}{bytesText(curve.peak.allocated)}
-        {curve.capacity !== null && <span class="muted"> of {bytesText(curve.capacity)}</span>}
-      </span>
-      {curve.atLeast && <span class="muted memory-note" title="What was allocated before the recording is not known">excludes memory allocated before the recording</span>}
-      {curve.reserved !== null && (
-        <span class="memory-legend muted"><i class="allocated" /> allocated <i class="reserved" /> reserved</span>
-      )}
-      <span class="memory-told number">{at !== null && told(curve, at)}</span>
-    </figcaption>
-  );
 }
 
 function pressed(event: KeyboardEvent, props: ChartProps): void {

@@ -3,7 +3,7 @@ import test from "node:test";
 import type { Cell } from "../../data/api.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { spanOf, wordOf } from "../../draw/span.ts";
-import { curvesOf, extent, highest, pointAt, sizes } from "./curves.ts";
+import { clockOffset, curvesOf, extent, highest, pointAt, shifted, sizes, windowOf } from "./curves.ts";
 
 type Point = [type: string | null, device: number, time: number, allocated: number, reserved: number | null];
 
@@ -69,4 +69,22 @@ test("a stretch goes into the address and comes back", () => {
   assert.equal(spanOf("20-10"), null);
   assert.equal(spanOf(undefined), null);
   assert.equal(wordOf(null), undefined);
+});
+
+test("what is loaded around a span is on a grid", () => {
+  const limits = { from: 100, to: 10_000 };
+  assert.deepEqual(windowOf({ from: 2_100, to: 2_200 }, limits), { from: 1_920, to: 2_432 });
+  assert.deepEqual(windowOf({ from: 2_140, to: 2_160 }, limits), { from: 2_080, to: 2_208 });
+  assert.deepEqual(windowOf({ from: 120, to: 200 }, limits), { from: 100, to: 384 });
+  assert.equal(windowOf({ from: 100, to: 9_000 }, limits), null);
+  assert.equal(windowOf({ from: 90_000, to: 90_100 }, limits), null);
+});
+
+test("traces that were recorded at one time have one clock", () => {
+  const own = { origin: 1_000, span: { from: 0, to: 5_000_000 } };
+  assert.equal(clockOffset(own, { origin: 3_000, span: { from: 0, to: 100 } }), 2_000_000);
+  assert.equal(clockOffset(own, { origin: 9_000, span: { from: 0, to: 100 } }), null);
+  assert.equal(clockOffset(own, { origin: null, span: { from: 0, to: 100 } }), null);
+  const later = shifted(cuda, 5);
+  assert.deepEqual([later.times, later.peak.time], [[15, 25, 45, 55], 25]);
 });

@@ -1,5 +1,6 @@
 // The view `memory_curve` as one curve per device (pure).
 
+import type { Filter } from "../../data/api.ts";
 import type { Span } from "../../draw/span.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { cell, number, textAt } from "../../parts/data/full-table.ts";
@@ -54,11 +55,51 @@ function begun(table: FullTable, row: number, key: string, type: string | null, 
   };
 }
 
+/** The conditions that keep a device's rows of a view. */
+export function ofDevice(curve: Curve): Filter[] {
+  const { type, device } = curve;
+  const told = [["device_type", type] as const, ["device", device === null ? null : String(device)] as const];
+  return told.flatMap(([column, value]) => (value === null ? [] : [{ column, op: "is" as const, value }]));
+}
+
+/** The curve by a clock that is some ns ahead of its own. */
+export function shifted(curve: Curve, by: number): Curve {
+  const { time, allocated } = curve.peak;
+  return { ...curve, times: curve.times.map((at) => at + by), peak: { time: time + by, allocated } };
+}
+
+/** How far one trace's clock is ahead of another's in ns; null unless both recorded at one time. */
+export function clockOffset(own: Recorded, other: Recorded): number | null {
+  if (own.origin === null || other.origin === null) return null;
+  const offset = (other.origin - own.origin) * 1000;
+  const overlap = Math.min(own.span.to, other.span.to + offset) - Math.max(own.span.from, other.span.from + offset);
+  return overlap > 0 ? offset : null;
+}
+
+/** When a trace was recorded: its origin in microseconds since the epoch, its span from there in ns. */
+export interface Recorded {
+  origin: number | null;
+  span: Span;
+}
+
 /** The time span of all curves. */
 export function extent(curves: readonly Curve[]): Span {
   const from = Math.min(...curves.map((curve) => curve.times[0] ?? Infinity));
   const to = Math.max(...curves.map((curve) => curve.times.at(-1) ?? -Infinity));
   return to > from ? { from, to } : { from, to: from + 1000 };
+}
+
+/**
+ * The window to load for a span in sight: wider, and on a grid, so that a small move needs nothing
+ * new; null if that is most of the recording, or nothing of it.
+ */
+export function windowOf(span: Span, limits: Span): Span | null {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(span.to - span.from, 1)));
+  if (2 * step > limits.to - limits.from) return null;
+  const first = Math.floor(span.from / step);
+  const from = Math.max((first - 1) * step, Math.floor(limits.from), 0);
+  const to = Math.min((first + 3) * step, Math.ceil(limits.to));
+  return to > from ? { from, to } : null;
 }
 
 /** The last point at or before a time; -1 if none. */

@@ -6,23 +6,23 @@ import type { Span } from "../../draw/span.ts";
 import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
 import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
+import { number, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { bytesText, countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
+import { ofDevice } from "./curves.ts";
+import { Difference } from "./difference.tsx";
+import { versusOf } from "./differences.ts";
+import { groupWord } from "./freed.ts";
+import { Freed } from "./freed.tsx";
+import type { HolderGrouping } from "./holder.tsx";
+import { BY, Holder } from "./holder.tsx";
+import type { When } from "./stretch.ts";
+import { whenOf } from "./stretch.ts";
 
 const MOST = 200;
-const BY = [
-  ["category", "category", "what it is for"],
-  ["module", "module", "the nn.Module that allocated it"],
-  ["operator", "operator", "the operator that allocated it"],
-  ["line", "line", "the source line that allocated it"],
-  ["category+operator+line", "all of these", "each combination"],
-] as const;
-export type HolderGrouping = (typeof BY)[number][0];
-
-interface HoldersProps extends PanelProps {
+export interface HoldersProps extends PanelProps {
   curve: Curve;
   brush: Span | null;
   at: number | null;
@@ -33,38 +33,63 @@ export function Holders(props: HoldersProps) {
   // A report carries the peak of the whole recording; that of a stretch is with the trace.
   const [brush, at] = data.inline ? [null, null] : [props.brush, props.at];
   const by = BY.find(([known]) => known === params["hold"])?.[0] ?? "category+operator+line";
-  const when = at !== null ? { at: Math.round(at) }
-    : brush !== null ? { start: Math.max(Math.floor(brush.from), 0), end: Math.ceil(brush.to) }
-    : {};
-  const where = [
-    ...(curve.type === null ? [] : [{ column: "device_type", op: "is" as const, value: curve.type }]),
-    ...(curve.device === null ? [] : [{ column: "device", op: "is" as const, value: String(curve.device) }]),
-  ];
-  const key = JSON.stringify([trace.id, by, when, where]);
-  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when }, { where }, MOST), key);
+  const when = whenOf(brush, at);
+  const where = ofDevice(curve);
+  const versus = versusOf(params["versus"]);
+  const most = versus === null ? MOST : undefined; // a difference needs all rows
+  const key = JSON.stringify([trace.id, by, when, where, most]);
+  const asked = useQuery(() => loadTable(data, trace.id, "memory_peak", { by, ...when.options }, { where }, most), key);
   return (
     <section class="holders" aria-label="What holds the memory">
       <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
-      {data.inline && (props.brush ?? props.at) !== null && (
-        <p class="muted">A report shows the whole recording; <code>selftime serve</code> shows any moment.</p>
-      )}
-      <QueryResult asked={asked} what="who holds it">{(table) => <Table {...props} brush={brush} at={at} table={table} by={by} />}</QueryResult>
+      <Against {...props} when={when} />
+      {data.inline && (props.brush ?? props.at) !== null && <OnlyThePeak />}
+      <QueryResult asked={asked} what="who holds it">
+        {(table) => versus === null
+          ? <Table {...props} when={when} table={table} by={by} />
+          : <Difference {...props} when={when} after={table} by={by} versus={versus} />}
+      </QueryResult>
     </section>
   );
 }
 
-function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping }) {
-  const { table, curve, brush, at } = props;
+/** What to compare with. A folder may hold many traces: the list has those that are served. */
+function Against(props: HoldersProps & { when: When }) {
+  const { trace, traces, params, when } = props;
+  const word = params["versus"];
+  const versus = versusOf(word);
+  const others = traces.filter((one) => one.id !== trace.id && !one.is_ledger);
+  const isPeak = Object.keys(when.options).length === 0;
+  if (versus === null && isPeak && others.length === 0) return null;
+  return (
+    <label class="holders-against">
+      <span class="muted">compared with</span>{" "}
+      <select value={versus === null ? "" : word} onChange={(event) => change({ versus: event.currentTarget.value || undefined })}>
+        <option value="">nothing</option>
+        {(!isPeak || versus?.kind === "peak") && <option value="peak">the peak</option>}
+        {versus?.kind === "instant" && <option value={word}>{timeText(versus.time)}</option>}
+        {others.map((one) => <option key={one.id} value={`trace:${one.id}`}>the peak of {plain(one.name)}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** Shown in a report where an instant is chosen. */
+export function OnlyThePeak() {
+  return <p class="muted">A report shows the peak of the whole recording; <code>selftime serve</code> shows any moment.</p>;
+}
+
+function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; when: When }) {
+  const { table, curve, when } = props;
   const time = number(table, "time", 0);
   const sum = table.totals["bytes"];
   const most = Math.max(...(table.columns["bytes"] ?? []).map(Number), 1);
   if (table.rows === 0 || time === null) return <p class="muted">Nothing is allocated on {plain(curve.title)} then.</p>;
-  const what = at !== null ? "at the chosen instant" : brush !== null ? "at the peak of the chosen stretch" : "at the peak";
   return (
     <>
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
-        {plain(curve.title)}, {what}, {timeText(time)}
+        {plain(curve.title)}, {when.words}, {timeText(time)}
         {" "}<a href={link("timeline", timelineLinkParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>
@@ -75,7 +100,7 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping }) {
               <th scope="col" class="number">Blocks</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Released</th>
             </tr>
           </thead>
-          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} table={table} row={row} most={most} by={props.by} />)}</tbody>
+          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} {...props} row={row} most={most} />)}</tbody>
         </table>
         {table.total > table.rows && <p class="muted">{countText(table.total - table.rows)} smaller ones</p>}
       </div>
@@ -83,15 +108,28 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping }) {
   );
 }
 
-function Row(props: { table: FullTable; row: number; most: number; by: HolderGrouping }) {
-  const { table, row, most } = props;
+function Row(props: HoldersProps & { table: FullTable; row: number; most: number; by: HolderGrouping }) {
+  const { table, row, most, params } = props;
+  const word = groupWord(table, row);
+  const open = params["freed"] === word;
   const bytes = number(table, "bytes", row) ?? 0;
   const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
   const [allocated, released] = [number(table, "allocated", row), number(table, "released", row)];
   return (
+    <>
     <tr>
       <td class="holder">
         <i style={{ width: `${(100 * Math.max(bytes, 0)) / most}%` }} aria-hidden="true" />
+        <button
+          type="button"
+          class="quiet holder-open"
+          aria-expanded={open}
+          aria-label="where it was released"
+          title="Where it was released"
+          onClick={() => change({ freed: open ? undefined : word })}
+        >
+          {open ? "▾" : "▸"}
+        </button>
         <Holder table={table} row={row} by={props.by} />
         {growth !== null && growth !== undefined && growth > 0 && (
           <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
@@ -105,31 +143,7 @@ function Row(props: { table: FullTable; row: number; most: number; by: HolderGro
         {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
       </td>
     </tr>
-  );
-}
-
-const NOWHERE: Readonly<Record<HolderGrouping, string>> = {
-  "category": "unknown",
-  "module": "outside modules",
-  "operator": "outside operators",
-  "line": "unknown line",
-  "category+operator+line": "unknown",
-};
-
-/** The description of a row by the chosen grouping. */
-function Holder(props: { table: FullTable; row: number; by: HolderGrouping }) {
-  const { table, row } = props;
-  const of = (name: string) => textAt(table, name, row);
-  const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);
-  const said = [category, operator, module?.replace(/^nn\.Module: /, "")].filter((word): word is string => Boolean(word));
-  const title = [...said, file && `${file}:${line ?? "?"}`].filter(Boolean).join(", ");
-  return (
-    <span class="holder-text" title={plain(title)}>
-      {said.map((word, at) => <span key={at} class={at === 0 && category ? "holder-category" : "mono"}>{plain(word)}</span>)}
-      {file && (
-        <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line && `:${line}`}</a>
-      )}
-      {said.length === 0 && !file && <span class="muted">{NOWHERE[props.by]}</span>}
-    </span>
+    {open && <tr class="holder-freed"><td colSpan={6}><Freed {...props} group={word} /></td></tr>}
+    </>
   );
 }

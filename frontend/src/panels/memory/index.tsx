@@ -1,24 +1,31 @@
 // The panel of memory: curves, holders, and blocks and operators of a time span.
 
 import "./style.css";
-import { useEffect, useMemo } from "preact/hooks";
-import type { Filter } from "../../data/api.ts";
-import { spanOf, wordOf, type Span } from "../../draw/span.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Span } from "../../draw/span.ts";
+import { spanOf, wordOf } from "../../draw/span.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
-import { Choice } from "../../parts/controls/choice.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import { MissingData } from "../../parts/text/missing-data.tsx";
-import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable } from "../../parts/data/full-table.ts";
 import { change } from "../../route.ts";
-import { timeText } from "../../units.ts";
 import { Grid } from "../grid/grid.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
+import type { Band } from "./bands.ts";
+import type { SharedChart } from "./beside.tsx";
+import { Beside } from "./beside.tsx";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
 import { curvesOf, extent } from "./curves.ts";
+import { versusOf } from "./differences.ts";
+import { MemoryFlame } from "./flame.tsx";
 import { Holders } from "./holders.tsx";
+import { Legend } from "./legend.tsx";
+import { useBands, useFiner } from "./loading.ts";
+import type { Below } from "./stretch.ts";
+import { belowOf, brushed, conditions } from "./stretch.ts";
+import { Tools } from "./tools.tsx";
 
 KEYS["memory"] = [
   ["drag", "select a time span for the tables"],
@@ -29,11 +36,8 @@ KEYS["memory"] = [
   ["Esc", "no stretch"],
 ];
 
-type Below = "holders" | "blocks" | "operators";
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends"];
-/** Points of a zoomed span up to which exact records are loaded. */
-const POINTS = 8_000;
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus", "beside"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -59,142 +63,62 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
   const { params, curves, curve } = props;
   const limits = useMemo(() => extent(curves), [curves]);
   const span = spanOf(params["zoom"]) ?? limits;
-  const finer = useFiner(props, span, limits);
+  const finer = useFiner(props, curves, span, limits);
+  const stack = useBands(props, curve, span, limits);
+  const [lit, setLit] = useState<Band | null>(null);
   const brush = spanOf(params["stretch"]);
   const at = params["at"] === undefined ? null : Number(params["at"]);
+  const versus = versusOf(params["versus"]);
   const below = belowOf(params["show"]);
   useEffect(() => {
     // an address from elsewhere may name a stretch and leave its conditions to us
     if (brush !== null && params["where"] === undefined) change(conditions(params, brush, below, params["ends"]));
   }, []);
-  const height = curves.length === 1 ? 200 : curves.length === 2 ? 132 : 104;
+  const height = curves.length === 1 ? 240 : curves.length === 2 ? 148 : 112;
   const onSpan = (next: Span) => {
     const isAll = next.from <= limits.from && next.to >= limits.to;
     change({ zoom: isAll ? undefined : wordOf(next) });
   };
+  const shared: SharedChart = {
+    limits, span, brush, at, height, lit,
+    pin: versus?.kind === "instant" ? versus.time : null,
+    onSpan,
+    onBrush: (next) => change({ ...brushed(params, next, below), at: undefined }),
+    onPoint: (time) => change({ at: String(Math.round(time)) }),
+    onLight: setLit,
+  };
+  const other = params["beside"];
   return (
     <>
-      <Tools {...props} brush={brush} at={at} below={below} zoomed={params["zoom"] !== undefined} />
+      <Tools {...props} brush={brush} at={at} below={below} zoomed={params["zoom"] !== undefined} stack={stack?.by ?? null} />
       <div class="memory-charts">
         {curves.map((one) => (
           <Chart
+            {...shared}
             key={one.key}
             curve={finer?.get(one.key) ?? one}
-            limits={limits}
-            span={span}
-            brush={brush}
-            at={at}
+            bands={stack?.bands.get(one.key) ?? null}
             chosen={curves.length > 1 && one === curve}
-            height={height}
-            onSpan={onSpan}
             onBrush={(next) => change({ ...brushed(params, next, below), at: undefined, of: one.key })}
             onPoint={(time) => change({ at: String(Math.round(time)), of: one.key })}
           />
         ))}
+        {stack && <Legend bands={stack.bands.get(curve.key) ?? []} time={at ?? curve.peak.time} when={at === null ? "at the peak" : "at the chosen instant"} lit={lit} onLight={setLit} />}
+        {other && <Beside {...props} other={other} chart={shared} />}
       </div>
-      {below === "holders"
-        ? <Holders {...props} brush={brush} at={at} />
-        : <Tables {...props} brush={brush} below={below} />}
+      {below === "holders" && <Holders {...props} brush={brush} at={at} />}
+      {below === "flame" && <MemoryFlame {...props} brush={brush} at={at} />}
+      {below !== "holders" && below !== "flame" && <Tables {...props} brush={brush} below={below} />}
     </>
   );
 }
 
-function belowOf(word: string | undefined): Below {
-  return word === "blocks" || word === "operators" ? word : "holders";
-}
-
-/** The exact curve of a zoomed span, if it has few enough records. */
-function useFiner(props: PanelProps, span: Span, limits: Span): ReadonlyMap<string, Curve> | null {
-  const { data, trace } = props;
-  const wanted = !data.inline && span.to - span.from < 0.5 * (limits.to - limits.from);
-  const where: Filter[] = [
-    { column: "time", op: "from", value: String(Math.floor(span.from - (span.to - span.from))) },
-    { column: "time", op: "to", value: String(Math.ceil(span.to + (span.to - span.from))) },
-  ];
-  const ask = async () => {
-    if (!wanted) return null;
-    const table = await loadTable(data, trace.id, "memory_curve", { points: 0 }, { where }, POINTS);
-    if (table.total > table.rows) return null;
-    return new Map(curvesOf(table).map((curve) => [curve.key, curve]));
-  };
-  const asked = useQuery(ask, `${trace.id} ${wanted ? wordOf(span) : ""}`);
-  if (!wanted || asked.state !== "here" || asked.stale || asked.value === null) return null;
-  return asked.value;
-}
-
-/** URL parameters of a selected time span, with filters of the table of blocks. */
-function brushed(params: PanelProps["params"], brush: Span | null, below: Below): Record<string, string | undefined> {
-  return { stretch: wordOf(brush), ...conditions(params, brush, below, params["ends"]) };
-}
-
-function conditions(params: PanelProps["params"], brush: Span | null, below: Below, ends: string | undefined): Record<string, string | undefined> {
-  if (below !== "blocks") return {};
-  let kept: Filter[] = [];
-  try {
-    kept = (JSON.parse(params["where"] ?? "[]") as Filter[]).filter((one) => one.column !== "allocated" && one.column !== "released");
-  } catch {
-    // written by hand, and not to be read: the stretch's own conditions stand alone
-  }
-  const column = ends === "released" ? "released" : "allocated";
-  const own: Filter[] = brush === null ? [] : [
-    { column, op: "from", value: String(Math.floor(brush.from)) },
-    { column, op: "to", value: String(Math.ceil(brush.to)) },
-  ];
-  const where = [...kept, ...own];
-  return { where: where.length === 0 ? undefined : JSON.stringify(where), row: undefined };
-}
-
-/** Of the grid below; another table has other columns. */
-const AFRESH = { sort: undefined, find: undefined, where: undefined, cols: undefined, widths: undefined, row: undefined };
-
-function Tools(props: PanelProps & { brush: Span | null; at: number | null; below: Below; zoomed: boolean; curve: Curve; curves: Curve[] }) {
-  const { params, brush, at, below, zoomed, curve, curves } = props;
-  const show = (next: Below) =>
-    change({ ...AFRESH, show: next === "holders" ? undefined : next, ...conditions({}, brush, next, params["ends"]) });
-  return (
-    <div class="memory-tools">
-      <h1>Memory</h1>
-      <Choice
-        label="Below"
-        value={below}
-        choices={[
-          ["holders", "who holds it", "at the peak, or at the chosen instant"],
-          ["blocks", "blocks", "each block with its allocation and its release"],
-          ["operators", "operators", "what operators allocated and kept"],
-        ]}
-        onChange={show}
-      />
-      {curves.length > 1 && (
-        <Choice
-          label="of"
-          value={curve.key}
-          choices={curves.map((one) => [one.key, plain(one.title)] as const)}
-          onChange={(of) => change({ of })}
-        />
-      )}
-      {below === "blocks" && brush !== null && (
-        <Choice
-          label="in the stretch"
-          value={params["ends"] === "released" ? "released" : "allocated"}
-          choices={[["allocated", "allocated"], ["released", "released"]]}
-          onChange={(ends) => change({ ends: ends === "released" ? ends : undefined, ...conditions(params, brush, below, ends) })}
-        />
-      )}
-      <span class="memory-moves">
-        {brush !== null && (
-          <>
-            <button type="button" onClick={() => change({ zoom: wordOf(brush) })}>zoom to the stretch</button>
-            <button type="button" title="Esc" onClick={() => change(brushed(params, null, below))}>
-              {timeText(brush.to - brush.from)} chosen ×
-            </button>
-          </>
-        )}
-        {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {timeText(at)} ×</button>}
-        {zoomed && <button type="button" onClick={() => change({ zoom: undefined })}>show all</button>}
-      </span>
-    </div>
-  );
-}
+/** The views that tables show, and their titles. */
+const TABLES: Readonly<Record<string, readonly [view: string, title: string]>> = {
+  lifetimes: ["memory_lifetimes", "Allocated and released"],
+  blocks: ["memory_events", "Blocks"],
+  operators: ["memory_operators", "Operators"],
+};
 
 function Tables(props: PanelProps & { curve: Curve; brush: Span | null; below: Below }) {
   const { curve, brush, below, data } = props;
@@ -204,13 +128,13 @@ function Tables(props: PanelProps & { curve: Curve; brush: Span | null; below: B
     [brush?.from, brush?.to],
   );
   const options = useMemo(
-    () => (data.inline ? {} : below === "operators" ? { device, ...stretch } : { device }),
+    () => (data.inline ? {} : below === "blocks" ? { device } : { device, ...stretch }),
     [below, device, stretch],
   );
-  const view = below === "operators" ? "memory_operators" : "memory_events";
+  const [view, title] = TABLES[below] ?? ["memory_events", "Blocks"];
   return (
     <div class="memory-grid">
-      <Grid {...props} view={view} title={below === "operators" ? "Operators" : "Blocks"} defaults={options} taken={TAKEN} />
+      <Grid {...props} view={view} title={title} defaults={options} taken={TAKEN} />
     </div>
   );
 }

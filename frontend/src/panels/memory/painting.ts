@@ -1,9 +1,11 @@
-// Draws the curve of a device: allocated as an area, reserved as a dashed line.
+// Draws the curve of a device: allocated as an area or as bands, reserved as a dashed line.
 
 import type { Palette } from "../../draw/icicle.ts";
 import type { Span } from "../../draw/span.ts";
 import { ticks } from "../../draw/ticks.ts";
 import { bytesText } from "../../units.ts";
+import type { Stacked } from "./bands-painting.ts";
+import { paintBands } from "./bands-painting.ts";
 import type { Curve } from "./curves.ts";
 import { pointAt, sizes } from "./curves.ts";
 
@@ -20,10 +22,14 @@ export interface Sheet {
 
 export interface Shown {
   curve: Curve;
+  /** The bands of the area; null for one area. */
+  stacked: Stacked | null;
   span: Span;
   brush: Span | null;
   /** The time whose holders are listed. */
   at: number | null;
+  /** The time that is compared with. */
+  pin: number | null;
   pointer: number | null;
   /** Whether the curve is the chosen one. */
   chosen: boolean;
@@ -33,6 +39,7 @@ export interface Scale {
   x: (time: number) => number;
   y: (size: number) => number;
   time: (x: number) => number;
+  size: (y: number) => number;
   most: number;
 }
 
@@ -46,6 +53,7 @@ export function scaleOf(shown: Pick<Shown, "curve" | "span">, width: number, hei
     x: (time) => LEFT + (time - span.from) * perNs,
     y: (size) => height - BOTTOM - (size / most) * (height - BOTTOM - TOP),
     time: (x) => span.from + Math.min(Math.max(x - LEFT, 0), room) / perNs,
+    size: (y) => ((height - BOTTOM - y) / (height - BOTTOM - TOP)) * most,
     most,
   };
 }
@@ -61,10 +69,12 @@ export function paint(sheet: Sheet, shown: Shown): void {
   ctx.rect(LEFT, 0, width - LEFT, height - BOTTOM + 1);
   ctx.clip();
   if (shown.brush !== null) band(sheet, shown.brush, scale);
+  if (shown.stacked !== null) paintBands(sheet, scale, shown.stacked);
   area(sheet, shown, scale);
   if (shown.curve.reserved !== null) reserved(sheet, shown, scale);
   ctx.restore();
   peak(sheet, shown, scale);
+  if (shown.pin !== null) line(sheet, scale.x(shown.pin), palette["accent"], [4, 3], 2);
   if (shown.at !== null) line(sheet, scale.x(shown.at), palette["accent"], [], 2);
   if (shown.pointer !== null) line(sheet, scale.x(shown.pointer), palette["line-strong"], [], 1);
 }
@@ -82,7 +92,7 @@ function axes(sheet: Sheet, shown: Shown, scale: Scale): void {
     ctx.moveTo(LEFT, y);
     ctx.lineTo(width, y);
     ctx.stroke();
-    ctx.fillText(bytesText(size), LEFT - 8, y);
+    ctx.fillText(size === 0 ? "0" : bytesText(size), LEFT - 8, y);
   }
   ctx.textAlign = "center";
   const { base, marks } = ticks(shown.span, width - LEFT, 110);
@@ -131,11 +141,12 @@ function area(sheet: Sheet, shown: Shown, scale: Scale): void {
   const { ctx, palette } = sheet;
   ctx.strokeStyle = palette["memory"] ?? "blue";
   ctx.fillStyle = palette["memory"] ?? "blue";
-  ctx.lineWidth = 1.5;
+  ctx.lineWidth = shown.stacked === null ? 1.5 : 1;
   ctx.lineJoin = "round";
   const drawn = trace(sheet, shown, scale, shown.curve.allocated);
   if (drawn === null) return;
   ctx.stroke();
+  if (shown.stacked !== null) return;
   ctx.lineTo(drawn.last, scale.y(0));
   ctx.lineTo(drawn.first, scale.y(0));
   ctx.globalAlpha = 0.2;

@@ -116,7 +116,7 @@ def _kept_flame_graphs(trace: Trace) -> _KeptFlameGraphs:  # noqa: ARG001 - of w
 
 def _build_flame_graph(trace: Trace, source: FlameGraphSource) -> "FlameGraph":
     stacked, chosen = slices_for_flame_graph(trace, source)
-    code, table = _node_name_index_of_each_slice(trace, stacked.id)
+    code, table = node_name_index_of_each_slice(trace, stacked.id)
     whole = fold_slices_by_name(stacked.parent, code, stacked.own, chosen.astype(np.int64))
     return FlameGraph(whole, table, int(stacked.own.sum()))
 
@@ -209,7 +209,7 @@ def _time_ordered_rows(
     """Returns a row for each slice in order of time, each before those within it."""
     found = slices_in_order_of_time(trace, source)
     slices = found.slices
-    code, table = _node_name_index_of_each_slice(trace, slices.id)
+    code, table = node_name_index_of_each_slice(trace, slices.id)
     total = subtree_totals(slices.parent, slices.own)
     tree = NameTree(slices.parent, code, slices.own, total, found.is_chosen.astype(np.int64))
     whole = int(slices.own.sum())
@@ -230,7 +230,7 @@ def _time_ordered_rows(
     )
 
 
-def _node_name_index_of_each_slice(trace: Trace, ids: Ints) -> tuple[Ints, pl.DataFrame]:
+def node_name_index_of_each_slice(trace: Trace, ids: Ints) -> tuple[Ints, pl.DataFrame]:
     """Returns each slice's row in a table of node names, kinds, files and lines, and the table."""
     slices = trace.slices.select("name", "category")[pl.Series(ids, dtype=pl.UInt32)]
     module = np.zeros(trace.slices.height, bool)

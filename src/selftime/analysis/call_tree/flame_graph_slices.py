@@ -168,7 +168,7 @@ def _slices_of_call_tree(
     own = np.zeros(holder.size, np.int64)
     np.add.at(own, holder[holder != NO_SLICE], entries.self_time[holder != NO_SLICE])
     return FlameGraphSlices(
-        *_keep_rows_and_renumber_parents(~dropped, above, entries.id, own, entries.id)
+        *keep_rows_and_renumber_parents(~dropped, above, entries.id, own, entries.id)
     )
 
 
@@ -192,7 +192,7 @@ def _add_launched_work_as_children(
         work.owner == NO_SLICE, NO_SLICE, slice_ids[work.owner] if slice_ids.size else NO_SLICE
     )
     return FlameGraphSlices(
-        *_keep_rows_and_renumber_parents(
+        *keep_rows_and_renumber_parents(
             np.append(around, np.ones(size, bool)),
             np.append(parent, launcher),
             np.append(slice_ids, work.id),
@@ -202,7 +202,7 @@ def _add_launched_work_as_children(
     )
 
 
-def _keep_rows_and_renumber_parents(
+def keep_rows_and_renumber_parents(
     is_kept: Flags, parent: Ints, *columns: Ints
 ) -> tuple[Ints, ...]:
     """Drops rows from columns; the parents become row numbers among the kept rows.

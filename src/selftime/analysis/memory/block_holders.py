@@ -139,16 +139,9 @@ def source_sites_of_memory_records(trace: Trace, record_rows: pl.Series) -> pl.D
     frame.
     """
     stacks = trace.memory["call_stack"].gather(record_rows)
-    ids = trace.memory["operator"].gather(record_rows)
-    category = trace.slices["category"].gather(ids)
-    inside = category.is_in(list(names.OPERATOR_CATEGORIES)).fill_null(value=False)
-    where = ids.cast(pl.Int64).set(~inside, None)
-    loose = np.flatnonzero(~inside.to_numpy() & record_rows.is_not_null().to_numpy())
-    if loose.size and trace.frame_args.height:
-        where = where.scatter(
-            pl.Series(loose), _innermost_frames_of_memory_records(trace, record_rows.gather(loose))
-        )
-    found = source_sites_of_slices(trace, where)
+    found = source_sites_of_slices(
+        trace, _operators_or_frames_of_memory_records(trace, record_rows)
+    )
     if stacks.null_count() == stacks.len():
         return found
     innermost = source_lines_of_stacks(stacks).filter("innermost")
@@ -158,6 +151,26 @@ def source_sites_of_memory_records(trace: Trace, record_rows: pl.Series) -> pl.D
         pl.when(told["how"].is_not_null()).then(told[name]).otherwise(name).alias(name)
         for name in SOURCE_SITE_COLUMNS
     )
+
+
+def innermost_slices_of_memory_records(trace: Trace, record_rows: pl.Series) -> pl.Series:
+    """Returns the id of each memory record's operator, else Python frame, else annotation."""
+    found = _operators_or_frames_of_memory_records(trace, record_rows)
+    return found.fill_null(trace.memory["operator"].gather(record_rows).cast(pl.Int64))
+
+
+def _operators_or_frames_of_memory_records(trace: Trace, record_rows: pl.Series) -> pl.Series:
+    """Returns the id of each memory record's operator; outside operators of its Python frame."""
+    ids = trace.memory["operator"].gather(record_rows)
+    category = trace.slices["category"].gather(ids)
+    inside = category.is_in(list(names.OPERATOR_CATEGORIES)).fill_null(value=False)
+    where = ids.cast(pl.Int64).set(~inside, None)
+    loose = np.flatnonzero(~inside.to_numpy() & record_rows.is_not_null().to_numpy())
+    if loose.size and trace.frame_args.height:
+        where = where.scatter(
+            pl.Series(loose), _innermost_frames_of_memory_records(trace, record_rows.gather(loose))
+        )
+    return where
 
 
 def _innermost_frames_of_memory_records(trace: Trace, record_rows: pl.Series) -> pl.Series:

@@ -6,12 +6,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.analysis.memory.block_holders import (
-    categories_of_memory_blocks,
-    modules_of_memory_records,
-    operator_labels_of_memory_records,
-    source_sites_of_memory_records,
-)
+from selftime.analysis.memory.block_grouping import memory_blocks_with_grouping_columns
 from selftime.analysis.memory.blocks import (
     STATE_BEFORE_RECORDING,
     TIME_OF_NEVER_RELEASED,
@@ -21,14 +16,12 @@ from selftime.analysis.memory.blocks import (
     memory_growth_per_step,
     step_end_times,
 )
+from selftime.analysis.memory.kept_records import totals_at_instant
 from selftime.analysis.memory.memory_records import memory_records_with_totals
-from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.analysis.timeline.tracks import require_end_after_start
 from selftime.errors import UsageError
 from selftime.trace import Trace
-
-_ALL_GROUPING_COLUMNS: Final = ("category", "operator", "module", *SOURCE_SITE_COLUMNS)
 
 _UNACCOUNTED_MEMORY_CATEGORY: Final = "unaccounted"
 
@@ -36,7 +29,7 @@ _UNKNOWN_MEMORY_CATEGORY: Final = "unknown"
 
 
 def memory_at_peaks(
-    trace: Trace, device_type: str, search_range: tuple[int, int], grouping_columns: list[str]
+    trace: Trace, device_type: str, search_range: tuple[int, int], columns: list[str]
 ) -> pl.DataFrame:
     """Returns what occupies each device's memory when most is allocated, by groups of blocks.
 
@@ -44,15 +37,14 @@ def memory_at_peaks(
         trace: The trace.
         device_type: The type of the devices, such as CUDA; empty for all.
         search_range: The first and last instant (ns) of the search for the peak.
-        grouping_columns: Columns by which memory blocks are grouped into rows.
+        columns: Columns by which memory blocks are grouped into rows.
     """
-    keys: list[str] = [key for key in _ALL_GROUPING_COLUMNS if key in grouping_columns]
     every = memory_blocks_of_device_type(trace, device_type)
     parts = memory_records_with_totals(trace, device_type).partition_by(
         "type", "device", maintain_order=True
     )
     rows = [
-        _peak_memory_rows_of_device(trace, every, _find_memory_peak(part, search_range), keys)
+        _peak_memory_rows_of_device(trace, every, find_memory_peak(part, search_range), columns)
         for part in parts
     ]
     return pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame()
@@ -70,7 +62,7 @@ def peak_search_range(trace: Trace, *, start: int, end: int, step: int, at: int)
 
 
 @dataclass(frozen=True, slots=True)
-class _MemoryPeakOfDevice:
+class MemoryPeakOfDevice:
     """When most memory of a device is allocated: time in ns, memory record, allocated bytes."""
 
     device_type: str | None
@@ -105,25 +97,21 @@ def _time_range_of_peak_search(trace: Trace, step: int, at: int) -> tuple[int, i
     return int(found["start"][0]), int(found["end"][0])
 
 
-def _find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> _MemoryPeakOfDevice:
+def find_memory_peak(totals: pl.DataFrame, search_range: tuple[int, int]) -> MemoryPeakOfDevice:
     """Returns when one device has most memory allocated in a time range (both ends included)."""
     begin, end = search_range
-    earlier = totals.filter(pl.col("time") <= begin).tail(1)
-    first = totals.head(1).with_columns(
-        at=pl.lit(-1), allocated=pl.col("allocated") - pl.col("bytes")
-    )
-    opening = (earlier if earlier.height else first).with_columns(time=pl.lit(max(begin, 0)))
+    opening = totals_at_instant(totals, begin)
     inside = totals.filter((pl.col("time") > begin) & (pl.col("time") <= end))
     both = pl.concat([opening, inside], how="vertical_relaxed")
     best = both.row(
         int(np.argmax(both["allocated"].to_numpy())), named=True
     )  # the first of equal ones
     where = {name: best[name] for name in ("device_type", "type", "device", "time", "allocated")}
-    return _MemoryPeakOfDevice(record=best["at"], **where)
+    return MemoryPeakOfDevice(record=best["at"], **where)
 
 
 def _peak_memory_rows_of_device(
-    trace: Trace, blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, grouping_columns: list[str]
+    trace: Trace, blocks: pl.DataFrame, peak: MemoryPeakOfDevice, grouping_columns: list[str]
 ) -> pl.DataFrame:
     """Returns the rows of one device: bytes allocated at its peak, by group of memory blocks.
 
@@ -158,7 +146,7 @@ def _rows_of_known_memory_blocks(
     told = blocks.filter(
         pl.col("alive") | pl.Series(is_block_alive_at_step_end(blocks, ends), dtype=pl.Boolean)
     )
-    told = _memory_blocks_with_grouping_columns(trace, told, grouping_columns)
+    told = memory_blocks_with_grouping_columns(trace, told, grouping_columns)
     group = told.select(pl.struct(grouping_columns).rank("dense").cast(pl.Int64) - 1).to_series()
     grown = memory_growth_per_step(told, group.to_numpy(), group.n_unique(), ends)
     alive = pl.when("alive")
@@ -181,27 +169,8 @@ def _rows_of_known_memory_blocks(
     )
 
 
-def _memory_blocks_with_grouping_columns(
-    trace: Trace, blocks: pl.DataFrame, grouping_columns: list[str]
-) -> pl.DataFrame:
-    """Returns the memory blocks with `grouping_columns` added."""
-    if "category" in grouping_columns:
-        blocks = blocks.with_columns(category=categories_of_memory_blocks(trace, blocks))
-    if "operator" in grouping_columns:
-        blocks = blocks.with_columns(
-            operator=operator_labels_of_memory_records(trace, blocks["allocation"])
-        )
-    if "module" in grouping_columns:
-        blocks = blocks.with_columns(module=modules_of_memory_records(trace, blocks["allocation"]))
-    if "file" in grouping_columns:
-        blocks = blocks.with_columns(
-            source_sites_of_memory_records(trace, blocks["allocation"]).select(SOURCE_SITE_COLUMNS)
-        )
-    return blocks
-
-
 def _row_of_unknown_memory(
-    blocks: pl.DataFrame, peak: _MemoryPeakOfDevice, unknown_bytes: int
+    blocks: pl.DataFrame, peak: MemoryPeakOfDevice, unknown_bytes: int
 ) -> pl.DataFrame:
     """Returns one row for the allocated memory that no recorded allocation explains.
 

@@ -3,7 +3,8 @@
 Allocators of devices write their totals with each record, including memory from before the
 recording. Totals of the host only include what the recording saw, and traces of 2021 have none.
 There the records are summed from an unknown baseline: at least the bytes released beyond those
-allocated, because no total is below 0.
+allocated, because no total is below 0, and all that was released at addresses without an earlier
+record.
 """
 
 import polars as pl
@@ -103,6 +104,11 @@ def _records_with_totals_of_device(records: pl.DataFrame) -> pl.DataFrame:
         return records.with_columns(how=pl.lit("recorded"))
     running = pl.col("bytes").cum_sum()
     first_told = (pl.col("allocated") - running).drop_nulls().first().fill_null(0)
-    least = pl.max_horizontal(-running.min(), 0)
+    known_before = -records.filter(
+        (pl.col("bytes") < 0)
+        & pl.col("address").is_not_null()
+        & pl.col("address").is_first_distinct()
+    )["bytes"].sum()
+    least = pl.max_horizontal(-running.min(), 0, known_before)
     base = pl.max_horizontal(first_told, least)
     return records.with_columns(allocated=running + base, how=pl.lit("summed"))

@@ -69,6 +69,10 @@ VIEWS_OF_ONE_SELECTION: Final = ("timeline", "occurrences", "slice", "selection"
 _NON_DEFAULT_TEXT_OPTIONS_BY_VIEW: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "operators": tuple({"by": by} for by in ("shape", "line", "stack", "type")),
     "memory_peak": tuple({"by": by} for by in ("category", "operator", "module", "line")),
+    "memory_holders": tuple({"by": by} for by in ("operator", "module", "line")),
+    "memory_lifetimes": tuple(
+        {"by": by} for by in ("category", "operator", "module", "category+operator+line")
+    ),
     "idle": ({"by": "cause", "counted": True},),
 }
 """Common values of view options that accept any text, by view; the report includes their tables."""

@@ -220,11 +220,19 @@ def _single_rank_note(ranks: Ranks) -> str:
 def _common_clock_shift_and_drift(
     trace_id: str, summary: RankSummary, clock: RankClock, reference_origin: int
 ) -> dict[str, Any]:
-    """Returns as JSON what converts a trace's times to the common clock: shift (ns) and drift."""
+    """Returns as JSON what converts a trace's times to the common clock: shift (ns) and drift.
+
+    With the instant from which its times count, in microseconds since the epoch.
+    """
     offset = summary.origin - reference_origin + clock.offset
     shift = offset + round(clock.drift * (summary.origin - clock.reference_instant))
     is_known = summary.origin != 0 and abs(shift) < _MAX_JAVASCRIPT_INTEGER
-    return {"trace": trace_id, "shift": shift if is_known else None, "drift": clock.drift}
+    return {
+        "trace": trace_id,
+        "shift": shift if is_known else None,
+        "drift": clock.drift,
+        "origin": summary.origin // 1000 if summary.origin else None,
+    }
 
 
 def _process_group_entries(ranks_by_key: Mapping[int, RankOfJob]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,8 @@ const NAMED: Readonly<Record<string, string>> = {
   syncs: "call",
   memory_events: "operator",
   memory_peak: "operator",
+  memory_holders: "operator",
+  memory_lifetimes: "operator",
 };
 /** What slices of a view's names are, where the row does not say it. */
 const KINDS: Readonly<Record<string, string>> = {
@@ -19,6 +21,8 @@ const KINDS: Readonly<Record<string, string>> = {
   copies: "copy",
   memory_events: "operator",
   memory_peak: "operator",
+  memory_holders: "operator",
+  memory_lifetimes: "operator",
   memory_operators: "operator",
 };
 /** Views whose rows stand for no slices: measures, and instants. */

@@ -9,9 +9,9 @@ import { Names } from "../drawing/names.ts";
 import { Store } from "../tiles/store.ts";
 import { width } from "../tiles/tiles.ts";
 
-function job(...clocks: readonly Omit<TraceClock, "trace">[]): Job {
+function job(...clocks: readonly Pick<TraceClock, "shift" | "drift">[]): Job {
   const ranks = clocks.map((clock, key) => ({
-    key, label: `rank ${key}`, rank: key, device: null, residual: 1, traces: [{ trace: `trace ${key}`, ...clock }],
+    key, label: `rank ${key}`, rank: key, device: null, residual: 1, traces: [{ trace: `trace ${key}`, origin: null, ...clock }],
   }));
   return { size: clocks.length, ranks, missing: [], refused: [], notes: [], residual: 1, groups: [], facts: [], account: null, single_rank_note: null };
 }

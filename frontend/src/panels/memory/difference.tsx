@@ -1,0 +1,93 @@
+// What holds a device's memory at one time and not at another, or in one trace and not in another.
+
+import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import type { FullTable } from "../../parts/data/full-table.ts";
+import { loadTable, number } from "../../parts/data/full-table.ts";
+import { plain } from "../../parts/text/plain.ts";
+import { bytesText, countText, timeText } from "../../units.ts";
+import { ofDevice } from "./curves.ts";
+import type { Difference as Group, Versus } from "./differences.ts";
+import { differencesOf } from "./differences.ts";
+import type { HolderGrouping } from "./holder.tsx";
+import { Holder } from "./holder.tsx";
+import type { HoldersProps } from "./holders.tsx";
+import type { When } from "./stretch.ts";
+
+const MOST = 200;
+
+interface DifferenceProps extends HoldersProps {
+  when: When;
+  after: FullTable;
+  by: HolderGrouping;
+  versus: Versus;
+}
+
+export function Difference(props: DifferenceProps) {
+  const { data, trace, curve, by, versus } = props;
+  const of = versus.kind === "trace" ? versus.id : trace.id;
+  const options = versus.kind === "instant" ? { by, at: Math.round(versus.time) } : { by };
+  const where = ofDevice(curve);
+  const asked = useQuery(() => loadTable(data, of, "memory_peak", options, { where }), JSON.stringify([of, options, where]));
+  return <QueryResult asked={asked} what="what it is compared with">{(before) => <Compared {...props} before={before} />}</QueryResult>;
+}
+
+function Compared(props: DifferenceProps & { before: FullTable }) {
+  const { before, after, curve, when, by } = props;
+  const groups = differencesOf(before, after);
+  const changed = groups.filter((group) => group.change !== 0);
+  const most = Math.max(...changed.map((group) => Math.abs(group.change)), 1);
+  const [from, to] = [before, after].map((table) => table.totals["bytes"] ?? 0) as [number, number];
+  return (
+    <>
+      <p class="holders-when">
+        <strong>{signed(to - from)}</strong> {plain(curve.title)}, from {bytesText(from)} {named(props)} to {bytesText(to)} {when.words}
+        {time(after)}
+      </p>
+      <div class="holders-rows" tabIndex={0}>
+        <table class="holders-differences">
+          <thead>
+            <tr>
+              <th scope="col">Held by</th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th>
+              <th scope="col" class="number">Change</th>
+            </tr>
+          </thead>
+          <tbody>{changed.slice(0, MOST).map((group, at) => <Row key={at} group={group} most={most} by={by} />)}</tbody>
+        </table>
+        {changed.length > MOST && <p class="muted">{countText(changed.length - MOST)} smaller changes</p>}
+        {groups.length > changed.length && <p class="muted">{countText(groups.length - changed.length)} groups did not change</p>}
+      </div>
+    </>
+  );
+}
+
+function Row(props: { group: Group; most: number; by: HolderGrouping }) {
+  const { table, row, before, after, change } = props.group;
+  const amount = (bytes: number) => (bytes === 0 ? "-" : bytesText(bytes));
+  return (
+    <tr>
+      <td class="holder">
+        <i class={change > 0 ? "more" : "less"} style={{ width: `${(100 * Math.abs(change)) / props.most}%` }} aria-hidden="true" />
+        <Holder table={table} row={row} by={props.by} />
+      </td>
+      <td class="number">{amount(before)}</td>
+      <td class="number">{amount(after)}</td>
+      <td class="number">{signed(change)}</td>
+    </tr>
+  );
+}
+
+function signed(bytes: number): string {
+  return bytes > 0 ? `+${bytesText(bytes)}` : bytesText(bytes);
+}
+
+function time(table: FullTable): string {
+  const at = number(table, "time", 0);
+  return at === null ? "" : `, ${timeText(at)}`;
+}
+
+function named(props: DifferenceProps & { before: FullTable }): string {
+  const { versus, traces, before } = props;
+  if (versus.kind === "instant") return `at ${timeText(versus.time)}`;
+  if (versus.kind === "peak") return `at the peak${time(before)},`;
+  return `at the peak of ${plain(traces.find((one) => one.id === versus.id)?.name ?? versus.id)}`;
+}
