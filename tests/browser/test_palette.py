@@ -24,7 +24,7 @@ def test_what_is_found_by_its_letters_is_opened(
     expect(field).to_have_attribute("aria-activedescendant", chosen.get_attribute("id") or "")
     page.keyboard.press("Enter")
     settle(page, "critical_path")
-    page.get_by_role("button", name="Search and commands").click()
+    page.get_by_role("button", name="Search").click()
     field.fill("aten")
     operator = page.get_by_role("option").filter(has_text="operator").first
     operator.wait_for()
@@ -45,6 +45,10 @@ def test_what_is_found_by_its_letters_is_opened(
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     assert saved.value.suggested_filename == "operators.csv"
+    page.keyboard.press("Control+k")
+    field.fill("choose columns")
+    page.keyboard.press("Enter")
+    expect(page.locator(".grid-columns")).to_be_visible()
     page.keyboard.press("Control+k")
     field.fill("no such thing at all")
     expect(page.locator(".palette")).to_contain_text("Nothing is called that")

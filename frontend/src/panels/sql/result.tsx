@@ -39,7 +39,8 @@ export function Result(props: Props) {
   const state = useMemo(() => readState(params, spec), [params, spec]);
   const query = useMemo(() => queryOf(state, spec.columns), [state, spec]);
   const chart = readChart(params["chart"], result.columns);
-  const shown = state.columns ?? result.columns.map((column) => column.name);
+  const names = result.columns.map((column) => column.name);
+  const shown = state.columns ?? names;
   const onChange = (part: Partial<GridState>) => change(stateParameters(part, spec));
   const draw = (choice: ChartChoice | null) => change({ chart: choice === null ? undefined : writtenChart(choice) });
   if (result.row_count === 0) {
@@ -53,9 +54,9 @@ export function Result(props: Props) {
         <FilterChips filters={state.where} onChange={(where) => onChange({ where, row: null })} />
         <span class="sql-counted muted" role="status">{countedText(result)}</span>
         {chart === null && (
-          <Chooser columns={result.columns} shown={shown} isChosen={state.columns !== null} onChange={(columns) => onChange({ columns })} />
+          <Chooser columns={result.columns} withValues={names} shown={shown} onChange={(columns) => onChange({ columns })} />
         )}
-        <button type="button" title="The rows that are here, as CSV" onClick={() => save(props.result)}>CSV</button>
+        <button type="button" data-csv title="The rows that are here, as CSV" onClick={() => save(props.result)}>CSV</button>
       </div>
       {chart === null
         ? <Table result={result} state={state} shown={shown} query={query} onChange={onChange} />

@@ -1,10 +1,7 @@
 // What the command palette does besides going somewhere: copy, download, set.
 
-import type { Data, Page, TraceInfo, ViewSpec } from "../../data/api.ts";
+import type { Data, TraceInfo, ViewSpec } from "../../data/api.ts";
 import type { Panel } from "../../panels/panel.ts";
-import { TAKEN } from "../../panels/grid/index.tsx";
-import { csvOf } from "../../panels/grid/query/csv.ts";
-import { queryOf, readState, stateParameters } from "../../panels/grid/query/state.ts";
 import { download } from "../../parts/controls/download.ts";
 import { change, type Route } from "../../route.ts";
 import { CHOICES, chooseScheme, TOLD } from "../scheme.tsx";
@@ -43,26 +40,17 @@ export function actionEntries(around: Around): Entry[] {
   ];
 }
 
-/** What can be done with the table of the panel, if it is one. */
-function tableEntries({ data, trace, views, panel, route, tell }: Around): Entry[] {
-  const name = panel.name === "view" ? route.params["name"] : panel.name;
-  const spec = views.get(name ?? "");
-  if (spec === undefined) return [];
-  const taken = panel.name === "view" ? TAKEN : [];
-  const set = (columns: string[] | null) => change(stateParameters({ columns }, spec, taken));
+/** What can be done with the table of the panel, if it shows one. */
+function tableEntries({ views, panel, route }: Around): Entry[] {
+  const main = document.querySelector("main");
+  const csv = main?.querySelector<HTMLElement>("[data-csv]");
+  const chooser = main?.querySelector<HTMLElement>("[data-columns]");
+  const spec = views.get((panel.name === "view" ? route.params["name"] : panel.name) ?? "");
+  const all = spec?.columns.map((column) => column.name);
   return [
-    {
-      id: "csv", kind: "action", title: "Download the table as CSV",
-      run: () => attempt(tell, async () => {
-        const state = readState(route.params, spec, taken);
-        const asked = [trace.id, spec.name, state.options, queryOf(state, spec.columns)] as const;
-        const address = data.csv(...asked);
-        if (address !== null) follow(address, `${spec.name}.csv`);
-        else download(`${spec.name}.csv`, "text/csv", csvOf(spec.columns, [await data.page(...asked) satisfies Page]));
-      }),
-    },
-    { id: "all columns", kind: "setting", title: "Show all columns of the table", run: () => set(spec.columns.map((column) => column.name)) },
-    { id: "usual columns", kind: "setting", title: "Show the usual columns of the table", run: () => set(null) },
+    ...(csv ? [{ id: "csv", kind: "action", title: "Download the table as CSV", run: () => csv.click() } as const] : []),
+    ...(chooser ? [{ id: "columns", kind: "setting", title: "Choose the columns of the table", run: () => chooser.click() } as const] : []),
+    ...(all ? [{ id: "all columns", kind: "setting", title: "Show all columns of the table", run: () => change({ cols: all.join(",") }) } as const] : []),
   ];
 }
 
@@ -79,11 +67,4 @@ async function copyOrSave(text: string, tell: Around["tell"]): Promise<void> {
     download("selftime-answer.md", "text/markdown", text);
     tell("The answer is saved as a file.");
   }
-}
-
-function follow(address: string, name: string): void {
-  const anchor = document.createElement("a");
-  anchor.href = address;
-  anchor.download = name;
-  anchor.click();
 }

@@ -40,7 +40,7 @@ export function CommandPalette(props: Props) {
   }, [told]);
   return (
     <>
-      <button type="button" class="palette-button" title={`Search and commands (${KEYS})`} aria-label="Search and commands" aria-keyshortcuts="Control+K Meta+K" onClick={() => open(true)}>
+      <button type="button" class="palette-button" title={`Search and commands (${KEYS})`} aria-keyshortcuts="Control+K Meta+K" onClick={() => open(true)}>
         <svg viewBox="0 0 16 16" width="13" height="13" aria-hidden="true">
           <circle cx="6.5" cy="6.5" r="4.5" fill="none" stroke="currentColor" stroke-width="1.5" />
           <path d="M10 10l4.5 4.5" stroke="currentColor" stroke-width="1.5" stroke-linecap="round" />
@@ -84,7 +84,7 @@ function Dialog(props: Props & Around & { onClose: () => void }) {
       <input
         type="text" role="combobox" aria-label="Panel, name, step or command" aria-expanded={true} aria-controls="palette-list"
         aria-autocomplete="list" aria-activedescendant={found.length > 0 ? `palette-${at}` : undefined}
-        placeholder="Panel, operator, kernel, line, step, trace or command" spellcheck={false} autocomplete="off" autofocus
+        placeholder="Panel, operator, kernel, line, step, trace or command" spellcheck={false} autocomplete="off"
         value={typed} onKeyDown={onKeyDown}
         onInput={(event) => {
           type(event.currentTarget.value);
