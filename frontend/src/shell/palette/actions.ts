@@ -11,7 +11,7 @@ export interface Around {
   data: Data;
   trace: TraceInfo;
   views: ReadonlyMap<string, ViewSpec>;
-  panel: Panel;
+  panel: Panel | undefined;
   route: Route;
   /** Tells the reader in a few words what was done, or why it was not. */
   tell: (words: string) => void;
@@ -45,7 +45,7 @@ function tableEntries({ views, panel, route }: Around): Entry[] {
   const main = document.querySelector("main");
   const csv = main?.querySelector<HTMLElement>("[data-csv]");
   const chooser = main?.querySelector<HTMLElement>("[data-columns]");
-  const spec = views.get((panel.name === "view" ? route.params["name"] : panel.name) ?? "");
+  const spec = views.get((panel?.name === "view" ? route.params["name"] : panel?.name) ?? "");
   const all = spec?.columns.map((column) => column.name);
   return [
     ...(csv ? [{ id: "csv", kind: "action", title: "Download the table as CSV", run: () => csv.click() } as const] : []),
