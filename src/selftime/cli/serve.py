@@ -179,6 +179,5 @@ def _make_waitress_server(
         clear_untrusted_proxy_headers=True,
         max_request_header_size=65_536,
         max_request_body_size=65_536,
-        channel_request_lookahead=1,  # so that it notices when a client goes away
         outbuf_overflow=_MAX_RESPONSE_BYTES_IN_MEMORY,
     )
