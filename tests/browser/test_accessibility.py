@@ -74,6 +74,11 @@ def test_axe_finds_nothing(
     page.wait_for_selector("dialog, [role=dialog]")
     if found := violations(page):
         amiss["keys"] = found
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.wait_for_selector(".palette [role=option]")
+    if found := violations(page):
+        amiss["palette"] = found
     assert amiss == {}
 
 

@@ -23,6 +23,7 @@ from selftime.errors import UnreadableTrace, UsageError
 from selftime.mcp import ToolHandlers, TraceLibrary
 from selftime.mcp.tools import TOOL_BY_NAME, call_tool
 from selftime.reports.advice.brief import MAX_ANSWER_TOKENS
+from selftime.sql.limited_query import LimitedQueries, QueryLimits, StoppedQuery
 from selftime.views import VIEWS
 
 mcp = pytest.importorskip("mcp")
@@ -272,6 +273,12 @@ def test_what_a_query_says_of_a_trace_is_quoted(desk: ToolHandlers) -> None:
     with pytest.raises(UsageError, match="cannot be answered: `") as error:
         call_tool(desk, "sql", given)
     assert not acting(str(error.value))
+
+
+def test_a_query_that_takes_too_long_is_stopped(desk: ToolHandlers) -> None:
+    desk._queries = LimitedQueries(QueryLimits(seconds=0.001))  # no process starts within that
+    with pytest.raises(StoppedQuery, match="the query was stopped after"):
+        call_tool(desk, "sql", {"trace": "good.json", "query": "select 1"})
 
 
 def test_nothing_is_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

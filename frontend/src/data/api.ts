@@ -2,6 +2,7 @@
 // which docs/formats.md describes.
 
 import type { AccountTexts, JobAccount } from "./account.ts";
+import type { SqlResult, SqlSchema } from "./sql.ts";
 
 /** The unit of a column, which decides how values are printed; see units.py. */
 export type Unit =
@@ -391,6 +392,10 @@ export interface Data {
   job(trace: string): Promise<Job>;
   /** Returns the step after changes; a report cannot simulate the program. */
   whatIf(trace: string, changes: readonly AskedChange[]): Promise<WhatIf>;
+  /** Returns what a query in SQL can read; a report cannot answer queries. */
+  sqlSchema(trace: string): Promise<SqlSchema>;
+  /** Returns the result of a query in SQL; the signal cancels it. */
+  sql(trace: string, query: string, signal: AbortSignal): Promise<SqlResult>;
   /** Returns the documentation of a rule, as Markdown. */
   rule(name: string): Promise<string>;
   /** Returns lines of a source file; null if the file is not available. */

@@ -5,6 +5,7 @@ import { DataError, NotInReport } from "./api.ts";
 import type { Advice, Cell, Compared, ComparedTable, Contents, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
+import type { SqlResult, SqlSchema } from "./sql.ts";
 import { runQuery, gatherColumn, totals } from "./table.ts";
 import type { Table } from "./table.ts";
 import { suitableResolution, isTimeRangeQuery, rowsInRange } from "./resolutions.ts";
@@ -145,6 +146,14 @@ export class InlineData implements Data {
 
   async whatIf(): Promise<WhatIf> {
     throw new NotInReport("a report holds no program to simulate: `selftime what-if` answers in a terminal");
+  }
+
+  async sqlSchema(): Promise<SqlSchema> {
+    throw new NotInReport("a report answers no queries: `selftime sql` does in a terminal");
+  }
+
+  async sql(): Promise<SqlResult> {
+    throw new NotInReport("a report answers no queries: `selftime sql` does in a terminal");
   }
 
   async rule(name: string): Promise<string> {

@@ -3,6 +3,8 @@
 
 import { DataError } from "./api.ts";
 import type { Advice, AskedChange, Compared, Contents, Data, Health, Job, Metric, Options, Page, Pair, Progress, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import { SqlError } from "./sql.ts";
+import type { SqlPlace, SqlResult, SqlSchema } from "./sql.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -16,19 +18,20 @@ function address(path: string, queryParameters: Record<string, string>): string 
 /** Asks the server to report unreadable traces in the response, not as a network error. */
 const FROM_PAGE = { "Selftime-Page": "1" };
 
-async function ask<T>(
-  path: string,
-  queryParameters: Record<string, string> = {},
-  signal: AbortSignal | null = null,
-): Promise<T> {
+type Parameters = Record<string, string>;
+type Failed = { error?: string; place?: SqlPlace | null };
+
+async function ask<T>(path: string, queryParameters: Parameters = {}, signal: AbortSignal | null = null): Promise<T> {
   let answer: Response;
   try {
     answer = await fetch(address(path, queryParameters), { credentials: "same-origin", headers: FROM_PAGE, signal });
-  } catch {
+  } catch (error) {
+    if (signal?.aborted) throw error;
     throw new DataError("the server does not answer; is `selftime serve` still running?");
   }
   if (!answer.ok) throw new DataError(await told(answer));
-  const body = (await answer.json()) as T & { error?: string };
+  const body = (await answer.json()) as T & Failed;
+  if (body.error !== undefined && body.place !== undefined) throw new SqlError(body.error, body.place);
   if (body.error !== undefined) throw new DataError(body.error);
   return body;
 }
@@ -101,6 +104,14 @@ export class ServerData implements Data {
 
   whatIf(trace: string, changes: readonly AskedChange[]): Promise<WhatIf> {
     return ask("what_if", { ".trace": trace, changes: JSON.stringify(changes) });
+  }
+
+  sqlSchema(trace: string): Promise<SqlSchema> {
+    return ask("sql_schema", { ".trace": trace });
+  }
+
+  sql(trace: string, query: string, signal: AbortSignal): Promise<SqlResult> {
+    return ask("sql", { ".trace": trace, query }, signal);
   }
 
   async rule(name: string): Promise<string> {

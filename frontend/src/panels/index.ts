@@ -11,6 +11,7 @@ import { modules } from "./modules/index.tsx";
 import { overview } from "./overview/index.tsx";
 import type { Panel } from "./panel.ts";
 import { run } from "./run/index.tsx";
+import { sql } from "./sql/index.tsx";
 import { steps } from "./steps/index.tsx";
 import { timeline } from "./timeline/index.tsx";
 import { whatif } from "./whatif/index.tsx";
@@ -51,6 +52,7 @@ export const PANELS: readonly Panel[] = [
   grid("memory_events", "Memory events", "memory"),
   compare,
   grid("health", "Health", "more"),
+  sql,
   anyView,
 ];
 

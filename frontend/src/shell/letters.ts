@@ -5,7 +5,7 @@ interface Named {
   title: string;
 }
 
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz1234567890";
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz1234567890ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /**
  * Letters by the panels' names: initials first, then another letter of the title, then any. Each group
@@ -15,14 +15,14 @@ export function panelLetters(...groups: readonly (readonly Named[])[]): Readonly
   const found = new Map<string, string>();
   const free = new Set(ALPHABET);
   const give = (panel: Named, wanted: string) => {
-    const letter = [...wanted.toLowerCase()].find((known) => free.has(known));
+    const letter = [...wanted].find((known) => free.has(known));
     if (letter === undefined || found.has(panel.name)) return;
     free.delete(letter);
     found.set(panel.name, letter);
   };
   for (const panels of groups) {
-    for (const panel of panels) give(panel, panel.title.slice(0, 1));
-    for (const panel of panels) give(panel, panel.title);
+    for (const panel of panels) give(panel, panel.title.slice(0, 1).toLowerCase());
+    for (const panel of panels) give(panel, panel.title.toLowerCase());
     for (const panel of panels) give(panel, ALPHABET);
   }
   return found;

@@ -3,11 +3,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { store, stored } from "../parts/controls/stored.ts";
 
-const CHOICES = ["system", "dark", "light"] as const;
-type Choice = (typeof CHOICES)[number];
+export const CHOICES = ["system", "dark", "light"] as const;
+export type Choice = (typeof CHOICES)[number];
 
 const PLACE = "theme";
-const TOLD: Record<Choice, string> = {
+export const TOLD: Record<Choice, string> = {
   system: "Colours of the system",
   dark: "Dark colours",
   light: "Light colours",
@@ -16,6 +16,14 @@ const TOLD: Record<Choice, string> = {
 function chosen(): Choice {
   const word = stored(PLACE);
   return CHOICES.find((choice) => choice === word) ?? "system";
+}
+
+const listeners = new Set<(choice: Choice) => void>();
+
+/** Shows and keeps a choice; the button in the header follows. */
+export function chooseScheme(choice: Choice): void {
+  store(PLACE, choice);
+  for (const told of listeners) told(choice);
 }
 
 const DARK = "(prefers-color-scheme: dark)";
@@ -36,6 +44,10 @@ export function applyStoredScheme(): void {
 export function SchemeButton() {
   const [choice, set] = useState(chosen);
   useEffect(() => {
+    listeners.add(set);
+    return () => void listeners.delete(set);
+  }, []);
+  useEffect(() => {
     apply(choice);
     const follow = () => apply(choice);
     const system = matchMedia(DARK);
@@ -43,13 +55,9 @@ export function SchemeButton() {
     return () => system.removeEventListener("change", follow);
   }, [choice]);
   const next = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
-  const press = () => {
-    store(PLACE, next);
-    set(next);
-  };
   const title = `${TOLD[choice]}; press for: ${TOLD[next].toLowerCase()}`;
   return (
-    <button type="button" class="quiet" title={title} aria-label={title} onClick={press}>
+    <button type="button" class="quiet" title={title} aria-label={title} onClick={() => chooseScheme(next)}>
       <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
         <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" />
         {choice !== "light" && <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />}

@@ -18,6 +18,7 @@ import { panelLetters } from "./letters.ts";
 import { missingIn } from "./missing.ts";
 import { Navigation } from "./navigation.tsx";
 import { Opening, useContents, type Opened } from "./opening.tsx";
+import { CommandPalette } from "./palette/palette.tsx";
 import { Picker } from "./picker.tsx";
 import { SchemeButton } from "./scheme.tsx";
 import { useScrolling } from "./scrolling.ts";
@@ -129,6 +130,7 @@ function Rooms(props: HouseProps & { trace: TraceInfo }) {
   useFocus(main, name);
   useTitle(panel?.title, trace.name);
   const contents = opened.state === "open" ? opened.contents : null;
+  const panels = PANELS.filter((known) => !(data.inline && known.needsServer));
   return (
     <div class="house">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
@@ -139,6 +141,7 @@ function Rooms(props: HouseProps & { trace: TraceInfo }) {
         <Picker traces={traces} shown={trace} onOpen={props.refresh} />
         {!trace.is_ledger && contents !== null && <VerdictWord data={data} trace={trace} />}
         <span class="tools">
+          <CommandPalette {...props} panel={panel} panels={panels} letters={LETTERS} openKeys={openSheet} />
           <SchemeButton />
           <button type="button" class="quiet" title="Keys (?)" aria-label="Keys" onClick={openSheet}>
             <kbd aria-hidden="true">?</kbd>
@@ -146,7 +149,7 @@ function Rooms(props: HouseProps & { trace: TraceInfo }) {
         </span>
       </header>
       <Navigation
-        panels={PANELS.filter((known) => !(data.inline && known.needsServer))}
+        panels={panels}
         shown={name}
         letters={LETTERS}
         isGoing={isGoing}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from selftime.cli.query_options import QueryMemory, QuerySeconds, limits_of_options
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
@@ -34,7 +35,7 @@ def add_command(app: typer.Typer) -> None:
     )(serve)
 
 
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - the command's options
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Traces, folders, glob patterns, URLs.")
     ],
@@ -60,6 +61,8 @@ def serve(
     opens_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
+    query_seconds: QuerySeconds = None,
+    query_memory: QueryMemory = None,
 ) -> None:
     """Show traces in the browser: advice, tables and the timeline.
 
@@ -71,18 +74,16 @@ def serve(
     from selftime.web.access_guard import AccessGuard, is_loopback_host
 
     assets()
-    app = PageApp(TracesAtPaths(paths))
+    app = PageApp(TracesAtPaths(paths), query_limits=limits_of_options(query_seconds, query_memory))
     listening = _open_listening_socket(host, port)
     bound = listening.getsockname()[1]
     token = None if is_loopback_host(host) else secrets.token_urlsafe(24)
-    machine = socket.gethostname()
     hosts = [f"{_host_as_in_url(host)}:{bound}", *(allowed_hosts or ())]
-    name = machine if host in _ADDRESSES_OF_ALL_INTERFACES else host
-    address = f"http://{_host_as_in_url(name)}:{bound}/" + (f"?token={token}" if token else "")
+    address = _page_address(host, bound, token)
     typer.echo(f"selftime is at {address} (Ctrl-C to stop)")
     if opens_browser:
         typer.launch(address)
-    guard = AccessGuard(app, hosts=hosts, machine_name=machine, token=token)
+    guard = AccessGuard(app, hosts=hosts, machine_name=socket.gethostname(), token=token)
     _serve_forever(guard, listening, app.answers)
 
 
@@ -108,6 +109,12 @@ def _open_listening_socket(host: str, port: int | None) -> socket.socket:
             continue
         return listening
     raise AssertionError("unreachable: the last port in the loop is returned, or raises")
+
+
+def _page_address(host: str, port: int, token: str | None) -> str:
+    """Returns the address at which a browser finds the page, with the token that it needs."""
+    name = socket.gethostname() if host in _ADDRESSES_OF_ALL_INTERFACES else host
+    return f"http://{_host_as_in_url(name)}:{port}/" + (f"?token={token}" if token else "")
 
 
 def _is_port_unavailable(error: OSError) -> bool:

@@ -23,7 +23,8 @@ from selftime.reports.advice.tokens import estimate_max_tokens
 from selftime.reports.page_data.table_queries import RowQuery, prepare_table
 from selftime.reports.what_if import as_markdown
 from selftime.schema import Column
-from selftime.sql import QueryError, query
+from selftime.sql import QueryError
+from selftime.sql.limited_query import LimitedQueries, QueryLimits, QueryRequest
 from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views import View, find_view
@@ -33,6 +34,8 @@ DEFAULT_TABLE_ROWS: Final = 20
 """Default number of rows of a table in an answer."""
 MAX_TABLE_ROWS: Final = 200
 """Largest number of rows of a table in an answer."""
+_MAX_QUERY_ROWS: Final = 100_000
+"""Number of rows of a query's result that answers can be taken from."""
 _MAX_CACHED_ADVICE: Final = 32
 """Largest number of traces whose advice is cached."""
 _MAX_TRACES_IN_LIST: Final = 400
@@ -137,6 +140,7 @@ class ToolHandlers:
 
     def __init__(self, library: TraceLibrary) -> None:
         self.library = library
+        self._queries = LimitedQueries(QueryLimits(rows=_MAX_QUERY_ROWS))
         self._advice: SharedCache[tuple[str, str], Advice] = SharedCache(
             _MAX_CACHED_ADVICE, lambda _: 1
         )
@@ -239,17 +243,18 @@ class ToolHandlers:
         max_rows: int = DEFAULT_TABLE_ROWS,
     ) -> str:
         """Returns rows of the result of an SQL query over a trace's tables and views."""
-        subject = self.library.open(id_or_name)
+        path = self.library.path_of(id_or_name)
+        request = QueryRequest(path, sql_query, dict(views), uses_cache=False)
         try:
-            result = query(subject, sql_query, views)
+            result = self._queries.run(request)
         except QueryError as error:
             raise UsageError(f"the query cannot be answered: {code_span(error.message)}") from error
-        shown = result[first_row:][: min(max_rows, MAX_TABLE_ROWS)]
+        shown = result.table[first_row:][: min(max_rows, MAX_TABLE_ROWS)]
         columns = [
             Column(name, dtype, _display_unit_of_dtype(dtype), "", True)
             for name, dtype in shown.schema.items()
         ]
-        return markdown_table(shown, columns, first_row=first_row, total_rows=result.height)
+        return markdown_table(shown, columns, first_row=first_row, total_rows=result.row_count)
 
     def slice(self, id_or_name: str, slice_id: int) -> str:
         """Returns all data of one slice (operator, kernel or frame) of a trace."""

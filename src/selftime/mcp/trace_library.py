@@ -73,6 +73,10 @@ class TraceLibrary:
         trace_id = self.trace_id_of(id_or_name)
         return trace_id, self._files.fingerprint(trace_id)
 
+    def path_of(self, id_or_name: str) -> str:
+        """Returns the path of a trace's file."""
+        return self._files.path_of(self.trace_id_of(id_or_name))
+
     def open(self, id_or_name: str) -> Trace:
         """Returns the trace, from a cache; reads the file again if it has changed."""
         key = self.trace_cache_key(id_or_name)

@@ -28,16 +28,20 @@ class SqlToken(NamedTuple):
 
     kind: SqlTokenKind
     text: str
+    start: int
+    """Offset of the token in the query."""
+    end: int
+    """Offset of the character after the token."""
 
 
 def names_written_in_query(query: str) -> frozenset[str]:
     """Returns every name in an SQL query, of tables, columns and functions."""
-    return frozenset(word.text for word in _tokens_of_query(query) if word.kind == "name")
+    return frozenset(word.text for word in tokens_of_query(query) if word.kind == "name")
 
 
 def require_read_only_query(query: str) -> None:
     """Raises a `UsageError` for an SQL query that does anything but read tables and views."""
-    words = list(_tokens_of_query(query))
+    words = list(tokens_of_query(query))
     first = next((word.text.lower() for word in words if word.text != "("), "")
     if first not in FIRST_WORDS_OF_READING_STATEMENTS:
         begin = " ".join(query.split())[:_MAX_SHOWN_QUERY_CHARACTERS]
@@ -56,7 +60,7 @@ def require_read_only_query(query: str) -> None:
             )
 
 
-def _tokens_of_query(query: str) -> Iterator[SqlToken]:
+def tokens_of_query(query: str) -> Iterator[SqlToken]:
     """Yields the tokens of an SQL query in order, without comments."""
     at = 0
     while at < len(query):
@@ -69,17 +73,18 @@ def _tokens_of_query(query: str) -> Iterator[SqlToken]:
             at = _index_after_next_text(query, "*/", at + 2)
         elif sign in _SQL_QUOTE_CHARACTERS:
             until = _index_after_next_text(query, sign, at + 1)
-            yield SqlToken("text" if sign == "'" else "name", query[at + 1 : until - 1])
+            kind: SqlTokenKind = "text" if sign == "'" else "name"
+            yield SqlToken(kind, query[at + 1 : until - 1], at, until)
             at = until
         elif _is_name_character(sign):
             until = at
             while until < len(query) and _is_name_character(query[until]):
                 until += 1
-            yield SqlToken("name", query[at:until])
+            yield SqlToken("name", query[at:until], at, until)
             at = until
         else:
             if not sign.isspace():
-                yield SqlToken("sign", sign)
+                yield SqlToken("sign", sign, at, at + 1)
             at += 1
 
 

@@ -15,9 +15,11 @@ from werkzeug.wrappers import Request, Response
 
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
+from selftime.sql.query_limits import QueryLimits
 from selftime.web.answers import PageDataAnswers
 from selftime.web.readings import is_client_gone
 from selftime.web.sources import TraceSources
+from selftime.web.sql_answers import SqlAnswers, client_check
 from selftime.web.what_if_answers import what_if_json
 
 _CONTENT_SECURITY_POLICY: Final = (
@@ -53,8 +55,15 @@ _log: Final = logging.getLogger(__name__)
 class PageApp:
     """The WSGI app that serves the page and its data."""
 
-    def __init__(self, sources: TraceSources, *, shows_source: bool = True) -> None:
+    def __init__(
+        self,
+        sources: TraceSources,
+        *,
+        shows_source: bool = True,
+        query_limits: QueryLimits | None = None,
+    ) -> None:
         self.answers = PageDataAnswers(sources, shows_source=shows_source)
+        self.sql = SqlAnswers(self.answers, query_limits)
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -101,6 +110,8 @@ class PageApp:
             return _page_file_response(request, path)
         parameters = dict(request.args.items())
         parameters.pop("token", None)
+        if path == "api/sql":
+            return _json_response(self.sql.result_json(parameters, client_check(request.environ)))
         return self._data_response(path, parameters)
 
     def _data_response(self, path: str, parameters: dict[str, str]) -> Response:
@@ -117,6 +128,7 @@ class PageApp:
             "api/job": lambda: answers.job_json(parameters),
             "api/what_if": lambda: what_if_json(answers, parameters),
             "api/source": lambda: answers.source_json(parameters),
+            "api/sql_schema": lambda: self.sql.schema_json(parameters),
         }
         if path in answer_by_path:
             return _json_response(answer_by_path[path]())

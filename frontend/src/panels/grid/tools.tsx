@@ -115,7 +115,7 @@ function CsvLink(props: ToolsProps) {
   const address = data.csv(trace.id, spec.name, options, query);
   const title = "All rows that match, as CSV";
   if (address !== null) {
-    return <a class="grid-button" href={address} download={`${spec.name}.csv`} title={title}>CSV</a>;
+    return <a class="grid-button" data-csv href={address} download={`${spec.name}.csv`} title={title}>CSV</a>;
   }
   const save = async () => {
     try {
@@ -126,7 +126,7 @@ function CsvLink(props: ToolsProps) {
     }
   };
   return (
-    <button type="button" title={title} onClick={() => void save()}>
+    <button type="button" data-csv title={title} onClick={() => void save()}>
       CSV{problem && <span role="alert">: {problem}</span>}
     </button>
   );

@@ -2,8 +2,8 @@
 // for whoever cannot use the picture. Arrow keys walk along it.
 
 import "./chart.css";
-import { BarChart, LineChart } from "echarts/charts";
-import type { BarSeriesOption, LineSeriesOption } from "echarts/charts";
+import { BarChart, LineChart, ScatterChart } from "echarts/charts";
+import type { BarSeriesOption, LineSeriesOption, ScatterSeriesOption } from "echarts/charts";
 import { DataZoomComponent, GridComponent, TooltipComponent } from "echarts/components";
 import type {
   DataZoomComponentOption, GridComponentOption, TooltipComponentOption,
@@ -16,10 +16,11 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { colour, useTheme } from "./theme.ts";
 
-use([BarChart, LineChart, GridComponent, TooltipComponent, DataZoomComponent, CanvasRenderer]);
+use([BarChart, LineChart, ScatterChart, GridComponent, TooltipComponent, DataZoomComponent, CanvasRenderer]);
 
 export type ChartOption = ComposeOption<
-  BarSeriesOption | LineSeriesOption | GridComponentOption | TooltipComponentOption | DataZoomComponentOption
+  | BarSeriesOption | LineSeriesOption | ScatterSeriesOption
+  | GridComponentOption | TooltipComponentOption | DataZoomComponentOption
 >;
 
 export interface ChartProps {

@@ -6,6 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 export type KeyLine = [keys: string, does: string];
 
 const EVERYWHERE: readonly KeyLine[] = [
+  ["Ctrl+K", "search and commands: panels, names, steps, traces"],
   ["g", "then a letter: another panel, as below"],
   ["Alt+←, Alt+→", "back, forward"],
   ["/", "search"],

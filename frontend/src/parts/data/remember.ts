@@ -55,6 +55,8 @@ export function cachedData(data: Data): Data {
     compare: (...words) => once(["compare", ...words], () => data.compare(...words)),
     job: (trace) => once(["job", trace], () => data.job(trace)),
     whatIf: (trace, changes) => once(["whatIf", trace, JSON.stringify(changes)], () => data.whatIf(trace, changes)),
+    sqlSchema: (trace) => once(["sqlSchema", trace], () => data.sqlSchema(trace)),
+    sql: (...words) => data.sql(...words),
     rule: (name) => once(["rule", name], () => data.rule(name)),
     source: (...words) => once(["source", ...words], () => data.source(...words)),
     csv: (...words) => data.csv(...words),

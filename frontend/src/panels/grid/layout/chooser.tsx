@@ -19,7 +19,7 @@ export function Chooser(props: Props) {
   useOutside(box, () => open(false));
   return (
     <div ref={box} class="grid-menu" onKeyDown={(event) => event.key === "Escape" && open(false)}>
-      <button type="button" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+      <button type="button" data-columns aria-expanded={isOpen} onClick={() => open(!isOpen)}>
         Columns <span class="muted">{props.shown.length} of {props.columns.length}</span>
       </button>
       {isOpen && <List {...props} />}
