@@ -16,7 +16,7 @@ export interface Selection {
   area: Area | null;
   /** A gap, a wait or a slow step that the reader went to. */
   moment: Span | null;
-  /** Text that names must contain, in lower case; empty for none. */
+  /** Text that names must contain, as typed; empty for none. */
   find: string;
 }
 

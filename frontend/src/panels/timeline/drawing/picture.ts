@@ -244,7 +244,7 @@ export class Picture {
   isFound(name: number): boolean {
     let found = this.#matches.get(name);
     if (found === undefined) {
-      found = (this.names.texts[name] ?? "").toLowerCase().includes(this.chosen.find);
+      found = (this.names.texts[name] ?? "").toLowerCase().includes(this.chosen.find.trim().toLowerCase());
       this.#matches.set(name, found);
     }
     return found;

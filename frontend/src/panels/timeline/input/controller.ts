@@ -191,7 +191,7 @@ export class TimelineController {
   }
 
   find(text: string): void {
-    this.picture.choose({ find: text.trim().toLowerCase() });
+    this.picture.choose({ find: text.trim() === "" ? "" : text }); // as typed: the field shows it
     this.write({ find: text.trim() || undefined }, true);
     this.changed();
   }
@@ -284,7 +284,7 @@ export class TimelineController {
     this.#written = { ...params };
     if (arranges) this.picture.arrange(readArrangement(params));
     if (fold) this.picture.turn(parseToggled(params["fold"]));
-    if (find) this.picture.choose({ find: (params["find"] ?? "").toLowerCase() });
+    if (find) this.picture.choose({ find: params["find"] ?? "" });
     if (area) this.picture.choose({ area: readArea(params["area"]) });
     const span = readSpan(from, to);
     if (moves && span !== null) this.picture.viewport.look(span);

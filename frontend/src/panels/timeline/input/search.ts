@@ -8,7 +8,8 @@ import { nextMatch } from "./nearby.ts";
 /** Goes to the next or previous slice that the search finds. */
 export async function goToMatch(controller: TimelineController, by: 1 | -1): Promise<void> {
   const { picture } = controller;
-  const { find, selected } = picture.chosen;
+  const { selected } = picture.chosen;
+  const find = picture.chosen.find.trim();
   if (find === "") return;
   const slice = selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id;
   const way = by > 0 ? "after" : "before";

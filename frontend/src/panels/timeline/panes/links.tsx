@@ -38,7 +38,7 @@ export function DeviceWork(props: Props & { work: LaunchedWork }) {
   const { work, ...known } = props;
   const { links, count, busy } = work;
   return (
-    <div class="timeline-table timeline-links timeline-work">
+    <div class="timeline-table timeline-work">
       <h3>
         Device work <span class="number">{countText(count)}, {timeText(busy)} busy</span>
         <button type="button" title="Fit the slice with its device work (K)" onClick={() => known.controller.fitWork()}>Fit</button>

@@ -21,7 +21,7 @@ interface ToolsProps {
 export function Tools(props: ToolsProps) {
   const { controller } = props;
   const find = controller?.picture.chosen.find ?? "";
-  const told = useMatches(controller, find);
+  const told = useMatches(controller, find.trim());
   const [marking, setMarking] = useState(false);
   const match = (by: 1 | -1) => controller && goToMatch(controller, by);
   const mark = () => {
