@@ -159,13 +159,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     _raise_if_not_a_slice(trace, selected)
     index = slice_lanes_by_name(trace) if rows == "name" else slice_lanes(trace)
     if what == "tracks":
-        listed = [
-            _rows_with_kind_column("track", list_timeline_tracks(trace, index)),
-            _rows_with_kind_column("counter", list_counter_curves(trace)),
-        ]
-        if rows == "name":
-            listed.append(_rows_with_kind_column("row", list_rows_by_name(trace)))
-        return _stack_timeline_tables(listed)
+        return _list_of_tracks(trace, index, by_name=rows == "name")
     window = TimelineWindow.of(*select_time_window(trace, start, end), pixels)
     ids, with_counters = select_tracks(trace, tracks)
     slices, marks = index.lanes, instant_mark_lanes(trace)
@@ -182,6 +176,17 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     if selected != _NO_SLICE_ID:
         parts.append(_flow_rows_of_slice(trace, index, selected, pixels))
     return _stack_timeline_tables(parts)
+
+
+def _list_of_tracks(trace: Trace, index: SliceLanes, *, by_name: bool) -> pl.DataFrame:
+    """Returns all tracks, counters, and the rows of streams where these are by name."""
+    listed = [
+        _rows_with_kind_column("track", list_timeline_tracks(trace, index)),
+        _rows_with_kind_column("counter", list_counter_curves(trace)),
+    ]
+    if by_name:
+        listed.append(_rows_with_kind_column("row", list_rows_by_name(trace)))
+    return _stack_timeline_tables(listed)
 
 
 def _raise_if_not_a_slice(trace: Trace, selected: int) -> None:
