@@ -117,14 +117,14 @@ def test_rows_by_name_lie_by_their_time_and_the_list_of_tracks_has_them() -> Non
         gpu 7  |    kk mmm kk mmm
     """)
 
-    assert [row[:4] for row in drawn(trace, rows="name", tracks="device")] == [
+    assert [row[:4] for row in drawn(trace, lanes="name", tracks="device")] == [
         (1, 0, "slice", "m"),
         (1, 0, "slice", "m"),
         (1, 1, "slice", "k"),
         (1, 1, "slice", "k"),
     ]
-    assert drawn(trace, rows="name", tracks="host") == drawn(trace, tracks="host")
-    listed = timeline(trace, what="tracks", rows="name")
+    assert drawn(trace, lanes="name", tracks="host") == drawn(trace, tracks="host")
+    listed = timeline(trace, what="tracks", lanes="name")
     names = listed.filter(pl.col("kind") == "row")
     assert names.select("track", "row", "name", "duration", "count").rows() == [
         (1, 0, "m", 60 * US, 2),
@@ -132,7 +132,7 @@ def test_rows_by_name_lie_by_their_time_and_the_list_of_tracks_has_them() -> Non
     ]
     assert listed.filter(pl.col("track") == 1)["rows"][0] == 2
     kernel = trace.slices.filter(pl.col("launch").is_not_null())["id"][0]
-    flow = timeline(trace, selected=kernel, rows="name").filter(pl.col("kind") == "flow")
+    flow = timeline(trace, selected=kernel, lanes="name").filter(pl.col("kind") == "flow")
     assert flow["to_row"].to_list() == [1]
 
 

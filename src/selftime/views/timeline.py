@@ -138,7 +138,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     ] = 0,
     selected: int = _NO_SLICE_ID,
     what: Literal["visible", "tracks"] = "visible",
-    rows: Literal["depth", "name"] = "depth",
+    lanes: Literal["depth", "name"] = "depth",
 ) -> pl.DataFrame:
     """The slices, instant events and counters between two instants, merged within each pixel.
 
@@ -153,13 +153,13 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     counters, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
     slice whose flows are included, visible or not: from launch to device work, forward to backward,
     and from the awaited work to the wait; -1 is none. With `what` as `tracks` the table lists all
-    tracks instead, from the top, and counters. With `rows` as `name` the work of a stream lies on
+    tracks instead, from the top, and counters. With `lanes` as `name` the work of a stream lies on
     one row for each name, that of most time first, and the list of tracks has these rows.
     """
     _raise_if_not_a_slice(trace, selected)
-    index = slice_lanes_by_name(trace) if rows == "name" else slice_lanes(trace)
+    index = slice_lanes_by_name(trace) if lanes == "name" else slice_lanes(trace)
     if what == "tracks":
-        return _list_of_tracks(trace, index, by_name=rows == "name")
+        return _list_of_tracks(trace, index, by_name=lanes == "name")
     window = TimelineWindow.of(*select_time_window(trace, start, end), pixels)
     ids, with_counters = select_tracks(trace, tracks)
     slices, marks = index.lanes, instant_mark_lanes(trace)

@@ -78,7 +78,7 @@ function Timeline(props: PanelProps) {
               <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
             </Empty>
           ) : (
-            <Board key={[...found.ranks.map((one) => one.trace), found.rows.rows].join(" ")} {...props} {...found} />
+            <Board key={[...found.ranks.map((one) => one.trace), found.rows.lanes].join(" ")} {...props} {...found} />
           )
         }
       </QueryResult>

@@ -67,7 +67,7 @@ export function EditorChoice() {
               value={folder}
               size={24}
               spellcheck={false}
-              placeholder="/home/me/project"
+              placeholder="the folder of the project"
               onChange={(event) => choose({ ...setting, folder: event.currentTarget.value })}
             />
           </label>

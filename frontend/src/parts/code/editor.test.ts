@@ -5,19 +5,19 @@ import { editorAddress, NO_EDITOR, parseSetting } from "./editor.ts";
 const vscode = { ...NO_EDITOR, editor: "vscode" as const };
 
 test("a line opens in the chosen editor", () => {
-  assert.equal(editorAddress(vscode, "/home/me/train me.py", 31), "vscode://file/home/me/train%20me.py:31");
-  assert.equal(editorAddress(vscode, "C:\\work\\train.py", 3), "vscode://file/C:/work/train.py:3");
+  assert.equal(editorAddress(vscode, "/srv/me/train me.py", 31), "vscode://file/srv/me/train%20me.py:31");
+  assert.equal(editorAddress(vscode, "C:\\code\\train.py", 3), "vscode://file/C:/code/train.py:3");
   assert.equal(editorAddress({ ...vscode, editor: "pycharm" }, "/a/b.py", 2), "pycharm://open?file=/a/b.py&line=2");
   assert.equal(editorAddress(NO_EDITOR, "/a/b.py", 2), null);
   assert.equal(editorAddress(vscode, "b.py", 2), null);
 });
 
 test("an address of one's own may lead to a repository", () => {
-  const own = { editor: "own" as const, pattern: "https://git.example/o/r/blob/abc/{path}#L{line}", folder: "/home/me/r/" };
-  assert.equal(editorAddress(own, "/home/me/r/src/a.py", 7), "https://git.example/o/r/blob/abc/src/a.py#L7");
+  const own = { editor: "own" as const, pattern: "https://git.example/o/r/blob/abc/{path}#L{line}", folder: "/srv/me/r/" };
+  assert.equal(editorAddress(own, "/srv/me/r/src/a.py", 7), "https://git.example/o/r/blob/abc/src/a.py#L7");
   assert.equal(editorAddress(own, "./src/a.py", 7), "https://git.example/o/r/blob/abc/src/a.py#L7");
   assert.equal(editorAddress(own, "/elsewhere/a.py", 7), null);
-  assert.equal(editorAddress({ ...own, folder: "" }, "/home/me/r/a.py", 7), null);
+  assert.equal(editorAddress({ ...own, folder: "" }, "/srv/me/r/a.py", 7), null);
 });
 
 test("a name from a trace adds nothing to the address, and no address runs anything", () => {

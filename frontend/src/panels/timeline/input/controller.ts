@@ -39,7 +39,7 @@ interface Given {
   picture: Picture;
   views: PanelProps["views"];
   /** An option of the view. */
-  rows: { rows?: "name" };
+  rows: { lanes?: "name" };
 }
 
 export class TimelineController {

@@ -4,8 +4,8 @@ import type { Span } from "../../../draw/span.ts";
 import type { Area } from "../drawing/viewport.ts";
 
 /** The option of the view for what the rows of streams are; a report has them by depth alone. */
-export function rowsOf(text: string | undefined, isReport: boolean): { rows?: "name" } {
-  return text === "name" && !isReport ? { rows: "name" } : {};
+export function rowsOf(text: string | undefined, isReport: boolean): { lanes?: "name" } {
+  return text === "name" && !isReport ? { lanes: "name" } : {};
 }
 
 export function areaText(area: Area): string {

@@ -30,7 +30,7 @@ import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
 import type { Group } from "../tracks/tracks.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span; rows: { rows?: "name" }; ranks: ShownRank[]; left: string[] };
+type BoardProps = PanelProps & { groups: Group[]; limits: Span; rows: { lanes?: "name" }; ranks: ShownRank[]; left: string[] };
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
