@@ -41,7 +41,7 @@ interface Known {
   groups: Group[];
   limits: Span;
   /** An option of the view: what the rows of streams are. */
-  rows: { rows?: "name" };
+  rows: { lanes?: "name" };
 }
 
 /** Margin before the first and after the last slice, as a share. */
