@@ -58,7 +58,7 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
     [state.columns, remembered, spec, sample, sorted, state.where],
   );
   const columns = useMemo(
-    () => placeColumns(spec.columns, shown, state.widths, sample),
+    () => placeColumns(spec.columns, shown, state.widths, sample, innerWidth),
     [spec, shown.join(), JSON.stringify(state.widths), sample],
   );
   const onChange = useCallback(

@@ -97,17 +97,13 @@ interface TableProps {
   onChange: (part: Partial<GridState>) => void;
 }
 
-/** Width of a window below which the first column, which stays in sight, leaves room for others. */
-const NARROW = 600;
-const FIRST = 160;
-
 function Table({ result, state, shown, query, onChange }: TableProps) {
   const asking = useResultRows(result, query);
   const columns = useMemo(
     () => {
-      const first = innerWidth < NARROW && shown[0] !== undefined ? { [shown[0]]: FIRST } : {};
-      const widths = { ...numberWidths(result), ...first, ...state.widths };
-      return placeColumns(result.columns, shown, widths, result.page).map((column) => ({ ...column, label: column.name }));
+      const widths = { ...numberWidths(result), ...state.widths };
+      const placed = placeColumns(result.columns, shown, widths, result.page, innerWidth);
+      return placed.map((column) => ({ ...column, label: column.name }));
     },
     [result, shown.join(), JSON.stringify(state.widths)],
   );

@@ -34,7 +34,7 @@ function IdleFact(props: PanelProps) {
   const { data, trace, views } = props;
   const asked = useQuery(() => idleCauses(data, trace.id, views.get("idle")), trace.id);
   const whole = asked.state === "here" && asked.value.lacks.length === 0 ? asked.value.whole : null;
-  const what = whole === null ? undefined : `${text(whole, "ratio")} of the steps`;
+  const what = whole === null ? undefined : `${text(whole, "ratio")} of all counted steps`;
   return (
     <Fact name="idle" title="Why the device idles" what={what} all={link("idle", { by: "cause", counted: "true" })} asked={asked}>
       {({ entries, lacks }) => {

@@ -43,7 +43,7 @@ export interface Asking {
 const KERNELS: Omit<Asking, "all"> = {
   view: "kernels",
   title: "Top kernels",
-  what: "share of kernel time",
+  what: "whole recording, share of kernel time",
   load: async (data, trace) => {
     const table = await top(data, trace, "kernels", "total");
     const names = distinctNames(rowsOf(table).map((row) => {
@@ -66,7 +66,7 @@ export function operators(hasDevice: boolean): Asking {
   return {
     view: "operators",
     title: "Operators with most self time",
-    what: hasDevice ? "share of device time" : "share of CPU time",
+    what: hasDevice ? "whole recording, share of device time" : "whole recording, share of CPU time",
     all: link("operators", { sort: `-${time}` }),
     load: async (data, trace) => {
       const table = await top(data, trace, "operators", time, where);
@@ -81,7 +81,7 @@ export function lines(hasDevice: boolean): Asking {
   return {
     view: "lines",
     title: "Lines",
-    what: hasDevice ? "share of device time" : "share of CPU time",
+    what: hasDevice ? "whole recording, share of device time" : "whole recording, share of CPU time",
     all: link("lines"),
     load: async (data, trace) => {
       const table = await top(data, trace, "lines", time);

@@ -49,6 +49,8 @@ test("texts are as wide as they need, within bounds; widths set by hand hold", (
   const short = widthOf(column("file", "text"), page({ file: ["a.py"] }), false);
   const long = widthOf(column("file", "text"), page({ file: ["a".repeat(4000)] }), false);
   assert.ok(short < 100 && long === 280, `${short} ${long}`);
+  const name = (room: number) => widthOf(column("name", "name"), page({ name: ["a".repeat(4000)] }), true, room);
+  assert.deepEqual([1440, 400].map(name), [440, 160]);
   const [first, second] = placeColumns(COLUMNS, ["time", "name"], { name: 300 }, PAGE);
   assert.equal(second?.left, first?.width);
   assert.equal(second?.width, 300);

@@ -62,12 +62,16 @@ const PADDING = 22;
 /** Rows that are sampled to estimate the width of texts. */
 const SAMPLE = 60;
 
-/** A width by the kind of content, and for texts by the content itself. */
-export function widthOf(column: Column, page: Page | null, isFirst: boolean): number {
+/** The widest first column, and which share of the window it may take: it stays in sight. */
+const FIRST_COLUMN = 440;
+const FIRST_SHARE = 0.4;
+
+/** A width by the kind of content, and for texts by the content itself; `room` is the window's. */
+export function widthOf(column: Column, page: Page | null, isFirst: boolean, room = Number.POSITIVE_INFINITY): number {
   const heading = PADDING + 8 + CHARACTER * inTwoLines(labelOf(column.name));
   const fixed = WIDTHS[column.unit];
   if (fixed !== undefined) return Math.round(Math.max(fixed, heading));
-  const [least, most] = isFirst ? [180, 440] : column.unit === "sentence" ? [220, 520] : [84, 280];
+  const [least, most] = isFirst ? [Math.min(180, room * FIRST_SHARE), Math.min(FIRST_COLUMN, room * FIRST_SHARE)] : column.unit === "sentence" ? [220, 520] : [84, 280];
   const needed = PADDING + CHARACTER * longestText(column, page);
   return Math.round(Math.min(Math.max(needed, heading, least), most));
 }
@@ -136,12 +140,13 @@ function isQuantity(unit: Unit): boolean {
   return !isText(unit) && unit !== "id" && unit !== "flag" && unit !== "instant";
 }
 
-/** The columns from left to right. */
+/** The columns from left to right in a window that is `room` pixels wide. */
 export function placeColumns(
   columns: readonly Column[],
   names: readonly string[],
   widths: Readonly<Record<string, number>>,
   page: Page | null,
+  room?: number,
 ): PlacedColumn[] {
   let left = 0;
   const found: PlacedColumn[] = [];
@@ -149,7 +154,7 @@ export function placeColumns(
     const column = columns.find((known) => known.name === name);
     if (column === undefined) continue;
     const isFirst = found.length === 0;
-    const width = widths[name] ?? widthOf(column, page, isFirst);
+    const width = widths[name] ?? widthOf(column, page, isFirst, room);
     const fit = (width - PADDING) / CHARACTER;
     const ends = isFirst ? endings(sampled(column, page, page?.rows).map(String), TAIL, fit) : NO_ENDINGS;
     found.push({ ...column, label: labelOf(name), isNumber: !isText(column.unit), left, width, endings: ends });
