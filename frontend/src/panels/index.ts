@@ -34,7 +34,7 @@ export const PANELS: readonly Panel[] = [
   grid("worker_batches", "Worker batches", "time"),
   grid("run_steps", "Steps of the run", "time"),
   grid("run_lines", "Lines of the run", "time"),
-  grid("idle", "Idle", "device"),
+  grid("idle", "Idle", "device", { options: { by: "cause" } }),
   grid("kernels", "Kernels", "device"),
   grid("launches", "Launches", "device"),
   grid("syncs", "Syncs", "device"),

@@ -43,7 +43,7 @@ export function Grid(props: GridProps) {
 
 function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   const { data, trace, params, spec, defaults, taken = NONE } = props;
-  const state = useMemo(() => readState(params, spec, taken), [params, spec, taken]);
+  const state = useMemo(() => readState(params, spec, taken, defaults), [params, spec, taken, defaults]);
   const options = useMemo(() => ({ ...defaults, ...state.options }), [defaults, state]);
   const kind = shownKind(params[KIND], state, props.kind);
   const query = useMemo(() => queryOf(state, spec.columns, filtersOfKind(kind)), [state, spec, kind]);
@@ -62,8 +62,8 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
     [spec, shown.join(), JSON.stringify(state.widths), sample],
   );
   const onChange = useCallback(
-    (part: Partial<GridState>) => change(stateParameters(part, spec, taken), { replace: part.row === undefined || part.find !== undefined }),
-    [spec, taken],
+    (part: Partial<GridState>) => change(stateParameters(part, spec, taken, defaults), { replace: part.row === undefined || part.find !== undefined }),
+    [spec, taken, defaults],
   );
   const found = state.row === null ? null : asking.rows.find(state.row);
   return (

@@ -73,7 +73,7 @@ function Cause(props: { table: FullTable; row: number; labels: Labels; most: num
   const start = number(table, "start", row);
   const longest = number(table, "longest", row);
   // Gaps below the threshold are in the sums alone: only these have a row for them.
-  const by = cause === "kernel_gap" ? { by: "cause" } : {};
+  const by = cause === "kernel_gap" ? "cause" : "gap";
   const where = JSON.stringify([{ column: "cause", op: "is", value: cause }]);
   const gap = start === null || longest === null
     ? null
@@ -81,7 +81,7 @@ function Cause(props: { table: FullTable; row: number; labels: Labels; most: num
   return (
     <tr>
       <th scope="row">
-        <a href={link("idle", { ...by, counted: "true", where })} title={label.doc}>{label.text}</a>
+        <a href={link("idle", { by, counted: "true", where })} title={label.doc}>{label.text}</a>
       </th>
       <td class="number"><Meter share={duration / most} /></td>
       {hasDevices && <td class="number">{text(number(table, "device", row), "id")}</td>}

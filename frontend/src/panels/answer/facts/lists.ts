@@ -107,8 +107,8 @@ export async function idleCauses(data: Data, trace: string, spec: ViewSpec | und
     const label = labelOfValue(labels, cause);
     const where = JSON.stringify([{ column: "cause", op: "is", value: cause }]);
     // Gaps below the threshold are in the sums alone: only these have a row for them.
-    const by: Record<string, string> = cause === "kernel_gap" ? { by: "cause" } : {};
-    return { name: label.text, title: label.doc, href: link("idle", { ...by, counted: "true", where }), time, share };
+    const by = cause === "kernel_gap" ? "cause" : "gap";
+    return { name: label.text, title: label.doc, href: link("idle", { by, counted: "true", where }), time, share };
   });
   entries.sort((one, other) => other.time - one.time);
   return { entries: entries.slice(0, SHOWN), whole, lacks: table.lacks };

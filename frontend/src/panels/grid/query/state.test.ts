@@ -72,6 +72,16 @@ test("quantities are asked for as plain numbers", () => {
   assert.deepEqual(asked.map((filter) => filter.value), ["1500000", "2097152", "1 ms", "yes", "", "much"]);
 });
 
+test("an option that the panel sets is left out of the address, and the view's own is not", () => {
+  const [option] = SPEC.options;
+  assert.ok(option);
+  const word = { [option.name]: String(option.default) };
+  const panel = { [option.name]: "other" };
+  assert.deepEqual(readState(word, SPEC, [], panel).options, { [option.name]: option.default });
+  assert.deepEqual(stateParameters({ options: { [option.name]: option.default } }, SPEC, [], panel), word);
+  assert.deepEqual(stateParameters({ options: panel }, SPEC, [], panel), { [option.name]: undefined });
+});
+
 test("a word of the panel's own is not an option's", () => {
   assert.equal(wordOf("by"), "by");
   assert.equal(wordOf("row"), ".row");

@@ -15,7 +15,7 @@ export interface GridState {
   widths: Readonly<Record<string, number>>;
   /** The open row, by its place in the shown order. */
   row: number | null;
-  /** Those that differ from the view's defaults. */
+  /** Those that differ from the panel's defaults, or else the view's. */
   options: Options;
 }
 
@@ -31,8 +31,13 @@ export function wordOf(option: string, taken: readonly string[] = []): string {
   return TAKEN.has(option) || taken.includes(option) ? `.${option}` : option;
 }
 
-/** `taken` are words that the panel uses for itself. */
-export function readState(params: Params, spec: ViewSpec, taken: readonly string[] = []): GridState {
+/** `taken` are words that the panel uses for itself, `defaults` its options unless others are chosen. */
+export function readState(
+  params: Params,
+  spec: ViewSpec,
+  taken: readonly string[] = [],
+  defaults: Options = {},
+): GridState {
   const known = new Set(spec.columns.map((column) => column.name));
   const sort = params["sort"] ?? "";
   const chosen = params["cols"]?.split(",").filter((name) => known.has(name)) ?? [];
@@ -44,7 +49,7 @@ export function readState(params: Params, spec: ViewSpec, taken: readonly string
     columns: chosen.length > 0 ? chosen : null,
     widths: readWidths(params["widths"], known),
     row: Number.isInteger(row) && row >= 0 ? row : null,
-    options: readOptions(params, spec, taken),
+    options: readOptions(params, spec, taken, defaults),
   };
 }
 
@@ -78,12 +83,12 @@ export function clamped(width: number): number {
   return Number.isFinite(width) ? Math.round(Math.min(Math.max(width, NARROWEST), WIDEST)) : 0;
 }
 
-function readOptions(params: Params, spec: ViewSpec, taken: readonly string[]): Options {
+function readOptions(params: Params, spec: ViewSpec, taken: readonly string[], defaults: Options): Options {
   const found: Options = {};
   for (const option of spec.options) {
     const word = params[wordOf(option.name, taken)];
     const value = word === undefined ? undefined : optionValue(option, word);
-    if (value !== undefined && value !== option.default) found[option.name] = value;
+    if (value !== undefined && value !== (defaults[option.name] ?? option.default)) found[option.name] = value;
   }
   return found;
 }
@@ -103,6 +108,7 @@ export function stateParameters(
   state: Partial<GridState>,
   spec: ViewSpec,
   taken: readonly string[] = [],
+  defaults: Options = {},
 ): Changes {
   const changes: Changes = {};
   if (state.sort !== undefined) changes["sort"] = state.sort || undefined;
@@ -113,7 +119,8 @@ export function stateParameters(
   if (state.row !== undefined) changes["row"] = state.row === null ? undefined : String(state.row);
   for (const [name, value] of Object.entries(state.options ?? {})) {
     const option = spec.options.find((known) => known.name === name);
-    changes[wordOf(name, taken)] = value === option?.default ? undefined : String(value);
+    const isStandard = value === (defaults[name] ?? option?.default);
+    changes[wordOf(name, taken)] = isStandard ? undefined : String(value);
   }
   return changes;
 }
