@@ -253,9 +253,16 @@ def test_a_finding_is_copied_as_markdown(
 ) -> None:
     page = opened(f"{served(program)}#/answer", permissions=["clipboard-read", "clipboard-write"])
     settle(page, "answer")
-    page.get_by_role("button", name="Copy code").click()
-    expect(page.locator(".remedy .copy-told")).to_contain_text("copied")
-    assert page.evaluate("navigator.clipboard.readText()") == advised(program).findings[0].fix.code
+    for name in ("Copy code", "Copy patch"):
+        button = page.get_by_role("button", name=name)
+        button.click()
+        expect(button).to_contain_text("copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        if name == "Copy code":
+            assert copied == advised(program).findings[0].fix.code
+        else:
+            assert copied.startswith("--- a/")
+            assert "\n-    num_workers=0,\n+    num_workers=4,\n" in copied
     page.get_by_role("button", name="Copy as Markdown").click()
     expect(page.locator(".finding-actions .copy-told")).to_contain_text("copied")
     copied = page.evaluate("navigator.clipboard.readText()")

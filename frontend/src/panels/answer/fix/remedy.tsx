@@ -3,6 +3,8 @@
 import type { Data, Finding, FindingTexts } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { Diff } from "../../../parts/code/diff.tsx";
+import { patchOf } from "../../../parts/code/patch.ts";
+import { download } from "../../../parts/controls/download.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { Code } from "../../../parts/code/source.tsx";
 import { CopyButton } from "../findings/copy.tsx";
@@ -40,9 +42,21 @@ function AsCode(props: { data: Data; trace: string; finding: Finding; said: Find
     );
   }
   const name = line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length);
+  const patch = patchOf(name, source.lines, changes);
   return (
     <figure class="remedy">
-      <figcaption>The change in <code>{name}</code> <CopyButton text={code}>Copy code</CopyButton></figcaption>
+      <figcaption>
+        The change in <code>{name}</code> <CopyButton text={code}>Copy code</CopyButton>
+        <CopyButton text={patch}>Copy patch</CopyButton>
+        <button
+          type="button"
+          class="quiet copy"
+          title="For `git apply`, in the folder that the path begins in"
+          onClick={() => download(`${finding.rule}.patch`, "text/x-patch", patch)}
+        >
+          Save patch
+        </button>
+      </figcaption>
       <Diff lines={source.lines} changes={changes} label={`The fix as a change of ${name}`} />
     </figure>
   );
