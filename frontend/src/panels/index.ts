@@ -10,6 +10,7 @@ import { memory } from "./memory/index.tsx";
 import { modules } from "./modules/index.tsx";
 import { overview } from "./overview/index.tsx";
 import type { Panel } from "./panel.ts";
+import { roofline } from "./roofline/index.tsx";
 import { run } from "./run/index.tsx";
 import { sql } from "./sql/index.tsx";
 import { steps } from "./steps/index.tsx";
@@ -36,6 +37,7 @@ export const PANELS: readonly Panel[] = [
   grid("run_lines", "Lines of the run", "time"),
   grid("idle", "Idle", "device", { options: { by: "cause" } }),
   grid("kernels", "Kernels", "device"),
+  roofline,
   grid("launches", "Launches", "device"),
   grid("syncs", "Syncs", "device"),
   grid("copies", "Copies", "device"),

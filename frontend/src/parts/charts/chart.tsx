@@ -36,6 +36,8 @@ export interface ChartProps {
   /** The text about a point. */
   tip: (at: number) => ComponentChildren;
   onPick?: (at: number) => void;
+  /** What is pointed at and clicked: all above a place of the axis, or a point of the first series. */
+  picks?: "column" | "point";
   table: { head: string[]; rows: string[][] };
   /** The chart itself, for zooming and the like, when it is there. */
   onReady?: (chart: ECharts) => void;
@@ -83,10 +85,14 @@ function born(place: HTMLElement, latest: Latest): { chart: ECharts; dispose: ()
   watch.observe(place);
   // The whole height above an axis can be clicked, not only what is drawn there.
   chart.getZr().on("click", (event) => {
+    if (latest.current.picks === "point") return;
     const point = [event.offsetX, event.offsetY];
     if (!chart.containPixel({ gridIndex: 0 }, point)) return;
     const [at] = chart.convertFromPixel({ gridIndex: 0 }, point) as number[];
     if (at !== undefined && at >= 0 && at < latest.current.count) latest.current.onPick?.(Math.round(at));
+  });
+  chart.on("click", ({ dataIndex }) => {
+    if (latest.current.picks === "point") latest.current.onPick?.(dataIndex);
   });
   const dispose = () => {
     watch.disconnect();
@@ -101,7 +107,7 @@ function dressed(props: ChartProps): ChartOption {
     animation: false,
     textStyle: { fontFamily: "system-ui, sans-serif", fontSize: 11, color: colour("muted") },
     tooltip: {
-      trigger: "axis",
+      trigger: props.picks === "point" ? "item" : "axis",
       confine: true,
       transitionDuration: 0,
       axisPointer: { type: "shadow", z: -1, shadowStyle: { color: colour("line"), opacity: 0.5 } },
