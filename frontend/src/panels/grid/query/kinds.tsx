@@ -1,7 +1,7 @@
 // One kind of rows at a time, such as operators without the kernels that they launch.
 
 import type { Data, Filter, Options } from "../../../data/api.ts";
-import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
+import { useQuery } from "../../../parts/data/asking.tsx";
 import { loadTable } from "../../../parts/data/full-table.ts";
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { plain } from "../../../parts/text/plain.ts";
@@ -40,11 +40,7 @@ export function Kinds(props: Props) {
   const { data, trace, view, options } = props;
   const asked = useQuery(() => kindsOf(data, trace, view, options), JSON.stringify([trace, view, options]));
   if (asked.state !== "here") return null; // the rows say what is amiss
-  return <QueryResult asked={{ ...asked, stale: false }}>{(kinds) => <KindChoice {...props} kinds={kinds} />}</QueryResult>;
-}
-
-function KindChoice(props: Props & { kinds: readonly string[] }) {
-  const kinds = [...new Set([...props.kinds, ...(props.kind === null ? [] : [props.kind])])];
+  const kinds = [...new Set([...asked.value, ...(props.kind === null ? [] : [props.kind])])];
   if (kinds.length < 2) return null;
   return (
     <Choice
