@@ -41,6 +41,7 @@ _PANELS_WITH_SEVERAL_TABLES: Final = (
     "memory",
     "modules",
     "overview",
+    "roofline",
     "run",
     "timeline",
 )
@@ -48,6 +49,9 @@ _PANELS_WITH_SEVERAL_TABLES: Final = (
 _VIEWS_WITHOUT_PANEL: Final = (
     "matches",
     "memory_curve",
+    "memory_flame",
+    "memory_holders",
+    "memory_lifetimes",
     "memory_peak",
     "run_curve",
     "run_kinds",
@@ -104,7 +108,7 @@ def show(subject: Trace | Job | Advice, panel: str = "answer", /, **params: Any)
     Args:
         subject: What to show.
         panel: The panel: a view such as `operators`, or one of answer, compare, distributed,
-            flame, lines, memory, modules, overview, run, timeline.
+            flame, lines, memory, modules, overview, roofline, run, timeline.
         params: The view's options, or other parameters of the panel's URL, such as `slice=ID` of
             the timeline. `height` is the height in pixels.
     """

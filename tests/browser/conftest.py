@@ -31,6 +31,9 @@ SCREENSHOTS: Final = ROOT / "build" / "screenshots"
 PATIENCE_MS: Final = 30_000
 """For the first answer of a trace on a busy machine; nothing is measured with it."""
 
+MAX_SERVERS: Final = 12
+"""Number of servers that run at once, each with 5 threads."""
+
 Event: TypeAlias = dict[str, Any]
 Served: TypeAlias = Callable[..., str]
 Opened: TypeAlias = Callable[..., Page]
@@ -67,16 +70,27 @@ def serving(paths: tuple[Path, ...]) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
-    """Starts a server on some paths, once for the same paths, and tells its address."""
-    known: dict[tuple[Path, ...], str] = {}
-    with ExitStack() as running:
+    """Starts a server on some paths, once for the same paths, and tells its address.
 
-        def start(*paths: Path) -> str:
-            if paths not in known:
-                known[paths] = running.enter_context(serving(paths))
-            return known[paths]
+    The least recently used ends where there are many: a recording with stacks in this process holds
+    the frames of all its threads, and PyTorch reads no more than some hundred that never end.
+    """
+    known: dict[tuple[Path, ...], tuple[str, ExitStack]] = {}
 
+    def start(*paths: Path) -> str:
+        if paths not in known:
+            running = ExitStack()
+            known[paths] = running.enter_context(serving(paths)), running
+        address, running = known[paths] = known.pop(paths)
+        if len(known) > MAX_SERVERS:
+            known.pop(next(iter(known)))[1].close()
+        return address
+
+    try:
         yield start
+    finally:
+        for _, running in known.values():
+            running.close()
 
 
 class Watch:
