@@ -2,7 +2,8 @@
 // Each table is decompressed on first use.
 
 import { DataError, NotInReport } from "./api.ts";
-import type { Advice, Cell, Compared, ComparedTable, Contents, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import type { Advice, Health } from "./advice.ts";
+import type { Cell, Compared, ComparedTable, Contents, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import type { SqlResult, SqlSchema } from "./sql.ts";

@@ -2,7 +2,8 @@
 // behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, AskedChange, Compared, Contents, Data, Health, Job, Metric, Options, Page, Pair, Progress, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import type { Advice, Health } from "./advice.ts";
+import type { AskedChange, Compared, Contents, Data, Job, Metric, Options, Page, Pair, Progress, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { SqlError } from "./sql.ts";
 import type { SqlPlace, SqlResult, SqlSchema } from "./sql.ts";
 

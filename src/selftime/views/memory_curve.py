@@ -14,21 +14,14 @@ from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.devices import HOST_DEVICE_TYPES
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import NumberRange, view
+from selftime.views.view_declaration import MEMORY_DEVICE_COLUMNS, NumberRange, view
 
 _DEVICE_TYPE_AND_NUMBER_COLUMNS: Final = ("type", "device")
 _MEMORY_TOTALS_COLUMNS: Final = ("device_type", "time", "allocated", "reserved", "how")
 
 
 @view(
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     Column("time", pl.Int64, "instant", "When the memory totals of this row became valid."),
     Column(
         "allocated", pl.Int64, "bytes", "Bytes allocated on the device, for tensors and otherwise."

@@ -11,7 +11,7 @@ from selftime.analysis.memory.block_holders import (
 from selftime.analysis.memory.blocks import memory_blocks_of_device_type
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, MEMORY_DEVICE_COLUMNS, RowLimit, view
 
 
 @view(
@@ -112,14 +112,7 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
         "The number of the step that allocated the memory block; null if unknown.",
         True,
     ),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     Column("address", pl.UInt64, "id", "The memory block's address; null if not recorded.", True),
     needs=("memory",),
     sums=("size",),

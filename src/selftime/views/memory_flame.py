@@ -9,7 +9,7 @@ from selftime.analysis.memory.memory_flame_graph import memory_flame_graph_rows
 from selftime.analysis.memory.memory_peak import peak_search_range
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import RowLimit, Share, view
+from selftime.views.view_declaration import MEMORY_DEVICE_COLUMNS, RowLimit, Share, view
 
 
 @view(
@@ -25,14 +25,7 @@ from selftime.views.view_declaration import RowLimit, Share, view
     Column("origin", pl.String, "name", "Whose code a frame is: user, library or system.", True),
     Column("id", pl.Int64, "id", "The number of the row, to which `parent` refers."),
     Column("parent", pl.Int64, "id", "The `id` of the parent node's row; null for a root.", True),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     Column("time", pl.Int64, "instant", "When the device's allocated memory is at its peak."),
     needs=("memory",),
     sums=("self_bytes",),

@@ -11,6 +11,7 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import (
     LINE_EVIDENCE_DOC,
+    MEMORY_DEVICE_COLUMNS,
     NumberRange,
     PlusJoinedWords,
     view,
@@ -36,14 +37,7 @@ _MAX_INSTANTS: Final = 10_000
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("time", pl.Int64, "instant", "From when on the group has these bytes."),
     Column("bytes", pl.Int64, "bytes", "The group's bytes, until its next row."),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     needs=("memory",),
 )
 def memory_holders(  # noqa: PLR0913 - keyword-only options of the command

@@ -8,7 +8,12 @@ from selftime.analysis.memory.block_grouping import GROUPING_COLUMNS_BY_OPTION, 
 from selftime.analysis.memory.block_lifetimes import memory_block_lifetimes
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, view
+from selftime.views.view_declaration import (
+    LINE_EVIDENCE_DOC,
+    MEMORY_DEVICE_COLUMNS,
+    PlusJoinedWords,
+    view,
+)
 
 
 @view(
@@ -54,14 +59,7 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, 
     Column("release_function", pl.String, "name", "The function that contains that line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("allocated", pl.Int64, "instant", "When the first block of the row was allocated."),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     needs=("memory",),
     sums=("bytes", "blocks", "alive"),
 )

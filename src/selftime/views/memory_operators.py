@@ -7,7 +7,7 @@ import polars as pl
 from selftime.analysis.memory.operator_memory import memory_of_operators
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
+from selftime.views.view_declaration import LINE_EVIDENCE_DOC, MEMORY_DEVICE_COLUMNS, view
 
 
 @view(
@@ -82,14 +82,7 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, view
         "The number of times the operator ran; null if the row is not about operators.",
         True,
     ),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     needs=("memory",),
     sums=("self_size_increase", "self_allocation_size", "self_allocations"),
 )

@@ -8,7 +8,12 @@ from selftime.analysis.memory.block_grouping import GROUPING_COLUMNS_BY_OPTION, 
 from selftime.analysis.memory.memory_peak import memory_at_peaks, peak_search_range
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, view
+from selftime.views.view_declaration import (
+    LINE_EVIDENCE_DOC,
+    MEMORY_DEVICE_COLUMNS,
+    PlusJoinedWords,
+    view,
+)
 
 
 @view(
@@ -96,14 +101,7 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, PlusJoinedWords, 
         "When the last memory block of the row was released; null if any was not released.",
         True,
     ),
-    Column(
-        "device_type",
-        pl.String,
-        "name",
-        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
-        True,
-    ),
-    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    *MEMORY_DEVICE_COLUMNS,
     Column("time", pl.Int64, "instant", "When the device's allocated memory is at its peak."),
     needs=("memory",),
     sums=("bytes", "blocks"),

@@ -70,6 +70,18 @@ Pixels: TypeAlias = Annotated[int, NumberRange(1, math.inf, "1 or more")]
 """Type of an option for the width of a picture, in pixels."""
 Share: TypeAlias = Annotated[float, NumberRange(0, 1, "a share of the whole, from 0 to 1")]
 
+MEMORY_DEVICE_COLUMNS: Final = (
+    Column(
+        "device_type",
+        pl.String,
+        "name",
+        "The type of device with the memory: CPU, CUDA, HIP, XPU, MPS or another.",
+        True,
+    ),
+    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+)
+"""The columns that say whose memory a row is about, in every view of memory."""
+
 LINE_EVIDENCE_DOC: Final = (
     "How the source line is known: `stack`, by the recorded Python stack; `stamp`, by a step in "
     "which the recording marked lines as they ran; `definition`, only as the first line of the "

@@ -1,6 +1,6 @@
 // The second and third section: minor causes, and causes that the recording cannot show.
 
-import type { Advice } from "../../data/api.ts";
+import type { Advice } from "../../data/advice.ts";
 import { TraceText } from "../../parts/text/trace-text.tsx";
 import { RuleLink } from "./rule.tsx";
 

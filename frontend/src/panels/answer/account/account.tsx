@@ -2,7 +2,7 @@
 
 import "./account.css";
 import type { AccountKind, AccountPart, AccountTexts } from "../../../data/account.ts";
-import type { Advice } from "../../../data/api.ts";
+import type { Advice } from "../../../data/advice.ts";
 import { Stack } from "../../../parts/charts/stack.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";

@@ -1,7 +1,7 @@
 // The rows of the account; a row opens to why it has its verdict.
 
 import type { AccountRow, AccountTexts } from "../../../data/account.ts";
-import type { Advice } from "../../../data/api.ts";
+import type { Advice } from "../../../data/advice.ts";
 import { Swatch } from "../../../parts/charts/stack.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";

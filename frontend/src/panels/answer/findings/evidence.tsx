@@ -1,6 +1,6 @@
 // The numbers behind a finding, each with the slices that it was measured on.
 
-import type { Finding, FindingTexts } from "../../../data/api.ts";
+import type { Finding, FindingTexts } from "../../../data/advice.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";

@@ -2,7 +2,8 @@
 
 import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Advice, Data, Finding, FindingTexts, TraceInfo } from "../../../data/api.ts";
+import type { Advice, Finding, FindingTexts } from "../../../data/advice.ts";
+import type { Data, TraceInfo } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";

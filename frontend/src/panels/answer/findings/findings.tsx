@@ -1,7 +1,7 @@
 // The first section: the ranked findings.
 
 import type { AccountTexts } from "../../../data/account.ts";
-import type { Advice } from "../../../data/api.ts";
+import type { Advice } from "../../../data/advice.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change } from "../../../route.ts";
 import type { PanelProps } from "../../panel.ts";

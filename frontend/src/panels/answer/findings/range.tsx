@@ -2,7 +2,7 @@
 // band, the estimate as a tick. The scale begins at 0: what may be a loss is told in the text.
 
 import "./range.css";
-import type { Saving } from "../../../data/api.ts";
+import type { Saving } from "../../../data/advice.ts";
 import { millisecondsText } from "../../../units.ts";
 
 export function RangeBar(props: { saving: Saving; text: string; scale: number }) {

@@ -1,6 +1,7 @@
 // What to change: as text, and as a diff if the fix matches the file.
 
-import type { Data, Finding, FindingTexts } from "../../../data/api.ts";
+import type { Finding, FindingTexts } from "../../../data/advice.ts";
+import type { Data } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { Diff } from "../../../parts/code/diff.tsx";
 import { patchOf } from "../../../parts/code/patch.ts";

@@ -1,6 +1,7 @@
 // Facts about a trace that are known before the advice: health, the step, and what limits it.
 
-import type { Data, Health } from "../../../data/api.ts";
+import type { Health } from "../../../data/advice.ts";
+import type { Data } from "../../../data/api.ts";
 import { STEP_COLUMNS, stepSpan } from "../../../parts/steps/stepspan.ts";
 import { countedRows, meanParts } from "../../../parts/steps/stepparts.ts";
 import type { StepPart } from "../../../parts/steps/stepparts.ts";

@@ -1,6 +1,6 @@
 // The head of the panel: the trace's health, the step now and with all changes, what bounds it, the run.
 
-import type { Advice, Headline, Health } from "../../../data/api.ts";
+import type { Advice, Headline, Health } from "../../../data/advice.ts";
 import { HEALTH_MARKS } from "../../../parts/text/health-marks.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { link } from "../../../route.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Finding, Saving } from "../../../data/api.ts";
+import type { Finding, Saving } from "../../../data/advice.ts";
 import { findingAddresses, scaleOf } from "./step.ts";
 
 const SAVING: Saving = {

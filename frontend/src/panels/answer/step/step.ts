@@ -1,6 +1,6 @@
 // What the findings have in common: the scale of their savings, and their names in the URL.
 
-import type { Finding } from "../../../data/api.ts";
+import type { Finding } from "../../../data/advice.ts";
 
 /** The end of the common scale: the largest bound of all savings. */
 export function scaleOf(findings: readonly Finding[]): number {

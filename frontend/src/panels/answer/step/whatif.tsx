@@ -1,7 +1,7 @@
 // The step before and after a change, on one scale; the saving is hatched.
 
 import "./whatif.css";
-import type { StepWithFix } from "../../../data/api.ts";
+import type { StepWithFix } from "../../../data/advice.ts";
 import type { Mix } from "./background.ts";
 import { millisecondsText } from "../../../units.ts";
 
