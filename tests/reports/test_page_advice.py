@@ -200,6 +200,13 @@ def test_the_range_with_all_fixes_holds_what_each_saves_at_least_and_at_most() -
     )
 
 
+def test_no_step_is_said_to_take_no_time() -> None:
+    """The most that each saves adds up to more than the step: that is no time of a step."""
+    much = replace(SLOW, saving=Saving(50.0, 10.0, 90.0, 90.0, 2.0, "model"))
+    two = replace(ANSWERS[0], findings=(much, much), joint=JointSaving(50.0, 2.0))
+    assert advice_data(two)["said"]["headline"]["range"] == "at most 90.0 ms"
+
+
 def test_the_step_without_recording_is_told_where_recording_slows_it() -> None:
     slowed = replace(ANSWERS[0], step=TypicalStep(5, 120.0, 120.0, None))
     headline = advice_data(slowed)["said"]["headline"]

@@ -79,8 +79,11 @@ def _range_text(advice: Advice, before: float) -> str | None:
     saved = joint_interval_ms(advice.joint, advice.findings)
     if saved is None:
         return None
-    shortest, longest = (max(0.0, before - ms) for ms in reversed(saved))
-    return f"{milliseconds_text(shortest)} to {milliseconds_text(longest)}"
+    least, most = saved
+    longest = milliseconds_text(max(0.0, before - least))
+    if most >= before:  # the most that each saves adds up to the step: its shortest time is unknown
+        return f"at most {longest}"
+    return f"{milliseconds_text(before - most)} to {longest}"
 
 
 def is_headline_without_recording(advice: Advice) -> bool:
