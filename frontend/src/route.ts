@@ -61,6 +61,13 @@ function move(hash: string): void {
   moved();
 }
 
+/** Goes to a URL fragment that another page links to, unless it is shown. */
+export function followed(hash: string): void {
+  if (hash === formatRoute(current())) return;
+  settle();
+  move(hash);
+}
+
 /**
  * Changes some parameters of the shown panel; undefined removes one. Small moves (zoom, scroll,
  * typing) replace the entry of the history in place of adding one.

@@ -127,7 +127,7 @@ export class InlineData implements Data {
     const { compared } = this.#carried;
     if (compared === null || compared.before !== before || compared.after !== after) {
       throw new NotInReport(
-        "this report contains another comparison: " +
+        `this report contains ${compared === null ? "no" : "another"} comparison: ` +
           "`selftime compare BEFORE AFTER --format html -o FILE` makes one of any two traces",
       );
     }

@@ -22,6 +22,7 @@ import { CommandPalette } from "./palette/palette.tsx";
 import { Picker } from "./picker.tsx";
 import { SchemeButton } from "./scheme.tsx";
 import { useScrolling } from "./scrolling.ts";
+import { useOuterFragment } from "./tensorboard.ts";
 import { TRACES, TraceTable } from "./trace-table.tsx";
 import { VerdictWord } from "./verdict.tsx";
 
@@ -34,6 +35,7 @@ const LETTER_LINES: readonly KeyLine[] = PANELS.map(({ name, title }) => [
 
 export function Shell(props: { data: Data }) {
   const route = useRoute();
+  useOuterFragment(route);
   const [asked, refresh] = useTraceList(props.data, route.params["trace"]);
   return (
     <QueryResult asked={asked} what="what there is">
