@@ -20,6 +20,8 @@ from selftime.reports.page_data.listing import (
 
 _NUMBER: Final = "#"
 """Stands for any number in the pattern of a name."""
+_PAIR: Final = 2
+"""Files that are named one by one, outside of a folder: two are a pair to compare."""
 _UNKNOWN_START: Final = TraceStart()
 
 
@@ -62,7 +64,15 @@ def are_unrelated(traces: Sequence[ListedTrace]) -> bool:
     jobs_by_folder: defaultdict[str, set[str]] = defaultdict(set)
     for listed in traces:
         jobs_by_folder[listed.run_folder].add(listed.job)
-    return any(len(jobs) > (1 if folder else 2) for folder, jobs in jobs_by_folder.items())
+    return any(len(jobs) > (1 if folder else _PAIR) for folder, jobs in jobs_by_folder.items())
+
+
+def other_of_named_pair(traces: Sequence[ListedTrace], trace_id: str) -> ListedTrace | None:
+    """Returns the second of two files that were named themselves, if the trace is the first."""
+    if len(traces) != _PAIR or any(listed.run_folder for listed in traces):
+        return None
+    before, after = traces
+    return after if before.id == trace_id else None
 
 
 def name_pattern(listed: ListedTrace) -> str:
