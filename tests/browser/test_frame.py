@@ -80,5 +80,7 @@ def test_an_output_is_the_page_in_the_colours_of_its_notebook(
     frame.get_by_role("link", name="Operators", exact=True).click()
     expect(frame.locator("main")).to_have_attribute("data-panel", "operators")
     expect(frame.get_by_text("aten::mm").first).to_be_visible()
-    dark = frame.locator("body").evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
+    dark = frame.locator("body").evaluate(
+        "() => matchMedia('(prefers-color-scheme: dark)').matches"
+    )
     assert dark is is_dark

@@ -8,9 +8,11 @@ from werkzeug.test import Client
 
 from selftime.web import PageApp, TracesAtPaths
 
-from .conftest import EVENTS
-
 Write = Callable[..., Path]
+
+
+def call(start: int) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": start, "dur": 2}
 
 
 def landings(*paths: Path) -> list[str]:
@@ -23,27 +25,34 @@ def landings(*paths: Path) -> list[str]:
 
 
 def test_two_that_are_named_open_at_their_comparison(write: Write) -> None:
-    before, after = write("before.json"), write("after.json", EVENTS[:2])
+    before, after = write("before.json"), write("after.json", [call(1)])
     assert landings(before, after) == ["compare", "answer"]
     assert landings(before) == ["answer"]
 
 
 def test_those_of_a_folder_were_not_named(write: Write) -> None:
     folder = write("runs/a.json").parent
-    write("runs/b.json", EVENTS[:2])
+    write("runs/b.json", [call(1)])
     assert "compare" not in landings(folder)
 
 
 def test_two_ranks_of_a_job_open_at_the_job(write: Write) -> None:
     ranks = [
-        write(f"rank{n}.json", EVENTS[n:], distributedInfo={"rank": n, "world_size": 2})
+        write(f"rank{n}.json", [call(n)], distributedInfo={"rank": n, "world_size": 2})
         for n in range(2)
     ]
     assert landings(*ranks) == ["distributed", "distributed"]
 
 
 def test_what_cannot_be_compared_opens_as_it_is(write: Write) -> None:
-    memory = {"ph": "i", "name": "[memory]", "cat": "cpu_instant_event", "pid": 1, "tid": 1, "ts": 1}
+    memory = {
+        "ph": "i",
+        "name": "[memory]",
+        "cat": "cpu_instant_event",
+        "pid": 1,
+        "tid": 1,
+        "ts": 1,
+    }
     arguments = {"Device Type": 0, "Device Id": -1, "Bytes": 8, "Addr": 1, "Total Allocated": 8}
     snapshot = write("peak.json", [{**memory, "args": arguments}])
     assert landings(write("a.json"), snapshot) == ["answer", "memory"]

@@ -10,6 +10,7 @@ import typer
 
 from selftime.cli import output_writing, trace_reading
 from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
+from selftime.errors import UnrelatedTraces
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
@@ -75,7 +76,12 @@ def advise(  # noqa: PLR0913, PLR0917 - the command's options
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     options = _AdviceOutputOptions(output_format, output is not None, finding_id, is_unlimited)
-    of_job = _advice_on_job(path, output) if trace_name is None else None
+    try:
+        of_job = _advice_on_job(path, output) if trace_name is None else None
+    except UnrelatedTraces:
+        if trace_unless_job is None:
+            raise
+        of_job = None
     if of_job is None and trace_unless_job is not None:
         path = trace_unless_job
     if of_job is not None:

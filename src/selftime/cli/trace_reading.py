@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from time import monotonic
@@ -19,6 +20,7 @@ from selftime.progress import ProgressCallback
 if TYPE_CHECKING:  # polars stays out until a command runs
     import polars as pl
 
+    from selftime.ingest.trace_paths import TraceFiles
     from selftime.scale.collect import JobViewTable
     from selftime.trace import Trace
     from selftime.views import View
@@ -54,15 +56,24 @@ def read_traces(
     Raises:
         UsageError: No name contains `name_part`.
         UnreadableTrace: There is no trace at `path`, or none can be read.
+        UnrelatedTraces: A folder holds traces of several jobs, and neither all of them nor those of
+            a name were asked for.
     """
-    from selftime.ingest.load import load
+    from selftime.ingest.job_grouping import refuse_unrelated_traces
+    from selftime.ingest.load import load_files
+    from selftime.ingest.trace_paths import trace_files
     from selftime.trace import Trace
 
+    files = trace_files(path)
+    if name_part is not None:
+        files = _files_with_name_part(files, name_part, path)
+    elif not reads_all:
+        refuse_unrelated_traces(files)
     with progress_bar("Reading") as progress:
-        found = load(path, progress=progress)
+        found = load_files(files, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
-    report_job_problems(found.refused, found.notes)
+    report_job_problems(found.refused, () if name_part else found.notes)
     every = dict(found.traces)
     if accepts_ledgers:
         every |= _ledgers_of_later_runs(path, found.traces)
@@ -76,6 +87,15 @@ def read_traces(
     if name_part is None and not reads_all and len(named) > 1:
         return _newest_traces(named, path)
     return named
+
+
+def _files_with_name_part(files: "TraceFiles", name_part: str, path: str) -> "TraceFiles":
+    """Returns the files with a text in their name; all files if none has it.
+
+    The text may be of a trace within a file, or of a ledger, which are not among the files.
+    """
+    named = tuple(file for file in files.files if name_part in relative_trace_name(file, path))
+    return replace(files, files=named) if named else files
 
 
 def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":

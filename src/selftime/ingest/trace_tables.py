@@ -1,6 +1,6 @@
 """Builds the tables of a trace, which `schema` declares, from the parsed events of a file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -35,28 +35,47 @@ _MAX_LABEL_CHARACTERS: Final = 1000
 _TABLE_COLUMN_BY_ARGUMENT: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 
-def build_trace(parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str) -> Trace:
-    """Returns the `Trace` built from the parsed text of a file."""
-    return build_trace_and_order(parsed_trace, container_faults, source)[0]
+def build_trace(
+    parsed_trace: ParsedTrace,
+    container_faults: list[FileFault],
+    source: str,
+    between_stages: Callable[[], None] = lambda: None,
+) -> Trace:
+    """Returns the `Trace` built from the parsed text of a file.
+
+    Args:
+        parsed_trace: The parsed text.
+        container_faults: Faults of the file around the text, such as of its compression.
+        source: The path of the file.
+        between_stages: Called after each part of the work; it may raise an error to end it.
+    """
+    return build_trace_and_order(parsed_trace, container_faults, source, between_stages)[0]
 
 
 def build_trace_and_order(
-    parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str
+    parsed_trace: ParsedTrace,
+    container_faults: list[FileFault],
+    source: str,
+    between_stages: Callable[[], None] = lambda: None,
 ) -> tuple[Trace, OrderedSlices]:
     """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
     columns = merge_chunks(
         parsed_trace.chunks, original_thread_by_added_thread(parsed_trace.metadata)
     )
+    between_stages()
     normalize_times(columns, parsed_trace.metadata)
     erase_invalid_shapes(columns)
     slices = order_slices(columns)
+    between_stages()
     links = link_slices(slices, columns)
+    between_stages()
     marks = {  # before the tracks: an instant may be on a thread without a slice
         "memory": _memory_table(columns, slices, links),
         "instants": _instant_table(columns, slices),
         "counters": _counter_table(columns, slices),
     }
     tracks = _track_table(columns, slices)
+    between_stages()
     ops = _operator_argument_table(columns, slices, links, parsed_trace.metadata)
     rows, ops = split_overloads_from_names(_slice_table(columns, slices, links), ops)
     frames = _frame_argument_table(columns, slices, links)
@@ -72,6 +91,7 @@ def build_trace_and_order(
         "events": event_count_table(columns.event_counts_by_phase_and_category),
         "repairs": repair_table(parsed_trace, columns, links, container_faults),
     }
+    between_stages()
     del columns, links  # the tables hold the data now: free the memory
     trace = Trace(
         slices=rows,

@@ -16,9 +16,9 @@ from selftime.advice import advise, rule_registry
 from selftime.advice.advise import health_from_checks
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
+from selftime.ingest.job_grouping import are_unrelated, other_of_named_pair
 from selftime.reports.page_data.advice import advice_data, health_data
 from selftime.reports.page_data.compare import prepare_comparison
-from selftime.reports.page_data.job_grouping import are_unrelated, other_of_named_pair
 from selftime.reports.page_data.jobs import page_data_of_job
 from selftime.reports.page_data.snippets import source_snippet
 from selftime.reports.page_data.table_queries import (

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from selftime.errors import SelftimeError, UnreadableTrace
-from selftime.reports.page_data.job_grouping import other_of_named_pair
-from selftime.reports.page_data.listing import ListedTrace
+from selftime.ingest.job_grouping import other_of_named_pair
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.trace_contents import (
     TraceContents,
     contents_data,
@@ -48,9 +48,7 @@ class ContentsIndex:
             compared_with = None if after is None else self._contents_of(after)
         except UnreadableTrace:  # the list and the comparison tell
             compared_with = None
-        data = contents_data(
-            contents, has_other_ranks=has_other_ranks, compared_with=compared_with
-        )
+        data = contents_data(contents, has_other_ranks=has_other_ranks, compared_with=compared_with)
         return msgspec.json.encode(data)
 
     def _contents_of(self, listed: ListedTrace) -> TraceContents:

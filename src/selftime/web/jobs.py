@@ -12,6 +12,7 @@ import polars as pl
 from selftime.analysis.ranks.rank_summary import RankSummary
 from selftime.errors import SelftimeError, UnreadableTrace
 from selftime.ingest.job_ranks import TraceIdentity
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.jobs import (
     PageJob,
     TraceSummary,
@@ -20,7 +21,6 @@ from selftime.reports.page_data.jobs import (
     page_job_of_traces,
     summarize_trace,
 )
-from selftime.reports.page_data.listing import ListedTrace
 from selftime.scale.engine import FileLostByReader
 from selftime.scale.local import LocalProcessEngine
 from selftime.trace import Trace

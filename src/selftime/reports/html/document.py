@@ -6,8 +6,8 @@ Text from the trace is only in the data.
 """
 
 from base64 import b64encode
-from hashlib import sha256
 from functools import cache
+from hashlib import sha256
 from html import escape
 from typing import Any, Final, NamedTuple
 
@@ -48,7 +48,7 @@ const add = (parent, name, text) => {
   parent.append(element);
 };
 if (typeof DecompressionStream === "undefined") {
-  add(document.body, "p", "This browser is too old to show the page: it needs one of 2023 or later.");
+  add(document.body, "p", "This page needs a browser of 2023 or later.");
 } else {
   const packed = atob(document.getElementById("selftime-page").textContent);
   const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));

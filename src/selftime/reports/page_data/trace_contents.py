@@ -8,8 +8,8 @@ import polars as pl
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.ingest.job_ranks import identity_of_trace
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.jobs import is_from_multi_process_job
-from selftime.reports.page_data.listing import ListedTrace
 from selftime.trace import Trace
 from selftime.views import VIEWS
 

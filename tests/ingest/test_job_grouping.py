@@ -4,9 +4,9 @@ from collections import defaultdict
 
 import pytest
 
+from selftime.ingest.job_grouping import are_unrelated, separate_jobs
 from selftime.ingest.text.trace_start import TraceStart
-from selftime.reports.page_data.job_grouping import are_unrelated, separate_jobs
-from selftime.reports.page_data.listing import ListedTrace, listed_trace
+from selftime.ingest.trace_listing import ListedTrace, listed_trace
 
 RANK_OF_TWO = [TraceStart("H100", 0, 2), TraceStart("H100", 1, 2)]
 

@@ -1,5 +1,7 @@
 """Tells which traces of one folder may be of one job, from their names and first bytes alone.
 
+The page lists unrelated traces one by one; what would read a folder as one job refuses them.
+
 A folder may hold unrelated traces. They are told apart by what the ranks of one job have in common:
 the world size, the device, and the name but for its numbers.
 """
@@ -8,18 +10,24 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
-from selftime.ingest.text.trace_start import TraceStart
-from selftime.names import parallel_axes_in_file_name, rank_in_file_name
-from selftime.reports.page_data.listing import (
+from selftime.errors import UnrelatedTraces
+from selftime.ingest.text.format_detection import looks_like_trace
+from selftime.ingest.text.trace_start import TraceStart, read_trace_start
+from selftime.ingest.trace_listing import (
     ListedTrace,
     is_named_by_recorder,
+    listed_trace,
     short_hash_of_text,
 )
+from selftime.ingest.trace_paths import TraceFiles
+from selftime.names import parallel_axes_in_file_name, rank_in_file_name
 
 _NUMBER: Final = "#"
 """Stands for any number in the pattern of a name."""
+_MAX_JOBS_NAMED_IN_ERROR: Final = 5
 _PAIR: Final = 2
 """Files that are named one by one, outside of a folder: two are a pair to compare."""
 _UNKNOWN_START: Final = TraceStart()
@@ -65,6 +73,37 @@ def are_unrelated(traces: Sequence[ListedTrace]) -> bool:
     for listed in traces:
         jobs_by_folder[listed.run_folder].add(listed.job)
     return any(len(jobs) > (1 if folder else _PAIR) for folder, jobs in jobs_by_folder.items())
+
+
+def refuse_unrelated_traces(found: TraceFiles) -> None:
+    """Raises an error if a folder of this machine holds traces of several jobs.
+
+    A pattern was asked for as it is: what it matches is read together. Of an address the names
+    alone would tell, which is not enough to refuse it.
+
+    Raises:
+        UnrelatedTraces: Some folder at the path holds traces of several jobs.
+    """
+    if not found.is_local_folder:
+        return
+    paths = [path for path in found.files if looks_like_trace(Path(path))]
+    listed = [listed_trace(path, run_folder=str(Path(path).parent)) for path in paths]
+    starts = {one.id: read_trace_start(Path(path)) for one, path in zip(listed, paths, strict=True)}
+    grouped = separate_jobs(listed, starts)
+    if not are_unrelated(grouped):
+        return
+    jobs: defaultdict[str, list[str]] = defaultdict(list)
+    for one in grouped:
+        jobs[one.job].append(one.name)
+    firsts = [names[0] for names in jobs.values()]
+    listed_names = ", ".join(f"`{name}`" for name in firsts[:_MAX_JOBS_NAMED_IN_ERROR])
+    more = len(firsts) - _MAX_JOBS_NAMED_IN_ERROR
+    raise UnrelatedTraces(
+        f"{found.description} holds {len(grouped)} traces of {len(jobs)} jobs that do not belong "
+        f"together, such as {listed_names}{f' and {more} more' if more > 0 else ''}; name one "
+        f"of them, or all traces of one job by a pattern such as `{found.root}/NAME*`; "
+        f"`selftime serve {found.root}` lists them"
+    )
 
 
 def other_of_named_pair(traces: Sequence[ListedTrace], trace_id: str) -> ListedTrace | None:
