@@ -1,12 +1,22 @@
 """Which traces of a folder may be of one job: by name and first bytes alone."""
 
+import json
+import os
+import shutil
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from selftime.cli import app
+from selftime.errors import UnrelatedTraces
 from selftime.ingest.job_grouping import are_unrelated, separate_jobs
+from selftime.ingest.load import load
 from selftime.ingest.text.trace_start import TraceStart
 from selftime.ingest.trace_listing import ListedTrace, listed_trace
+from selftime.scale import survey
+from selftime.trace import Job, Trace
 
 RANK_OF_TWO = [TraceStart("H100", 0, 2), TraceStart("H100", 1, 2)]
 
@@ -66,3 +76,47 @@ def test_a_folder_of_several_jobs_is_listed_first_but_not_a_pair_of_files() -> N
     assert not are_unrelated(named[:2])
     assert are_unrelated(named)
     assert not are_unrelated([*traces[:1], ListedTrace("d", "d", "later", job="d")])
+
+
+def write(path: Path, rank: int | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    event = {"ph": "X", "cat": "cpu_op", "name": path.name, "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    header = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
+    path.write_text(json.dumps({"schemaVersion": 1, **header, "traceEvents": [event]}))
+
+
+def test_a_folder_of_unrelated_traces_is_not_read_as_one_job(tmp_path: Path) -> None:
+    write(tmp_path / "vit.json")
+    write(tmp_path / "bert.json")
+    (tmp_path / "settings.json").write_text("{}")
+    told = "holds 2 traces of 2 jobs .*`bert.json`, `vit.json`; name one of them, or .* a pattern"
+    with pytest.raises(UnrelatedTraces, match=told):
+        load(tmp_path)
+    with pytest.raises(UnrelatedTraces, match=told):
+        survey(tmp_path)
+    asked = load(tmp_path / "*t.json")
+    assert isinstance(asked, Job)
+    assert len(asked.traces) == 2, "a pattern is read as it is"
+    assert isinstance(load(tmp_path / "vit.json"), Trace)
+
+
+def test_the_command_reads_the_newest_of_them_and_says_so(tmp_path: Path) -> None:
+    write(tmp_path / "vit.json", rank=0)
+    write(tmp_path / "bert.json", rank=0)
+    os.utime(tmp_path / "bert.json", (1, 1))
+    done = CliRunner().invoke(app, ["view", "operators", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "holds 2 recordings; the newest, `vit.json`, is read" in done.stderr
+    assert "Note" not in done.stderr, "what ranks of one job would have wrong is not told"
+    done = CliRunner().invoke(app, ["view", "ranks", str(tmp_path)])
+    assert (done.exit_code, "2 jobs that do not belong together" in done.stderr) == (2, True)
+
+
+def test_ranks_and_runs_and_copies_are_read(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        for rank in range(2):
+            write(tmp_path / run / f"{run}-{rank}.json", rank)
+    shutil.copy(tmp_path / "a" / "a-0.json", tmp_path / "a" / "again.json")
+    job = load(tmp_path)
+    assert isinstance(job, Job)
+    assert len(job.traces) == 4

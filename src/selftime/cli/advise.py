@@ -76,12 +76,7 @@ def advise(  # noqa: PLR0913, PLR0917 - the command's options
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     options = _AdviceOutputOptions(output_format, output is not None, finding_id, is_unlimited)
-    try:
-        of_job = _advice_on_job(path, output) if trace_name is None else None
-    except UnrelatedTraces:
-        if trace_unless_job is None:
-            raise
-        of_job = None
+    of_job = _advice_on_job(path, output) if trace_name is None else None
     if of_job is None and trace_unless_job is not None:
         path = trace_unless_job
     if of_job is not None:
@@ -151,8 +146,11 @@ def _advice_on_job(path: str, output: Path | None) -> "Advice | None":
     if not found.is_collection:
         return None
     output_writing.refuse_overwriting_inputs(output, found.files)
-    with trace_reading.progress_bar("Reading ranks", counts_bytes=False) as progress:
-        ranks = survey(path, progress=progress)
+    try:
+        with trace_reading.progress_bar("Reading ranks", counts_bytes=False) as progress:
+            ranks = survey(path, progress=progress)
+    except UnrelatedTraces:
+        return None
     if len(ranks.ranks_by_key()) < 2 or not do_ranks_communicate(ranks):
         return None
     trace_reading.report_job_problems(ranks.refused, ranks.notes)

@@ -9,13 +9,18 @@ the world size, the device, and the name but for its numbers.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from filecmp import cmp
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from selftime.errors import UnrelatedTraces
 from selftime.ingest.text.format_detection import looks_like_trace
-from selftime.ingest.text.trace_start import TraceStart, read_trace_start
+from selftime.ingest.text.trace_start import (
+    TraceStart,
+    read_trace_start,
+    trace_start_of_header,
+)
 from selftime.ingest.trace_listing import (
     ListedTrace,
     is_named_by_recorder,
@@ -24,6 +29,7 @@ from selftime.ingest.trace_listing import (
 )
 from selftime.ingest.trace_paths import TraceFiles
 from selftime.names import parallel_axes_in_file_name, rank_in_file_name
+from selftime.trace import Trace
 
 _NUMBER: Final = "#"
 """Stands for any number in the pattern of a name."""
@@ -86,14 +92,12 @@ def refuse_unrelated_traces(found: TraceFiles) -> None:
     """
     if not found.is_local_folder:
         return
-    paths = [path for path in found.files if looks_like_trace(Path(path))]
-    listed = [listed_trace(path, run_folder=str(Path(path).parent)) for path in paths]
-    starts = {one.id: read_trace_start(Path(path)) for one, path in zip(listed, paths, strict=True)}
-    grouped = separate_jobs(listed, starts)
-    if not are_unrelated(grouped):
+    paths = _without_copies([path for path in found.files if looks_like_trace(Path(path))])
+    grouped = _grouped_traces({path: read_trace_start(Path(path)) for path in paths})
+    if not are_unrelated(list(grouped.values())):
         return
     jobs: defaultdict[str, list[str]] = defaultdict(list)
-    for one in grouped:
+    for one in grouped.values():
         jobs[one.job].append(one.name)
     firsts = [names[0] for names in jobs.values()]
     listed_names = ", ".join(f"`{name}`" for name in firsts[:_MAX_JOBS_NAMED_IN_ERROR])
@@ -104,6 +108,33 @@ def refuse_unrelated_traces(found: TraceFiles) -> None:
         f"of them, or all traces of one job by a pattern such as `{found.root}/NAME*`; "
         f"`selftime serve {found.root}` lists them"
     )
+
+
+def jobs_of_unrelated_traces(traces: Mapping[str, Trace]) -> dict[str, str] | None:
+    """Returns the job of each trace by its name; None if the traces may belong together."""
+    starts = {one.source: trace_start_of_header(one.metadata) for one in traces.values()}
+    grouped = _grouped_traces(starts)
+    if not are_unrelated(list(grouped.values())):
+        return None
+    return {name: grouped[one.source].job for name, one in traces.items()}
+
+
+def _grouped_traces(starts: Mapping[str, TraceStart]) -> dict[str, ListedTrace]:
+    """Returns the entry, with its job, of each trace by its path."""
+    listed = [listed_trace(path, run_folder=str(Path(path).parent)) for path in starts]
+    starts_by_id = {one.id: start for one, start in zip(listed, starts.values(), strict=True)}
+    return dict(zip(starts, separate_jobs(listed, starts_by_id), strict=True))
+
+
+def _without_copies(paths: Sequence[str]) -> list[str]:
+    """Returns the paths without those whose file is equal to an earlier one, byte for byte."""
+    kept_by_bytes: defaultdict[int, list[str]] = defaultdict(list)
+    for path in paths:
+        alike = kept_by_bytes[Path(path).stat().st_size]
+        if not any(cmp(path, other, shallow=False) for other in alike):
+            alike.append(path)
+    kept = {path for alike in kept_by_bytes.values() for path in alike}
+    return [path for path in paths if path in kept]
 
 
 def other_of_named_pair(traces: Sequence[ListedTrace], trace_id: str) -> ListedTrace | None:
