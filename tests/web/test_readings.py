@@ -95,7 +95,7 @@ def test_a_reading_ends_when_the_last_client_goes(slow: SlowTraces) -> None:
     answers = PageDataAnswers(slow)
     with asking(answers, one, other) as told:
         assert slow.is_read.wait(PATIENCE_S)
-        [reading] = answers.readings._readings.values()
+        [reading] = answers.readings.shared._readings.values()
         while len(reading.waiting) < 2:
             sleep(0.001)
         one.set()
@@ -127,7 +127,7 @@ def test_linking_ends_too_when_the_client_goes(write: Callable[..., Path]) -> No
 
     def is_gone_while_it_is_linked() -> bool:
         nonlocal looks
-        progress = answers.readings.progress_of(listed.id)
+        progress = answers.readings.shared.progress_of(listed.id)
         looks += progress is None or progress["done"] >= size
         return looks > 3  # the reader itself looks once or twice at its end
 

@@ -211,10 +211,11 @@ class PageDataAnswers:
     def progress_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns as JSON how far the reading of a trace is; null if it is not being read."""
         trace_id = parameters.get(".trace", "")
-        progress = self.readings.progress_of(trace_id)
-        if progress is None:
-            after = other_of_named_pair(self.sources.listed_traces(), trace_id)
-            progress = None if after is None else self.readings.progress_of(after.id)
+        after = other_of_named_pair(self.sources.listed_traces(), trace_id)
+        shared = self.readings.shared
+        progress = shared.progress_of(trace_id) or self._jobs.readings.progress_of(trace_id)
+        if progress is None and after is not None:
+            progress = shared.progress_of(after.id)
         return msgspec.json.encode({"progress": progress})
 
     def views_json(self) -> bytes:
