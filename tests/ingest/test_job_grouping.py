@@ -78,16 +78,17 @@ def test_a_folder_of_several_jobs_is_listed_first_but_not_a_pair_of_files() -> N
     assert not are_unrelated([*traces[:1], ListedTrace("d", "d", "later", job="d")])
 
 
-def write(path: Path, rank: int | None = None) -> None:
+def write(path: Path, rank: int | None = None, *, device: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     event = {"ph": "X", "cat": "cpu_op", "name": path.name, "pid": 1, "tid": 1, "ts": 1, "dur": 1}
     header = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
-    path.write_text(json.dumps({"schemaVersion": 1, **header, "traceEvents": [event]}))
+    devices = {"deviceProperties": [{"id": 0, "name": device}]} if device else {}
+    path.write_text(json.dumps({"schemaVersion": 1, **header, **devices, "traceEvents": [event]}))
 
 
 def test_a_folder_of_unrelated_traces_is_not_read_as_one_job(tmp_path: Path) -> None:
-    write(tmp_path / "vit.json")
-    write(tmp_path / "bert.json")
+    write(tmp_path / "vit.json", device="H100")
+    write(tmp_path / "bert.json", device="A100")
     (tmp_path / "settings.json").write_text("{}")
     told = "holds 2 traces of 2 jobs .*`bert.json`, `vit.json`; name one of them, or .* a pattern"
     with pytest.raises(UnrelatedTraces, match=told):
@@ -101,8 +102,8 @@ def test_a_folder_of_unrelated_traces_is_not_read_as_one_job(tmp_path: Path) -> 
 
 
 def test_the_command_reads_the_newest_of_them_and_says_so(tmp_path: Path) -> None:
-    write(tmp_path / "vit.json", rank=0)
-    write(tmp_path / "bert.json", rank=0)
+    write(tmp_path / "vit.json", rank=0, device="H100")
+    write(tmp_path / "bert.json", rank=0, device="A100")
     os.utime(tmp_path / "bert.json", (1, 1))
     done = CliRunner().invoke(app, ["view", "operators", str(tmp_path)])
     assert done.exit_code == 0
@@ -110,6 +111,14 @@ def test_the_command_reads_the_newest_of_them_and_says_so(tmp_path: Path) -> Non
     assert "Note" not in done.stderr, "what ranks of one job would have wrong is not told"
     done = CliRunner().invoke(app, ["view", "ranks", str(tmp_path)])
     assert (done.exit_code, "2 jobs that do not belong together" in done.stderr) == (2, True)
+
+
+def test_names_alone_are_no_reason_to_refuse(tmp_path: Path) -> None:
+    write(tmp_path / "vit.json")
+    write(tmp_path / "bert.json")
+    job = load(tmp_path)
+    assert isinstance(job, Job)
+    assert [member.rank for member in job.members.values()] == [None, None]
 
 
 def test_ranks_and_runs_and_copies_are_read(tmp_path: Path) -> None:

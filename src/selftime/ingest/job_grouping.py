@@ -93,8 +93,8 @@ def refuse_unrelated_traces(found: TraceFiles) -> None:
     if not found.is_local_folder:
         return
     paths = _without_copies([path for path in found.files if looks_like_trace(Path(path))])
-    grouped = _grouped_traces({path: read_trace_start(Path(path)) for path in paths})
-    if not are_unrelated(list(grouped.values())):
+    grouped = _unrelated_traces({path: read_trace_start(Path(path)) for path in paths})
+    if grouped is None:
         return
     jobs: defaultdict[str, list[str]] = defaultdict(list)
     for one in grouped.values():
@@ -113,17 +113,32 @@ def refuse_unrelated_traces(found: TraceFiles) -> None:
 def jobs_of_unrelated_traces(traces: Mapping[str, Trace]) -> dict[str, str] | None:
     """Returns the job of each trace by its name; None if the traces may belong together."""
     starts = {one.source: trace_start_of_header(one.metadata) for one in traces.values()}
-    grouped = _grouped_traces(starts)
-    if not are_unrelated(list(grouped.values())):
+    grouped = _unrelated_traces(starts)
+    if grouped is None:
         return None
     return {name: grouped[one.source].job for name, one in traces.items()}
 
 
-def _grouped_traces(starts: Mapping[str, TraceStart]) -> dict[str, ListedTrace]:
-    """Returns the entry, with its job, of each trace by its path."""
+def _unrelated_traces(starts: Mapping[str, TraceStart]) -> dict[str, ListedTrace] | None:
+    """Returns the entry, with its job, of each trace by its path; None if they may be related.
+
+    Names alone do not tell here: what is in the files must contradict that they are of one job.
+    """
     listed = [listed_trace(path, run_folder=str(Path(path).parent)) for path in starts]
     starts_by_id = {one.id: start for one, start in zip(listed, starts.values(), strict=True)}
-    return dict(zip(starts, separate_jobs(listed, starts_by_id), strict=True))
+    grouped = separate_jobs(listed, starts_by_id)
+    starts_by_folder: defaultdict[str, list[TraceStart]] = defaultdict(list)
+    for one in grouped:
+        starts_by_folder[one.run_folder].append(starts_by_id[one.id])
+    is_contradictory = any(map(_is_of_several_jobs, starts_by_folder.values()))
+    return dict(zip(starts, grouped, strict=True)) if is_contradictory else None
+
+
+def _is_of_several_jobs(starts: Sequence[TraceStart]) -> bool:
+    """Returns whether traces state different devices or world sizes."""
+    devices = {start.device for start in starts} - {None}
+    world_sizes = {start.world_size for start in starts} - {None}
+    return len(devices) > 1 or len(world_sizes) > 1
 
 
 def _without_copies(paths: Sequence[str]) -> list[str]:

@@ -128,5 +128,6 @@ def test_the_path_of_real_ranks_is_as_long_as_their_replay(
 ) -> None:
     for name in names:
         shutil.copy(real_files(name), tmp_path)
-    ranks = Ranks.of(load(tmp_path if len(names) > 1 else real_files(names[0])))
+    asked = tmp_path / "*.gz" if len(names) > 1 else real_files(names[0])  # unrelated ones, too
+    ranks = Ranks.of(load(asked))
     agree(ranks)
