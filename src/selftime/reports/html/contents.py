@@ -1,7 +1,7 @@
 """Collects the data of an HTML report, and leaves out the least important to fit a size limit."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
+from selftime.analysis.concurrent_calls import BeginsCall, concurrent_calls
 from selftime.errors import UsageError
 from selftime.ingest.text.trace_start import trace_start_of_header
 from selftime.progress import ProgressCallback
@@ -190,9 +191,14 @@ def _collect_report_parts(
     count_part = _progress_counting_function(part_count + (pair is not None), progress)
     collected: list[_ReportParts] = []
     for name, (listed, trace) in listed_traces.items():
-        trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
-        count_part()
-        candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
+        with concurrent_calls(trace) as begin:
+            packed = _begin_packing_tables_of_trace(trace, trace_requests, begin)
+            trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
+            count_part()
+            candidates = []
+            for items in packed:
+                candidates.extend(items())
+                count_part()
         candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
         count_part()
         contents = contents_data(
@@ -225,16 +231,22 @@ def _list_entry_of_trace(name: str, trace: Trace) -> ListedTrace:
     )
 
 
-def _tables_and_timeline_of_trace(
-    trace: Trace, requests: list[TableRequest], count_part: Callable[[], None]
-) -> Iterator[_ReportItem]:
-    """Yields a trace's compressed tables: those of views, of the timeline, and of slices."""
-    yield from _pack_requested_tables(trace, requests, count_part)
-    yield from packed_timeline_tables(trace)
-    count_part()
-    yield from (pack_table(trace, request) for request in sandwich_table_requests(trace))
-    yield from (pack_table(trace, request) for request in slice_table_requests(trace))
-    count_part()
+def _begin_packing_tables_of_trace(
+    trace: Trace, requests: list[TableRequest], begin: BeginsCall
+) -> list[Callable[[], list[_ReportItem]]]:
+    """Begins to compress a trace's tables: those of views, of the timeline, and of slices.
+
+    Each function that is returned waits for some of the tables, and returns them.
+    """
+
+    def packed(requests: Iterable[TableRequest]) -> list[_ReportItem]:
+        return [pack_table(trace, request) for request in requests]
+
+    return [
+        *(begin(partial(packed, [request])) for request in requests),
+        begin(lambda: [*packed_timeline_tables(trace)]),
+        begin(lambda: packed([*sandwich_table_requests(trace), *slice_table_requests(trace)])),
+    ]
 
 
 def _pack_requested_tables(
