@@ -178,33 +178,27 @@ def _collect_report_parts(
         {name: trace_start_of_header(trace.metadata) for name, trace in traces.items()},
     )
     listed_traces = {listed.id: (listed, traces[listed.id]) for listed in entries}
-    jobs = group_into_jobs(listed_traces)
-    ranks_by_id = {
-        id_: job.ranks
-        for job in jobs
-        for id_ in job.ids.values()
-        if len(job.ranks.ranks_by_key()) > 1
-    }
-    part_count = len(listed_traces) * (
-        len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
-    ) + len(jobs) * len(job_requests)
-    count_part = _progress_counting_function(part_count + (pair is not None), progress)
-    collected: list[_ReportParts] = []
-    for name, (listed, trace) in listed_traces.items():
-        with concurrent_calls(trace) as begin:
-            packed = _begin_packing_tables_of_trace(trace, trace_requests, begin)
-            trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
-            count_part()
-            candidates = []
-            for items in packed:
-                candidates.extend(items())
-                count_part()
-        candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
-        count_part()
-        contents = contents_data(
-            contents_of_trace(trace, listed), has_other_ranks=listed.id in ranks_by_id
-        )
-        collected.append(_TraceReportParts(listed, contents, trace_advice, candidates))
+    with concurrent_calls(*traces.values()) as begin:
+        packed = {
+            name: _begin_packing_tables_of_trace(trace, trace_requests, begin)
+            for name, (_, trace) in listed_traces.items()
+        }
+        jobs = group_into_jobs(listed_traces)
+        part_count = len(listed_traces) * (
+            len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
+        ) + len(jobs) * len(job_requests)
+        count_part = _progress_counting_function(part_count + (pair is not None), progress)
+        collected: list[_ReportParts] = [
+            _collect_parts_of_trace(
+                *listed_traces[name],
+                jobs,
+                known_advice=advice.get(name),
+                packed=packed[name],
+                shows_source=shows_source,
+                count_part=count_part,
+            )
+            for name in listed_traces
+        ]
     job_tables = (list(_pack_requested_tables(job.ranks, job_requests, count_part)) for job in jobs)
     collected += map(_JobReportParts, itertools.count(), jobs, job_tables)
     if pair is not None:
@@ -214,6 +208,37 @@ def _collect_report_parts(
         )
         count_part()
     return collected
+
+
+def _collect_parts_of_trace(  # noqa: PLR0913 - all that the report knows of it
+    listed: ListedTrace,
+    trace: Trace,
+    jobs: list[PageJob],
+    *,
+    known_advice: Advice | None,
+    packed: list[Callable[[], list[_ReportItem]]],
+    shows_source: bool,
+    count_part: Callable[[], None],
+) -> _TraceReportParts:
+    """Returns what the report contains about one trace, whose tables are being packed."""
+    ranks = next(
+        (
+            job.ranks
+            for job in jobs
+            if listed.id in job.ids.values() and len(job.ranks.ranks_by_key()) > 1
+        ),
+        None,
+    )
+    advice = known_advice or advise(trace, ranks=ranks)
+    count_part()
+    candidates: list[_ReportItem] = []
+    for items in packed:
+        candidates.extend(items())
+        count_part()
+    candidates.extend(report_source_files(trace, advice) if shows_source else ())
+    count_part()
+    contents = contents_data(contents_of_trace(trace, listed), has_other_ranks=ranks is not None)
+    return _TraceReportParts(listed, contents, advice, candidates)
 
 
 def _progress_counting_function(
