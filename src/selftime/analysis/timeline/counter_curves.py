@@ -1,4 +1,4 @@
-"""Computes counter curves of the timeline: recorded samples, memory, device use, queue lengths.
+"""Computes counter curves of the timeline: device use, FLOP/s, queue lengths, memory, samples.
 
 A sample is valid until the next: samples lie on lanes as slices do, each as long as its value is
 valid. Where many fall on one pixel the lowest and the highest are kept, so that peaks stay visible.
@@ -21,6 +21,7 @@ from selftime.analysis.timeline.downsampling import (
     TimelineWindow,
     visible_timeline_bins,
 )
+from selftime.analysis.timeline.flop_rate_curves import flop_rate_curves
 from selftime.analysis.timeline.lanes import TimelineLanes
 from selftime.array_types import Floats, Ints
 from selftime.trace import Trace
@@ -35,6 +36,8 @@ class _CounterCurve(NamedTuple):
     device: int | None
     time: Ints
     value: Floats
+    peak: float | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ class CounterCurves:
     """All counters of a trace, each drawn on a lane (a row of the timeline) of its own."""
 
     counters: pl.DataFrame
-    """One row per counter: category, name, track and device (null if it belongs to none)."""
+    """One row per counter: category, name, track and device (null if it belongs to none); peak,
+    the most that it can be, and note, a sentence on it (null where there is none).
+    """
     lanes: TimelineLanes
     value: Floats
     """The value of each sample; NaN where unknown."""
@@ -53,17 +58,22 @@ def counter_curves(trace: Trace) -> CounterCurves:
     """Returns all counters; each sample lasts until the next one, the last until the trace ends.
 
     Categories: counter (recorded ones), memory (bytes allocated and reserved, by device),
-    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is
-    launched and not done).
+    utilization (in percent: 100 while a device works, else 0), flops (FLOP/s achieved by a device
+    or the CPU), queue (work of a stream that is launched and not done).
     """
     work = device_work(trace)
     found = [
         *_device_utilization_curves(work),
+        *_achieved_flop_rate_curves(trace),
         *_launch_queue_curves(work),
         *_allocated_memory_curves(trace),
         *_recorded_counter_curves(trace),
     ]
-    finish = _last_slice_end_ns(trace)
+    return _curves_on_lanes(found, _last_slice_end_ns(trace))
+
+
+def _curves_on_lanes(found: list[_CounterCurve], finish: int) -> CounterCurves:
+    """Returns curves on a lane each; a sample lasts until the next, the last until `finish`."""
     time, until, value = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
     for curve in found:
         order = np.argsort(curve.time, kind="stable")
@@ -80,12 +90,14 @@ def counter_curves(trace: Trace) -> CounterCurves:
         place=np.arange(start.size, dtype=np.uint32),
     )
     names = pl.DataFrame(
-        [(curve.category, curve.name, curve.track, curve.device) for curve in found],
+        [(one.category, one.name, one.track, one.device, one.peak, one.note) for one in found],
         schema={
             "category": pl.String,
             "name": pl.String,
             "track": pl.UInt32,
             "device": pl.Int64,
+            "peak": pl.Float64,
+            "note": pl.String,
         },
         orient="row",
     )
@@ -104,6 +116,14 @@ def _device_utilization_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
         if time.size:
             name = f"{_device_name_prefix(device)}percent busy"
             yield _CounterCurve("utilization", name, None, _device_number(device), time, value)
+
+
+def _achieved_flop_rate_curves(trace: Trace) -> Iterator[_CounterCurve]:
+    for curve in flop_rate_curves(trace):
+        name = "CPU FLOP/s" if curve.is_cpu else f"{_device_name_prefix(curve.device)}FLOP/s"
+        yield _CounterCurve(
+            "flops", name, None, curve.device, curve.time, curve.value, curve.peak, curve.note
+        )
 
 
 def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
@@ -164,16 +184,19 @@ def visible_counter_curves(
     Columns: category, name, track, device, start, duration, count (samples), value (its mean over
     that time), low, high.
     """
-    return _counter_bin_rows(
-        counter_curves(trace),
-        visible_timeline_bins(counter_curves(trace).lanes, window, lane_flags),
-    )
+    curves = counter_curves(trace)
+    return _counter_bin_rows(curves, visible_timeline_bins(curves.lanes, window, lane_flags))
 
 
 def list_counter_curves(trace: Trace) -> pl.DataFrame:
-    """Returns one row per counter with its mean, lowest and highest value over the whole trace."""
-    bounds = counter_curves(trace).lanes.bounds
-    return _counter_bin_rows(counter_curves(trace), TimelineBins(bounds[:-1], bounds[1:]))
+    """Returns one row per counter with its mean, lowest and highest value over the whole trace.
+
+    It has the columns peak and note too.
+    """
+    curves = counter_curves(trace)
+    bounds = curves.lanes.bounds
+    rows = _counter_bin_rows(curves, TimelineBins(bounds[:-1], bounds[1:]))
+    return rows.hstack(curves.counters.select("peak", "note"))
 
 
 def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame:
