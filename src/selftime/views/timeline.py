@@ -168,7 +168,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
     instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
     parts = [
-        visible_slices(trace, index, window, shown),
+        visible_slices(trace.slices, index, window, shown),
         _rows_with_kind_column("instant", instants),
     ]
     counter_tracks = counter_curves(trace).counters["track"]

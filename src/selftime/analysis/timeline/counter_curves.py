@@ -27,7 +27,7 @@ from selftime.array_types import Floats, Ints
 from selftime.trace import Trace
 
 
-class _CounterCurve(NamedTuple):
+class CounterCurve(NamedTuple):
     """The samples of one counter, in any order; of samples at the same instant the last counts."""
 
     category: str
@@ -69,10 +69,10 @@ def counter_curves(trace: Trace) -> CounterCurves:
         *_allocated_memory_curves(trace),
         *_recorded_counter_curves(trace),
     ]
-    return _curves_on_lanes(found, _last_slice_end_ns(trace))
+    return curves_on_lanes(found, _last_slice_end_ns(trace))
 
 
-def _curves_on_lanes(found: list[_CounterCurve], finish: int) -> CounterCurves:
+def curves_on_lanes(found: list[CounterCurve], finish: int) -> CounterCurves:
     """Returns curves on a lane each; a sample lasts until the next, the last until `finish`."""
     time, until, value = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
     for curve in found:
@@ -109,24 +109,24 @@ def _last_slice_end_ns(trace: Trace) -> int:
     return int(ends.item() or 0)
 
 
-def _device_utilization_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+def _device_utilization_curves(work: pl.DataFrame) -> Iterator[CounterCurve]:
     for (device,), mine in work.group_by("device", maintain_order=True):
         time = np.stack(covered_time(mine), axis=1).ravel()
         value = np.where(np.arange(time.size) % 2, 0.0, 100.0)
         if time.size:
             name = f"{_device_name_prefix(device)}percent busy"
-            yield _CounterCurve("utilization", name, None, _device_number(device), time, value)
+            yield CounterCurve("utilization", name, None, _device_number(device), time, value)
 
 
-def _achieved_flop_rate_curves(trace: Trace) -> Iterator[_CounterCurve]:
+def _achieved_flop_rate_curves(trace: Trace) -> Iterator[CounterCurve]:
     for curve in flop_rate_curves(trace):
         name = "CPU FLOP/s" if curve.is_cpu else f"{_device_name_prefix(curve.device)}FLOP/s"
-        yield _CounterCurve(
+        yield CounterCurve(
             "flops", name, None, curve.device, curve.time, curve.value, curve.peak, curve.note
         )
 
 
-def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+def _launch_queue_curves(work: pl.DataFrame) -> Iterator[CounterCurve]:
     """Yields the number of launched but unfinished kernels of each stream over time."""
     sound = work.filter(pl.col("launched") <= pl.col("end"))
     for (track, device, stream), mine in sound.group_by(
@@ -140,7 +140,7 @@ def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
             if stream is None
             else f"{_device_name_prefix(device)}stream {stream} queued"
         )
-        yield _CounterCurve(
+        yield CounterCurve(
             "queue", name, int(str(track)), _device_number(device), time[order], value
         )
 
@@ -153,7 +153,7 @@ def _device_number(value: object) -> int | None:
     return None if value is None else int(str(value))
 
 
-def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
+def _allocated_memory_curves(trace: Trace) -> Iterator[CounterCurve]:
     every = memory_records_with_totals(trace)
     for (kind, device), mine in every.group_by("device_type", "device", maintain_order=True):
         number = _device_number(device)
@@ -164,16 +164,16 @@ def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
             if known.height:
                 value = known[what].cast(pl.Float64).to_numpy()
                 time = known["time"].to_numpy()
-                yield _CounterCurve("memory", f"{place} {what}", None, number, time, value)
+                yield CounterCurve("memory", f"{place} {what}", None, number, time, value)
 
 
-def _recorded_counter_curves(trace: Trace) -> Iterator[_CounterCurve]:
+def _recorded_counter_curves(trace: Trace) -> Iterator[CounterCurve]:
     for (track, name, series), mine in trace.counters.group_by(
         "track", "name", "series", maintain_order=True
     ):
         value = mine["value"].fill_null(np.nan).to_numpy()
         time = mine["time"].to_numpy()
-        yield _CounterCurve("counter", f"{name}: {series}", int(str(track)), None, time, value)
+        yield CounterCurve("counter", f"{name}: {series}", int(str(track)), None, time, value)
 
 
 def visible_counter_curves(
@@ -184,7 +184,13 @@ def visible_counter_curves(
     Columns: category, name, track, device, start, duration, count (samples), value (its mean over
     that time), low, high.
     """
-    curves = counter_curves(trace)
+    return visible_curves(counter_curves(trace), window, lane_flags)
+
+
+def visible_curves(
+    curves: CounterCurves, window: TimelineWindow, lane_flags: NDArray[np.bool_]
+) -> pl.DataFrame:
+    """Returns what a time window shows of the selected curves, as `visible_counter_curves` does."""
     return _counter_bin_rows(curves, visible_timeline_bins(curves.lanes, window, lane_flags))
 
 
@@ -193,7 +199,11 @@ def list_counter_curves(trace: Trace) -> pl.DataFrame:
 
     It has the columns peak and note too.
     """
-    curves = counter_curves(trace)
+    return list_curves(counter_curves(trace))
+
+
+def list_curves(curves: CounterCurves) -> pl.DataFrame:
+    """Returns one row per curve, as `list_counter_curves` does."""
     bounds = curves.lanes.bounds
     rows = _counter_bin_rows(curves, TimelineBins(bounds[:-1], bounds[1:]))
     return rows.hstack(curves.counters.select("peak", "note"))

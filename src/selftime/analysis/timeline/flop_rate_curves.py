@@ -128,7 +128,7 @@ def _curves_of_cpu(
 
 
 def _nearest_counted_operators(host: SelfTimes, work: ModelledOperatorWork) -> Ints:
-    """Returns the operator to whose FLOPs each entry's time belongs; -1 for none, and at the end."""
+    """Returns the operator whose FLOPs each entry's time is for, or -1; one more -1 at the end."""
     every = np.arange(host.id.size)
     return np.append(nearest_ancestor(host.parent, work.is_counted, every), NO_SLICE)
 
@@ -147,13 +147,16 @@ def _rates_of_operators(work: ModelledOperatorWork, operator: Ints, time: Ints) 
     rate = work.flops / np.maximum(taken, 1) * _NS_PER_SECOND
     most = np.where(np.isnan(work.peak), _MAX_RATE_WITHOUT_PEAK, _MAX_RATE_IN_PEAKS * work.peak)
     is_known = work.is_counted & (taken > 0) & (rate <= most)
-    return np.append(np.where(is_known, np.rint(np.minimum(rate, most)), NO_SLICE), NO_SLICE).astype(
-        np.int64
-    )
+    return np.append(
+        np.where(is_known, np.rint(np.minimum(rate, most)), NO_SLICE), NO_SLICE
+    ).astype(np.int64)
 
 
 def _nested_intervals(trace: Trace, host: SelfTimes) -> tuple[Ints, Ints]:
-    """Returns begin and end of each entry within the one around it; of no length if on no thread."""
+    """Returns begin and end of each entry, within the one around it.
+
+    An operator that ended on another thread than it began on has no length.
+    """
     tree = call_tree(trace, frames=False)
     start, end = tree.start[tree.place[host.id]], tree.end[tree.place[host.id]]
     end = np.where(tree.is_cross_thread[tree.place[host.id]], start, end)
