@@ -1,7 +1,7 @@
 """Computes what the timeline shows of a table whose rows have a start, such as a query's result.
 
-Rows with a duration are slices, below one another where they overlap. Rows without one are the
-samples of a counter, if they have a value.
+Rows with a duration are slices, with the name and the category that the row has, below one another
+where they overlap. Rows without one are the samples of a counter, if they have a value.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,6 @@ START_COLUMNS: Final = ("start", "start_ns", "time", "time_ns")
 DURATION_COLUMNS: Final = ("duration", "duration_ns")
 """Names of the column that says how long a row lasts, in ns."""
 VALUE_COLUMN: Final = "value"
-NAME_COLUMN: Final = "name"
 
 _CATEGORY: Final = "query"
 _TRACK: Final = 0
@@ -115,12 +114,18 @@ def track_of_table(table: pl.DataFrame, title: str) -> TableTrack:
     duration = _whole_ns(table, length)
     if (duration < 0).any():
         raise UsageError(f"the column `{length}` has a duration below 0; select durations in ns")
-    name = pl.col(NAME_COLUMN) if NAME_COLUMN in table.columns else pl.lit(title)
+    texts = (("name", title), ("category", _CATEGORY))
     slices = table.select(
-        name.cast(pl.String).fill_null("").cast(NameType).alias("name"),
+        *(
+            (pl.col(name) if name in table.columns else pl.lit(other))
+            .cast(pl.String)
+            .fill_null(other)
+            .cast(NameType)
+            .alias(name)
+            for name, other in texts
+        ),
         pl.lit(None, pl.Int64).alias("self"),
         track=pl.lit(_TRACK, pl.UInt32),
-        category=pl.lit(_CATEGORY).cast(NameType),
         start=begin,
         duration=duration,
     )

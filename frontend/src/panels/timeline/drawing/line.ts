@@ -45,7 +45,7 @@ function strokeTile(brush: Brush, store: Tiles, line: Line, { y, rows, leftmost 
   const { track } = line;
   if (track === null) return;
   if (track.id < 0) {
-    const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
+    const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track), kind: track.kind };
     for (const samples of store.samples(track.title, place, track.id)) strokeCurve(brush, samples, area);
     return;
   }

@@ -1,9 +1,10 @@
 // The tooltip of the timeline.
 
 import { plain } from "../../../parts/text/plain.ts";
-import { bytesText, countText, timeText } from "../../../units.ts";
+import { countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import type { Slice } from "../drawing/viewport.ts";
+import { counterText } from "../tracks/tracks.ts";
 import type { Track } from "../tracks/tracks.ts";
 
 export interface Pointed {
@@ -54,7 +55,7 @@ function SliceTip({ slice }: { slice: Slice }) {
 /** Of several ranks that are shown: which one it is of, and the same collective on the others. */
 function Rank(props: { slice: Slice; controller: TimelineController }) {
   const { slice, controller } = props;
-  if (controller.ranks.length < 2 || slice.id < 0) return null;
+  if (!controller.isJoint || slice.id < 0) return null;
   const others = controller.twins.of(slice.id).map((id) => plain(controller.of(id).label));
   return (
     <p class="timeline-tip-rank">
@@ -65,18 +66,16 @@ function Rank(props: { slice: Slice; controller: TimelineController }) {
 
 function CounterTip(props: NonNullable<Pointed["counter"]>) {
   const { track, time, value, low, high } = props;
-  const written = (amount: number) => {
-    if (track.kind === "memory") return bytesText(amount);
-    return track.kind === "utilization" ? `${amount.toFixed(1)} %` : countText(amount);
-  };
+  const written = (amount: number) => counterText(track.kind, amount);
   return (
     <>
       <p class="timeline-tip-name">{plain(track.title)}</p>
       <dl>
-        <dt>value</dt><dd>{written(value)}</dd>
-        {low !== high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
+        <dt>value</dt><dd>{Number.isNaN(value) ? "unknown" : written(value)}</dd>
+        {low < high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
         <dt>at</dt><dd>{timeText(time)}</dd>
       </dl>
+      {track.note !== "" && <p class="timeline-tip-note">{plain(track.note)}</p>}
     </>
   );
 }
