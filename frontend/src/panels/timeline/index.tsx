@@ -11,6 +11,7 @@ import type { Listed } from "./loading.ts";
 import { Board } from "./panes/board.tsx";
 import { Notes } from "./panes/notes.tsx";
 import { LoadedTiles } from "./tiles/loaded.ts";
+import { distinctLabels, labelOf } from "./tracks/beside.ts";
 import { groupsOf, queryGroups } from "./tracks/sources.ts";
 import type { Source } from "./tracks/sources.ts";
 
@@ -49,10 +50,10 @@ function Timeline(props: PanelProps) {
       <h1 class="visually-hidden">Timeline</h1>
       <QueryResult asked={base}>
         {(found) => {
-          const shown = joined(trace.name, found, valueOf(second), valueOf(queries));
+          const shown = joined(labelOf(trace), found, valueOf(second), valueOf(queries));
           if (shown.limits === null) return <EmptyTrace />;
           return (
-            <Board key={keyOf(shown.sources, rows)} {...props} {...shown} limits={shown.limits} tiles={tiles}>
+            <Board identity={keyOf(shown.sources, rows)} {...props} {...shown} limits={shown.limits} tiles={tiles}>
               <Notes left={found.left} second={second} queries={queries} isAsked={{ second: beside !== "", queries: params["track"] !== undefined }} />
             </Board>
           );
@@ -76,8 +77,11 @@ function valueOf(asked: QueryState<Listed>): Listed {
 
 /** All sources, with their tracks in groups: the queries first, the second trace last. */
 function joined(name: string, base: Listed, second: Listed, queries: Listed) {
-  const named = base.sources.map((one) => (one.label === "" && second.sources.length > 0 ? { ...one, label: name } : one));
-  const traces = { sources: [...named, ...second.sources], pages: [...base.pages, ...second.pages] };
+  const [other] = second.sources;
+  const [first, last] = distinctLabels(name, other?.label ?? "");
+  const named = other === undefined ? base.sources : base.sources.map((one) => ({ ...one, label: one.label || first }));
+  const beside = other === undefined ? [] : [{ ...other, label: last }];
+  const traces = { sources: [...named, ...beside], pages: [...base.pages, ...second.pages] };
   const own = groupsOf(traces.sources, traces.pages);
   const groups = [...queryGroups(queries.sources, queries.pages), ...own];
   return { sources: [...traces.sources, ...queries.sources], groups, limits: limitsOf(own) };

@@ -5,7 +5,7 @@ import type { Span } from "../../draw/span.ts";
 import type { PanelProps } from "../panel.ts";
 import { loadSteps } from "./input/steps.ts";
 import { rowsOf } from "./input/url-parameters.ts";
-import { parseAlignment, shiftOf } from "./tracks/beside.ts";
+import { labelOf, parseAlignment, shiftOf } from "./tracks/beside.ts";
 import { parseRankKeys, shownRanks } from "./tracks/multi-rank.ts";
 import { queriesOf } from "./tracks/query-tracks.ts";
 import { BESIDE, FIRST_QUERY, firstSource, shownTime } from "./tracks/sources.ts";
@@ -50,7 +50,7 @@ export async function loadBeside({ data, trace, traces, params }: PanelProps): P
     if (alignment.by === "step") throw error;
     return []; // without steps there are none to draw
   });
-  const source = { at: BESIDE, label: other.name, trace: id, stretch: 1, shift: shiftOf(alignment, own, others) };
+  const source = { at: BESIDE, label: labelOf(other), trace: id, stretch: 1, shift: shiftOf(alignment, own, others) };
   const shown = (time: number) => shownTime(source, time);
   const steps = others.map((step) => ({ ...step, start: shown(step.start), end: shown(step.end) }));
   return { sources: [{ ...source, steps }], pages: [page] };
@@ -59,19 +59,13 @@ export async function loadBeside({ data, trace, traces, params }: PanelProps): P
 /** The queries that are shown as tracks. */
 export async function loadQueries({ data, trace, params }: PanelProps): Promise<Listed & { failed: FailedQuery[] }> {
   const found: Listed & { failed: FailedQuery[] } = { sources: [], pages: [], failed: [] };
-  const asked = queriesOf(params["track"]).map(async (query, number) => {
-    const source = { ...firstSource(trace.id), at: FIRST_QUERY + number, query };
+  for (const [number, query] of queriesOf(params["track"]).entries()) { // one by one: the server answers few at a time
     try {
-      return { source, page: await data.queryTrack(trace.id, query, { what: "tracks" }, {}) };
+      found.pages.push(await data.queryTrack(trace.id, query, { what: "tracks" }, {}));
+      found.sources.push({ ...firstSource(trace.id), at: FIRST_QUERY + number, query });
     } catch (error) {
       found.failed.push({ query, error: error instanceof Error ? error.message : String(error) });
-      return null;
     }
-  });
-  for (const one of await Promise.all(asked)) {
-    if (one === null) continue;
-    found.sources.push(one.source);
-    found.pages.push(one.page);
   }
   return found;
 }

@@ -231,7 +231,12 @@ def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame
 def _counter_bin_values(
     curves: CounterCurves, bins: TimelineBins, lane: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Returns the mean, lowest and highest value drawn in each pixel-wide bin; NaN if unknown."""
+    """Returns the mean, lowest and highest value drawn in each pixel-wide bin; NaN if unknown.
+
+    The mean is that of the time in which the value is known. Where FLOP/s are unknown for longer
+    than they are known to be above 0, their mean is unknown: idle time would make it 0.
+    """
+    rates = (curves.counters["category"] == "flops").to_numpy()
     mean, low, high = (np.full(lane.size, np.nan) for _ in range(3))
     for one in np.unique(lane):
         mine = np.flatnonzero(lane == one)  # its bins are contiguous
@@ -239,8 +244,13 @@ def _counter_bin_values(
         begins = bins.low[mine] - first
         value = curves.value[first:last]
         low[mine], high[mine] = np.fmin.reduceat(value, begins), np.fmax.reduceat(value, begins)
-        time = np.where(np.isnan(value), 0, np.diff(curves.lanes.before[first : last + 1]))
+        all_time = np.diff(curves.lanes.before[first : last + 1])
+        time = np.where(np.isnan(value), 0, all_time)
         whole = np.add.reduceat(time, begins)
         total = np.add.reduceat(np.nan_to_num(value) * time, begins)
         mean[mine] = np.where(whole > 0, total / np.maximum(whole, 1), high[mine])
+        if rates[one]:
+            unknown = np.add.reduceat(all_time, begins) - whole
+            working = np.add.reduceat(np.where(value > 0, time, 0), begins)
+            mean[mine[unknown > working]] = np.nan
     return np.clip(mean, low, high), low, high

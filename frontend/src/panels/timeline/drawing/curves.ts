@@ -30,6 +30,7 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
     Math.max(0, Math.min(value / (area.most || 1), 1)) * area.height;
   const fill = new Path2D();
   const line = new Path2D();
+  const unknown = new Path2D();
   const sharp = (x: number) => Math.round(x * brush.ratio) / brush.ratio;
   let open: number | null = null;
   const close = () => {
@@ -45,6 +46,7 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
     if (right < left) continue;
     if (Number.isNaN(value)) {
       close();
+      if (area.kind === "flops") unknown.rect(left, area.y, right - left, area.height); // and not as 0
       continue;
     }
     const top = base - heightOf(value);
@@ -59,6 +61,8 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
     open = right;
   }
   close();
+  context.fillStyle = theme.sunken;
+  context.fill(unknown);
   context.fillStyle = colours.fill;
   context.fill(fill);
   context.strokeStyle = colours.line;

@@ -7,6 +7,7 @@ import type { Tiles } from "../tiles/joint.ts";
 import { levelFor, tilesInSpan, width } from "../tiles/tiles.ts";
 import type { Place } from "../tiles/tiles.ts";
 import { strokeCurve } from "./curves.ts";
+import { strokeAxis } from "./ruler.ts";
 import { strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import type { Viewport } from "./viewport.ts";
@@ -24,8 +25,10 @@ export function strokeLine(brush: Brush, viewport: Viewport, store: Tiles, line:
   if (line.kind === "group") {
     context.fillStyle = theme.sunken;
     context.fillRect(0, y, viewport.width, line.height);
+    if (line.group.clock !== undefined) strokeAxis(brush, viewport, line.group.clock, y);
     context.fillStyle = theme.strong;
     if (line.group.leads === true) context.fillRect(0, y, viewport.width, 1);
+    if (line.group.clock !== undefined) context.fillRect(0, y + line.height - 1, viewport.width, 1);
     return;
   }
   context.fillStyle = theme.line;

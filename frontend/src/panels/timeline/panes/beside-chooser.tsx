@@ -8,7 +8,8 @@ import { plain } from "../../../parts/text/plain.ts";
 import { change } from "../../../route.ts";
 import { countText, parseQuantity, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import { alignmentText, parseAlignment } from "../tracks/beside.ts";
+import { loadSteps } from "../input/steps.ts";
+import { alignmentText, labelOf, parseAlignment } from "../tracks/beside.ts";
 import type { Alignment } from "../tracks/beside.ts";
 
 /** Of more traces the list is searched. */
@@ -32,7 +33,8 @@ export function BesideChooser(props: PanelProps) {
 /** What concerns slices and tracks of the second trace has no meaning with another one. */
 const OF_SECOND = { fold: undefined, slice: undefined, area: undefined, pin: undefined, hide: undefined, order: undefined, compare: undefined };
 
-function Box({ trace, traces, params }: PanelProps) {
+function Box(props: PanelProps) {
+  const { trace, traces, params } = props;
   const [find, search] = useState("");
   const chosen = params["beside"];
   const known = traces.filter((one) => !one.is_ledger && nameOf(one, trace).toLowerCase().includes(find.trim().toLowerCase()));
@@ -53,7 +55,7 @@ function Box({ trace, traces, params }: PanelProps) {
       </ul>
       {known.length > MOST_LISTED && <p class="muted">and {countText(known.length - MOST_LISTED)} more, by search</p>}
       {known.length === 0 && <p class="muted">No trace has this name.</p>}
-      {chosen !== undefined && <Align alignment={parseAlignment(params["align"])} />}
+      {chosen !== undefined && <Align {...props} other={chosen} alignment={parseAlignment(params["align"])} />}
       {chosen !== undefined && <button type="button" onClick={() => choose(undefined)}>This trace alone</button>}
     </div>
   );
@@ -61,7 +63,7 @@ function Box({ trace, traces, params }: PanelProps) {
 
 function nameOf(one: TraceInfo, shown: TraceInfo): string {
   if (one.id === shown.id) return "this trace once more";
-  return [one.run, one.worker, one.span].filter(Boolean).join(", ") || one.name;
+  return labelOf(one);
 }
 
 const WAYS: readonly (readonly [Alignment["by"], string, string])[] = [
@@ -69,20 +71,21 @@ const WAYS: readonly (readonly [Alignment["by"], string, string])[] = [
   ["step", "step", "A step of each begins at the same instant"],
   ["offset", "offset", "The second trace is later by a time of your choice"],
 ];
-const FRESH: Readonly<Record<Alignment["by"], Alignment>> = {
-  origin: { by: "origin" },
-  step: { by: "step", own: 0, other: 0 },
-  offset: { by: "offset", ns: 0 },
-};
 
-function Align({ alignment }: { alignment: Alignment }) {
-  const align = (to: Alignment) => change({ align: to.by === "offset" ? String(Math.round(to.ns)) : alignmentText(to) });
+function Align({ data, trace, other, alignment }: PanelProps & { other: string; alignment: Alignment }) {
+  const align = (to: Alignment) => change({ align: alignmentText(to) });
+  const choose = async (by: Alignment["by"]) => {
+    if (by !== "step") return align(by === "offset" ? { by, ns: 0 } : { by });
+    const steps = await Promise.all([trace.id, other].map((id) => loadSteps(data, id).catch(() => [])));
+    const [first, second] = steps.map((those) => those[0]?.number ?? 0); // where there is none, a note says so
+    align({ by, own: first ?? 0, other: second ?? 0 });
+  };
   const number = (text: string, then: (value: number) => void) => {
     if (/^-?\d{1,15}$/.test(text.trim())) then(Number(text));
   };
   return (
     <>
-      <Choice label="Align by" value={alignment.by} choices={WAYS} onChange={(by) => align(FRESH[by])} />
+      <Choice label="Align by" value={alignment.by} choices={WAYS} onChange={(by) => void choose(by)} />
       {alignment.by === "step" && (
         <p>
           <label>step <input type="number" value={alignment.own} onChange={(event) => number(event.currentTarget.value, (own) => align({ ...alignment, own, other: alignment.own === alignment.other ? own : alignment.other }))} /></label>{" "}

@@ -33,6 +33,8 @@ type BoardProps = PanelProps & {
   limits: Span;
   sources: Source[];
   tiles: LoadedTiles;
+  /** Another one makes another picture; what stands around it stays, such as an open box. */
+  identity: string;
   /** What is said above the picture. */
   children: ComponentChildren;
 };
@@ -47,7 +49,7 @@ export function Board(props: BoardProps) {
     made.changed = () => redraw((known) => known + 1);
     setController(made);
     return () => made.picture.stop();
-  }, []);
+  }, [props.identity]);
   useEffect(() => void controller?.obey(props.params), [controller, props.params]);
   const theme = useTheme();
   useEffect(() => controller?.picture.retheme(), [controller, theme]);

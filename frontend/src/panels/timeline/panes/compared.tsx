@@ -3,7 +3,6 @@
 import { shortName } from "../../../draw/names.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { change } from "../../../route.ts";
-import { timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { keepReference, selectedOf } from "../input/reference.ts";
 import type { Selected } from "../input/reference.ts";
@@ -25,11 +24,9 @@ export function Compared({ controller }: { controller: TimelineController }) {
   const isSame = reference.key === own.key;
   return (
     <span class="timeline-compared" role="status">
-      {isSame ? <>Choose another slice or area to compare with this one.</> : (
-        <>
-          <b>{comparedText(own.to - own.from, reference.to - reference.from)}</b> than {named(reference, controller)}, {timeText(reference.to - reference.from)}
-        </>
-      )}
+      {isSame
+        ? "Choose another slice or area to compare with this one."
+        : comparedText(own.to - own.from, { name: named(reference, controller), duration: reference.to - reference.from })}
       {!isSame && <Align own={own} reference={reference} controller={controller} />}
       <button type="button" class="quiet" title="Compare no longer" aria-label="Compare no longer" onClick={() => keepReference(controller, null)}>×</button>
     </span>
@@ -47,6 +44,7 @@ function Align({ own, reference, controller }: { own: Selected; reference: Selec
   const second = pair.find(({ source }) => source === BESIDE);
   const first = pair.find(({ source }) => source !== BESIDE && source !== null);
   if (second === undefined || first === undefined) return null;
+  if (first.from === second.from) return null;
   const shift = (controller.sources.find(({ at }) => at === BESIDE)?.shift ?? 0) + first.from - second.from;
   return (
     <button type="button" title="Shift the second trace so that both begin at the same instant" onClick={() => change({ align: alignmentText({ by: "offset", ns: shift }) }, { replace: false })}>

@@ -4,6 +4,7 @@ import { plain } from "../../../parts/text/plain.ts";
 import { countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import type { Slice } from "../drawing/viewport.ts";
+import { BESIDE, ownTime, placeOfTrack } from "../tracks/sources.ts";
 import { counterText } from "../tracks/tracks.ts";
 import type { Track } from "../tracks/tracks.ts";
 
@@ -26,14 +27,20 @@ export function Tip(props: { pointed: Pointed; controller: TimelineController | 
   const level = at.y > height * 0.6 ? { bottom: `${height - at.y + 12}px` } : { top: `${at.y + 16}px` };
   return (
     <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
-      {slice && <SliceTip slice={slice} />}
+      {slice && <SliceTip slice={slice} start={ownStart(slice, props.controller)} />}
       {slice && props.controller && <Rank slice={slice} controller={props.controller} />}
       {!slice && counter && <CounterTip {...counter} />}
     </div>
   );
 }
 
-function SliceTip({ slice }: { slice: Slice }) {
+/** When it began by the clock of its trace; ranks have a common one. */
+function ownStart({ id, track, start }: Slice, controller: TimelineController | null): number {
+  const second = placeOfTrack(track) === BESIDE ? controller?.sources.find(({ at }) => at === BESIDE) : undefined;
+  return id < 0 || second === undefined ? start : ownTime(second, start);
+}
+
+function SliceTip({ slice, start }: { slice: Slice; start: number }) {
   const name = plain(slice.name.slice(0, LONGEST)) + (slice.name.length > LONGEST ? "…" : "");
   return (
     <>
@@ -44,7 +51,7 @@ function SliceTip({ slice }: { slice: Slice }) {
         <dl>
           <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
           {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
-          <dt>start</dt><dd>{timeText(slice.start)}</dd>
+          <dt>start</dt><dd>{timeText(start)}</dd>
           <dt>category</dt><dd>{plain(slice.category)}</dd>
         </dl>
       )}

@@ -50,7 +50,7 @@ export function TrackName(props: Props) {
         type="button"
         class="timeline-fold"
         aria-expanded={line.open}
-        title={track === null ? title : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}${track.note === "" ? "" : `. ${track.note}`}`}
+        title={track === null ? [plain(group.of ?? ""), title].filter(Boolean).join(", ") : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}${track.note === "" ? "" : `. ${track.note}`}`}
         onClick={() => controller.turn(line.key)}
         onKeyDown={pressed}
         onPointerDown={(event) => drag.begin(event, line.key)}
@@ -58,7 +58,7 @@ export function TrackName(props: Props) {
         <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
         <span class="timeline-title">
           {track === null && group.of !== undefined && <b class="timeline-rank">{plain(group.of)}</b>}
-          {track === null ? title : plain(track.label)}
+          {track === null && group.of !== undefined ? <span>{title}</span> : track === null ? title : plain(track.label)}
         </span>
         {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : plain(whatText(line, track))}</span>}
       </button>

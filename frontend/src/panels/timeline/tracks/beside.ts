@@ -1,9 +1,25 @@
 // A second trace below the first: which one, and which of its instants lies at which of the first's.
 
+import type { TraceInfo } from "../../../data/api.ts";
 import type { Step } from "../drawing/viewport.ts";
 
 /** `own` and `other` are the numbers of steps that begin at the same instant; `ns` is by how much it is later. */
 export type Alignment = { by: "origin" } | { by: "step"; own: number; other: number } | { by: "offset"; ns: number };
+
+/** The name of a trace among traces side by side. */
+export function labelOf({ run, worker, span, name }: TraceInfo): string {
+  return [run, worker, span].filter(Boolean).join(", ") || name;
+}
+
+/** Two names without the words at their begin and end that they share, as there is little room. */
+export function distinctLabels(one: string, other: string): [string, string] {
+  if (one === other) return ["first", "second"];
+  const words = [one, other].map((name) => name.split(/(?<=[-_./, ])|(?=[-_./, ])/)) as [string[], string[]];
+  const [first, second] = words;
+  while (first.length > 1 && second.length > 1 && first[0] === second[0]) for (const list of words) list.shift();
+  while (first.length > 1 && second.length > 1 && first.at(-1) === second.at(-1)) for (const list of words) list.pop();
+  return [first.join(""), second.join("")];
+}
 
 /** `step.3`, `step.3.5` (step 3 with the other's step 5), an offset in ns, or nothing: the origins. */
 export function parseAlignment(text: string | undefined): Alignment {

@@ -1,5 +1,6 @@
 // The queries in the address that are shown as tracks: `track=` has them, each ended by a semicolon.
 
+import type { SqlColumn } from "../../../data/sql.ts";
 import { sqlTokens } from "../../sql/tokens.ts";
 import { MOST_QUERIES } from "./sources.ts";
 
@@ -33,4 +34,13 @@ export function titleOf(query: string): string {
   const [first = ""] = query.trim().split("\n", 1);
   const comment = first.startsWith("--") ? first.slice(2).trim() : "";
   return comment || query.replaceAll(/\s+/g, " ").trim();
+}
+
+const STARTS = new Set(["start", "start_ns", "time", "time_ns"]);
+const LENGTHS = new Set(["duration", "duration_ns", "value"]);
+
+/** Whether the columns of a result make a track: a start, and a duration or the value of a counter. */
+export function isTrack(columns: readonly SqlColumn[]): boolean {
+  const numbers = columns.filter(({ type }) => type === "integer" || type === "number").map(({ name }) => name);
+  return numbers.some((name) => STARTS.has(name)) && numbers.some((name) => LENGTHS.has(name));
 }

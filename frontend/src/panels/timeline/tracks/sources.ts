@@ -19,16 +19,19 @@ const SLICES = 2 ** 32;
 const TRACKS = 2 ** 20;
 const KEYS = 1_000;
 
-export interface Source {
+/** Times of a source, multiplied by `stretch` plus `shift`, are times of the timeline. */
+export interface Clock {
+  stretch: number;
+  shift: number;
+}
+
+export interface Source extends Clock {
   /** Its place in the timeline, which no other source changes; 0 is the first trace, whose ids are unchanged. */
   at: number;
   label: string;
   trace: string;
   /** The query over the trace whose rows are the slices; undefined for the trace itself. */
   query?: string;
-  /** Times of the source, multiplied by `stretch` plus `shift`, are times of the timeline. */
-  stretch: number;
-  shift: number;
   /** Its steps, by the clock of the timeline, where they are drawn. */
   steps?: readonly Step[];
 }
@@ -43,11 +46,11 @@ export function isTrace(source: Source): boolean {
   return source.query === undefined;
 }
 
-export function shownTime(source: Source, time: number): number {
+export function shownTime(source: Clock, time: number): number {
   return time * source.stretch + source.shift;
 }
 
-export function ownTime(source: Source, time: number): number {
+export function ownTime(source: Clock, time: number): number {
   return (time - source.shift) / source.stretch;
 }
 
