@@ -95,7 +95,8 @@ def _facts_of_row(trace: Trace, track: TableTrack, number: int) -> pl.DataFrame:
     if track.lanes is not None:
         first["duration"] = track.slices["duration"][number]
         first["value"] = str(track.slices["name"][number])
-    category = {"group": "slice", "key": "category", "value": "query", "unit": "name"}
+    of = "query" if track.lanes is None else str(track.slices["category"][number])
+    category = {"group": "slice", "key": "category", "value": of, "unit": "name"}
     rows = [first, category, *_values_of_row(track, values), *_slice_of_row(trace, track, number)]
     return pl.DataFrame(rows, infer_schema_length=None)
 
