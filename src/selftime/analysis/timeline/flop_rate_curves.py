@@ -64,6 +64,8 @@ class _Limit(NamedTuple):
 
 def flop_rate_curves(trace: Trace) -> Iterator[FlopRateCurve]:
     """Yields the achieved FLOP/s of each device, or of the CPU; none where no FLOPs are known."""
+    if trace.op_args["input_shapes"].null_count() == trace.op_args.height:
+        return  # without shapes no FLOPs are known
     host = self_times(trace)
     work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
     if not work.flops.any():

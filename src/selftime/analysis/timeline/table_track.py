@@ -155,7 +155,6 @@ def _whole_ns(table: pl.DataFrame, name: str) -> pl.Series:
         raise UsageError(f"the column `{name}` holds no numbers; select times in ns")
     if column.dtype.is_float():
         column = column.fill_nan(None).round()
-    limit = LATEST_TIMELINE_TIME_NS
-    if (column.abs() > limit).any():
+    if (column.cast(pl.Float64).abs() > LATEST_TIMELINE_TIME_NS).any():
         raise UsageError(f"the column `{name}` holds numbers that are no times in ns of a trace")
     return column.cast(pl.Int64)
