@@ -89,9 +89,7 @@ def test_a_pixel_is_unknown_where_more_of_its_work_is_unknown_than_known() -> No
 
 
 def test_work_at_the_same_time_adds_up_and_unknown_work_makes_it_unknown() -> None:
-    trace = sketch(
-        PRODUCTS.replace("gpu 7  |  kk kk kk", "gpu 7  |  kkk\n    gpu 8  |   kkk kk")
-    )
+    trace = sketch(PRODUCTS.replace("gpu 7  |  kk kk kk", "gpu 7  |  kkk\n    gpu 8  |   kkk kk"))
     rate = round(ONE / (60 * US) * 1e9)
     known = [rate, 2 * rate, rate, 0]
     assert curve(trace)[:5] == [*zip((10, 20, 40, 50), known, strict=True), (60, None)]

@@ -22,9 +22,7 @@ def many(write: Write) -> Client:
 def ask(client: Client, query: str, **options: Any) -> Any:
     listed: Any = client.get("/api/traces").json
     trace = listed["traces"][0]["id"]
-    answer = client.get(
-        "/api/sql_track", query_string={".trace": trace, "query": query, **options}
-    )
+    answer = client.get("/api/sql_track", query_string={".trace": trace, "query": query, **options})
     assert answer.status_code == 200
     return answer.json
 
