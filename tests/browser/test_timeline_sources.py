@@ -12,7 +12,9 @@ Open = Callable[..., Page]
 Screenshot = Callable[[Page, str], None]
 Served = Callable[..., str]
 
-KERNELS = "-- all kernels\nselect id, start, duration, name, category from slices where category = 'kernel'"
+KERNELS = """-- all kernels
+select id, start, duration, name, category from slices where category = 'kernel'"""
+NAMES = "select name from slices"
 
 
 def titles(page: Page) -> list[str]:
@@ -71,7 +73,7 @@ def test_results_of_queries_are_tracks_until_they_are_closed(
 def test_a_query_that_is_no_track_says_why_and_the_rest_is_shown(
     opened: Open, address: Address
 ) -> None:
-    page = opened_timeline(opened, address("cuda"), f"?track={quote('select name from slices')}")
+    page = opened_timeline(opened, address("cuda"), f"?track={quote(NAMES)}")
     note = page.get_by_role("note").filter(has_text="is no track")
     expect(note).to_contain_text("the result has no column `start`")
     assert "Queries" not in titles(page)

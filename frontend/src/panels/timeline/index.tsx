@@ -7,7 +7,7 @@ import type { QueryState } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { NOTHING, limitsOf, loadBeside, loadQueries, loadTraces } from "./loading.ts";
-import type { Listed } from "./loading.ts";
+import type { Listed, ListedTraces } from "./loading.ts";
 import { Board } from "./panes/board.tsx";
 import { Notes } from "./panes/notes.tsx";
 import { LoadedTiles } from "./tiles/loaded.ts";
@@ -53,7 +53,7 @@ function Timeline(props: PanelProps) {
           const shown = joined(labelOf(trace), found, valueOf(second), valueOf(queries));
           if (shown.limits === null) return <EmptyTrace />;
           return (
-            <Board identity={keyOf(shown.sources, rows)} {...props} {...shown} limits={shown.limits} tiles={tiles}>
+            <Board identity={keyOf(shown.sources, found.rows)} rows={found.rows} {...props} {...shown} limits={shown.limits} tiles={tiles}>
               <Notes left={found.left} second={second} queries={queries} isAsked={{ second: beside !== "", queries: params["track"] !== undefined }} />
             </Board>
           );
@@ -88,8 +88,8 @@ function joined(name: string, base: Listed, second: Listed, queries: Listed) {
 }
 
 /** What makes another picture. */
-function keyOf(sources: readonly Source[], rows: string): string {
-  return [rows, ...sources.map(({ at, trace, shift, query }) => `${at} ${trace} ${shift} ${query ?? ""}`)].join("\n");
+function keyOf(sources: readonly Source[], { lanes }: ListedTraces["rows"]): string {
+  return [lanes, ...sources.map(({ at, trace, shift, query }) => `${at} ${trace} ${shift} ${query ?? ""}`)].join("\n");
 }
 
 export const timeline: Panel = {

@@ -26,14 +26,21 @@ export interface FailedQuery {
   error: string;
 }
 
-/** The trace, and other ranks of its job; `left` are ranks that cannot be shown. */
-export async function loadTraces({ data, trace, params }: PanelProps): Promise<Listed & { left: string[] }> {
+export interface ListedTraces extends Listed {
+  /** Ranks that cannot be shown. */
+  left: string[];
+  /** An option of the view: what the rows of streams are. */
+  rows: { lanes?: "name" };
+}
+
+/** The trace, and other ranks of its job. */
+export async function loadTraces({ data, trace, params }: PanelProps): Promise<ListedTraces> {
   const keys = parseRankKeys(params["with"]);
   const { ranks, left } =
     keys.length === 0 ? { ranks: [firstSource(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
   const rows = rowsOf(params["rows"], data.inline);
   const pages = await Promise.all(ranks.map((one) => data.page(one.trace, "timeline", { what: "tracks", ...rows }, {})));
-  return { sources: ranks, pages, left };
+  return { sources: ranks, pages, left, rows };
 }
 
 /** The second trace; nothing if none is chosen. */

@@ -26,12 +26,12 @@ import type { Source } from "../tracks/sources.ts";
 import type { Group } from "../tracks/tracks.ts";
 import type { LoadedTiles } from "../tiles/loaded.ts";
 import { loadSteps } from "../input/steps.ts";
-import { rowsOf } from "../input/url-parameters.ts";
 
 type BoardProps = PanelProps & {
   groups: Group[];
   limits: Span;
   sources: Source[];
+  rows: { lanes?: "name" };
   tiles: LoadedTiles;
   /** Another one makes another picture; what stands around it stays, such as an open box. */
   identity: string;
@@ -89,8 +89,7 @@ export function Board(props: BoardProps) {
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): TimelineController {
-  const { data, trace, groups, limits, sources, tiles } = props;
-  const rows = rowsOf(props.params["rows"], data.inline);
+  const { data, trace, groups, limits, sources, rows, tiles } = props;
   const store = tiles.of(data, sources, rows, () => picture.redraw());
   const picture: Picture = new Picture(canvas, { groups, limits, names: tiles.names, store });
   const controller = new TimelineController({ data, sources, picture, views: props.views, rows });
