@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from tests.preloaded import Preloaded
 from tests.sampling import sampled
-from tests.together import group, kept, named
+from tests.together import groups, kept, named
 
 EXAMPLES = 10
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
@@ -73,9 +73,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("sample"):
         items[:], left = sampled(items)
         config.hook.pytest_deselected(items=left)
+    for item, name in groups(items):
+        item.add_marker(pytest.mark.xdist_group(name))
     for item in items:
-        if isinstance(item, pytest.Function) and (name := group(item)):
-            item.add_marker(pytest.mark.xdist_group(name))
         named(item)
 
 
