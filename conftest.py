@@ -33,6 +33,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 Judge: TypeAlias = Callable[[str], list[Any]]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: a fifth of the time, tests wait for a process, a browser or a clock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) * 3 // 2
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays: to walk all of it again and again took a third of collecting it."""
