@@ -274,7 +274,6 @@ def test_children_forked_in_a_slow_step_go_on(record: "Runner", read_trace: "Rea
     assert operators(read_trace(slow), "aten::inverse") == 7
 
 
-@pytest.mark.sweep
 def test_a_slow_step_of_too_many_events_is_recorded_in_part(
     record: "Runner", read_trace: "ReadTrace"
 ) -> None:
