@@ -21,7 +21,7 @@ STEPS = 5
 
 @pytest.fixture(scope="module")
 def recorded(preloaded: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
-    """Both programs, recorded as `make demo` records one."""
+    """Both programs, recorded as `make demo` records one, however long that takes."""
     return {
         name: record(preloaded, FOLDER / f"{name}.py", tmp_path_factory.mktemp(name))
         for name in ("train", "train_fixed")
@@ -29,8 +29,8 @@ def recorded(preloaded: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def record(preloaded: Preloaded, program: Path, folder: Path) -> Trace:
-    few = ["--warmup", "3", "--steps", str(STEPS)]  # steady or not: the machine may be busy
-    command = ["-m", "selftime", "run", "--quiet", *few, "-o", str(folder)]
+    steps = ["--warmup", "3", "--steps", str(STEPS), "--hold", "60"]  # the machine may be busy
+    command = ["-m", "selftime", "run", "--quiet", *steps, "-o", str(folder)]
     done = preloaded.run([*command, str(program), "--epochs", "1", "--steps", "15"], cwd=folder)
     assert done.returncode == 0, done.stderr
     [path] = folder.glob("*.json.gz")
