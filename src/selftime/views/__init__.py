@@ -31,6 +31,7 @@ from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
 from selftime.views.occurrences import occurrences
+from selftime.views.op_profile import op_profile
 from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
@@ -79,6 +80,7 @@ VIEWS: dict[str, View[Any]] = {
         kernels,
         lines,
         modules,
+        op_profile,
         flame,
         timeline,
         idle,
