@@ -107,7 +107,7 @@ from selftime.views.view_declaration import Share, view
     ),
     needs=("operators",),
 )
-def op_profile(  # noqa: PLR0913 - keyword-only options of the command
+def op_profile(
     trace: Trace,
     *,
     by: Literal["auto", "module", "category"] = "auto",
