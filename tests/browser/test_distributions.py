@@ -87,7 +87,7 @@ def test_a_report_has_the_distribution_too(
     opened: Open, show: Show, real: Real, tmp_path: Path
 ) -> None:
     file = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["report", str(real("gpu-2022-no-rank")), "-o", str(file)])
+    done = CliRunner().invoke(app, ["report", str(real("a100-2023-alexnet")), "-o", str(file)])
     assert done.exit_code == 0, done.output
     page = opened(file.as_uri())
     show(page, "kernels")

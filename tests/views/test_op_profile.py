@@ -106,6 +106,20 @@ def test_kinds_of_work_have_operators_shapes_and_kernels() -> None:
     ]
 
 
+def test_kernels_that_no_operator_launched_are_of_their_own_kind() -> None:
+    table = op_profile(
+        sketch("""
+            k = ampere_fp16_s16816gemm_fp16_128x64_nn
+            v = void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)
+            call 1 | k  v
+            gpu 7  |  kkk vv
+        """),
+        by="category",
+    )
+    heads = table.filter(depth=0)
+    assert rows(heads, "total_time") == [("gemm", 30 * US), ("elementwise", 20 * US)]
+
+
 def test_host_time_is_divided_where_it_is_asked_for() -> None:
     trace = sketch(LAYER, devices=[A100])
     table = op_profile(trace, metric="host")
@@ -136,7 +150,7 @@ def test_a_real_profile_agrees_with_modules_operators_and_the_account(
         whole = table.filter(depth=0)[f"{part}_time"].sum()
         rooted = known.filter((pl.col("depth") == 0) | pl.col("path").is_null())
         assert whole == rooted[f"{part}_device_time"].sum()
-        kept = op_profile(trace, only=part, min_share=0.0)  # type: ignore[arg-type]  # a pass
+        kept = op_profile(trace, only=part, min_share=0.0)
         assert kept.filter(depth=0)["total_time"].sum() == whole
 
     work = trace.device_args.select("id", "operator").drop_nulls()

@@ -235,8 +235,12 @@ class _ProfileSource:
 def _category_with_most_time() -> pl.Expr:
     """Returns for each part the category in which its operator spends most time.
 
-    Work whose operator is unknown keeps its own.
+    Work that no operator launched keeps its own.
     """
-    by_category = pl.col("time").sum().over("operator", "category")
+    by_category = pl.col("time").sum().over("operator", "kind", "category")
     most = pl.col("category").sort_by(by_category, descending=True, nulls_last=True).first()
-    return pl.when(pl.col("kind") == "unknown").then("category").otherwise(most.over("operator"))
+    return (
+        pl.when(pl.col("kind") == "operator")
+        .then(most.over("operator", "kind"))
+        .otherwise("category")
+    )

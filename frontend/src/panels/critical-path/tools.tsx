@@ -23,7 +23,7 @@ export function StepChoice(props: { steps: FullTable; step: string; isReport: bo
   return (
     <label class="path-step">
       <span class="muted">Step</span>
-      <select value={step} onChange={(event) => change({ step: event.currentTarget.value === "typical" ? undefined : event.currentTarget.value, ...ANEW })}>
+      <select aria-label="Step" value={step} onChange={(event) => change({ step: event.currentTarget.value === "typical" ? undefined : event.currentTarget.value, ...ANEW })}>
         <option value="typical">typical (median time)</option>
         <option value="all">all that are recorded</option>
         {!known.has(step) && <option value={step}>{plain(step)}</option>}

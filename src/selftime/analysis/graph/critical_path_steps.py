@@ -15,6 +15,8 @@ ALL_STEPS: Final = "all"
 TYPICAL_STEP: Final = "typical"
 WAIT_LANE: Final = "waiting"
 """The lane of the path's waits: of a device for work, of the host for data."""
+_UNKNOWN_LANE: Final = "host"
+"""The lane of what the host did while no slice of it is recorded."""
 _ONE_DEVICE_AND_HOST: Final = 2
 _WAIT_KINDS: Final = ("latency", "data", "unknown")
 _HOST_KINDS: Final = ("host", "gc")
@@ -29,18 +31,16 @@ def spans_of_chosen_steps(trace: Trace, step: str) -> pl.DataFrame:
     if step == ALL_STEPS:
         return steps.drop("counted")
     if step == TYPICAL_STEP:
-        time = counted["done"] - counted["begin"]
-        nearest = (time - time.median()).abs().arg_sort().head(1)
-        return counted[nearest].drop("counted")
-    numbers = steps["number"].cast(pl.String)
-    if step not in set(numbers):
+        time = pl.col("done") - pl.col("begin")
+        distance = (time - time.median()).abs()
+        return counted.filter(pl.int_range(pl.len()) == distance.arg_min()).drop("counted")
+    found = steps.filter(pl.col("number").cast(pl.String) == step)
+    if not found.height:
+        known = f"one of {steps['number'].min()} to {steps['number'].max()}"
         raise UsageError(
-            f"there is no step `{step[:40]}`; write {TYPICAL_STEP}, {ALL_STEPS} or one of "
-            f"{numbers.min()} to {numbers.max()}"
-            if numbers.len()
-            else f"there is no step `{step[:40]}`: the recording has none"
+            f"there is no step `{step[:40]}`; write {TYPICAL_STEP}, {ALL_STEPS} or {known}"
         )
-    return steps.filter(numbers == step).drop("counted")
+    return found.drop("counted")
 
 
 def critical_path_of_chosen_steps(trace: Trace, step: str) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def with_lanes(trace: Trace, segments: pl.DataFrame) -> pl.DataFrame:
     return named.with_columns(
         lane=pl.when(kind.is_in(_WAIT_KINDS))
         .then(pl.lit(WAIT_LANE))
-        .otherwise(pl.coalesce("lane", on_host, pl.lit("?")))
+        .otherwise(pl.coalesce("lane", on_host, pl.lit(_UNKNOWN_LANE)))
     )
 
 

@@ -107,8 +107,8 @@ function indexOf(sorted: Float64Array, value: number, isAbove: boolean): number 
 /** Filters for the values between two numbers, rounded outward to three digits and with units. */
 export function filtersBetween(column: string, unit: Unit, low: number, high: number): Filter[] {
   return [
-    { column, op: "from", value: boundWords(outward(low, Math.floor), unit) },
-    { column, op: "to", value: boundWords(outward(high, Math.ceil), unit) },
+    { column, op: "from", value: boundWords(outward(low, Math.floor), unit, (told, value) => told <= value) },
+    { column, op: "to", value: boundWords(outward(high, Math.ceil), unit, (told, value) => told >= value) },
   ];
 }
 
@@ -119,10 +119,12 @@ function outward(value: number, round: (value: number) => number): number {
   return Math.abs(found - value) < step * 1e-9 ? value : found;
 }
 
-/** A bound as people write it, if that means exactly the same. */
-function boundWords(value: number, unit: Unit): string {
+/** A bound as people write it, if that means the same and leaves nothing out. */
+function boundWords(value: number, unit: Unit, isOutside: (told: number, value: number) => boolean): string {
   const words = text(value, unit);
-  return parseQuantity(words, unit) === value ? words : String(value);
+  const told = parseQuantity(words, unit);
+  const isSame = told !== null && Math.abs(told - value) <= 1e-9 * Math.abs(value) && isOutside(told, value);
+  return isSame ? words : String(value);
 }
 
 /** The range that filters on a column leave; infinite where they set no bound. */
