@@ -8,6 +8,7 @@ import pytest
 from selftime.analysis.account.useful_work import operator_efficiencies
 from selftime.testing import sketch
 from selftime.trace import Trace
+from selftime.views.kernels import kernels
 from selftime.views.modules import modules
 from selftime.views.op_profile import op_profile
 from selftime.views.operators import operators
@@ -106,18 +107,15 @@ def test_kinds_of_work_have_operators_shapes_and_kernels() -> None:
     ]
 
 
-def test_kernels_that_no_operator_launched_are_of_their_own_kind() -> None:
-    table = op_profile(
-        sketch("""
-            k = ampere_fp16_s16816gemm_fp16_128x64_nn
-            v = void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)
-            call 1 | k  v
-            gpu 7  |  kkk vv
-        """),
-        by="category",
-    )
-    heads = table.filter(depth=0)
-    assert rows(heads, "total_time") == [("gemm", 30 * US), ("elementwise", 20 * US)]
+@pytest.mark.traces
+def test_kernels_that_no_operator_launched_are_of_their_own_kind(real: "ReadReal") -> None:
+    trace = real("mi210-gpu-only")
+    table = op_profile(trace)
+    kinds = kernels(trace, by="class").select("class", "total")
+    heads = table.filter(depth=0).select("name", "total_time")
+    told = kinds.join(heads, left_on="class", right_on="name", how="left")
+    assert kinds.height > 3
+    assert told.filter(pl.col("total") != pl.col("total_time")).is_empty()
 
 
 def test_host_time_is_divided_where_it_is_asked_for() -> None:

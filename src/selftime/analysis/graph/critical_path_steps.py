@@ -36,9 +36,10 @@ def spans_of_chosen_steps(trace: Trace, step: str) -> pl.DataFrame:
         return counted.filter(pl.int_range(pl.len()) == distance.arg_min()).drop("counted")
     found = steps.filter(pl.col("number").cast(pl.String) == step)
     if not found.height:
-        known = f"one of {steps['number'].min()} to {steps['number'].max()}"
+        known = steps["number"].to_list()
+        numbers = f" or one of {min(known)} to {max(known)}" if known else ""
         raise UsageError(
-            f"there is no step `{step[:40]}`; write {TYPICAL_STEP}, {ALL_STEPS} or {known}"
+            f"there is no step `{step[:40]}`; write {TYPICAL_STEP}, {ALL_STEPS}{numbers}"
         )
     return found.drop("counted")
 
