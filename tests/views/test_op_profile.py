@@ -1,11 +1,13 @@
 """Modules, operators and kernels as one tree: times that add up, and shares of the peak."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from selftime.analysis.account.useful_work import operator_efficiencies
+from selftime.devices import CpuPeakRates
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.kernels import kernels
@@ -123,6 +125,19 @@ def test_host_time_is_divided_where_it_is_asked_for() -> None:
     table = op_profile(trace, metric="host")
     assert table["achieved_share"].null_count() == table.height
     assert table.filter(depth=0)["total_time"].sum() == modules(trace)["self_cpu_time"].sum()
+
+
+def test_a_cpus_share_is_known_where_its_peak_was_measured() -> None:
+    trace = sketch("""
+        a = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]
+        cpu 1 | aaaaaaaaaa
+    """)
+    assert op_profile(trace)["achieved_share"].null_count() == op_profile(trace).height
+    peaks = CpuPeakRates(1, {"float32": 1e11}, ((1 << 20, 1e11),))
+    measured = replace(trace, run=replace(trace.run, cpu_peaks=peaks))
+    named = op_profile(measured).filter(name="aten::mm").row(0, named=True)
+    assert named["wasted_time"] == 100 * US - round(2 * 64**3 / 1e11 * 1e9)
+    assert named["known_time"] == 100 * US
 
 
 def test_small_rows_are_merged() -> None:

@@ -119,14 +119,14 @@ class _ProfileSource:
     """What the parts of a trace's time are made of."""
 
     def __init__(self, trace: Trace, *, is_on_device: bool) -> None:
+        self.trace = trace
         self.tree: PassTree = find_training_passes(trace)
         self.node = modules_of_profile(trace).node
         self.host: SelfTimes = self_times(trace)
         cores = tensor_core_times_by_operator(trace, self.host)
         self.work: ModelledOperatorWork = modelled_work_of_operators(trace, self.host, cores)
         self.is_on_device = is_on_device
-        is_rated = is_on_device or cpu_peaks_of_trace(trace) is not None
-        self.efficiency = operator_efficiencies(trace)["efficiency"] if is_rated else None
+        self.is_rated = is_on_device or cpu_peaks_of_trace(trace) is not None
         operator = self._operator_of_entries()
         told_apart = self._operator_keys(trace)
         group, first = group_and_first_row_of_rows(told_apart)
@@ -170,7 +170,9 @@ class _ProfileSource:
         asked = slices.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
         group = self.group[np.append(self.host.owner, NO_SLICE)[asked]]
         efficiency = (
-            pl.lit(None, pl.Float64) if self.efficiency is None else self.efficiency.gather(slices)
+            _efficiencies_of_slices(self.trace, slices)
+            if self.is_rated
+            else pl.lit(None, pl.Float64)
         )
         time = pl.col("time")
         return (
@@ -230,6 +232,11 @@ class _ProfileSource:
             told = told.with_columns(category=_category_with_most_time())
         told = told.with_columns(category=pl.coalesce(family, "category", pl.lit("other")))
         return parts.hstack(told.drop("family", "time")).select(*PART_KEYS, *PART_AMOUNTS)
+
+
+def _efficiencies_of_slices(trace: Trace, slices: pl.Series) -> pl.Series:
+    """Returns the efficiency of the modelled operator around each slice; null where unknown."""
+    return operator_efficiencies(trace)["efficiency"].gather(slices)
 
 
 def _category_with_most_time() -> pl.Expr:
