@@ -55,7 +55,7 @@ test("the achieved share has a colour, and the unknown one of its own", () => {
 });
 
 test("columns that say nothing are left out, the known time never", () => {
-  assert.deepEqual(heads(profile).map(({ name }) => name), ["total_time", "own_time", "achieved_share", "wasted_time", "known_time"]);
+  assert.deepEqual(heads(profile).map(({ name }) => name), ["total_time", "achieved_share", "wasted_time", "known_time", "own_time"]);
   assert.deepEqual(passes(profile, 0), [100, 0, 0]);
 });
 

@@ -84,10 +84,10 @@ export interface Head {
 
 const HEADS: readonly Head[] = [
   { name: "total_time", title: "Time", doc: "Time of the row and all within it", unit: "ns" },
-  { name: "own_time", title: "own", doc: "Time without modules within it", unit: "ns" },
   { name: "achieved_share", title: "Achieved", doc: "What the work takes at the peak, as a share of the time of which that is known", unit: "ratio" },
   { name: "wasted_time", title: "Wasted", doc: "Time beyond what the work takes at the peak", unit: "ns" },
   { name: "known_time", title: "Known", doc: "Time of which the achieved share is known", unit: "ns" },
+  { name: "own_time", title: "own", doc: "Time without modules within it", unit: "ns" },
   { name: "flops_rate", title: "FLOP/s", doc: "Modelled operations by the row's time: at least", unit: "flops/s" },
   { name: "flops_share", title: "of peak", doc: "FLOP/s as a share of the device's peak", unit: "ratio" },
   { name: "bytes_rate", title: "B/s", doc: "Bytes that must be moved, by the row's time: at least", unit: "bytes/s" },
