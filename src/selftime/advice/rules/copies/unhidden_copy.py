@@ -136,7 +136,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=RemovalClaim((change,), largest_changes=(ScaleDeviceWork(work),)),
         confidence="medium",
         evidence=(
-            Evidence("time of copies to the device, a step", spent_ms, "ms", (largest["longest"],)),
+            Evidence(
+                "time of copies to the device, a step",
+                spent_ms,
+                "ms",
+                (largest["longest"],),
+                copies["longest"].to_numpy(),
+            ),
             Evidence(
                 "bytes copied to the device, a step",
                 sum(copied_bytes) / steps if copied_bytes else None,

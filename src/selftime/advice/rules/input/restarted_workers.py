@@ -147,9 +147,14 @@ def check(trace: Trace) -> Iterator[Outcome]:
                 float(np.median(end - start)) / 1e6,
                 "ms",
                 tuple(new_iterators["id"][:3]),
+                new_iterators["id"].to_numpy(),
             ),
             Evidence(
-                "wait for the first batch", _median_wait_ms(first), "ms", tuple(first["id"][:3])
+                "wait for the first batch",
+                _median_wait_ms(first),
+                "ms",
+                tuple(first["id"][:3]),
+                first["id"].to_numpy(),
             ),
         ),
         fix=KEEP_WORKERS_FIX,
