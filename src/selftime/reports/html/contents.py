@@ -13,6 +13,7 @@ from selftime.errors import UsageError
 from selftime.ingest.text.trace_start import trace_start_of_header
 from selftime.progress import ProgressCallback
 from selftime.reports.html.document import html_document
+from selftime.reports.html.numbers import packed_number_slices
 from selftime.reports.html.packing import (
     ReportItemSizes,
     choose_fitting_versions,
@@ -193,6 +194,7 @@ def _collect_report_parts(
         trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
         count_part()
         candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
+        candidates.extend(packed_number_slices(trace_advice))
         candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
         count_part()
         contents = contents_data(

@@ -38,6 +38,7 @@ _PLACED_COLUMNS: Final = (
     Column("start", pl.Int64, "instant", ""),
     Column("duration", pl.Int64, "ns", "", nullable=True),
     Column("name", NameType, "name", ""),
+    Column("category", NameType, "name", ""),
 )
 _STRETCH_COLUMNS: Final = (
     Column("start", pl.Int64, "instant", ""),
@@ -177,7 +178,7 @@ def _placed_slices(trace: Trace, ids: Ints, max_slices: int) -> pl.DataFrame:
     """Returns id, track, row, times and name of the longest of some slices, in order of time."""
     index = slice_lanes(trace)
     lanes = index.lane[ids]
-    table = trace.slices[ids].select("id", "track", "start", "duration", "name")
+    table = trace.slices[ids].select("id", "track", "start", "duration", "name", "category")
     table = table.with_columns(row=pl.Series(index.lanes.row[lanes], dtype=pl.Int64))
     longest = table.sort("duration", "id", descending=[True, False], nulls_last=True)
     return longest.head(max_slices).sort("start", "id").select(c.name for c in _PLACED_COLUMNS)

@@ -11,6 +11,7 @@ import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
 import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
 import type { Arrangement } from "../tracks/arrangement.ts";
+import { Highlights, closeHighlighted, obeyNumber } from "../highlight/controller.ts";
 import { Moments, closeMoment, restoreMoment } from "./jumps.ts";
 import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
@@ -50,6 +51,8 @@ export class TimelineController {
   readonly twins = new SameCollectives();
   readonly moments: Moments;
   readonly picture: Picture;
+  /** The number of the advice whose slices are shown. */
+  highlights = new Highlights();
   told: SliceAnswer = NOTHING;
   /** Whether dragging selects a time span instead of panning. */
   marking = false;
@@ -242,6 +245,7 @@ export class TimelineController {
     else if (area !== null) this.mark(null);
     else if (selected !== null) this.select(null);
     else if (find !== "") this.find("");
+    else if (this.highlights.of !== null) closeHighlighted(this);
   }
 
   /** Writes the visible span to the URL once the motion has stopped. */
@@ -279,7 +283,7 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
-    const [arranges, at] = [ARRANGEMENT_WORDS.some(differs), differs("at")];
+    const [arranges, at, of] = [ARRANGEMENT_WORDS.some(differs), differs("at"), differs("of")];
     const { from, to } = params;
     this.#written = { ...params };
     if (arranges) this.picture.arrange(readArrangement(params));
@@ -290,6 +294,7 @@ export class TimelineController {
     if (moves && span !== null) this.picture.viewport.look(span);
     else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
     if (at) void restoreMoment(this, params["at"]);
+    if (of) void obeyNumber(this, params["of"], span === null && params["slice"] === undefined);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();
     this.changed();

@@ -16,6 +16,7 @@ import { counterAt } from "../input/hits.ts";
 import { listenToInput } from "../input/input.ts";
 import { JointTiles } from "../tiles/joint.ts";
 import { Listing } from "./listing.tsx";
+import { HighlightNote } from "../highlight/note.tsx";
 import { MomentNote } from "./moments.tsx";
 import { Names } from "../drawing/names.ts";
 import { Overview } from "./overview.tsx";
@@ -64,6 +65,7 @@ export function Board(props: BoardProps) {
         <p class="muted timeline-left" role="note">Not shown, as their start times are unknown: {props.left.map(plain).join(", ")}.</p>
       )}
       {controller && <MomentNote controller={controller} isListed={(view) => props.views.has(view)} />}
+      {controller && <HighlightNote controller={controller} isReport={props.data.inline} />}
       <Overview controller={controller} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
         {controller && <Gutter controller={controller} />}
