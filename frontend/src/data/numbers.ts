@@ -32,7 +32,7 @@ export interface AdviceNumber {
   /** Whether the rule names these slices only as examples. */
   are_examples: boolean;
   slice_count: number;
-  /** Time of the number in which no slice ran: the number of stretches, and their sum in ns. */
+  /** Time of the number that is of no slice: the number of stretches, and their sum in ns. */
   stretch_count: number;
   stretch_time: number;
   /** How many slices and stretches there are, in words. */

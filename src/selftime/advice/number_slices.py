@@ -47,7 +47,7 @@ class NumberSlices:
     slices: Ints
     """Ids of the slices, ascending."""
     stretches: Intervals
-    """Time of the number in which no slice ran."""
+    """Time of the number that is of no slice, such as that before device work begins."""
     are_examples: bool = False
     """Whether the slices are only examples, as the rule names no others."""
     measurement: int | None = None
@@ -55,7 +55,7 @@ class NumberSlices:
 
 
 def slices_of_numbers(advice: Advice) -> tuple[NumberSlices, ...]:
-    """Returns the numbers of the advice that stand for slices, or for time without slices."""
+    """Returns the numbers of the advice that stand for slices, or for time of no slice."""
     if advice.trace is None:
         return ()
     numbers = [

@@ -38,10 +38,12 @@ function Told(props: { known: KnownNumbers<NumberOfSlice>; inline: boolean; here
     );
   }
   if (numbers.length === 0) {
-    return <p class="muted">{inline ? "No finding and no row of the account, as far as this report carries their slices" : "No finding and no row of the account"}</p>;
+    return <p class="muted">{NONE}{inline && ", as far as this report carries their slices"}.</p>;
   }
   return <>{numbers.map((number) => <One key={number.of} number={number} here={here} />)}</>;
 }
+
+const NONE = "No finding, and no row of the account, which has what the counted steps wait for";
 
 function One(props: { number: NumberOfSlice; here: boolean }) {
   const { number, here } = props;

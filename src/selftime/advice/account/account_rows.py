@@ -67,7 +67,7 @@ class AccountRow:
     stretches: Intervals = field(
         default_factory=_no_time, compare=False, repr=False, metadata={"inner": True}
     )
-    """The row's time in these steps in which no slice ran."""
+    """The row's time in these steps that is of no slice, such as that before work begins."""
 
     @property
     def ns(self) -> int:

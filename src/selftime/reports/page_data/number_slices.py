@@ -27,7 +27,7 @@ from selftime.units import count_text, milliseconds_text, whole_percent_text
 MAX_SHOWN_SLICES: Final = 50_000
 """Largest number of slices of a number that the page is sent: the longest."""
 MAX_SHOWN_STRETCHES: Final = 10_000
-"""Largest number of stretches of time without a slice that the page is sent: the longest."""
+"""Largest number of stretches of time of no slice that the page is sent: the longest."""
 
 _WHAT_A_FIX_CHANGES: Final = "what the fix removes or shortens"
 _WHAT_IS_COUNTED: Final = "what is counted a step"
@@ -95,7 +95,8 @@ def described_numbers(advice: Advice, root: str | None) -> tuple[DescribedNumber
     def described(number: NumberSlices) -> DescribedNumber:
         if number.kind == "row" and account is not None:
             row, name = account.rows[number.place], cells[number.place].name
-            title = rows[number.place] + ("" if name is None else f", {name}")
+            is_named = name is not None and row.places == 1 and name not in rows[number.place]
+            title = rows[number.place] + (f", {name}" if is_named else "")
             detail = f"{milliseconds_text(row.ms)}, {whole_percent_text(row.share)} of the step"
             what, answer = "", {"why": str(number.place + 1), "rows": "all"}
         else:
@@ -126,14 +127,14 @@ def _what_of_finding(advice: Advice, number: NumberSlices, root: str | None) -> 
 
 
 def slices_text(number: DescribedNumber) -> str:
-    """Returns how many slices a number stands for, and how often no slice ran."""
+    """Returns how many slices a number stands for, and how many stretches of time of no slice."""
     slices, stretches = int(number.slices.size), int(number.stretches.starts.size)
     noun = "example" if number.are_examples else "slice"
     parts = []
     if slices:
         parts.append(_counted(slices, noun))
     if stretches:
-        parts.append(f"{_counted(stretches, 'stretch', 'stretches')} of time without a slice")
+        parts.append(f"{_counted(stretches, 'stretch', 'stretches')} of time")
     return " and ".join(parts)
 
 

@@ -1,4 +1,4 @@
-// Draws the slices of a number over the dimmed picture, and its stretches of time without a slice.
+// Draws the slices of a number over the dimmed picture, and its stretches of time of no slice.
 
 import { ROW } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";

@@ -59,7 +59,7 @@ test("stretches that touch in the picture are drawn as one", () => {
 
 test("what is not highlighted is told", () => {
   assert.equal(partText({ number: { ...NUMBER, stretch_count: 0, stretches: page({ start: [] }) } }, false), null);
-  assert.equal(partText({ number: { ...NUMBER, slice_count: 1200 } }, false), "Highlighted are the 3 longest of 1,200 slices. No slice ran for 50 ns of it");
+  assert.equal(partText({ number: { ...NUMBER, slice_count: 1200 } }, false), "Highlighted are the 3 longest of 1,200 slices. 50 ns in all counted steps are of no slice: bands show them");
   assert.equal(
     partText({ number: { ...NUMBER, slice_count: 9, stretch_count: 0 } }, true),
     "This report carries the 3 longest of 9 slices; `selftime serve` shows all",

@@ -8,7 +8,7 @@ import { cellReader } from "../tiles/cell-reader.ts";
 import { lastStartedBy } from "../tiles/tiles.ts";
 import type { Lane } from "../tiles/tiles.ts";
 
-/** A slice, or a stretch of time in which no slice ran. */
+/** A slice, or a stretch of time of no slice. */
 export interface Place extends Span {
   slice: Slice | null;
 }
