@@ -16,7 +16,7 @@ export function PartOf(props: { data: Data; trace: string; slice: number; here?:
   useEffect(() => ask(false), [trace]);
   const answer = useQuery(() => data.numbersOfSlice(trace, slice, isAsked), `${trace} ${slice} ${isAsked}`);
   return (
-    <div class={here ? "timeline-table part-of" : "part-of"} aria-busy={isAsked && answer.state === "waiting"}>
+    <div class="part-of" data-here={here} aria-busy={isAsked && answer.state === "waiting"}>
       <h3>{title}</h3>
       {answer.state === "failed" && <p class="muted">{answer.error}</p>}
       {answer.state === "waiting" && isAsked && <p class="muted" role="status">Reading the trace for every rule …</p>}

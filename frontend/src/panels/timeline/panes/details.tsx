@@ -47,11 +47,11 @@ export function Details(props: PanelProps & { controller: TimelineController }) 
         <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.select(null)}>×</button>
       </header>
+      {slice.id >= 0 && <PartOf data={props.data} trace={controller.of(slice.id).trace} slice={ownId(slice.id)} here />}
       <div class="timeline-facts">
         {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={controller.of(slice.id).trace} />}
         <Links links={links.filter((one) => one.key !== WORK)} slice={slice} controller={controller} />
         {work !== null && <DeviceWork work={work} slice={slice} controller={controller} />}
-        {slice.id >= 0 && <PartOf data={props.data} trace={controller.of(slice.id).trace} slice={ownId(slice.id)} here />}
         {page !== null && <div class="timeline-column"><Facts page={page} trace={controller.of(slice.id).trace} /></div>}
       </div>
     </section>
