@@ -153,12 +153,13 @@ def test_measurements_have_all_their_slices_or_examples() -> None:
 @pytest.mark.parametrize(
     ("times", "names", "stretches"),
     [
-        (union([0], [20_000]), ["aten::mm", "aten::add"], 0),
+        (union([10_000], [30_000]), ["aten::mm", "aten::add"], 0),
         (union([40_000], [60_000]), ["frame"], 0),
-        (union([90_000], [95_000]), [], 1),
+        (union([120_000], [125_000]), [], 1),
         (union([], []), [], 0),
-        # a slice that lies in part of the time only is not in it
-        (union([0], [5_000]), [], 1),
+        # of a part of a slice it is that slice, and of two the one in the middle
+        (union([20_000], [24_000]), ["aten::add"], 0),
+        (union([12_000, 150_000], [24_000, 160_000]), ["aten::copy_"], 1),
     ],
 )
 def test_host_time_is_of_the_outermost_operators_else_of_frames(
@@ -168,8 +169,8 @@ def test_host_time_is_of_the_outermost_operators_else_of_frames(
         mark 1   | ssssssssss
         python 1 | fffffffggg
         python 1 |     hh
-        cpu 1    | ab
-        cpu 1    | c
+        cpu 1    |  ab
+        cpu 1    |  c
         a = aten::mm
         b = aten::add
         c = aten::copy_
@@ -182,7 +183,9 @@ def test_host_time_is_of_the_outermost_operators_else_of_frames(
 
 
 def test_ids_of_rows_are_unique_and_the_same_in_each_recording_of_the_program() -> None:
-    first, second = (account_of_step(sketch(text), ()) for text in (STEPS, STEPS.replace("1 ms", "2 ms")))
+    first, second = (
+        account_of_step(sketch(text), ()) for text in (STEPS, STEPS.replace("1 ms", "2 ms"))
+    )
     assert first is not None
     assert second is not None
     told = account_row_ids(first.rows)

@@ -144,9 +144,7 @@ def test_a_slice_that_is_not_there_is_refused(file: Path) -> None:
     assert page.ask("numbers", slice="x")["error"].startswith("`slice` is `x`")
 
 
-def test_of_many_slices_the_longest_are_sent(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_slices_the_longest_are_sent(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page(file)
     of = page.ask("advice")["said"]["findings"][0]["slices"]["changed"]["of"]
     every = page.ask("number_slices", of=of)["slices"]["columns"]

@@ -18,7 +18,11 @@ from selftime.advice.account.account_rows import AccountRow
 from selftime.advice.advice_result import Advice
 from selftime.advice.replay import CutHostTime, RemoveWaits, ScaleDeviceWork
 from selftime.advice.rule_outcomes import Evidence, Finding
-from selftime.analysis.graph.serial_threads import is_host_track, serial_threads
+from selftime.analysis.graph.serial_threads import (
+    host_states,
+    is_host_track,
+    serial_threads,
+)
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name
@@ -165,7 +169,7 @@ def host_slices_within(trace: Trace, times: Intervals) -> tuple[Ints, Intervals]
     """Returns the program's host slices that lie in some time, and what of it has none.
 
     These are the outermost operators and calls within an interval; where there are none, the
-    outermost slices of any kind, such as frames.
+    outermost slices of any kind, such as frames; else the innermost slice around its middle.
     """
     of = _interval_of_slices(trace, times)
     is_work = trace.slices["category"].is_in(list(_WORK_CATEGORIES)).to_numpy()
@@ -175,7 +179,12 @@ def host_slices_within(trace: Trace, times: Intervals) -> tuple[Ints, Intervals]
     ids = _outermost(trace, is_chosen)
     has_slice = np.zeros(times.starts.size, np.bool_)
     has_slice[of[ids]] = True
-    return ids, Intervals(times.starts[~has_slice], times.ends[~has_slice])
+    rest = Intervals(times.starts[~has_slice], times.ends[~has_slice])
+    thread, middle = serial_threads(trace).main_thread, (rest.starts + rest.ends) // 2
+    around = host_states(trace).open_frame_or_annotation(thread, middle)
+    is_open = around != NO_SLICE
+    without = Intervals(rest.starts[~is_open], rest.ends[~is_open])
+    return _unique(ids, around[is_open]), without
 
 
 def _interval_of_slices(trace: Trace, times: Intervals) -> Ints:
