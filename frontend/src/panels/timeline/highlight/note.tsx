@@ -41,7 +41,7 @@ function Told(props: { controller: TimelineController; highlighted: Highlighted;
         <b>{number.text}</b> of the {number.kind === "row" ? "account's row" : "finding"}{" "}
         <a href={link("answer", number.answer)}><TraceText text={number.title} /></a>{" "}
         <span class="muted">
-          ({number.detail}){number.what !== "" && <>: <TraceText text={number.what} /></>}{part !== null && `. ${part}`}
+          ({number.detail}){number.what !== "" && <>: <TraceText text={number.what} /></>}{part !== null && <>. <TraceText text={part} /></>}
         </span>
       </span>
       <span class="timeline-steps">
