@@ -30,7 +30,6 @@ COLOURS = """() => {
 def test_a_number_shows_its_slices_and_a_slice_its_findings(
     opened: Callable[..., Page],
     served: Callable[..., str],
-    show: Callable[..., None],
     real: Callable[[str], Path],
     screenshot: Callable[[Page, str], None],
 ) -> None:

@@ -8,6 +8,7 @@ from tests.mcp.recorded import LOADER, written
 from werkzeug.test import Client
 
 import selftime
+from selftime.reports.page_data.number_slices import described_numbers
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.web import PageApp, TracesAtPaths, advice_answers
@@ -161,7 +162,7 @@ def test_of_many_slices_the_longest_are_sent(file: Path, monkeypatch: pytest.Mon
 
 def test_stored_numbers_are_the_same_and_damaged_ones_are_none() -> None:
     trace = sketch("cpu 1 | aa b")
-    numbers = advice_answers.described_numbers(selftime.advise(trace), None)
+    numbers = described_numbers(selftime.advise(trace), None)
     encoded = advice_answers.encode_numbers(numbers)
     told = advice_answers.decode_numbers(encoded)
     assert told is not None

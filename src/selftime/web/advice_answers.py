@@ -1,10 +1,9 @@
 """Computes the advice on the served traces, with the slices of its numbers, and keeps both."""
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -151,18 +150,18 @@ def _has_fingerprints(key: TraceKey, job: IndexedJob | None) -> bool:
 
 
 class _StoredNumber(msgspec.Struct, array_like=True):
-    """A number on disk; ids and times are differences of 64-bit integers."""
+    """A number on disk; ids and times are differences, as small integers take few bytes."""
 
     texts: tuple[str, NumberKind, str, str, str]
     answer: dict[str, str]
     are_examples: bool
-    slices: bytes
-    starts: bytes
-    ends: bytes
+    slices: list[int]
+    starts: list[int]
+    ends: list[int]
 
 
 def encode_numbers(numbers: Numbers) -> bytes:
-    """Returns numbers and their slices as compressed bytes."""
+    """Returns numbers and their slices as bytes."""
     stored = [
         _StoredNumber(
             (one.key, one.kind, one.title, one.what, one.detail),
@@ -172,14 +171,14 @@ def encode_numbers(numbers: Numbers) -> bytes:
         )
         for one in numbers
     ]
-    return zlib.compress(msgspec.msgpack.encode(stored), 1)
+    return msgspec.msgpack.encode(stored)
 
 
 def decode_numbers(encoded: bytes) -> Numbers | None:
     """Returns what `encode_numbers` was given; None if the bytes are none of it."""
     try:
-        stored = msgspec.msgpack.decode(zlib.decompress(encoded), type=list[_StoredNumber])
-    except (zlib.error, msgspec.DecodeError):
+        stored = msgspec.msgpack.decode(encoded, type=list[_StoredNumber])
+    except msgspec.DecodeError:
         return None
     return tuple(
         DescribedNumber(
@@ -193,10 +192,10 @@ def decode_numbers(encoded: bytes) -> Numbers | None:
     )
 
 
-def _differences(values: Ints) -> bytes:
-    return np.diff(values, prepend=np.int64(0)).astype(np.int64).tobytes()
+def _differences(values: Ints) -> list[int]:
+    differences: list[int] = np.diff(values, prepend=np.int64(0)).tolist()
+    return differences
 
 
-def _sums(encoded: bytes) -> Ints:
-    differences: Any = np.frombuffer(encoded, np.int64)
-    return np.cumsum(differences, dtype=np.int64)
+def _sums(differences: list[int]) -> Ints:
+    return np.cumsum(np.asarray(differences, np.int64))
