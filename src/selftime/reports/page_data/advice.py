@@ -46,7 +46,6 @@ def advice_data(
     root = common_folder_of_findings(advice)
     links = number_links(described_numbers(advice, root) if numbers is None else numbers)
     source = "" if advice.trace is None else advice.trace.source
-    current_folder = str(Path.cwd())
     queries = ShellQueries(command_path or source or "PATH", advice.trace, command_path)
     sentences = {
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
@@ -58,7 +57,7 @@ def advice_data(
         "unexplained": _unexplained_texts(advice, root),
         "findings": [
             {
-                **_texts_of_finding_on_page(advice, entry, root, current_folder, queries),
+                **_texts_of_finding_on_page(advice, entry, root, queries),
                 "slices": links_of_finding(links, entry.id or entry.rule, len(entry.evidence)),
             }
             for entry in advice.findings
@@ -80,7 +79,7 @@ def advice_data(
                 ).items()
             ),
         ],
-        "markdown": as_brief(advice, queries, root=current_folder),
+        "markdown": as_brief(advice, queries, root=str(Path.cwd())),
     }
     return {**advice.to_dict(), "said": sentences}
 
@@ -120,7 +119,7 @@ def common_folder_of_findings(advice: Advice) -> str | None:
 
 
 def _texts_of_finding_on_page(
-    advice: Advice, finding: Finding, root: str | None, current_folder: str, queries: ShellQueries
+    advice: Advice, finding: Finding, root: str | None, queries: ShellQueries
 ) -> dict[str, Any]:
     """Returns all sentences that the page shows about one finding."""
     advice_with_finding = select_findings(advice, finding.id) if finding.id else advice
@@ -141,7 +140,7 @@ def _texts_of_finding_on_page(
             }
             for evidence in finding.evidence
         ],
-        "markdown": as_brief(advice_with_finding, queries, root=current_folder, whole=True),
+        "markdown": as_brief(advice_with_finding, queries, root=str(Path.cwd()), whole=True),
     }
 
 
