@@ -5,6 +5,7 @@ here, with the same wording as the command's.
 """
 
 import posixpath
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -56,10 +57,7 @@ def advice_data(
         "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
         "unexplained": _unexplained_texts(advice, root),
         "findings": [
-            {
-                **_texts_of_finding_on_page(advice, entry, root, queries),
-                "slices": links_of_finding(links, entry.id or entry.rule, len(entry.evidence)),
-            }
+            _texts_of_finding_on_page(advice, entry, root, queries, links)
             for entry in advice.findings
         ],
         "joint": wording.joint_saving_text(advice),
@@ -119,7 +117,11 @@ def common_folder_of_findings(advice: Advice) -> str | None:
 
 
 def _texts_of_finding_on_page(
-    advice: Advice, finding: Finding, root: str | None, queries: ShellQueries
+    advice: Advice,
+    finding: Finding,
+    root: str | None,
+    queries: ShellQueries,
+    links: Mapping[str, dict[str, str]],
 ) -> dict[str, Any]:
     """Returns all sentences that the page shows about one finding."""
     advice_with_finding = select_findings(advice, finding.id) if finding.id else advice
@@ -133,6 +135,7 @@ def _texts_of_finding_on_page(
         "sureness": wording.finding_confidence_text(finding),
         "line_evidence": _line_evidence_sentence(finding),
         "step": step_with_fix_data(advice, finding.saving),
+        "slices": links_of_finding(links, finding.id or finding.rule, len(finding.evidence)),
         "evidence": [
             {
                 "metric": truncate_middle(wording.evidence_metric_text(evidence, root)),
