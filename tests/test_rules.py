@@ -9,7 +9,7 @@ import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
 from selftime.advice.advise import advised_trace_path
 from selftime.advice.bottleneck_catalogue import CATALOGUE_CHAPTERS
-from selftime.advice.rule_definition import RULE_PAGE_SECTIONS, Outcome
+from selftime.advice.rule_definition import RULE_PAGE_SECTIONS, Evidence, Outcome
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import (
     REQUIREMENT_BY_NEED,
@@ -48,6 +48,17 @@ def test_it_finds_what_it_fires_on(rule: Rule) -> None:
         assert found, drawing
         for finding in found:
             assert finding.changes or finding.saving.estimate_ms is None, finding.title
+            for evidence in finding.evidence:
+                assert_slices_exist(evidence, drawn)
+
+
+def assert_slices_exist(evidence: Evidence, drawn: Trace | Job) -> None:
+    """What a number was measured on is slices of the trace, each once, and its examples exist."""
+    traces = [drawn] if isinstance(drawn, Trace) else list(drawn)
+    count = max(trace.slices.height for trace in traces)
+    some = () if evidence.slices is None else evidence.slices.tolist()
+    assert all(0 <= id_ < count for id_ in (*some, *evidence.events)), evidence.metric
+    assert len(set(some)) == len(some), evidence.metric
 
 
 @every_rule

@@ -226,12 +226,17 @@ def test_measured_slices_are_shown_in_the_timeline(
     program: Path, served: Callable[..., str], opened: Open, settle: Settle
 ) -> None:
     (finding,) = advised(program).findings
-    first = finding.evidence[0].events[0]
+    measured = finding.evidence[0].slices
+    assert measured is not None
     page = opened(f"{served(program)}#/answer")
     settle(page, "answer")
-    page.get_by_role("link", name=f"#{first}", exact=True).click()
+    value = page.locator(".evidence tbody tr").first.get_by_role("link")
+    assert value.inner_text() == wording.evidence_value_text(finding.evidence[0])
+    value.click()
     settle(page, "timeline")
-    expect(page).to_have_url(re.compile(f"slice={first}"))
+    expect(page).to_have_url(re.compile(f"of=finding%3A{finding.id}%3A1"))
+    note = page.get_by_role("group", name="Highlighted slices")
+    expect(note).to_contain_text(f"{measured.size} slices of the finding {finding.title}")
 
 
 def test_a_rule_has_its_page_over_the_answer(

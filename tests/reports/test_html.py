@@ -20,6 +20,7 @@ from selftime.advice import Evidence, Finding, Fix, Saving, Where, advise
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.html import LIMIT, as_html
+from selftime.reports.html.numbers import NUMBERS_TABLE
 from selftime.reports.html.packing import (
     ReportItemSizes,
     choose_fitting_versions,
@@ -195,7 +196,8 @@ def test_every_table_is_what_the_command_line_prints(
     monkeypatch.chdir(tmp_path)
     trace = load(named("aten::mm", 4))
     data = carried(as_html({"trace.json": trace}))
-    tables = data["held"]["trace.json"]["tables"] + data["jobs"][0]["tables"]
+    every = data["held"]["trace.json"]["tables"] + data["jobs"][0]["tables"]
+    tables = [table for table in every if table["view"] != NUMBERS_TABLE]  # it is no view
     assert {table["view"] for table in tables} == set(VIEWS) - {"slice", "selection", "matches"}
     for table in tables:
         if table["view"] == "timeline":
@@ -209,6 +211,20 @@ def test_every_table_is_what_the_command_line_prints(
         assert page["options"] == printed["options"]
         assert page["all"] == page["rows"] == len(printed["rows"])
         assert rows_of(page) == printed["rows"], table
+
+
+def test_a_report_carries_the_longest_slices_of_each_number_of_the_advice() -> None:
+    held = carried(report())["held"]["a.json"]
+    (table,) = [table for table in held["tables"] if table["view"] == NUMBERS_TABLE]
+    numbers = {number["of"]: number for number in unpacked(table["packed"])}
+    rows = unpacked(held["advice"])["said"]["account"]["rows"]
+    linked = [row["slices"]["of"] for row in rows if row["slices"] is not None]
+    assert linked
+    for of in linked:
+        slices = numbers[of]["slices"]
+        assert (
+            slices["rows"] == numbers[of]["slice_count"] == len(slices["columns"]["id"]["values"])
+        )
 
 
 def word(value: Any) -> str:

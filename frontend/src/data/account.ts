@@ -1,5 +1,7 @@
 // The types of the accounts of a step and of a job in the JSON of the page, which docs/formats.md describes.
 
+import type { NumberLink } from "./numbers.ts";
+
 /** What the time of a step was spent on; null in the advice without steps. */
 export interface AccountTexts {
   title: string;
@@ -61,6 +63,8 @@ export interface AccountRow {
   /** The id of the finding that claims the time. */
   finding: string | null;
   reason: string;
+  /** The slices that the time was spent in; null if there are none. */
+  slices: NumberLink | null;
 }
 
 /** What the steps of a job's ranks are spent on; null unless the steps of two ranks are known. */

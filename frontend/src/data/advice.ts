@@ -1,6 +1,7 @@
 // The types of the advice and of a trace's health in the JSON of the page, which docs/formats.md describes.
 
 import type { AccountTexts } from "./account.ts";
+import type { FindingLinks } from "./numbers.ts";
 
 export interface Where {
   file: string | null;
@@ -126,6 +127,7 @@ export interface FindingTexts {
   step: StepWithFix | null;
   /** Texts of each measurement, in the order of the finding's evidence. */
   evidence: { metric: string; value: string }[];
+  slices: FindingLinks;
   /** The output of `selftime advise --finding ID --format markdown`. */
   markdown: string;
 }

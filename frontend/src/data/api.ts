@@ -3,6 +3,7 @@
 
 import type { JobAccount } from "./account.ts";
 import type { Advice, Health, StepWithFix } from "./advice.ts";
+import type { AdviceNumber, KnownNumbers, NumberOfSlice, NumberSlices } from "./numbers.ts";
 import type { SqlResult, SqlSchema } from "./sql.ts";
 
 /** The unit of a column, which decides how values are printed; see units.py. */
@@ -257,6 +258,12 @@ export interface Data {
   progress(trace: string): Promise<Progress | null>;
   page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
   advice(trace: string): Promise<Advice>;
+  /** Returns the slices of a number of the advice, which is computed if it is not known. */
+  numberSlices(trace: string, of: string): Promise<NumberSlices>;
+  /** Returns the numbers of the advice that stand for slices, if it is known. */
+  numbers(trace: string): Promise<KnownNumbers<AdviceNumber>>;
+  /** Returns those that a slice is a part of; where the advice is not known, `compute` asks for it. */
+  numbersOfSlice(trace: string, slice: number, compute: boolean): Promise<KnownNumbers<NumberOfSlice>>;
   /** Returns the trace's health, which is known long before the advice. */
   health(trace: string): Promise<Health>;
   /** Returns the comparison by the given metric; by default one that both recordings have. */

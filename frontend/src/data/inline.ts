@@ -6,6 +6,7 @@ import type { Advice, Health } from "./advice.ts";
 import type { Cell, Compared, ComparedTable, Contents, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
+import type { AdviceNumber, KnownNumbers, NumberOfSlice, NumberSlices } from "./numbers.ts";
 import type { SqlResult, SqlSchema } from "./sql.ts";
 import { sandwich } from "./sandwich.ts";
 import { runQuery, gatherColumn, totals, valueAt } from "./table.ts";
@@ -140,6 +141,26 @@ export class InlineData implements Data {
   async advice(trace: string): Promise<Advice> {
     const { advice } = this.#held(trace);
     return this.#once(`${trace} advice`, () => decompress(advice));
+  }
+
+  async numberSlices(trace: string, of: string): Promise<NumberSlices> {
+    const found = (await this.#numbers(trace)).find((number) => number.of === of);
+    if (found === undefined) throw new NotInReport("this report does not carry the slices of this number; `selftime serve` on the trace shows them");
+    return found;
+  }
+
+  async numbers(trace: string): Promise<KnownNumbers<AdviceNumber>> {
+    return { known: true, numbers: await this.#numbers(trace) };
+  }
+
+  async numbersOfSlice(trace: string, slice: number): Promise<KnownNumbers<NumberOfSlice>> {
+    return { known: true, numbers: numbersWithSlice(await this.#numbers(trace), slice) };
+  }
+
+  /** The numbers of the advice with their longest slices; none if the report has no room for them. */
+  async #numbers(trace: string): Promise<NumberSlices[]> {
+    const held = this.#held(trace).tables.find((table) => table.view === NUMBERS);
+    return held === undefined ? [] : this.#once(`${trace} ${NUMBERS}`, () => decompress(held.packed));
   }
 
   async health(trace: string): Promise<Health> {
@@ -291,6 +312,21 @@ function isMore(table: ReportTable, spec: ViewSpec, options: Options): boolean {
   const top = Number(table.options["top"] ?? 0);
   return asked > 0 && (top === 0 || top > asked) && isSame(table, spec, { ...options, top });
 }
+
+/** The numbers of which a slice is one, each finding and each row once. */
+export function numbersWithSlice(numbers: readonly NumberSlices[], slice: number): NumberOfSlice[] {
+  const found = new Map<string, NumberOfSlice>();
+  for (const { slices, stretches: _, ...number } of numbers) {
+    const ids = slices.columns["id"];
+    const owner = number.of.split(":", 2).join(":");
+    if (ids === undefined || !("values" in ids) || found.has(owner) || !ids.values.includes(slice)) continue;
+    found.set(owner, { ...number, relation: "own", count: 1 });
+  }
+  return [...found.values()];
+}
+
+/** The table of the numbers of the advice in a report. */
+const NUMBERS = "number_slices";
 
 /** Views about single slices; a report has only the costliest. */
 const OF_SLICES: ReadonlySet<string> = new Set(["occurrences", "selection", "matches", "timeline"]);

@@ -4,6 +4,7 @@
 import { DataError } from "./api.ts";
 import type { Advice, Health } from "./advice.ts";
 import type { AskedChange, Compared, Contents, Data, Job, Metric, Options, Page, Pair, Progress, Query, Source, TraceInfo, ViewSpec, WhatIf } from "./api.ts";
+import type { AdviceNumber, KnownNumbers, NumberOfSlice, NumberSlices } from "./numbers.ts";
 import { SqlError } from "./sql.ts";
 import type { SqlPlace, SqlResult, SqlSchema } from "./sql.ts";
 
@@ -89,6 +90,18 @@ export class ServerData implements Data {
 
   advice(trace: string): Promise<Advice> {
     return ask("advice", { ".trace": trace });
+  }
+
+  numberSlices(trace: string, of: string): Promise<NumberSlices> {
+    return ask("number_slices", { ".trace": trace, of });
+  }
+
+  numbers(trace: string): Promise<KnownNumbers<AdviceNumber>> {
+    return ask("numbers", { ".trace": trace });
+  }
+
+  numbersOfSlice(trace: string, slice: number, compute: boolean): Promise<KnownNumbers<NumberOfSlice>> {
+    return ask("numbers", { ".trace": trace, slice: String(slice), ...(compute ? { compute: "true" } : {}) });
   }
 
   health(trace: string): Promise<Health> {

@@ -88,7 +88,7 @@ function ByName({ traces, shown }: Props) {
 }
 
 /** What is meant in one trace only and does not go with the panel to another. */
-const OF_ONE_TRACE = { slice: undefined, row: undefined, from: undefined, to: undefined };
+const OF_ONE_TRACE = { slice: undefined, of: undefined, row: undefined, from: undefined, to: undefined };
 
 function show(trace: TraceInfo | undefined): void {
   if (trace !== undefined) change({ ...OF_ONE_TRACE, trace: trace.id }, { replace: false });

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from selftime.advice.replay import Change
 from selftime.advice.savings.claims import SavingClaim
 from selftime.advice.savings.saving import Saving
@@ -57,6 +60,11 @@ class Evidence:
     value: float | None
     unit: Unit | Literal["ms"]
     events: tuple[int, ...] = ()
+    """Ids of some of the slices, as examples: mostly the longest."""
+    slices: NDArray[np.integer] | None = field(
+        default=None, compare=False, repr=False, metadata={"inner": True}
+    )
+    """Ids of all slices that the number was measured on; None if only examples are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, cast, get_args
 
 import msgspec
 import polars as pl
 
-from selftime.advice import advise, rule_registry
+from selftime.advice import rule_registry
 from selftime.advice.advise import health_from_checks
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
 from selftime.ingest.job_grouping import are_unrelated, other_of_named_pair
-from selftime.reports.page_data.advice import advice_data, health_data
+from selftime.reports.page_data.advice import health_data
 from selftime.reports.page_data.compare import prepare_comparison
 from selftime.reports.page_data.jobs import page_data_of_job
 from selftime.reports.page_data.snippets import source_snippet
@@ -33,10 +32,10 @@ from selftime.reports.tables import tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS, View, find_view
 from selftime.views.view_declaration import MAX_OPTION_VALUE, TraceJobOrRanks
-from selftime.web.advice_sources import source_files_of_advice
+from selftime.web.advice_answers import AdviceAnswers
 from selftime.web.caches import AnswerStore, SharedCache
 from selftime.web.contents import ContentsIndex
-from selftime.web.jobs import IndexedJob, JobIndex
+from selftime.web.jobs import JobIndex
 from selftime.web.readings import TraceKey, TraceReadings
 from selftime.web.sources import TraceSources
 
@@ -54,8 +53,6 @@ _INVALID_FILTERS_MESSAGE: Final = (
 """Error message for a list of filters that cannot be parsed."""
 _MAX_TABLE_CACHE_BYTES: Final = 512 << 20
 """Largest size of the cache of views' tables, in bytes."""
-_MAX_ADVICE_CACHE_BYTES: Final = 16 << 20
-"""Largest size of the cache of advice, in bytes."""
 _MAX_COMPARISON_CACHE_BYTES: Final = 64 << 20
 """Largest size of the cache of comparisons, in bytes."""
 _MIN_COMPUTATION_TIME_TO_STORE_S: Final = 0.2
@@ -175,13 +172,11 @@ class PageDataAnswers:
         self._tables: SharedCache[_TableKey, _ViewTable] = SharedCache(
             _MAX_TABLE_CACHE_BYTES, _view_table_memory_bytes
         )
-        self._advice: SharedCache[tuple[str, str, str], bytes] = SharedCache(
-            _MAX_ADVICE_CACHE_BYTES, len
-        )
         self._comparisons: SharedCache[tuple[TraceKey, TraceKey, str], bytes] = SharedCache(
             _MAX_COMPARISON_CACHE_BYTES, len
         )
         self._jobs = JobIndex(sources, self._store, self.open_trace)
+        self.advice = AdviceAnswers(self._jobs, self._store, self._open_trace, store_after_s)
         self.contents = ContentsIndex(sources, self._store, self.open_trace)
 
     def prepare_first_trace(self) -> None:
@@ -193,11 +188,11 @@ class PageDataAnswers:
         if not listed or are_unrelated(listed):
             return
         try:
-            key = self._id_and_fingerprint(listed[0].id)
+            key = self.id_and_fingerprint(listed[0].id)
             self._open_trace(key)
             after = other_of_named_pair(listed, key[0])
             if after is None or after.job == listed[0].job:
-                self._cached_advice(key)
+                self.advice.advice_json(key)
             else:
                 self.comparison_json({".trace": key[0], ".with": after.id})
         except SelftimeError as error:
@@ -242,7 +237,7 @@ class PageDataAnswers:
 
     def advice_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns the advice on a trace as JSON."""
-        return self._cached_advice(self._id_and_fingerprint(parameters.get(".trace", "")))
+        return self.advice.advice_json(self.id_and_fingerprint(parameters.get(".trace", "")))
 
     def health_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns as JSON a verdict on the quality of the trace's data, and its defects."""
@@ -255,7 +250,7 @@ class PageDataAnswers:
         if not parameters.get(".with"):
             raise UsageError("`.with` is missing; name the trace to compare with by its id")
         before, after = (
-            self._id_and_fingerprint(parameters.get(side, "")) for side in (".trace", ".with")
+            self.id_and_fingerprint(parameters.get(side, "")) for side in (".trace", ".with")
         )
         key = before, after, metric or ""
         return self._comparisons.get(key, lambda: self._load_or_compare(before, after, metric))
@@ -280,12 +275,12 @@ class PageDataAnswers:
             snippet = source_snippet(trace, parameters.get("file", ""), first, rows)
         return msgspec.json.encode({"source": snippet})
 
-    def _id_and_fingerprint(self, trace_id: str) -> TraceKey:
+    def id_and_fingerprint(self, trace_id: str) -> TraceKey:
         """Returns (id, fingerprint of the content) of a trace: the key of the trace in caches."""
         return trace_id, self.sources.fingerprint(trace_id)
 
     def open_trace(self, trace_id: str) -> Trace:
-        return self._open_trace(self._id_and_fingerprint(trace_id))
+        return self._open_trace(self.id_and_fingerprint(trace_id))
 
     def _open_trace(self, key: TraceKey) -> Trace:
         """Returns a trace from the cache; if it is not there, reads the trace's file."""
@@ -293,7 +288,7 @@ class PageDataAnswers:
 
     def _cached_view(self, request: ViewRequest) -> _ViewTable:
         """Returns a view's table from a cache; for views that compare ranks, of the whole job."""
-        key = self._id_and_fingerprint(request.trace)
+        key = self.id_and_fingerprint(request.trace)
         subject: Callable[[], TraceJobOrRanks] = lambda: self._open_trace(key)  # noqa: E731 - one of two
         if request.view.compares_ranks:
             indexed_job = self._jobs.job_of_trace(request.trace)
@@ -327,31 +322,6 @@ class PageDataAnswers:
         is_storable = fingerprint and not (isinstance(subject, Trace) and subject.run.may_grow)
         if is_storable and perf_counter() - started >= self.store_after_s:
             self._store.store(_encode_view_table(answer), *stored_key)
-        return answer
-
-    def _cached_advice(self, key: TraceKey) -> bytes:
-        """Returns the advice on a trace as JSON; on one rank of a job, made with all its ranks."""
-        job = self._jobs.job_of_several_traces(key[0])
-        return self._advice.get(
-            (*key, "" if job is None else job.key), lambda: self._load_or_compute_advice(key, job)
-        )
-
-    def _load_or_compute_advice(self, key: TraceKey, job: IndexedJob | None) -> bytes:
-        """Returns advice as JSON from the disk cache; if it is missing, computes and stores it."""
-        stored_key = ("advised", key[1], "" if job is None else job.fingerprint, str(Path.cwd()))
-        has_fingerprints = bool(key[1] and (job is None or job.fingerprint))
-        stored = self._store.find(*stored_key) if has_fingerprints else None
-        if stored is not None:
-            return stored
-        trace = self._open_trace(key)
-        started = perf_counter()
-        advice = advise(trace, ranks=None if job is None else job.job.ranks)
-        answer = msgspec.json.encode(advice_data(advice))
-        is_storable = has_fingerprints and not trace.run.may_grow
-        if is_storable and perf_counter() - started >= self.store_after_s:
-            self._store.store(
-                answer, *stored_key, source_files=source_files_of_advice(trace, advice)
-            )
         return answer
 
     def _load_or_compare(self, before: TraceKey, after: TraceKey, metric: Metric | None) -> bytes:

@@ -17,6 +17,7 @@ from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.assets import asset
 from selftime.sql.query_limits import QueryLimits
 from selftime.web.answers import PageDataAnswers
+from selftime.web.number_answers import numbers_json, slices_of_number_json
 from selftime.web.readings import is_client_gone
 from selftime.web.sources import TraceSources
 from selftime.web.sql_answers import SqlAnswers, client_check
@@ -127,6 +128,8 @@ class PageApp:
             "api/health": lambda: answers.health_json(parameters),
             "api/compare": lambda: answers.comparison_json(parameters),
             "api/job": lambda: answers.job_json(parameters),
+            "api/number_slices": lambda: slices_of_number_json(answers, parameters),
+            "api/numbers": lambda: numbers_json(answers, parameters),
             "api/what_if": lambda: what_if_json(answers, parameters),
             "api/source": lambda: answers.source_json(parameters),
             "api/sql_schema": lambda: self.sql.schema_json(parameters),

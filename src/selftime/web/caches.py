@@ -67,6 +67,16 @@ class SharedCache(Generic[K, V]):
             else self._compute_value_and_wake_waiting_threads(key, value, compute)
         )
 
+    def peek(self, key: K) -> V | None:
+        """Returns a value if it is at hand; None if it is missing or being computed."""
+        with self._lock:
+            cached = self._values.get(key)
+            return cached.result() if cached is not None and key in self._weights else None
+
+    def put(self, key: K, value: V) -> None:
+        """Keeps a value that was computed with another one, unless the key has one."""
+        self.get(key, lambda: value)
+
     def _compute_value_and_wake_waiting_threads(
         self, key: K, pending: "Future[V]", compute: Callable[[], V]
     ) -> V:

@@ -93,6 +93,18 @@ class JobIndex:
             else self._job_of_one_trace(listed, fingerprint)
         )
 
+    def is_known(self, trace_id: str) -> bool:
+        """Returns whether the job of a trace can be told without reading another trace."""
+        all_listed = self._sources.listed_traces()
+        listed = find_listed_trace(all_listed, trace_id)
+        same_folder = [entry for entry in all_listed if entry.job == listed.job]
+        if len(same_folder) == 1:
+            return True
+        own = self._stored_trace_summary(trace_id)
+        if own is None or not is_from_multi_process_job(listed, own.identity):
+            return own is not None
+        return all(self._stored_trace_summary(entry.id) is not None for entry in same_folder)
+
     def job_of_several_traces(self, trace_id: str) -> IndexedJob | None:
         """Returns the job of a trace that is one of several ranks; None for a trace by itself.
 

@@ -35,6 +35,7 @@ KEYS["timeline"] = [
   ["Alt+↑, Alt+↓", "on the name of a track: move it up, down"],
   ["Enter", "details of the slice"],
   ["n, N", "next, previous slice that the search finds"],
+  [",, .", "the previous, next slice of the finding that is highlighted"],
   ["t", "what is seen as a table"],
 ];
 

@@ -51,6 +51,9 @@ export function cachedData(data: Data): Data {
     progress: (trace) => data.progress(trace),
     views: () => once(["views"], () => data.views()),
     advice: (trace) => once(["advice", trace], () => data.advice(trace)),
+    numberSlices: (...words) => data.numberSlices(...words),
+    numbers: (trace) => data.numbers(trace), // until the advice is known there are none
+    numbersOfSlice: (...words) => data.numbersOfSlice(...words),
     health: (trace) => once(["health", trace], () => data.health(trace)),
     compare: (...words) => once(["compare", ...words], () => data.compare(...words)),
     job: (trace) => once(["job", trace], () => data.job(trace)),

@@ -5,7 +5,7 @@ import { fuzzyMatch } from "./fuzzy.ts";
 
 export type EntryKind =
   | "panel" | "trace" | "step" | "setting" | "action" | "table"
-  | "operator" | "kernel" | "line" | "slice";
+  | "operator" | "kernel" | "line" | "slice" | "finding";
 
 export interface Entry {
   /** Unique, also beside entries of other kinds. */
@@ -28,7 +28,7 @@ export interface FoundEntry extends Entry {
 const MOST = 50;
 /** Kinds that come first where matches are as good; names of the trace are many. */
 const PREFERRED: Readonly<Record<EntryKind, number>> = {
-  panel: 3, action: 2, setting: 2, trace: 1, step: 1, table: 0, operator: 0, kernel: 0, line: 0, slice: 0,
+  panel: 3, action: 2, setting: 2, trace: 1, step: 1, finding: 1, table: 0, operator: 0, kernel: 0, line: 0, slice: 0,
 };
 /** Kinds that an empty question shows. */
 const AT_FIRST: ReadonlySet<EntryKind> = new Set(["panel", "action", "setting", "trace"]);

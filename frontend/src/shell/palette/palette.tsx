@@ -2,13 +2,14 @@
 
 import "./style.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { TraceInfo } from "../../data/api.ts";
+import type { Data, TraceInfo } from "../../data/api.ts";
 import type { Panel } from "../../panels/panel.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { change, go } from "../../route.ts";
 import { actionEntries, type Around } from "./actions.ts";
 import { matchingEntries, parsePalette, titlePieces, type Entry, type EntryKind, type FoundEntry } from "./entries.ts";
 import { namedEntries, stepEntries } from "./names.ts";
+import { highlightEntries, numberEntries } from "./numbers.ts";
 
 interface Props extends Omit<Around, "tell"> {
   traces: readonly TraceInfo[];
@@ -59,10 +60,11 @@ function Dialog(props: Props & Around & { onClose: () => void }) {
   const [typed, type] = useState("");
   const [chosen, choose] = useState(0);
   useEffect(() => dialog.current?.showModal(), []);
-  const known = useMemo(() => [...panelEntries(props), ...actionEntries(props), ...traceEntries(props)], []);
-  const steps = useSteps(props);
+  const known = useMemo(() => [...panelEntries(props), ...highlightEntries(), ...actionEntries(props), ...traceEntries(props)], []);
+  const steps = useOfTrace(props, stepEntries);
+  const findings = useOfTrace(props, numberEntries);
   const names = useNames(props, typed);
-  const found = useMemo(() => matchingEntries(typed, [...known, ...steps, ...names]), [typed, known, steps, names]);
+  const found = useMemo(() => matchingEntries(typed, [...known, ...steps, ...findings, ...names]), [typed, known, steps, findings, names]);
   const at = Math.min(chosen, Math.max(found.length - 1, 0));
   const run = (entry: Entry | undefined) => {
     if (entry === undefined) return;
@@ -142,7 +144,7 @@ function panelEntries({ panels, letters, views }: Props): Entry[] {
 }
 
 /** What is meant in one trace only and does not go with the panel to another. */
-const OF_ONE_TRACE = { slice: undefined, row: undefined, from: undefined, to: undefined };
+const OF_ONE_TRACE = { slice: undefined, of: undefined, row: undefined, from: undefined, to: undefined };
 
 function traceEntries({ traces, trace }: Props): Entry[] {
   return traces.filter((one) => one.id !== trace.id).map((one) => ({
@@ -151,16 +153,17 @@ function traceEntries({ traces, trace }: Props): Entry[] {
   }));
 }
 
-function useSteps({ data, trace }: Props): readonly Entry[] {
-  const [steps, set] = useState<readonly Entry[]>([]);
+/** Steps, or findings: what is the same whatever is typed. */
+function useOfTrace({ data, trace }: Props, load: (data: Data, trace: string) => Promise<Entry[]>): readonly Entry[] {
+  const [entries, set] = useState<readonly Entry[]>([]);
   useEffect(() => {
     let isWanted = true;
-    stepEntries(data, trace.id).then((found) => isWanted && set(found), () => undefined);
+    load(data, trace.id).then((found) => isWanted && set(found), () => undefined);
     return () => {
       isWanted = false;
     };
   }, [data, trace.id]);
-  return steps;
+  return entries;
 }
 
 /** Delay in ms after typing, and the fewest letters, before the trace is asked for names. */

@@ -8,6 +8,7 @@ another, so that they add up to it exactly.
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
@@ -43,6 +44,7 @@ from selftime.analysis.account.useful_work import (
 from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
+from selftime.intervals import union
 from selftime.trace import Trace
 
 MIN_ROW_SHARE: Final = 0.02
@@ -114,18 +116,22 @@ def _pieces_with_evidence(
 
     Columns are added: time in ns; finding, its index; efficiency and others, see
     `efficiencies_of_segments`; is_on_host, whether it is a slice of the host; is_short, whether
-    that slice is too short to compute much; is_needed; place, what tells the rows of a class apart.
+    that slice is too short to compute much; ran_then, whether that slice ran meanwhile: an idle
+    piece is before its slice; is_needed; place, what tells the rows of a class apart.
     """
     pieces = segments_with_claiming_finding(trace, segments, findings)
     pieces = _with_lines_of_findings(pieces, findings)
     pieces = pieces.hstack(efficiencies_of_segments(trace, pieces))
     least = least_efficiency_of_needed_work(trace)
     is_unclaimed = pl.col(CLAIMED_SEGMENT_COLUMN).is_null()
-    slices = trace.slices.select("category", "duration")[pieces["slice"]]
+    slices = trace.slices.select("category", "start", "duration")[pieces["slice"]]
     category, duration = slices["category"], slices["duration"]
+    is_over = (slices["start"] + duration <= pieces["start"]).fill_null(value=False)
+    ran_then = (slices["start"] < pieces["end"]) & ~is_over
     return pieces.with_columns(
         pl.col("class", "what").cast(pl.String),
         is_short=(duration < MIN_COMPUTING_OPERATOR_NS).fill_null(value=False),
+        ran_then=ran_then.fill_null(value=False),
         is_on_host=category.is_in(list(names.DEVICE_WORK_CATEGORIES)).not_().fill_null(value=False),
         is_needed=is_unclaimed & (pl.col("efficiency") >= least).fill_null(value=False),
         time=pl.col("end") - pl.col("start"),
@@ -206,6 +212,9 @@ def _rows_of_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
         median_ns=pl.col("time").filter("is_on_host").median(),
         short_share=pl.col("time").filter(pl.col("is_on_host") & pl.col("is_short")).sum()
         / pl.col("time").sum(),
+        slices=pl.col("slice").filter("ran_then").unique(),
+        starts=pl.col("start").filter(~pl.col("ran_then")),
+        ends=pl.col("end").filter(~pl.col("ran_then")),
         **{name: _mean_over_time(name) for name in ("flops_rate", "bytes_rate")},
     )
     # A mean tells nothing of work that is mostly not modelled.
@@ -247,6 +256,7 @@ def _with_merged_small_rows(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col(*of_first).first(),
         pl.col("first").min(),
         pl.col("pieces").sum(),
+        pl.col("slices", "starts", "ends").list.explode(),
         places=pl.len().cast(pl.UInt32),
     )
     is_small = pl.col("step_time") < MIN_ROW_SHARE * whole
@@ -318,6 +328,8 @@ def _account_row(
         finding=finding_id,
         at_most_ms=at_most_ms,
         text=text,
+        slices=np.unique(np.asarray(row["slices"], np.int64)),
+        stretches=union(row["starts"], row["ends"]),
     )
 
 

@@ -3,9 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+import numpy as np
+
 from selftime import names
 from selftime.advice.rule_outcomes import Where
 from selftime.analysis.account.device_times import DeviceTimes
+from selftime.array_types import Ints
+from selftime.intervals import Intervals, union
 
 AccountVerdict: TypeAlias = Literal["finding", "needed", "small", "unexplained"]
 AccountBasis: TypeAlias = Literal["unrecorded", "recorded"]
@@ -19,6 +23,14 @@ once, to run it later, as it compiles a function."""
 
 _NS_PER_MS: Final = 1_000_000
 _RULE_ON_INITIALISATION: Final = "cold_start"
+
+
+def _no_ids() -> Ints:
+    return np.zeros(0, np.int64)
+
+
+def _no_time() -> Intervals:
+    return union([], [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +60,14 @@ class AccountRow:
     """Most of the row's time that a fix could save, in ms; None if that is unknown."""
     text: str
     """Why the row has its verdict, and what would tell more if it is unexplained: a sentence."""
+    slices: Ints = field(
+        default_factory=_no_ids, compare=False, repr=False, metadata={"inner": True}
+    )
+    """Ids of the slices that the time was spent in, in all counted steps, ascending."""
+    stretches: Intervals = field(
+        default_factory=_no_time, compare=False, repr=False, metadata={"inner": True}
+    )
+    """The row's time in these steps that is of no slice, such as that before work begins."""
 
     @property
     def ns(self) -> int:

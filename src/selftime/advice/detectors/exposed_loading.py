@@ -1,10 +1,12 @@
 """Measures how long the steps load data, and how long they wait for data and do nothing else."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.detectors.batch_delivery import (
@@ -17,6 +19,7 @@ from selftime.advice.detectors.batch_fetching import (
     epoch_boundary_worker_wait_times,
     mid_epoch_worker_wait_times,
 )
+from selftime.advice.detectors.counted_steps import slices_in_counted_steps
 from selftime.advice.replay import CutHostTime, replay_of
 from selftime.advice.rule_outcomes import Checked
 from selftime.advice.step_statistics import StepStatistics, step_statistics
@@ -65,6 +68,8 @@ class DataLoadingTimes:
     delivery: Delivery = "unknown"
     """Whether workers are too slow for the loop, or late now and then; over the run if its ledger
     tells."""
+    slices: NDArray[np.integer] | None = field(default=None, compare=False, repr=False)
+    """Ids of the slices in which measured steps load data, as evidence for a finding."""
 
     @property
     def exposed_share(self) -> float:
@@ -132,7 +137,13 @@ def data_loading_times_of(trace: Trace) -> DataLoadingTimes | None:
         delivery=recorded_delivery(trace, _waiting_steps(shares), shares)
         if has_workers
         else "unknown",
+        slices=_loading_slices(trace)["id"].to_numpy(),
     )
+
+
+def _loading_slices(trace: Trace) -> pl.DataFrame:
+    loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
+    return slices_in_counted_steps(trace, loading)
 
 
 def _waiting_steps(waiting_share_by_step: tuple[float, ...]) -> list[int]:

@@ -67,7 +67,9 @@ def findings_by_loading_line(
                 count_per_step=line.slices.height / recorded_step_count(trace),
                 claim=claim.part(share, changes),
                 evidence=(
-                    Evidence("exposed data loading time", own.exposed_ms, "ms", line.events()),
+                    Evidence(
+                        "exposed data loading time", own.exposed_ms, "ms", line.events(), line.ids
+                    ),
                     *finding.evidence[1:],
                 ),
             )

@@ -14,6 +14,7 @@ from selftime.analysis.main_thread import slices_on_main_thread
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
+from selftime.array_types import Ints
 from selftime.intervals import Intervals
 from selftime.trace import Trace
 
@@ -51,6 +52,11 @@ class LineSlices:
     def times(self) -> Intervals:
         """The intervals that the slices cover, merged."""
         return covered_time(self.slices)
+
+    @property
+    def ids(self) -> Ints:
+        """The ids of all slices, as evidence for a finding."""
+        return self.slices["id"].cast(pl.Int64).to_numpy()
 
     def events(self, max_count: int = 3) -> tuple[int, ...]:
         """Returns the ids of the `max_count` longest slices, as evidence for a finding."""

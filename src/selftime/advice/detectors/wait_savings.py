@@ -172,11 +172,19 @@ def _wait_finding(
         claim=_saving_claim_for_waits(cost, site),
         confidence=_confidence_in_wait_saving(cost, limits),
         evidence=(
-            Evidence("waits a step", site.waits_per_step, "count", _first_call_id(site.call_ids)),
+            Evidence(
+                "waits a step",
+                site.waits_per_step,
+                "count",
+                _first_call_id(site.call_ids),
+                site.call_ids,
+            ),
             Evidence(
                 "waiting time a step, most of it hidden by device work",
                 site.wait_ns_per_step / 1e6,
                 "ms",
+                (),
+                site.call_ids,
             ),
             Evidence(
                 "share of the step saved if this wait alone is removed",

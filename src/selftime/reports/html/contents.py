@@ -16,6 +16,7 @@ from selftime.ingest.text.trace_start import trace_start_of_header
 from selftime.ingest.trace_listing import ListedTrace, listed_trace
 from selftime.progress import ProgressCallback
 from selftime.reports.html.document import html_document
+from selftime.reports.html.numbers import packed_number_slices
 from selftime.reports.html.packing import (
     ReportItemSizes,
     choose_fitting_versions,
@@ -235,6 +236,7 @@ def _collect_parts_of_trace(  # noqa: PLR0913 - all that the report knows of it
     for items in packed:
         candidates.extend(items())
         count_part()
+    candidates.extend(packed_number_slices(advice))
     candidates.extend(report_source_files(trace, advice) if shows_source else ())
     count_part()
     contents = contents_data(contents_of_trace(trace, listed), has_other_ranks=ranks is not None)

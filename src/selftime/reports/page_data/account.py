@@ -1,10 +1,13 @@
 """Describes the account of a step as JSON for the page, with all sentences that it shows."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from selftime.advice import Advice
 from selftime.advice.account.account_rows import AccountRow, KindAccount, StepAccount
 from selftime.advice.advice_result import truncate_middle
+from selftime.advice.number_slices import account_row_ids
 from selftime.reports.advice.account_places import RowCells
 from selftime.reports.advice.account_sentence import (
     account_basis_text,
@@ -25,11 +28,14 @@ from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.page_data.step_with_fixes import headline_texts, is_headline_without_recording
 from selftime.units import milliseconds_text, whole_percent_text
 
+NO_LINKS: Final[Mapping[str, dict[str, str]]] = MappingProxyType({})
 _MIN_SHOWN_SHARE: Final = 0.005
 """Smallest share of the step of a row that the page shows before it is asked for all."""
 
 
-def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
+def account_data(
+    advice: Advice, root: str | None, links: Mapping[str, dict[str, str]] = NO_LINKS
+) -> dict[str, Any] | None:
     """Returns the page's JSON object `AccountTexts`; None without an account."""
     account = advice.account
     if account is None or not account.rows:
@@ -45,8 +51,10 @@ def account_data(advice: Advice, root: str | None) -> dict[str, Any] | None:
         "totals": account_totals_text(account),
         "parts": _parts_of_bar(account),
         "rows": [
-            _row_data(advice, row, text, cells)
-            for row, text, cells in zip(account.rows, texts, cells_of_rows, strict=True)
+            {**_row_data(advice, row, text, cells), "slices": links.get(f"account:{id_}")}
+            for row, text, cells, id_ in zip(
+                account.rows, texts, cells_of_rows, account_row_ids(account.rows), strict=True
+            )
         ],
         "shown": max(1, sum(row.share >= _MIN_SHOWN_SHARE for row in standing)),
         "kinds_title": KINDS_TITLE,

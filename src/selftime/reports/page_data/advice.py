@@ -5,6 +5,7 @@ here, with the same wording as the command's.
 """
 
 import posixpath
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -19,33 +20,44 @@ from selftime.reports.advice.queries import ShellQueries
 from selftime.reports.labels import LINE_EVIDENCE_LABELS
 from selftime.reports.ledger import run_sentence
 from selftime.reports.page_data.account import account_data
+from selftime.reports.page_data.number_slices import (
+    DescribedNumber,
+    described_numbers,
+    links_of_finding,
+    number_links,
+)
 from selftime.reports.page_data.step_with_fixes import headline_texts, step_with_fix_data
 
 _MIN_PATH_PARTS_OF_COMMON_FOLDER: Final = 3
 """Smallest number of parts of a folder path that is cut from file names; `/home` has too few."""
 
 
-def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, Any]:
+def advice_data(
+    advice: Advice,
+    command_path: str | None = None,
+    numbers: tuple[DescribedNumber, ...] | None = None,
+) -> dict[str, Any]:
     """Returns advice as the JSON object `Advice` of the page's interface.
 
     Args:
         advice: The advice.
         command_path: The path of the trace in commands; by default the one that it was read from.
+        numbers: The numbers of the advice that stand for slices, if they are at hand.
     """
     root = common_folder_of_findings(advice)
+    links = number_links(described_numbers(advice, root) if numbers is None else numbers)
     source = "" if advice.trace is None else advice.trace.source
-    current_folder = str(Path.cwd())
     queries = ShellQueries(command_path or source or "PATH", advice.trace, command_path)
     sentences = {
         "health": wording.HEALTH_VERDICT_SENTENCES[advice.health.verdict],
         "headline": headline_texts(advice),
         "run": _run_text(advice, root),
-        "account": account_data(advice, root),
+        "account": account_data(advice, root, links),
         "job": None if advice.job is None else truncate_middle(job_sentence(advice.job, root)),
         "nothing_to_do": None if advice.findings else wording.no_findings_text(advice),
         "unexplained": _unexplained_texts(advice, root),
         "findings": [
-            _texts_of_finding_on_page(advice, entry, root, current_folder, queries)
+            _texts_of_finding_on_page(advice, entry, root, queries, links)
             for entry in advice.findings
         ],
         "joint": wording.joint_saving_text(advice),
@@ -65,7 +77,7 @@ def advice_data(advice: Advice, command_path: str | None = None) -> dict[str, An
                 ).items()
             ),
         ],
-        "markdown": as_brief(advice, queries, root=current_folder),
+        "markdown": as_brief(advice, queries, root=str(Path.cwd())),
     }
     return {**advice.to_dict(), "said": sentences}
 
@@ -105,7 +117,11 @@ def common_folder_of_findings(advice: Advice) -> str | None:
 
 
 def _texts_of_finding_on_page(
-    advice: Advice, finding: Finding, root: str | None, current_folder: str, queries: ShellQueries
+    advice: Advice,
+    finding: Finding,
+    root: str | None,
+    queries: ShellQueries,
+    links: Mapping[str, dict[str, str]],
 ) -> dict[str, Any]:
     """Returns all sentences that the page shows about one finding."""
     advice_with_finding = select_findings(advice, finding.id) if finding.id else advice
@@ -119,6 +135,7 @@ def _texts_of_finding_on_page(
         "sureness": wording.finding_confidence_text(finding),
         "line_evidence": _line_evidence_sentence(finding),
         "step": step_with_fix_data(advice, finding.saving),
+        "slices": links_of_finding(links, finding.id or finding.rule, len(finding.evidence)),
         "evidence": [
             {
                 "metric": truncate_middle(wording.evidence_metric_text(evidence, root)),
@@ -126,7 +143,7 @@ def _texts_of_finding_on_page(
             }
             for evidence in finding.evidence
         ],
-        "markdown": as_brief(advice_with_finding, queries, root=current_folder, whole=True),
+        "markdown": as_brief(advice_with_finding, queries, root=str(Path.cwd()), whole=True),
     }
 
 

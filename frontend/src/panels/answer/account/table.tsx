@@ -3,6 +3,7 @@
 import type { AccountRow, AccountTexts } from "../../../data/account.ts";
 import type { Advice } from "../../../data/advice.ts";
 import { Swatch } from "../../../parts/charts/stack.tsx";
+import { NumberLink } from "../../../parts/numbers/number-link.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { change, link } from "../../../route.ts";
@@ -65,7 +66,7 @@ function Row(props: { advice: Advice; row: AccountRow; isOpen: boolean; number: 
           </button>
         </th>
         <td class="account-where"><Where row={row} /></td>
-        <td class="number account-time">{row.time}</td>
+        <td class="number account-time"><NumberLink to={row.slices}>{row.time}</NumberLink></td>
         <td class="number account-share">{row.percent}</td>
         <td class="number account-most">{row.at_most ?? <span class="muted" title="How much a change could save is not known">unknown</span>}</td>
         <td class="account-verdict"><Verdict advice={advice} row={row} /></td>

@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Finding, FindingTexts } from "../../../data/advice.ts";
 import type { Data, TraceInfo } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
+import { NumberLink } from "../../../parts/numbers/number-link.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { EditorLink } from "../../../parts/code/editor-link.tsx";
@@ -60,7 +61,7 @@ export function FindingItem(props: FindingProps) {
         <div class="finding-saving">
           <RangeBar saving={finding.saving} text={said.saving.join(" ")} scale={scale} />
           <p>
-            <strong>{saves}</strong>
+            <strong><NumberLink to={finding.saving.estimate_ms === null && finding.saving.upper_ms === null ? null : said.slices.changed}>{saves}</NumberLink></strong>
             {more.map((part) => <span key={part} class="muted"> {part}</span>)}
           </p>
         </div>
@@ -97,7 +98,8 @@ function Body(props: FindingProps & { said: FindingTexts; id: string }) {
   const { data, trace, finding, said, mix, range, id } = props;
   const { file, line } = finding.where;
   const slice = finding.evidence.flatMap((row) => row.events)[0];
-  const shown = slice === undefined ? range : { slice: String(slice) };
+  const { changed } = said.slices;
+  const shown = changed !== null ? { of: changed.of } : slice === undefined ? range : { slice: String(slice) };
   return (
     <div class="finding-body" id={id}>
       <section>

@@ -9,7 +9,7 @@ import { CLASS_COLOURS } from "../account/colours.ts";
 import type { Background, Mix } from "../step/background.ts";
 import { FindingItem } from "./finding.tsx";
 import { RangeScale } from "./range.tsx";
-import { findingAddresses, scaleOf } from "../step/step.ts";
+import { addressOf, findingAddresses, scaleOf } from "../step/step.ts";
 
 export function Findings(props: PanelProps & { advice: Advice; known: Background }) {
   const { advice, known, params, data, trace } = props;
@@ -18,7 +18,8 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
   const scale = scaleOf(findings);
   const mix = said.account === null ? known.mix : mixOfAccount(said.account);
   // without a word in the address the first is open; an empty word: none
-  const open = params["open"] ?? names[0];
+  const asked = addressOf(findings, names, params["open"]);
+  const open = asked ?? names[0];
   const toggle = (name: string) => change({ open: open === name ? "" : name === names[0] ? undefined : name });
   if (said.nothing_to_do !== null) {
     return (
@@ -44,7 +45,7 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
             mix={mix}
             range={known.range}
             isOpen={names[at] === open}
-            isAsked={names[at] === params["open"]}
+            isAsked={names[at] === asked}
             onToggle={() => toggle(names[at] ?? "")}
           />
         ))}

@@ -8,6 +8,12 @@ export function scaleOf(findings: readonly Finding[]): number {
   return Math.max(0, ...named.filter((value) => value !== null));
 }
 
+/** The name in the URL of a finding, which an address may call by its id instead. */
+export function addressOf(findings: readonly Finding[], names: readonly string[], word: string | undefined): string | undefined {
+  const at = findings.findIndex(({ id }) => id === word);
+  return at < 0 ? word : names[at];
+}
+
 /** The name of each finding in the URL; equal names get a number. */
 export function findingAddresses(findings: readonly Finding[]): string[] {
   const seen = new Map<string, number>();

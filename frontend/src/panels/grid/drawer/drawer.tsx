@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Data, Options, ViewSpec } from "../../../data/api.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
+import { PartOf } from "../../../parts/numbers/part-of.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import type { FullTable } from "../../../parts/data/full-table.ts";
 import { number, loadTable } from "../../../parts/data/full-table.ts";
@@ -17,10 +18,12 @@ import { binsOf } from "./bins.ts";
 import { Distribution } from "./distribution.tsx";
 import type { ValueOf } from "./origins.ts";
 import { originOf, originWords, sandwichWords } from "./origins.ts";
+import { sliceOfRow } from "./slice-of-row.ts";
 import { SliceTable } from "./slice-table.tsx";
 import type { By } from "./split.tsx";
 import { Split } from "./split.tsx";
 
+const PART_OF = "Its longest slice is part of";
 /** So many slices are listed; all of them are one click further. */
 const LISTED = 50;
 
@@ -43,11 +46,13 @@ export function Drawer(props: DrawerProps) {
   useEffect(() => body.current?.scrollTo(0, 0), [row]);
   const origin = originOf(spec.name, valueOf, options);
   const hasSlices = origin !== null && props.views.has("occurrences");
+  const slice = sliceOfRow(spec.name, spec.columns, valueOf);
   return (
     <aside class="drawer" aria-label="The row in full">
       <Heading {...props} valueOf={valueOf} sandwich={sandwichWords(spec.name, valueOf, origin)} />
       <div ref={body} class="drawer-body">
         {hasSlices && <Behind data={data} trace={trace.id} origin={origin} split={props.params["split"]} />}
+        {slice !== null && <section><PartOf key={slice} data={data} trace={trace.id} slice={slice} title={PART_OF} /></section>}
         <Cells spec={spec} valueOf={valueOf} />
       </div>
     </aside>

@@ -6,6 +6,7 @@ import type { Span } from "../../../draw/span.ts";
 import { RULER } from "./viewport.ts";
 import type { Area, Flow, Viewport, Slice } from "./viewport.ts";
 import type { Brush } from "./strokes.ts";
+import type { Highlighted } from "../highlight/places.ts";
 
 export interface Selection {
   selected: Slice | null;
@@ -18,6 +19,8 @@ export interface Selection {
   area: Area | null;
   /** A gap, a wait or a slow step that the reader went to. */
   moment: Span | null;
+  /** The slices of a number of the advice. */
+  highlighted: Highlighted | null;
   /** Text that names must contain, as typed; empty for none. */
   find: string;
 }

@@ -11,6 +11,7 @@ import type { Selection } from "./chosen.ts";
 import { strokeLine } from "./line.ts";
 import { NarrowSlices } from "./narrow-slices.ts";
 import { sliceAt } from "../input/hits.ts";
+import { strokeHighlighted, strokeStretches } from "../highlight/drawing.ts";
 import { USUAL, arranged, showing } from "../tracks/arrangement.ts";
 import type { Arrangement } from "../tracks/arrangement.ts";
 import { ROW, layoutTracks, openTrackRow, partsFor } from "../tracks/layout.ts";
@@ -40,7 +41,7 @@ export class Picture {
   readonly store: Tiles;
   /** All groups as they are recorded. */
   readonly groups: readonly Group[];
-  chosen: Selection = { selected: null, hovered: null, reference: null, twins: [], flows: [], area: null, moment: null, find: "" };
+  chosen: Selection = { selected: null, hovered: null, reference: null, twins: [], flows: [], area: null, moment: null, highlighted: null, find: "" };
   steps: readonly Step[] = [];
   /** Whether visible tiles are still loading. */
   lacks = true;
@@ -222,6 +223,7 @@ export class Picture {
       brush.context.fillRect(0, edge - 1, viewport.width, 1);
     }
     this.#ends = strokeFlows(brush, viewport, this.chosen.flows);
+    if (this.chosen.highlighted !== null) strokeStretches(brush, viewport, this.chosen.highlighted);
     strokeRuler(brush, viewport, this.steps, this.chosen.area);
   }
 
@@ -235,7 +237,7 @@ export class Picture {
       scale: viewport.scale,
       width: viewport.width,
       ratio: devicePixelRatio || 1,
-      matches: chosen.find === "" ? null : (name) => this.isFound(name),
+      matches: chosen.find === "" ? (chosen.highlighted === null ? null : () => false) : (name) => this.isFound(name),
       narrow: this.#narrow,
       texts: [],
     };
@@ -260,6 +262,7 @@ export class Picture {
     this.#narrow.begin(this.viewport.width, brush.ratio);
     for (const line of lines) strokeLine(brush, this.viewport, this.store, line);
     this.#narrow.put(context);
+    if (this.chosen.highlighted !== null) strokeHighlighted(brush, this.viewport, this.chosen.highlighted, lines);
     strokeSelection(brush, this.viewport, this.chosen, lines);
     context.restore();
   }

@@ -12,6 +12,7 @@ import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
 import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
 import type { Arrangement } from "../tracks/arrangement.ts";
+import { Highlights, closeHighlighted, obeyNumber } from "../highlight/controller.ts";
 import { Moments, closeMoment, restoreMoment } from "./jumps.ts";
 import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
@@ -53,6 +54,8 @@ export class TimelineController {
   readonly twins = new SameCollectives();
   readonly moments: Moments;
   readonly picture: Picture;
+  /** The number of the advice whose slices are shown. */
+  highlights = new Highlights();
   told: SliceAnswer = NOTHING;
   /** What selections are compared with. */
   reference: Selected | null = null;
@@ -266,6 +269,7 @@ export class TimelineController {
     else if (area !== null) this.mark(null);
     else if (selected !== null) this.select(null);
     else if (find !== "") this.find("");
+    else if (this.highlights.of !== null) closeHighlighted(this);
   }
 
   /** Writes the visible span to the URL once the motion has stopped. */
@@ -303,7 +307,7 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
-    const [arranges, at, compares] = [ARRANGEMENT_WORDS.some(differs), differs("at"), differs("compare")];
+    const [arranges, at, compares, of] = [ARRANGEMENT_WORDS.some(differs), differs("at"), differs("compare"), differs("of")];
     const { from, to } = params;
     this.#written = { ...params };
     if (arranges) this.picture.arrange(readArrangement(params));
@@ -315,6 +319,7 @@ export class TimelineController {
     else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
     if (compares) void restoreReference(this, params["compare"]);
     if (at) void restoreMoment(this, params["at"]);
+    if (of) void obeyNumber(this, params["of"], span === null && params["slice"] === undefined);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();
     this.changed();

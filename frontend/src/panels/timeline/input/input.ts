@@ -3,6 +3,7 @@
 import type { TimelineController } from "./controller.ts";
 import { isTyping } from "../../../parts/controls/keys.tsx";
 import { goToMoment, goToStep } from "./jumps.ts";
+import { goToHighlighted } from "../highlight/controller.ts";
 import { MOMENT_KINDS, SOURCES } from "./moments.ts";
 import { goToMatch } from "./search.ts";
 import { RULER } from "../drawing/viewport.ts";
@@ -184,6 +185,10 @@ function meaning(event: KeyboardEvent, controller: TimelineController, hands: In
       return () => void goToMatch(controller, 1);
     case "N":
       return () => void goToMatch(controller, -1);
+    case ".":
+      return () => goToHighlighted(controller, 1);
+    case ",":
+      return () => goToHighlighted(controller, -1);
     case "[":
       return () => goToStep(controller, -1);
     case "]":

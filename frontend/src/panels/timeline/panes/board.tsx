@@ -14,6 +14,7 @@ import { Gutter } from "./gutter.tsx";
 import { counterAt } from "../input/hits.ts";
 import { listenToInput } from "../input/input.ts";
 import { Listing } from "./listing.tsx";
+import { HighlightNote } from "../highlight/note.tsx";
 import { MomentNote } from "./moments.tsx";
 import { Overview } from "./overview.tsx";
 import { Picture } from "../drawing/picture.ts";
@@ -70,6 +71,7 @@ export function Board(props: BoardProps) {
       </Tools>
       {props.children}
       {controller && <MomentNote controller={controller} isListed={(view) => props.views.has(view)} />}
+      {controller && <HighlightNote controller={controller} isReport={props.data.inline} />}
       <Overview controller={controller} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
         {controller && <Gutter controller={controller} />}

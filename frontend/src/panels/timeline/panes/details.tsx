@@ -1,12 +1,14 @@
 // Details of the chosen slice, with links.
 
 import type { Page, Unit } from "../../../data/api.ts";
+import { PartOf } from "../../../parts/numbers/part-of.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { current, link } from "../../../route.ts";
 import { text, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
+import { ownId } from "../tracks/sources.ts";
 import { LINKS, WORK } from "../input/relations.ts";
 import { Compared } from "./compared.tsx";
 import { DeviceWork, Links } from "./links.tsx";
@@ -48,6 +50,7 @@ export function Details(props: PanelProps & { controller: TimelineController }) 
         <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.select(null)}>×</button>
       </header>
+      {slice.id >= 0 && <PartOf data={props.data} trace={controller.of(slice.id).trace} slice={ownId(slice.id)} here />}
       <div class="timeline-facts">
         {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={controller.of(slice.id).trace} />}
         <Links links={links.filter((one) => one.key !== WORK)} slice={slice} controller={controller} />

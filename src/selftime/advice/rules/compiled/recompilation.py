@@ -178,7 +178,11 @@ def _finding(
         confidence="high",
         evidence=(
             Evidence(
-                "compilation time a step", spent, "ms", tuple(compilations["id"].head(8).to_list())
+                "compilation time a step",
+                spent,
+                "ms",
+                tuple(compilations["id"].head(8).to_list()),
+                compilations["id"].to_numpy(),
             ),
             Evidence("versions of the function", _count_compiled_versions(compilations), "count"),
         ),

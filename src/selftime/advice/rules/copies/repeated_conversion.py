@@ -275,6 +275,7 @@ def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) 
                 _conversion_ms_per_step(trace, statistics, conversions),
                 "ms",
                 conversions.events(),
+                conversions.ids,
             ),
             Evidence("repeated conversions, a step", count, "count"),
         ),

@@ -128,6 +128,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     )
     change = ScaleDeviceWork(work, COPY_TIME_SHARE_LEFT_WITH_SECOND_STREAM)
     largest = copies.sort("time", descending=True).row(0, named=True)
+    first, every = (largest["longest"],), copies["longest"].to_numpy()
     copied_bytes: list[int] = copies["bytes"].drop_nulls().to_list()
     yield Finding(
         title=f"Copies to the device take {spent_ms / limits.step_ms:.0%} of the step",
@@ -136,7 +137,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=RemovalClaim((change,), largest_changes=(ScaleDeviceWork(work),)),
         confidence="medium",
         evidence=(
-            Evidence("time of copies to the device, a step", spent_ms, "ms", (largest["longest"],)),
+            Evidence("time of copies to the device, a step", spent_ms, "ms", first, every),
             Evidence(
                 "bytes copied to the device, a step",
                 sum(copied_bytes) / steps if copied_bytes else None,

@@ -165,7 +165,11 @@ def _finding(trace: Trace, location: Where, slow_operators: pl.DataFrame) -> Fin
         semantics="numerics",
         evidence=(
             Evidence(
-                "time for each number", ns_per_number, "ns", tuple(slow_operators["id"].head(3))
+                "time for each number",
+                ns_per_number,
+                "ns",
+                tuple(slow_operators["id"].head(3)),
+                slow_operators["id"].to_numpy(),
             ),
             Evidence(
                 "time for each number without denormal ones", ns_per_number * equal_share, "ns"

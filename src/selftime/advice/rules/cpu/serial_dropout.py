@@ -204,6 +204,7 @@ def _finding(trace: Trace, limits: StepStatistics, drawn: pl.DataFrame, where: W
                 spent_ms,
                 "ms",
                 tuple(drawn["id"].head(3).to_list()),
+                drawn["id"].to_numpy(),
             ),
             Evidence("random numbers a step", numbers / steps, "count"),
             Evidence("share of this time that remains", kept, "ratio"),

@@ -198,6 +198,7 @@ def _finding(trace: Trace, slow: pl.DataFrame, where: Where) -> Finding:
                 operator_ms_per_step(trace, slow),
                 "ms",
                 tuple(slow["id"].head(3).to_list()),
+                slow["id"].to_numpy(),
             ),
             Evidence("elements of each result", reduction.length, "count"),
             Evidence("bytes moved", reduction.moved_bytes or 0, "bytes"),

@@ -333,6 +333,7 @@ def _finding(
                 spent_ms_per_step,
                 "ms",
                 tuple(slowest["id"].head(3)),
+                products["id"].to_numpy(),
             ),
         ),
         fix=Fix(

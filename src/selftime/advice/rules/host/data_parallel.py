@@ -95,6 +95,14 @@ def _finding(trace: Trace, forward_calls: LineSlices) -> Finding:
         where=forward_calls.where,
         count_per_step=count,
         confidence="medium",
-        evidence=(Evidence("forward passes in a step", count, "count", forward_calls.events()),),
+        evidence=(
+            Evidence(
+                "forward passes in a step",
+                count,
+                "count",
+                forward_calls.events(),
+                forward_calls.ids,
+            ),
+        ),
         fix=Fix("Run one process for each device.", FIX_CODE),
     )

@@ -147,6 +147,10 @@ def _finding(trace: Trace, step_stats: StepStatistics, logging_calls: LineSlices
             noise_ms=step_stats.noise_ms,
         ),
         confidence="high",
-        evidence=(Evidence("host time of logging", spent, "ms", logging_calls.events()),),
+        evidence=(
+            Evidence(
+                "host time of logging", spent, "ms", logging_calls.events(), logging_calls.ids
+            ),
+        ),
         fix=Fix("Log once in many steps.", FIX_CODE, Argument("loop", "log_interval", "50")),
     )

@@ -74,6 +74,7 @@ Collections while the device works on what it has.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
@@ -188,7 +189,13 @@ def _finding(
                 _collection_ms_per_step(collections, step_count),
                 "ms",
             ),
-            Evidence("the longest garbage collection", longest, "ms", collections.events()),
+            Evidence(
+                "the longest garbage collection",
+                longest,
+                "ms",
+                collections.events(),
+                np.asarray(collections.events(1)),
+            ),
         ),
         fix=_fix_for_collections(is_explicit=is_explicit),
     )

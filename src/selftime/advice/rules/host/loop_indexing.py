@@ -206,6 +206,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
                     step_stats.scaled_to_typical_step(length(times) / steps / 1e6),
                     "ms",
                     loop.events(),
+                    loop.ids if times is forward else None,
                 )
                 for what, times in spent
                 if length(times)

@@ -344,7 +344,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
         claim=RemovalClaim(less, largest_changes=most, noise_ms=step_stats.noise_ms),
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
-            Evidence("host time of the loop", spent, "ms", loop.events()),
+            Evidence("host time of the loop", spent, "ms", loop.events(), loop.ids),
             Evidence("loop iterations a step", count, "count"),
         ),
         fix=Fix("Do the work of the loop in one operator for all parameters.", FIX_CODE),

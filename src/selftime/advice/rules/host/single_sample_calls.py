@@ -267,7 +267,7 @@ def _finding(
         semantics="training" if _normalizes_batches(trace, ops) else "numerics",
         evidence=(
             Evidence("time of the calls and of their backward pass", spent, "ms", _events(loop)),
-            Evidence("calls a step", loop.calls_per_step, "count"),
+            Evidence("calls a step", loop.calls_per_step, "count", (), loop.calls["id"].to_numpy()),
         ),
         fix=Fix("Stack the samples, and call the model once.", FIX_CODE),
     )

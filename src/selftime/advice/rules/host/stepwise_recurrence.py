@@ -229,7 +229,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, line: LineSlices) -> Find
                 "ms",
                 line.events(),
             ),
-            Evidence("calls a step", calls, "count"),
+            Evidence("calls a step", calls, "count", (), line.ids),
         ),
         fix=Fix(
             "If no input depends on an output before it, call the layer once with the sequence; if "

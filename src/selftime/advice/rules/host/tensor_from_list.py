@@ -184,7 +184,7 @@ def _finding(
         confidence="medium",
         evidence=(
             Evidence("time in which the elements are read", spent_ms, "ms", _events(calls)),
-            Evidence("calls a step", count, "count"),
+            Evidence("calls a step", count, "count", (), calls.to_numpy()),
         ),
         fix=Fix("Make one array of the list, or keep the data in one from the start.", FIX_CODE),
     )

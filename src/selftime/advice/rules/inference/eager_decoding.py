@@ -123,8 +123,20 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
         claim=claim,
         confidence="medium",
         evidence=(
-            Evidence("host time to issue work", spent, "ms", most.events()),
-            Evidence("operators a step", dispatching.operators_per_step, "count"),
+            Evidence(
+                "host time to issue work",
+                spent,
+                "ms",
+                most.events(),
+                dispatching.operators["id"].to_numpy(),
+            ),
+            Evidence(
+                "operators a step",
+                dispatching.operators_per_step,
+                "count",
+                (),
+                dispatching.operators["id"].to_numpy(),
+            ),
         ),
         semantics="numerics",
         fix=Fix(

@@ -132,8 +132,11 @@ def _finding(trace: Trace, step_stats: StepStatistics, cache_copies: LineSlices)
                 step_stats.scaled_to_typical_step(length(cache_copies.times) / steps / 1e6),
                 "ms",
                 cache_copies.events(),
+                cache_copies.ids,
             ),
-            Evidence("copies a step", cache_copies.slices.height / steps, "count"),
+            Evidence(
+                "copies a step", cache_copies.slices.height / steps, "count", (), cache_copies.ids
+            ),
         ),
         fix=Fix("Allocate the cache once and write each new piece into it.", FIX_CODE),
     )

@@ -190,6 +190,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, functions: LineSlices) ->
                 _python_ms_per_step(trace, step_stats, functions.slices),
                 "ms",
                 functions.events(),
+                functions.ids,
             ),
         ),
         fix=Fix(

@@ -261,6 +261,8 @@ def _finding(trace: Trace, growing_products: pl.DataFrame) -> Finding:
                 "growing matrix products a step",
                 growing_products.height / counted_step_count(trace),
                 "count",
+                (),
+                growing_products["id"].to_numpy(),
             ),
         ),
         semantics="numerics",

@@ -233,7 +233,13 @@ def _finding(trace: Trace, step_stats: StepStatistics, wasteful_products: LineSl
         claim=RemovalClaim((change,), largest_changes=(most,)),
         confidence="high",
         evidence=(
-            Evidence("host time of the products", spent, "ms", wasteful_products.events()),
+            Evidence(
+                "host time of the products",
+                spent,
+                "ms",
+                wasteful_products.events(),
+                wasteful_products.ids,
+            ),
             Evidence("share of the rows that are used", float(left.sum() / rows.sum()), "ratio"),
         ),
         fix=Fix("Take the position that is used, and then multiply.", FIX_CODE),

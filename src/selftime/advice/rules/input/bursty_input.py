@@ -151,7 +151,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=claim,
         confidence="low",
         evidence=(
-            Evidence("wait in a step, on average", loading.exposed_ms, "ms", (row["first"],)),
+            Evidence(
+                "wait in a step, on average",
+                loading.exposed_ms,
+                "ms",
+                (row["first"],),
+                loading.slices,
+            ),
             *longest,
         ),
         fix=Fix(

@@ -123,7 +123,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=RemovalClaim((change,), largest_changes=(CutHostTime(waits),)),
         confidence="medium",
         evidence=(
-            Evidence("wait for the first batch", taken / 1e6, "ms", tuple(late["id"][:3])),
+            Evidence(
+                "wait for the first batch",
+                taken / 1e6,
+                "ms",
+                tuple(late["id"][:3]),
+                late["id"].to_numpy(),
+            ),
             Evidence("wait for another batch", usual / 1e6, "ms"),
         ),
         fix=Fix("Begin to load before the loop begins.", FIX_CODE),

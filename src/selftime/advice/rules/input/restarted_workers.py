@@ -147,13 +147,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
                 float(np.median(end - start)) / 1e6,
                 "ms",
                 tuple(new_iterators["id"][:3]),
+                new_iterators["id"].to_numpy(),
             ),
-            Evidence(
-                "wait for the first batch", _median_wait_ms(first), "ms", tuple(first["id"][:3])
-            ),
+            _evidence_of_first_waits(first),
         ),
         fix=KEEP_WORKERS_FIX,
     )
+
+
+def _evidence_of_first_waits(first: pl.DataFrame) -> Evidence:
+    ids = first["id"]
+    wait_ms = _median_wait_ms(first)
+    return Evidence("wait for the first batch", wait_ms, "ms", tuple(ids[:3]), ids.to_numpy())
 
 
 def _frames_starting_workers_in_steps(trace: Trace) -> pl.DataFrame:

@@ -100,7 +100,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         claim=UpperBoundClaim(loading.exposed_ms, is_slowed=False),
         confidence="medium",
         evidence=(
-            Evidence("wait for workers", loading.exposed_ms, "ms", (row["first"],)),
+            Evidence("wait for workers", loading.exposed_ms, "ms", (row["first"],), loading.slices),
             Evidence("cores used", workers.core_use_share, "ratio"),
             Evidence("worker processes", float(workers.worker_count), "count"),
             Evidence(

@@ -145,7 +145,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         confidence="medium",
         evidence=(
             Evidence("exposed data loading time", loading.exposed_ms, "ms", _events(rows)),
-            Evidence("rows a step", count, "count"),
+            Evidence("rows a step", count, "count", (), rows["id"].to_numpy()),
         ),
         fix=Fix(
             "Index the tensors by the indices of a whole batch.",

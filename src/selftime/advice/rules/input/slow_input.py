@@ -283,7 +283,7 @@ def _finding_without_workers(trace: Trace, loading: DataLoadingTimes) -> Finding
         ),
         confidence=confidence_in_new_workers(trace, loading, is_sure=is_sure),
         evidence=(
-            *_loading_evidence(loading, annotation),
+            *_loading_evidence(loading, annotation["first"]),
             *_evidence_of_slowest_function(trace),
             *crowded,
         ),
@@ -325,7 +325,7 @@ def _finding_with_workers(
             noise_ms=0.0 if loading.delivery == "too slow" else loading.noise_ms,
         ),
         confidence="low" if crowded or loading.delivery == "unknown" else "medium",
-        evidence=(*_loading_evidence(loading, annotation), *crowded, *record_evidence),
+        evidence=(*_loading_evidence(loading, annotation["first"]), *crowded, *record_evidence),
         fix=worker_count_fix(text_on_more_workers(record), code, count),
     )
 
@@ -338,6 +338,7 @@ def _slow_batch_transfer_finding(
 ) -> Finding:
     """Returns the finding that workers send batches slowly: the loop waits, and so do workers."""
     waited, sent = loading.exposed_share, record.sending_share
+    first = annotation["first"]
     sending = Evidence("share of the workers' time spent sending batches", sent, "ratio")
     return Finding(
         covers=("A2",),
@@ -346,7 +347,7 @@ def _slow_batch_transfer_finding(
         count_per_step=annotation["count_per_step"],
         claim=UpperBoundClaim(upper_ms, is_slowed=False),
         confidence="low",
-        evidence=(*_loading_evidence(loading, annotation), *record.worker_evidence(), sending),
+        evidence=(*_loading_evidence(loading, first), *record.worker_evidence(), sending),
         fix=HAND_OVER_LESS_FIX,
     )
 
@@ -376,12 +377,10 @@ def _evidence_of_other_programs(trace: Trace) -> tuple[Evidence, ...]:
     return (Evidence("share of the cores used by other programs", others, "ratio"),)
 
 
-def _loading_evidence(
-    loading: DataLoadingTimes, annotation: Mapping[str, Any]
-) -> tuple[Evidence, ...]:
+def _loading_evidence(loading: DataLoadingTimes, first: int) -> tuple[Evidence, ...]:
     return (
-        Evidence("exposed data loading time", loading.exposed_ms, "ms", (annotation["first"],)),
-        Evidence("total data loading time", loading.total_ms, "ms"),
+        Evidence("exposed data loading time", loading.exposed_ms, "ms", (first,), loading.slices),
+        Evidence("total data loading time", loading.total_ms, "ms", (), loading.slices),
         Evidence("exposed share of the step", loading.exposed_share, "ratio"),
     )
 

@@ -245,6 +245,7 @@ def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
                 spent_ms,
                 "ms",
                 _first_operator_id_of_line_or_empty(operators, line),
+                operators["id"].to_numpy(),
             ),
             *(
                 _float64_time_evidence_of_line(float64_costs, line)

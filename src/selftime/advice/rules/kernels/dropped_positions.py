@@ -121,6 +121,7 @@ def _finding(trace: Trace, operators: pl.DataFrame, where: Where) -> Finding:
     others = operators.filter(~pl.col("is_product"))
     parts = [part for part in (products, others) if part.height]
     with_gradients = [with_backward_operators(trace, part) for part in parts]
+    all_operators = with_backward_operators(trace, operators)
     most = products.sort("positions", descending=True).row(0, named=True)
     return Finding(
         title=f"{most['positions']} positions are computed, of which {most['used']} are used",
@@ -140,9 +141,10 @@ def _finding(trace: Trace, operators: pl.DataFrame, where: Where) -> Finding:
         evidence=(
             Evidence(
                 "time in the products, what follows them and their gradients",
-                operator_ms_per_step(trace, with_backward_operators(trace, operators)),
+                operator_ms_per_step(trace, all_operators),
                 "ms",
                 tuple(products["id"].head(3).to_list()),
+                all_operators["id"].to_numpy(),
             ),
             Evidence(
                 "share of the positions that are used",

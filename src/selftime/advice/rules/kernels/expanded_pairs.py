@@ -167,6 +167,7 @@ def _finding(
                 operator_ms_per_step(trace, both),
                 "ms",
                 tuple(operators["id"].head(3).to_list()),
+                both["id"].to_numpy(),
             ),
             Evidence("elements of the tensor of pairs", compared[0].elements, "count"),
             Evidence("share of the time that remains", kept, "ratio"),

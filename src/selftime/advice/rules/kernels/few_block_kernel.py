@@ -180,6 +180,7 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: UpperBoundClaim) -> Fin
                 _device_ms_per_step(trace, kernels),
                 "ms",
                 tuple(kernels["id"].head(8)),
+                kernels["id"].to_numpy(),
             ),
             Evidence("blocks of a launch, at most", max(blocks), "count"),
         ),

@@ -173,6 +173,8 @@ def _finding(
                 "time in these operators, forward and backward",
                 operator_ms_per_step(trace, all_operators),
                 "ms",
+                (),
+                all_operators["id"].to_numpy(),
             ),
             Evidence("elements of the tensor", float(forward_operators["elements"][0]), "count"),
             Evidence(

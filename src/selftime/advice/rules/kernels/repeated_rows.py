@@ -202,6 +202,7 @@ def _finding(trace: Trace, work: _RepeatedWork, where: Where) -> Finding:
                 operator_ms_per_step(trace, multiplied),
                 "ms",
                 tuple(multiplied["id"].head(3).to_list()),
+                multiplied["id"].to_numpy(),
             ),
             Evidence(
                 "time in repeating and joining the rows",

@@ -251,6 +251,7 @@ def _finding(
                 spent_ms,
                 "ms",
                 tuple(filters["id"].head(3).to_list()),
+                both["id"].to_numpy(),
             ),
             Evidence(
                 "share of the multiplications if it is split", float(filters["kept"][0]), "ratio"

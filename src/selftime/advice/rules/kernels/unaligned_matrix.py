@@ -219,6 +219,7 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
                 spent_ms,
                 "ms",
                 tuple(kernels["id"].head(8)),
+                kernels["id"].to_numpy(),
             ),
             Evidence(
                 "most elements that one unaligned load can read",

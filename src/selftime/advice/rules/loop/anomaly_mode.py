@@ -149,6 +149,7 @@ def _finding(
                 ms_per_typical_step(covered_time(nan_check_operators)),
                 "ms",
                 first.events(),
+                nan_check_operators["id"].to_numpy(),
             ),
             *([stack_time] if stacks.starts.size else []),
         ),

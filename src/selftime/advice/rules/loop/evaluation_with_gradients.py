@@ -268,7 +268,13 @@ def _finding_on_unused_layers(
         count_per_step=per_step,
         confidence="medium",
         evidence=(
-            Evidence("layers a step without a backward pass", per_step, "count", most.events()),
+            Evidence(
+                "layers a step without a backward pass",
+                per_step,
+                "count",
+                most.events(),
+                layer_operators["id"].to_numpy(),
+            ),
         ),
         fix=Fix(
             "Run what needs no gradients, such as a metric or a validation, without a graph.",

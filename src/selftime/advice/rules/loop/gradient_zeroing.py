@@ -162,6 +162,7 @@ def _finding(trace: Trace, statistics: StepStatistics, zero_fills: LineSlices) -
                 zero_fills.slices.height / steps,
                 "count",
                 zero_fills.events(),
+                zero_fills.ids,
             ),
         ),
         fix=Fix(

@@ -154,6 +154,7 @@ def _finding(trace: Trace, statistics: StepStatistics, kernels: pl.DataFrame) ->
                 float(kernels.height),
                 "count",
                 _launch_ids_of_longest_kernels(kernels),
+                kernels["launch"].drop_nulls().to_numpy(),
             ),
             Evidence(
                 "time that launches wait, a step",

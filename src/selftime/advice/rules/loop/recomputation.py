@@ -165,7 +165,13 @@ def _finding(
         claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),
         confidence="low" if device_memory_share is None else "medium",
         evidence=(
-            Evidence("host time of the recomputation, a step", spent_ms, "ms", calls.events()),
+            Evidence(
+                "host time of the recomputation, a step",
+                spent_ms,
+                "ms",
+                calls.events(),
+                recomputed_slices["id"].to_numpy(),
+            ),
             *room,
         ),
         fix=Fix(

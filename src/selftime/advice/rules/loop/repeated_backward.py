@@ -168,7 +168,13 @@ def _finding(
         claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),
         confidence="medium",
         evidence=(
-            Evidence("host time of nodes evaluated again, a step", spent_ms, "ms", calls.events()),
+            Evidence(
+                "host time of nodes evaluated again, a step",
+                spent_ms,
+                "ms",
+                calls.events(),
+                repeated_nodes.ids,
+            ),
             Evidence(
                 "nodes evaluated again, as a share of all",
                 repeated_nodes.slices.height / backward_node_count,

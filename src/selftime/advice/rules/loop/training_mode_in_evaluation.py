@@ -226,7 +226,11 @@ def _finding(
         evidence=(
             Evidence("steps that run forward only", step_count, "count"),
             Evidence(
-                "dropouts and batch norms in training mode, a step", count, "count", first.events()
+                "dropouts and batch norms in training mode, a step",
+                count,
+                "count",
+                first.events(),
+                training_operators["id"].to_numpy(),
             ),
         ),
         fix=Fix("Call `model.eval()` before evaluation.", EVALUATION_MODE_FIX_CODE),

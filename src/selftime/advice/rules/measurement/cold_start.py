@@ -175,13 +175,16 @@ def _finding(trace: Trace, initialisation_ns: int, initialisation_share: float) 
         where=_line_with_most_initialisation(trace, rows),
         confidence="high",
         evidence=(
-            Evidence("initialisation time", initialisation_ns / 1e6, "ms"),
+            Evidence(
+                "initialisation time", initialisation_ns / 1e6, "ms", (), rows["id"].to_numpy()
+            ),
             Evidence("share of the recording", initialisation_share, "ratio"),
             Evidence(
                 f"time of the first `{name}` beyond that of later ones",
                 extra,
                 "ms",
                 tuple(longest["id"].head(3).to_list()),
+                longest["id"].head(1).to_numpy(),
             ),
         ),
         fix=Fix(

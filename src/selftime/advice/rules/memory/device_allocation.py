@@ -141,8 +141,9 @@ def _finding(trace: Trace, allocation_calls: pl.DataFrame, location: Where) -> F
                 spent,
                 "ms",
                 tuple(allocation_calls["id"].head(8).to_list()),
+                allocation_calls["id"].to_numpy(),
             ),
-            Evidence("calls a step", count, "count"),
+            Evidence("calls a step", count, "count", (), allocation_calls["id"].to_numpy()),
         ),
         fix=_fix(trace),
     )

@@ -157,7 +157,13 @@ def _finding(
         claim=RemovalClaim(changes),
         confidence="high",
         evidence=(
-            Evidence("batches whose gradients are all-reduced again", batches, "count"),
+            Evidence(
+                "batches whose gradients are all-reduced again",
+                batches,
+                "count",
+                (),
+                repeated_forwards["id"].to_numpy(),
+            ),
             Evidence(
                 "their exposed communication time",
                 in_the_open,

@@ -119,7 +119,11 @@ def _finding(trace: Trace, step_stats: StepStatistics, collectives: LineSlices) 
             changes, largest_changes=_changes_scaling_transfers(trace, waits, transfer_ids, 0.0)
         ),
         confidence="medium",
-        evidence=(Evidence("exposed communication time", spent, "ms", collectives.events()),),
+        evidence=(
+            Evidence(
+                "exposed communication time", spent, "ms", collectives.events(), collectives.ids
+            ),
+        ),
         fix=Fix("Communicate values that are only logged once in many steps.", FIX_CODE),
     )
 

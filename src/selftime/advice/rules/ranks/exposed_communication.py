@@ -114,7 +114,6 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.ranks.job_ranks import Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
-from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -214,16 +213,17 @@ def _outcome_of_exposed_time(
     trace: Trace, step_stats: StepStatistics, forward_passes: pl.DataFrame, exposed_ms: float
 ) -> Outcome:
     """Returns the outcome where one rank's trace does not tell a transfer from a wait."""
-    every = union([0], [_latest_slice_end_ns(trace)])
-    without = changes_shortening_communication(trace, every, 0.0)
+    whole = union([0], [_latest_slice_end_ns(trace)])
+    without = changes_shortening_communication(trace, whole, 0.0)
     saved_ns = replay_of(trace).saving(*without)
     most_ms = min(exposed_ms, step_stats.scaled_to_typical_step(saved_ns / 1e6))
     if most_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
         reason = "without communication that no computation hides the step would be hardly shorter"
         return Checked(f"{reason}: something else bounds it", most_ms, is_slowed=False)
     carried = slices_in_counted_steps(trace, communication_transfers(trace))
-    most = next(slices_by_line(trace, carried), LineSlices.as_one_group(carried))
-    per_step_ms = length(covered_time(carried)) / counted_step_count(trace) / 1e6
+    every = LineSlices.as_one_group(carried)
+    most = next(slices_by_line(trace, carried), every)
+    per_step_ms = length(every.times) / counted_step_count(trace) / 1e6
     every_ms = step_stats.scaled_to_typical_step(per_step_ms)
     share = exposed_ms / step_stats.step_ms
     return Finding(
@@ -234,7 +234,7 @@ def _outcome_of_exposed_time(
         claim=UpperBoundClaim(most_ms, is_slowed=False, removing_changes=without),
         confidence="medium",
         evidence=(
-            Evidence("exposed communication time", exposed_ms, "ms", most.events()),
+            Evidence("exposed communication time", exposed_ms, "ms", most.events(), every.ids),
             Evidence("hidden communication time", max(0.0, every_ms - exposed_ms), "ms"),
         ),
         fix=Fix(

@@ -96,7 +96,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         semantics="training",
         evidence=(
             Evidence("exposed communication time", alone, "ms"),
-            Evidence("layers a step", per_step, "count", LineSlices.as_one_group(layers).events()),
+            Evidence(
+                "layers a step",
+                per_step,
+                "count",
+                LineSlices.as_one_group(layers).events(),
+                layers["id"].to_numpy(),
+            ),
         ),
         fix=Fix(
             "If each rank's batch is large enough, let each rank normalise by its own statistics.",

@@ -104,7 +104,11 @@ def _finding(
         count_per_step=forward_passes.height / counted_step_count(trace),
         claim=RemovalClaim(changes),
         confidence="low",
-        evidence=(Evidence("host time of the search", spent, "ms", search_frames.events()),),
+        evidence=(
+            Evidence(
+                "host time of the search", spent, "ms", search_frames.events(), search_frames.ids
+            ),
+        ),
         fix=Fix(
             "Do not search if each step uses all parameters.",
             "DistributedDataParallel(model)   # without find_unused_parameters=True",
