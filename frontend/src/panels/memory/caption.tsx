@@ -1,7 +1,7 @@
 // What a curve is of, its peak, and what it is at an instant.
 
 import { plain } from "../../parts/text/plain.ts";
-import { bytesText, timeText } from "../../units.ts";
+import { bytesText, instantText } from "../../units.ts";
 import type { Band } from "./bands.ts";
 import { bytesAt } from "./bands.ts";
 import type { Curve } from "./curves.ts";
@@ -10,12 +10,12 @@ import { pointAt } from "./curves.ts";
 export function told(curve: Curve, time: number): string {
   const point = pointAt(curve.times, time);
   const [allocated, reserved] = [curve.allocated[point], curve.reserved?.[point]];
-  if (allocated === undefined) return `nothing recorded yet at ${timeText(time)}`;
+  if (allocated === undefined) return `nothing recorded yet at ${instantText(time)}`;
   const parts = [`${bytesText(allocated)} allocated`];
   if (reserved !== undefined) {
     parts.push(`${bytesText(reserved)} reserved`, `${bytesText(reserved - allocated)} of it unused`);
   }
-  return `${parts.join(", ")} at ${timeText(time)}`;
+  return `${parts.join(", ")} at ${instantText(time)}`;
 }
 
 export function Caption(props: { curve: Curve; at: number | null; lit: Band | null; onPeak: () => void }) {

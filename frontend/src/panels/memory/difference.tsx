@@ -4,7 +4,7 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { bytesText, countText, timeText } from "../../units.ts";
+import { bytesText, countText, instantText } from "../../units.ts";
 import { ofDevice } from "./curves.ts";
 import type { Difference as Group, Versus } from "./differences.ts";
 import { differencesOf } from "./differences.ts";
@@ -82,12 +82,12 @@ function signed(bytes: number): string {
 
 function time(table: FullTable): string {
   const at = number(table, "time", 0);
-  return at === null ? "" : `, ${timeText(at)}`;
+  return at === null ? "" : `, ${instantText(at)}`;
 }
 
 function named(props: DifferenceProps & { before: FullTable }): string {
   const { versus, traces, before } = props;
-  if (versus.kind === "instant") return `at ${timeText(versus.time)}`;
+  if (versus.kind === "instant") return `at ${instantText(versus.time)}`;
   if (versus.kind === "peak") return `at the peak${time(before)},`;
   return `at the peak of ${plain(traces.find((one) => one.id === versus.id)?.name ?? versus.id)}`;
 }

@@ -12,7 +12,7 @@ import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { Icicle } from "../../parts/trees/icicle.tsx";
 import { change, link } from "../../route.ts";
-import { bytesText, countText, shareText, timeText } from "../../units.ts";
+import { bytesText, countText, instantText, shareText } from "../../units.ts";
 import { COLOURS, label } from "../flame/frames.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
@@ -72,7 +72,7 @@ function Graph(props: FlameProps & { table: FullTable; when: When }) {
   return (
     <>
       <div class="memory-summary">
-        <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {timeText(time)}</span>
+        <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {instantText(time)}</span>
         {hits !== null && (
           <span role="status" class="memory-found">
             {hits.size === 0 ? "nothing matches" : `${hits.size} nodes match: ${shareText(matchedWeight(tree, hits) / tree.whole)}`}

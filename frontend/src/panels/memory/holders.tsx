@@ -8,7 +8,7 @@ import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
-import { bytesText, countText, shareText, timeText } from "../../units.ts";
+import { bytesText, countText, instantText, shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
@@ -67,7 +67,7 @@ function Against(props: HoldersProps & { when: When }) {
       <select value={versus === null ? "" : word} onChange={(event) => change({ versus: event.currentTarget.value || undefined })}>
         <option value="">nothing</option>
         {(!isPeak || versus?.kind === "peak") && <option value="peak">the peak</option>}
-        {versus?.kind === "instant" && <option value={word}>{timeText(versus.time)}</option>}
+        {versus?.kind === "instant" && <option value={word}>{instantText(versus.time)}</option>}
         {others.map((one) => <option key={one.id} value={`trace:${one.id}`}>the peak of {plain(one.name)}</option>)}
       </select>
     </label>
@@ -89,7 +89,7 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; whe
     <>
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
-        {plain(curve.title)}, {when.words}, {timeText(time)}
+        {plain(curve.title)}, {when.words}, {instantText(time)}
         {" "}<a href={link("timeline", timelineLinkParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>
@@ -138,9 +138,9 @@ function Row(props: HoldersProps & { table: FullTable; row: number; most: number
       <td class="number">{bytesText(bytes)}</td>
       <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
       <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
-      <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{timeText(allocated)}</a>}</td>
+      <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{instantText(allocated)}</a>}</td>
       <td class="number">
-        {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
+        {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{instantText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
       </td>
     </tr>
     {open && <tr class="holder-freed"><td colSpan={6}><Freed {...props} group={word} /></td></tr>}

@@ -3,7 +3,7 @@
 import { Swatch } from "../../parts/charts/stack.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
-import { bytesText, timeText } from "../../units.ts";
+import { bytesText, instantText } from "../../units.ts";
 import type { Band } from "./bands.ts";
 import { bytesAt, isEarlier } from "./bands.ts";
 
@@ -21,7 +21,7 @@ export function Legend(props: LegendProps) {
   const listed = [...bands.filter((band) => !isEarlier(band)), ...bands.filter(isEarlier)];
   return (
     <ul class="memory-bands" aria-label="What the bands are" onMouseLeave={() => onLight(null)}>
-      <li class="muted">{when}, {timeText(time)}:</li>
+      <li class="muted">{when}, {instantText(time)}:</li>
       {listed.map((band) => {
         const bytes = bytesAt(band, time);
         return (

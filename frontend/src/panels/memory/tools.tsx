@@ -5,7 +5,7 @@ import { wordOf } from "../../draw/span.ts";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
-import { timeText } from "../../units.ts";
+import { instantText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Grouping } from "./bands.ts";
 import type { Curve } from "./curves.ts";
@@ -88,7 +88,7 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
             pin to compare
           </button>
         )}
-        {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {timeText(at)} ×</button>}
+        {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {instantText(at)} ×</button>}
         {zoomed && <button type="button" onClick={() => change({ zoom: undefined })}>show all</button>}
       </span>
     </div>

@@ -3,7 +3,7 @@
 import type { Page, Unit } from "../../../data/api.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { current, link } from "../../../route.ts";
-import { text, timeText } from "../../../units.ts";
+import { instantText, text, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
@@ -65,7 +65,7 @@ function Brief(props: { slice: Slice; error: string | null }) {
         facts={[
           { key: "duration", value: timeText(slice.end - slice.start) },
           { key: "self time", value: Number.isNaN(slice.self) ? "-" : timeText(slice.self) },
-          { key: "start", value: timeText(slice.start) },
+          { key: "start", value: instantText(slice.start) },
         ]}
       />
       {error !== null && <p class="muted">{error}</p>}

@@ -1,7 +1,7 @@
 // The tooltip of the timeline.
 
 import { plain } from "../../../parts/text/plain.ts";
-import { bytesText, countText, timeText } from "../../../units.ts";
+import { bytesText, countText, instantText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import type { Slice } from "../drawing/viewport.ts";
 import type { Track } from "../tracks/tracks.ts";
@@ -43,7 +43,7 @@ function SliceTip({ slice }: { slice: Slice }) {
         <dl>
           <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
           {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
-          <dt>start</dt><dd>{timeText(slice.start)}</dd>
+          <dt>start</dt><dd>{instantText(slice.start)}</dd>
           <dt>category</dt><dd>{plain(slice.category)}</dd>
         </dl>
       )}
@@ -75,7 +75,7 @@ function CounterTip(props: NonNullable<Pointed["counter"]>) {
       <dl>
         <dt>value</dt><dd>{written(value)}</dd>
         {low !== high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
-        <dt>at</dt><dd>{timeText(time)}</dd>
+        <dt>at</dt><dd>{instantText(time)}</dd>
       </dl>
     </>
   );
