@@ -94,7 +94,7 @@ def test_text_has_health_and_three_sections_in_order() -> None:
     ]
     assert [page.index(part) for part in parts] == sorted(page.index(part) for part in parts)
     assert "src/train.py:31 in main" in page
-    assert "saves 20.0 ms a step (10.0 ms to 25.0 ms), 1.25 times as fast" in page
+    assert "saves 20.0 ms a step (10.0 to 25.0 ms), 1.25 times as fast" in page
     assert "DataLoader(data, num_workers=4)" in page
     assert "high confidence, results stay the same [slow_input]" in page
     assert "at most 100 µs a step" in page

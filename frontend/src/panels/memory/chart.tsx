@@ -10,6 +10,8 @@ import type { Band } from "./bands.ts";
 import { bandAt, edgesOf } from "./bands.ts";
 import type { Curve } from "./curves.ts";
 import { pointAt } from "./curves.ts";
+import type { Hidden } from "./hiding.ts";
+import { shownPart } from "./hiding.ts";
 import { Caption, told } from "./caption.tsx";
 import { LEFT, paint, scaleOf } from "./painting.ts";
 
@@ -19,6 +21,7 @@ const CLICK = 4;
 const NEAR = 8;
 
 export interface ChartProps {
+  /** The curve of all bands, of which some may be hidden. */
   curve: Curve;
   bands: readonly Band[] | null;
   /** The band that is pointed at, here or in the legend. */
@@ -32,13 +35,16 @@ export interface ChartProps {
   pin: number | null;
   chosen: boolean;
   height: number;
+  hidden: Hidden;
   onSpan: (span: Span) => void;
   onBrush: (brush: Span | null) => void;
   onPoint: (time: number) => void;
   onLight: (band: Band | null) => void;
 }
 
-export function Chart(props: ChartProps) {
+export function Chart(whole: ChartProps) {
+  const part = useMemo(() => shownPart(whole.curve, whole.bands, whole.hidden), [whole.curve, whole.bands, whole.hidden]);
+  const props = { ...whole, ...part };
   const { curve, bands, lit, span, brush, at, pin, chosen, height } = props;
   const place = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);

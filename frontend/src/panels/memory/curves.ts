@@ -20,6 +20,8 @@ export interface Curve {
   allocated: number[];
   /** Reserved bytes; null without an allocator that reserves memory. */
   reserved: number[] | null;
+  /** Whether it is the sum of some bands alone. */
+  isPart: boolean;
   /** The time of the peak. */
   peak: { time: number; allocated: number };
 }
@@ -50,7 +52,7 @@ function begun(table: FullTable, row: number, key: string, type: string | null, 
     name: textAt(table, "name", row),
     capacity: number(table, "capacity", row),
     atLeast: cell(table, "how", row) === "summed",
-    times: [], allocated: [], reserved: [],
+    isPart: false, times: [], allocated: [], reserved: [],
     peak: { time: number(table, "time", row) ?? 0, allocated: -Infinity },
   };
 }

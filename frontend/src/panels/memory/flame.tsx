@@ -19,6 +19,9 @@ import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
 import type { Allocations, NodeFacts } from "./allocations.ts";
 import { allocationsOf, linkOf, nodeFacts, nodeOf } from "./allocations.ts";
+import { Against } from "./against.tsx";
+import { versusOf } from "./differences.ts";
+import { FlameOfDifference } from "./flame-difference.tsx";
 import { OnlyThePeak } from "./holders.tsx";
 import type { When } from "./stretch.ts";
 import { whenOf } from "./stretch.ts";
@@ -29,7 +32,7 @@ const TREES = [
   ["line", "lines", "files, their lines, and the operators in these"],
 ] as const;
 
-interface FlameProps extends PanelProps {
+export interface FlameProps extends PanelProps {
   curve: Curve;
   brush: Span | null;
   at: number | null;
@@ -41,13 +44,19 @@ export function MemoryFlame(props: FlameProps) {
   const when = data.inline ? whenOf(null, null) : whenOf(props.brush, props.at);
   const by = TREES.find(([known]) => known === params["tree"])?.[0] ?? "stack";
   const where = ofDevice(curve);
+  const versus = data.inline ? null : versusOf(params["versus"]);
   const key = JSON.stringify([trace.id, by, when, where]);
   const asked = useQuery(() => loadTable(data, trace.id, "memory_flame", { by, ...when.options }, { where }), key);
   return (
     <section class="memory-flame" aria-label="What allocated the memory">
       <Choice label="By" value={by} choices={TREES} onChange={(tree) => change({ tree: tree === "stack" ? undefined : tree, focus: undefined })} />
+      {!data.inline && <Against {...props} when={when} />}
       {data.inline && (props.brush ?? props.at) !== null && <OnlyThePeak />}
-      <QueryResult asked={asked} what="what allocated it">{(table) => <Graph {...props} table={table} when={when} />}</QueryResult>
+      <QueryResult asked={asked} what="what allocated it">
+        {(table) => versus === null
+          ? <Graph {...props} table={table} when={when} />
+          : <FlameOfDifference {...props} after={table} by={by} versus={versus} when={when} />}
+      </QueryResult>
     </section>
   );
 }

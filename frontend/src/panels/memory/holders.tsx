@@ -12,6 +12,7 @@ import { bytesText, countText, instantText, shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
+import { Against } from "./against.tsx";
 import { Difference } from "./difference.tsx";
 import { versusOf } from "./differences.ts";
 import { groupWord } from "./freed.ts";
@@ -50,27 +51,6 @@ export function Holders(props: HoldersProps) {
           : <Difference {...props} when={when} after={table} by={by} versus={versus} />}
       </QueryResult>
     </section>
-  );
-}
-
-/** What to compare with. A folder may hold many traces: the list has those that are served. */
-function Against(props: HoldersProps & { when: When }) {
-  const { trace, traces, params, when } = props;
-  const word = params["versus"];
-  const versus = versusOf(word);
-  const others = traces.filter((one) => one.id !== trace.id && !one.is_ledger);
-  const isPeak = Object.keys(when.options).length === 0;
-  if (versus === null && isPeak && others.length === 0) return null;
-  return (
-    <label class="holders-against">
-      <span class="muted">compared with</span>{" "}
-      <select value={versus === null ? "" : word} onChange={(event) => change({ versus: event.currentTarget.value || undefined })}>
-        <option value="">nothing</option>
-        {(!isPeak || versus?.kind === "peak") && <option value="peak">the peak</option>}
-        {versus?.kind === "instant" && <option value={word}>{instantText(versus.time)}</option>}
-        {others.map((one) => <option key={one.id} value={`trace:${one.id}`}>the peak of {plain(one.name)}</option>)}
-      </select>
-    </label>
   );
 }
 

@@ -84,7 +84,7 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
           </>
         )}
         {at !== null && params["versus"] !== String(Math.round(at)) && (
-          <button type="button" title="Then choose another instant" onClick={() => change({ versus: String(Math.round(at)), at: undefined, show: undefined })}>
+          <button type="button" title="Then choose another instant" onClick={() => change({ versus: String(Math.round(at)), at: undefined, show: below === "flame" ? "flame" : undefined })}>
             pin to compare
           </button>
         )}
