@@ -2,6 +2,7 @@
 
 import type { Cell, Column, Page, Unit } from "../../../data/api.ts";
 import { isText, valueAt } from "../../../data/table.ts";
+import { sentLabel } from "../../../parts/data/labels.ts";
 import { endings } from "./endings.ts";
 
 /** A shown column and its place. */
@@ -89,7 +90,11 @@ function inTwoLines(label: string): number {
 }
 
 function longestText(column: Column, page: Page | null): number {
-  return sampled(column, page).reduce<number>((most, cell) => Math.max(most, String(cell ?? "").length), 0);
+  return sampled(column, page).reduce<number>((most, cell) => Math.max(most, shownLength(column, String(cell ?? ""))), 0);
+}
+
+function shownLength(column: Column, value: string): number {
+  return (sentLabel(column.labels, value)?.text ?? value).length;
 }
 
 function sampled(column: Column, page: Page | null, rows = SAMPLE): Cell[] {
