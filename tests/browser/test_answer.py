@@ -99,7 +99,7 @@ def expected_of_account(advice: Advice) -> list[str]:
         return []
     rows = [
         f"{row['what']} {where_of(row)} {row['time']} {row['percent']} "
-        f"{row['at_most'] or 'unknown'} {row['verdict_text']}"
+        f"{row['at_most'] or '-'} {row['verdict_text']}"
         for row in account["rows"][: account["shown"]]
     ]
     return [account["bound_by"], account["spent"], account["totals"], *rows]
