@@ -336,6 +336,6 @@ def test_the_slowest_line_is_named_at_once(
     trace = selftime.load(str(program))
     assert isinstance(trace, selftime.Trace)
     time = trace.view("lines").row(0, named=True)["self_cpu_time"]
-    expect(first).to_contain_text(units.brief_time_text(time))
+    expect(first).to_contain_text(units.time_text(time))
     first.get_by_role("link").click()
     settle(page, "lines")
