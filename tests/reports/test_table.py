@@ -35,7 +35,7 @@ def test_units_are_written_and_numbers_stand_right() -> None:
         "             self_\n"
         "name          time    memory\n"
         "aten::add  1.50 ms  2.00 KiB\n"
-        f"b{UNKNOWN:>17}       1 B  \n"
+        f"b{UNKNOWN:>17}       1 B\n"
     )
 
 

@@ -9,7 +9,7 @@ import { useSize } from "../../parts/charts/sized.ts";
 import type { Band } from "./bands.ts";
 import { bandAt, edgesOf } from "./bands.ts";
 import type { Curve } from "./curves.ts";
-import { pointAt } from "./curves.ts";
+import { pointAt, snapped } from "./curves.ts";
 import type { Hidden } from "./hiding.ts";
 import { shownPart } from "./hiding.ts";
 import { Caption, told } from "./caption.tsx";
@@ -17,6 +17,10 @@ import { LEFT, paint, scaleOf } from "./painting.ts";
 
 /** Shortest drag in pixels; shorter ones are clicks. */
 const CLICK = 4;
+/** Into so many intervals the curve in sight is divided at the least, each with some of its records. */
+const INTERVALS = 160;
+/** Pixels within which a record is meant at the least. */
+const LEAST = 3;
 /** Pixels around the mark of the peak within which a click is one on the peak. */
 const NEAR = 8;
 
@@ -56,7 +60,8 @@ export function Chart(whole: ChartProps) {
     const [x, y] = [event.clientX - (area?.left ?? 0), event.clientY - (area?.top ?? 0)];
     const { time, allocated } = curve.peak;
     const near = Math.hypot(scale.x(time) - x, scale.y(allocated) - y) <= NEAR;
-    return { time: scale.time(x), size: scale.size(y), near };
+    const reach = Math.max((span.to - span.from) / INTERVALS, scale.time(x + LEAST) - scale.time(x));
+    return { time: snapped(curve.times, scale.time(x), reach), size: scale.size(y), near };
   };
   const { pointer, dragged, handlers } = useDrag(props, placeOf);
   const stacked = useMemo(() => bands && { bands, edges: edgesOf(bands), lit }, [bands, lit]);

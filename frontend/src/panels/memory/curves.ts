@@ -134,3 +134,13 @@ export function sizes(most: number, marks: number): number[] {
   const step = 2 ** Math.max(Math.ceil(Math.log2(most / marks)), 0);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, at) => at * step);
 }
+
+/**
+ * The nearest record's time if it is near, else the time itself. A curve has not every record: between
+ * two that are close its amount may be another, after one that is not it holds.
+ */
+export function snapped(times: readonly number[], time: number, near: number): number {
+  const at = pointAt(times, time);
+  const around = [times[at], times[at + 1]].filter((one) => one !== undefined && Math.abs(one - time) <= near) as number[];
+  return around.reduce((best, one) => (Math.abs(one - time) < Math.abs(best - time) ? one : best), around[0] ?? time);
+}
