@@ -105,11 +105,20 @@ def time_range_text(low_ns: float, high_ns: float) -> str:
     """Returns two durations in ns as text, with their unit once where it is the same.
 
     >>> time_range_text(1_500_000, 22_000_000), time_range_text(0, 300), time_range_text(900, 1e6)
-    ('1.50 to 22.0 ms', '0 ms to 300 ns', '900 ns to 1.00 ms')
+    ('1.50 to 22.0 ms', '0 to 300 ns', '900 ns to 1.00 ms')
     """
-    low, high = time_text(low_ns), time_text(high_ns)
+    return range_text(time_text(low_ns), time_text(high_ns))
+
+
+def range_text(low: str, high: str) -> str:
+    """Returns two amounts as the text of a range, with their unit once where it is the same.
+
+    >>> range_text("450 ms", "700 ms"), range_text("450 ms", "1.2 s")
+    ('450 to 700 ms', '450 ms to 1.2 s')
+    """
     number, _, unit = low.partition(" ")
-    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+    is_shared = number == "0" or (high.endswith(f" {unit}") and " " not in unit)
+    return f"{number if is_shared else low} to {high}"
 
 
 def seconds_text(nanoseconds: float) -> str:

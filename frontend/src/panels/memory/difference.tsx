@@ -4,7 +4,7 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { bytesText, countText, instantText } from "../../units.ts";
+import { bytesText, countText, exactText, instantText } from "../../units.ts";
 import { versusText } from "./against.tsx";
 import { ofDevice } from "./curves.ts";
 import type { Difference as Group, Versus } from "./differences.ts";
@@ -72,7 +72,7 @@ function Row(props: { group: Group; most: number; by: HolderGrouping }) {
       </td>
       <td class="number">{amount(before)}</td>
       <td class="number">{amount(after)}</td>
-      <td class="number">{signedBytes(change)}</td>
+      <td class="number" title={exactText(change, "bytes")}>{signedBytes(change)}</td>
     </tr>
   );
 }

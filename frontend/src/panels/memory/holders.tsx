@@ -8,7 +8,7 @@ import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
-import { bytesText, countText, instantText, shareText } from "../../units.ts";
+import { bytesText, countText, exactText, instantText, shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
@@ -115,7 +115,7 @@ function Row(props: HoldersProps & { table: FullTable; row: number; most: number
           <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
         )}
       </td>
-      <td class="number">{bytesText(bytes)}</td>
+      <td class="number" title={exactText(bytes, "bytes")}>{bytesText(bytes)}</td>
       <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
       <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
       <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{instantText(allocated)}</a>}</td>

@@ -138,7 +138,7 @@ function Breakdown(props: { steps: FullTable }) {
   }
   return (
     <>
-      <StepBars steps={steps} height={240} />
+      <StepBars steps={steps} height={steps.rows === 1 ? 160 : 240} />
       {others.length > 0 && (
         <ul class="uncounted">
           {others.slice(0, 8).map(({ row, step, note }) => (

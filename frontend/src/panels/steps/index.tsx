@@ -42,7 +42,7 @@ function Picture(props: { steps: FullTable }) {
           : `${text(steps.total - out, "count")} of ${text(steps.total, "count")} steps count, found by the ${source}. `}
         Click one to see it in the timeline.
       </p>
-      <StepBars steps={steps} height={300} />
+      <StepBars steps={steps} height={steps.rows === 1 ? 180 : 300} />
     </section>
   );
 }

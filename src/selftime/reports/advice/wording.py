@@ -148,7 +148,8 @@ def _saving_of_run_parts(saving: Saving) -> tuple[str, ...]:
         return (f"{verb}at most {_seconds(saving.run_upper_s)} of the run",)
     parts = [f"{verb}{_seconds(saving.run_s)} of the run"]
     if saving.run_low_s is not None and saving.run_high_s is not None:
-        parts.append(f"({_seconds(saving.run_low_s)} to {_seconds(saving.run_high_s)})")
+        low, high = _seconds(saving.run_low_s), _seconds(saving.run_high_s)
+        parts.append(f"({units.range_text(low, high)})")
     return tuple(parts)
 
 
