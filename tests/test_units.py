@@ -57,7 +57,7 @@ def test_bytes(value: int) -> None:
 
 @given(st.integers(-(10**20), 10**20))
 def test_counts(value: int) -> None:
-    number, size = parsed(units.count_text(value), COUNTS)
+    number, _ = parsed(units.count_text(value), COUNTS)
     assert abs(number - value) <= abs(value) * 0.00501
 
 

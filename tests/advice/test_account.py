@@ -204,7 +204,9 @@ def test_work_near_the_peak_is_needed() -> None:
     assert account.needed_ms == 6.0  # 137 GFLOP in 6 ms of at most 94
     unexplained = [row for row in account.rows if row.verdict == "unexplained"]
     assert any("runs at <1 % of the device's peak" in row.text for row in unexplained)
-    shares = [(row.at_most_ms or 0.0) / row.ms for row in account.rows if "% of the dev" in row.text]
+    shares = [
+        (row.at_most_ms or 0.0) / row.ms for row in account.rows if "% of the dev" in row.text
+    ]
     assert all(0.0 <= share < 1.0 for share in shares)
     assert min(shares) < 0.5  # of the product that runs near the peak
 

@@ -1,4 +1,4 @@
-"""What of a page stands in the way of what: texts and controls that overlap, or leave the window."""
+"""What of a page is in the way of what: texts and controls that overlap, or leave the window."""
 
 from typing import Final
 
@@ -7,11 +7,12 @@ from playwright.sync_api import Page
 AMISS: Final = """() => {
   const LEAST = 3;  // pixels that two boxes share before it can be seen
   const isShown = (element) => {
-    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return false;
+    const seen = { opacityProperty: true, visibilityProperty: true };
+    if (!element.checkVisibility(seen)) return false;
     return element.closest(".visually-hidden, .skip, [inert]") === null;
   };
   const clips = (style) => style.overflowX !== "visible" || style.overflowY !== "visible";
-  // What of a box its ancestors let through, the layer that it lies in, and what scrolls it sideways.
+  // What of a box its ancestors let through, the layer that it is in, and whether it scrolls.
   const placed = (element, box, what) => {
     let { left, top, right, bottom } = box;
     let layer = null;
@@ -34,33 +35,40 @@ AMISS: Final = """() => {
   const add = (element, box, words, what) => {
     const at = placed(element, box, what);
     if (at.right - at.left < 1 || at.bottom - at.top < 1) return;
-    found.push({ element, words: words.trim().replace(/\\s+/g, " ").slice(0, 60), what, ...at });
+    const told = words.trim().replace(/\\s+/g, " ").slice(0, 60);
+    found.push({ element, words: told, what, ...at });
   };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
     const element = node.parentElement;
-    if (node.data.trim() === "" || ["SCRIPT", "STYLE", "OPTION"].includes(element.tagName)) continue;
-    if (!isShown(element)) continue;
+    if (node.data.trim() === "" || !isShown(element)) continue;
+    if (["SCRIPT", "STYLE", "OPTION"].includes(element.tagName)) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) add(element, box, node.data, "text");
   }
   for (const element of document.querySelectorAll("button, input, select, textarea")) {
-    if (isShown(element)) add(element, element.getBoundingClientRect(), element.ariaLabel ?? element.innerText ?? "", "control");
+    if (!isShown(element)) continue;
+    const words = element.ariaLabel ?? element.innerText ?? "";
+    add(element, element.getBoundingClientRect(), words, "control");
   }
-  const told = (one) => `${one.what} "${one.words}" <${one.element.tagName.toLowerCase()} class="${one.element.getAttribute("class") ?? ""}">`;
+  const told = ({ what, words, element }) => {
+    return `${what} "${words}" in ${element.tagName} ${element.getAttribute("class") ?? ""}`;
+  };
   const beyond = found
     .filter((one) => !one.scrolls && (one.right > innerWidth + 1 || one.left < -1))
     .map((one) => `beyond the window: ${told(one)}`);
   const main = document.querySelector("main");
-  if (main.scrollWidth > main.clientWidth + 1) beyond.push(`main scrolls sideways by ${main.scrollWidth - main.clientWidth} px`);
+  const wider = main.scrollWidth - main.clientWidth;
+  if (wider > 1) beyond.push(`main scrolls sideways by ${wider} px`);
   const overlaps = [];
   const sorted = found.toSorted((one, other) => one.top - other.top);
   sorted.forEach((one, at) => {
-    for (let next = at + 1; next < sorted.length && sorted[next].top < one.bottom - LEAST; next += 1) {
-      const other = sorted[next];
+    for (const other of sorted.slice(at + 1)) {
+      if (other.top >= one.bottom - LEAST) break;
       if (one.layer !== other.layer) continue;
-      if (one.element.contains(other.element) || other.element.contains(one.element)) continue;
+      const [outer, inner] = [one.element, other.element];
+      if (outer.contains(inner) || inner.contains(outer)) continue;
       const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
       const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
       if (wide > LEAST && high > LEAST) overlaps.push(`overlap: ${told(one)} and ${told(other)}`);
@@ -74,8 +82,10 @@ TEXTS: Final = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT);
   const texts = [];
   for (let element = walker.nextNode(); element !== null; element = walker.nextNode()) {
-    const isLeaf = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== "");
-    if (isLeaf && element.closest("script, style, pre, code") === null && element.checkVisibility()) texts.push(element.textContent);
+    if (element.closest("script, style, pre, code") !== null) continue;
+    const nodes = [...element.childNodes].filter((node) => node.nodeType === 3);
+    const hasWords = nodes.some((node) => node.data.trim() !== "");
+    if (hasWords && element.checkVisibility()) texts.push(element.textContent);
   }
   return [...new Set(texts)];
 }"""

@@ -1,14 +1,11 @@
-"""Nothing on the page overlaps or leaves the window, at three widths; numbers are as people write them."""
+"""Nothing on the page overlaps or leaves the window, and numbers are as people write them."""
 
 import re
 from collections.abc import Callable
-
 from typing import Final
-
 
 import pytest
 from playwright.sync_api import Browser, Page
-
 from tests.browser import page_layout
 
 WIDTHS: Final = ((400, 800), (1024, 768), (1440, 900))
@@ -27,7 +24,9 @@ NOT_FOR_PEOPLE: Final = re.compile(
     [
         "cuda",
         pytest.param("h100-2025-vit", marks=[pytest.mark.traces, pytest.mark.sweep]),
-        pytest.param("mi300-2025-resnet-ddp-recompute", marks=[pytest.mark.traces, pytest.mark.sweep]),
+        pytest.param(
+            "mi300-2025-resnet-ddp-recompute", marks=[pytest.mark.traces, pytest.mark.sweep]
+        ),
         pytest.param("cpu-2024-gloo-rank34", marks=[pytest.mark.traces, pytest.mark.sweep]),
     ],
 )
@@ -44,7 +43,9 @@ def test_panels_keep_within_the_window_and_nothing_overlaps(
         show(page, panel)
         for width, height in WIDTHS:
             page.set_viewport_size({"width": width, "height": height})
-            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+            page.evaluate(
+                "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))"
+            )
             if told := page_layout.amiss(page):
                 found[f"{panel} at {width}"] = told
         if told := list(filter(NOT_FOR_PEOPLE.search, page_layout.texts(page))):
@@ -63,6 +64,9 @@ def test_what_overlaps_or_leaves_the_window_is_found(browser: Browser) -> None:
     )
     told = page_layout.amiss(page)
     page.close()
-    assert [line.split('"')[0] for line in told] == ["main scrolls sideways by 116 px", "overlap: text "]
+    assert [line.split('"')[0] for line in told] == [
+        "main scrolls sideways by 116 px",
+        "overlap: text ",
+    ]
     assert '"below"' in told[1]
     assert '"above"' in told[1]

@@ -42,9 +42,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 def _written(view: View[Any], table: pl.DataFrame) -> str:
     """Every column and row, however wide; times and sizes to the last digit."""
-    cells = [
-        [c.name, *(_exact(value, c.unit) for value in table[c.name])] for c in view.columns
-    ]
+    cells = [[c.name, *(_exact(value, c.unit) for value in table[c.name])] for c in view.columns]
     widths = [max(map(len, column)) for column in cells]
     rows = zip(*cells, strict=True)
     padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -143,7 +143,11 @@ def _times_table_cells_of_program(
         return cells
     steps = sorted(run.steps for run in runs)[len(runs) // 2]
     left_out = sorted(run.warm_up + run.unusual_steps for run in runs)[len(runs) // 2]
-    return [*cells, f"{steps:,} ({left_out:,} left out)", units.milliseconds_text(program.process_ms)]
+    return [
+        *cells,
+        f"{steps:,} ({left_out:,} left out)",
+        units.milliseconds_text(program.process_ms),
+    ]
 
 
 def _result_sentences(bench: Bench) -> list[str]:

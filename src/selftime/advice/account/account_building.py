@@ -323,8 +323,8 @@ def _account_row(
 def _at_most_ms(unexplained: UnexplainedTime, row: dict[str, Any], ms: float) -> float:
     """Returns the most of a row's time that a fix could save without a finding that bounds it.
 
-    No time of a step is in two rows, so it is all of the row's; of computing at a known share of the
-    machine's peak it is what the rest of the share takes.
+    No time of a step is in two rows, so it is all of the row's; of computing at a known share of
+    the machine's peak it is what the rest of the share takes.
     """
     efficiency = row["efficiency"]
     has_peak = row["on_device"] or unexplained.cpu_peaks is not None
