@@ -115,7 +115,7 @@ def test_a_kernel_and_its_launch_lead_to_one_another(
     page = timeline("cuda", f"?slice={kernel}")
 
     facts = told(page)
-    assert facts["duration"] == "130 µs"
+    assert facts["duration"] == "130 µs (130,500 ns)"
     assert facts["grid"] == "4,1,1"
     assert facts["launch"].startswith("cudaLaunchKernel")
     screenshot(page, "timeline-kernel")

@@ -326,7 +326,7 @@ def _at_most_ms(unexplained: UnexplainedTime, row: dict[str, Any], ms: float) ->
     No time of a step is in two rows, so it is all of the row's; of computing at a known share of
     the machine's peak it is what the rest of the share takes.
     """
-    efficiency = row["efficiency"]
+    efficiency: float | None = row["efficiency"]
     has_peak = row["on_device"] or unexplained.cpu_peaks is not None
     if row["class"] != "compute" or row["is_small"] or efficiency is None or not has_peak:
         return ms
