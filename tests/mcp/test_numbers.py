@@ -30,7 +30,7 @@ _COMMAND: Final = re.compile(r"`(selftime (?!run\b)[^`]+)`")
 _EVENT: Final = "one measured event: "
 """Before a command that shows an example, and gives no number of the line."""
 _SCALES: Final = (1.0, 1e-9, 1e-6, 1e-3, 1e3, 1e6, 100.0, 1e2 / 1e9)
-"""From what JSON says to what people read: as it is, s, ms and µs of ns or ms, percent of a share."""
+"""From what JSON says to what people read: as it is, times in s to ns, percent."""
 
 
 @pytest.fixture(scope="module")
