@@ -27,15 +27,17 @@ PARTS: Final = {
     "sizes": "sizes.py",
     "advise": "advise.py",
     "views": "views.py",
+    "panels": "panels.py",
+    "report": "report.py",
     "timeline": "timeline.py",
     "averages": "averages.py",
     "recording": "recording.py",
     "ledger": "ledger.py",
 }
 """The script of each part, in the order of `all`."""
-OF_TRACES: Final = {"open", "sizes", "advise", "views", "timeline"}
+OF_TRACES: Final = {"open", "sizes", "advise", "views", "panels", "report", "timeline"}
 """Those that measure large traces."""
-WITHOUT_ROUNDS: Final = {"views", "timeline"}
+WITHOUT_ROUNDS: Final = {"views", "panels", "timeline"}
 """Those that do not take turns: there is one thing to measure."""
 
 

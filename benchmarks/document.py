@@ -42,6 +42,13 @@ tell what the peers tell (`overview`, `steps`, `operators` by name and by shape,
         "Views",
         "Each in a process of its own, on a trace that is in the cache, without options.",
     ),
+    "panels": (
+        "Panels of the page",
+        """In Chromium, from the click until the last answer has come and nothing changes any more.
+One server, one tab; the trace is in the cache, and no answer is. The first row is the first page
+of a server that has just been started.""",
+    ),
+    "report": ("The report", "From a trace that is in the cache."),
     "timeline": ("Tiles of the timeline", "Random windows, from the whole trace to 2 us."),
     "averages": (
         "The operator table",

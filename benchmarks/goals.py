@@ -23,6 +23,8 @@ which is the same for all, would hide what the large ones take."""
 COPIED: Final = 0.1
 """Tables that are copied take all of their bytes, mapped ones none; a tenth is for the rest."""
 OVERHEAD: Final = 1.02
+PANEL_S: Final = 2
+REPORT_S: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,19 @@ def _views(found: Table) -> Iterator[Verdict]:
     yield Verdict(found["key"], figure, most["first_s"] < 1 and not failed)
 
 
+def _panels(found: Table) -> Iterator[Verdict]:
+    if _large(found):
+        most = max(found["rows"], key=lambda row: float(row["first_s"]))
+        figure = f"at most {written(most['first_s'], 's')} ({most['panel']})"
+        yield Verdict(found["key"], figure, most["first_s"] < PANEL_S)
+
+
+def _reported(found: Table) -> Iterator[Verdict]:
+    for row in found["rows"]:
+        if row.get("wall_s") and _large(found):
+            yield Verdict(_kind(found), written(row["wall_s"], "s"), row["wall_s"] < REPORT_S)
+
+
 def _tiles(found: Table) -> Iterator[Verdict]:
     if found["key"].endswith(f"-{GB}"):
         worst = max(row["p95_ms"] for row in found["rows"])
@@ -199,6 +214,8 @@ GOALS: Final = (
         partial(_advised, start="kept", limit_s=5),
     ),
     Goal("any view in less than 1 s", "views", _views),
+    Goal("any panel of the page, for the first time, in less than 2 s", "panels", _panels),
+    Goal("`report` from the cache in less than 20 s", "report", _reported),
     Goal("a tile of the timeline in less than 50 ms, 95 times of 100", "timeline", _tiles),
     Goal(
         "`key_averages().table()` at least 10 times as fast as torch's at 1,000,000 events",

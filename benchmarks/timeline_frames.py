@@ -50,8 +50,8 @@ def main() -> None:
 
 
 @contextmanager
-def serving(trace: str) -> Iterator[str]:
-    command = [sys.executable, "-u", "-m", "selftime", "serve", "--port", "0", trace]
+def serving(*traces: str) -> Iterator[str]:
+    command = [sys.executable, "-u", "-m", "selftime", "serve", "--port", "0", *traces]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None  # noqa: S101 - a pipe was asked for

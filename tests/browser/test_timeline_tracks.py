@@ -48,7 +48,6 @@ def test_tracks_are_pinned_hidden_moved_grouped_and_filtered(
     rows = page.locator(".timeline-row")
     expect(rows).to_contain_text(["elementwise_kernel", "sgemm_128x64_nn", "Memcpy HtoD"])
     assert words(page)["rows"] == "name"
-    page.get_by_role("button", name="Tracks", exact=True).click()
     page.get_by_role("button", name="Show device 0 busy").click()
     expect(names.filter(has_text="device 0 busy")).to_be_visible()
     page.get_by_role("button", name="As at first").click()

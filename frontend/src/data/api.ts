@@ -269,6 +269,8 @@ export interface Data {
   sqlSchema(trace: string): Promise<SqlSchema>;
   /** Returns the result of a query in SQL; the signal cancels it. */
   sql(trace: string, query: string, signal: AbortSignal): Promise<SqlResult>;
+  /** Returns what the timeline shows of a query's result, as the views `timeline` and `slice` do. */
+  queryTrack(trace: string, query: string, options: Options, rows: Query): Promise<Page>;
   /** Returns the documentation of a rule, as Markdown. */
   rule(name: string): Promise<string>;
   /** Returns lines of a source file; null if the file is not available. */

@@ -157,6 +157,10 @@ export class InlineData implements Data {
     throw new NotInReport("a report answers no queries: `selftime sql` does in a terminal");
   }
 
+  async queryTrack(): Promise<Page> {
+    throw new NotInReport("a report answers no queries: `selftime serve` shows their tracks");
+  }
+
   async rule(name: string): Promise<string> {
     const pages: Record<string, string> = await this.#once("rules", () => decompress(this.#carried.rules));
     const page = pages[name];

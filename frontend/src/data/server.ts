@@ -115,6 +115,10 @@ export class ServerData implements Data {
     return ask("sql", { ".trace": trace, query }, signal);
   }
 
+  queryTrack(trace: string, query: string, options: Options, rows: Query): Promise<Page> {
+    return ask("sql_track", queryParameters(trace, { ...options, query }, rows));
+  }
+
   async rule(name: string): Promise<string> {
     return (await ask<{ text: string }>(`rule/${name}`)).text;
   }

@@ -1,9 +1,8 @@
 """Runs every rule on a trace and ranks the findings; a trace with unusable data gets none."""
 
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -30,15 +29,11 @@ from selftime.advice.savings.run_savings import (
 )
 from selftime.advice.step_statistics import typical_step
 from selftime.advice.well_optimised_verdict import well_optimised_verdict
+from selftime.analysis.concurrent_calls import concurrent_calls
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Job, Trace
 
-_MIN_SLICES_TO_RUN_RULES_IN_THREADS: Final = 300_000
-"""Smallest trace, in slices, for which rules run in threads; for smaller ones all rules take a
-second."""
-_RULE_THREAD_COUNT: Final = 2
-"""Number of threads that run rules; more threads would wait for Python's interpreter lock."""
 _MAX_RANKS_IN_MESSAGE: Final = 8
 """Largest number of ranks that one message lists."""
 _CONFIDENCES_ASCENDING: Final = ("low", "medium", "high")
@@ -197,18 +192,10 @@ def health_from_checks(checks: pl.DataFrame) -> Health:
 
 
 def _run_rules(rules_to_run: tuple[Rule, ...], trace: Trace, ranks: Ranks | None) -> list[Outcome]:
-    """Returns all rules' outcomes, in the order of the rules; a large trace uses two threads.
-
-    Most of a rule's time is spent in NumPy and Polars, which release the interpreter lock.
-    """
-    if (
-        trace.slices.height < _MIN_SLICES_TO_RUN_RULES_IN_THREADS
-        or (os.cpu_count() or 1) < _RULE_THREAD_COUNT
-    ):
-        return [outcome for rule in rules_to_run for outcome in _run_rule(rule, trace, ranks)]
-    with ThreadPoolExecutor(_RULE_THREAD_COUNT, "selftime-advice") as threads:
-        outcomes = threads.map(lambda rule: _run_rule(rule, trace, ranks), rules_to_run)
-        return [outcome for those in outcomes for outcome in those]
+    """Returns all rules' outcomes, in the order of the rules; a large trace uses two threads."""
+    with concurrent_calls(trace) as begin:
+        begun = [begin(partial(_run_rule, rule, trace, ranks)) for rule in rules_to_run]
+        return [outcome for outcomes in begun for outcome in outcomes()]
 
 
 def _run_rule(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, ...]:

@@ -20,6 +20,9 @@ _MAX_NAMES_WITH_16_BIT_CODES: Final = 1 << 16
 _MIN_ROWS_PER_MATCHING_NAME: Final = 8
 """Smallest ratio of all rows to matching rows at which gathering rows is cheaper than filtering."""
 
+_MIN_ROWS_PER_SORTED_ROW: Final = 16
+"""Smallest ratio of all rows to matching rows at which sorting these is cheaper than flags."""
+
 
 class _DistinctSliceNames:
     """The distinct names in a table (null is not counted), and the code of each row's name."""
@@ -64,7 +67,10 @@ class _RowsSortedByName:
         parts = [self.order[self.bounds[n] : self.bounds[n + 1]] for n in found]
         if len(parts) == 1:
             return parts[0]
-        return np.sort(np.concatenate([self.order[:0], *parts]))
+        rows = np.concatenate([self.order[:0], *parts])
+        if rows.size * _MIN_ROWS_PER_SORTED_ROW < self.order.size:
+            return np.sort(rows)
+        return np.flatnonzero(_row_flags_of_rows(rows, self.order.size)).astype(np.uint32)
 
 
 _ROWS_BY_NAME_OF_SEEN_TABLES: Final[

@@ -1,9 +1,12 @@
 """Compares two recordings of a program: which times changed, by how much, and how certainly."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
+from selftime.analysis.account.step_account import account_segments
+from selftime.analysis.concurrent_calls import concurrent_calls
 from selftime.analysis.device.device_work import device_work
 from selftime.compare.account import ACCOUNT_TABLE, compared_accounts
 from selftime.compare.comparability import recording_differences
@@ -85,19 +88,24 @@ def compare(
         kernels: What one row of kernels is: a `class`, or a `name`.
     """
     metric = metric or metrics(before, after)[0]
-    return Comparison(
-        before.source,
-        after.source,
-        metric,
-        recording_differences(before, after),
-        compared_steps(before, after),
-        compared_accounts(before, after),
-        compared_parts(before, after),
-        compared_tree(before, after, metric),
-        compared_kernels(before, after, kernels),
-        compared_run_parts(before.run, after.run),
-        compared_run_steps(before.run, after.run),
-    )
+    with concurrent_calls(before, after) as begin:
+        for trace in (before, after):
+            begin(partial(account_segments, trace))  # what takes longest, kept with the trace
+        tree = begin(partial(compared_tree, before, after, metric))
+        kernel_rows = begin(partial(compared_kernels, before, after, kernels))
+        return Comparison(
+            before.source,
+            after.source,
+            metric,
+            recording_differences(before, after),
+            compared_steps(before, after),
+            compared_accounts(before, after),
+            compared_parts(before, after),
+            tree(),
+            kernel_rows(),
+            compared_run_parts(before.run, after.run),
+            compared_run_steps(before.run, after.run),
+        )
 
 
 def metrics(before: Trace, after: Trace) -> tuple[Metric, ...]:

@@ -17,6 +17,7 @@ from selftime.nesting.slice_crossings import (
     crosses_no_slice,
 )
 from selftime.nesting.slice_nesting import (
+    flag_with_ancestors,
     innermost_slice_at,
     innermost_slice_on_tracks,
     nearest_ancestor,
@@ -28,6 +29,7 @@ __all__ = [
     "NO_SLICE",
     "Nesting",
     "crosses_no_slice",
+    "flag_with_ancestors",
     "innermost_slice_at",
     "innermost_slice_on_tracks",
     "nearest_ancestor",

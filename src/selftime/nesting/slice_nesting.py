@@ -151,6 +151,28 @@ def nearest_ancestor(parent: Ints, is_wanted: Bools, indices: Ints) -> Ints:
     return at
 
 
+def flag_with_ancestors(parent: Ints, indices: Ints) -> Bools:
+    """Flags the slices at the indices and all their ancestors, shape of `parent`.
+
+    Indices may repeat, and be -1 for none.
+
+    >>> flag_with_ancestors(np.array([-1, 0, 1, 0]), np.array([2, -1]))
+    array([ True,  True,  True, False])
+    """
+    flags = np.zeros(parent.size, np.bool_)
+    flags[indices[indices != NO_SLICE]] = True
+    at, place = np.flatnonzero(flags), np.zeros(parent.size, np.int32)
+    while at.size:
+        above = parent[at]
+        above = above[above != NO_SLICE]
+        above = above[~flags[above]]
+        number = np.arange(above.size, dtype=np.int32)
+        place[above] = number  # of slices with one parent, the last to be written remains
+        at = above[place[above] == number]
+        flags[at] = True
+    return flags
+
+
 def innermost_slice_at(start: Ints, end: Ints, parent: Ints, times: Ints) -> Ints:
     """Returns the index of a track's innermost slice open at each time, or -1 if none is open.
 

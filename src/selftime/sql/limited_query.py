@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from os import cpu_count
 from threading import BoundedSemaphore, Lock, Thread
@@ -67,18 +67,24 @@ class LimitedQueries:
                 self._waiting.append(_start_worker())
 
     def run(
-        self, request: QueryRequest, is_cancelled: Callable[[], bool] = lambda: False
+        self,
+        request: QueryRequest,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        rows: int | None = None,
     ) -> QueryResult:
         """Executes a query and returns its result; `is_cancelled` is asked while it runs.
+
+        `rows` is another limit of the result's rows than that of all queries.
 
         Raises:
             UsageError: The text is no query that can be answered.
             StoppedQuery: It was cancelled, or took more than it may.
         """
         require_read_only_query(request.text)
+        limits = self.limits if rows is None else replace(self.limits, rows=rows)
         deadline = monotonic() + self.limits.seconds
         with self._turn(is_cancelled), self._worker() as worker:
-            answer = _receive_in_thread(worker, (request, self.limits))
+            answer = _receive_in_thread(worker, (request, limits))
             while True:
                 try:
                     return _decoded(answer.result(_SECONDS_BETWEEN_LOOKS))

@@ -125,6 +125,8 @@ _NO_SLICE_ID: Final = -1
         "The number of the device of a stream or a counter; null for other rows.",
         True,
     ),
+    Column("peak", pl.Float64, "flops/s", "The most that a listed counter can be.", True),
+    Column("note", pl.String, "sentence", "What a listed counter shows, and what not.", True),
 )
 def timeline(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
@@ -146,8 +148,8 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     widened to whole pixels. A slice at least a pixel wide is a row. Narrower ones of a lane (a row
     of a track) that begin in one pixel are merged into one row, so no lane has more than two rows
     per pixel, and none is left out. Slices that overlap lie on separate lanes. Marks are merged
-    likewise, and so are counters, with their lowest and highest values: those of the trace, memory
-    and utilization by device, work queued by stream.
+    likewise, and so are counters, with their lowest and highest values: those of the trace, memory,
+    utilization and achieved FLOP/s by device, work queued by stream. Unknown FLOP/s are null.
 
     `tracks` keeps tracks by number or kind, each with its counters, and `counters` for all
     counters, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
@@ -166,7 +168,7 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
     instants = visible_instant_marks(trace, window, np.isin(marks.track, ids))
     parts = [
-        visible_slices(trace, index, window, shown),
+        visible_slices(trace.slices, index, window, shown),
         _rows_with_kind_column("instant", instants),
     ]
     counter_tracks = counter_curves(trace).counters["track"]

@@ -5,7 +5,8 @@ In the order in which a request passes them:
     access_guard  access: host names and tokens
     app           routes, headers and compression; errors as one sentence
     answers       responses as JSON: traces, views, advice, comparisons, rules, source
-    sql_answers  what queries in SQL can read, and their results, within limits
+    sql_answers   what queries in SQL can read, and their results, within limits
+    query_tracks  these results as tracks of the timeline
     jobs          the job that a trace belongs to
     caches        responses in memory and on disk
     sources       the traces that are served

@@ -110,8 +110,9 @@ class PageApp:
             return _page_file_response(request, path)
         parameters = dict(request.args.items())
         parameters.pop("token", None)
-        if path == "api/sql":
-            return _json_response(self.sql.result_json(parameters, client_check(request.environ)))
+        if path in ("api/sql", "api/sql_track"):
+            answer = self.sql.result_json if path == "api/sql" else self.sql.track_json
+            return _json_response(answer(parameters, client_check(request.environ)))
         return self._data_response(path, parameters)
 
     def _data_response(self, path: str, parameters: dict[str, str]) -> Response:

@@ -7,7 +7,7 @@ import { Choice } from "../../parts/controls/choice.tsx";
 import { download } from "../../parts/controls/download.ts";
 import { Find } from "../../parts/controls/find.tsx";
 import { Empty } from "../../parts/data/asking.tsx";
-import { change } from "../../route.ts";
+import { change, go } from "../../route.ts";
 import { grouped } from "../../units.ts";
 import { Chooser } from "../grid/layout/chooser.tsx";
 import { placeColumns } from "../grid/layout/columns.ts";
@@ -18,6 +18,7 @@ import { queryOf, readState, stateParameters } from "../grid/query/state.ts";
 import { Sheet } from "../grid/sheet.tsx";
 import { ResultChart } from "./chart.tsx";
 import { type ChartChoice, type ChartKind, isDrawable, readChart, writtenChart } from "./charts.ts";
+import { isTrack, withQuery } from "../timeline/tracks/query-tracks.ts";
 import { RowDetails } from "./row-details.tsx";
 import { numberWidths, pageOf, readable, useResultRows } from "./rows.ts";
 
@@ -55,6 +56,11 @@ export function Result(props: Props) {
         <span class="sql-counted muted" role="status">{countedText(result)}</span>
         {chart === null && (
           <Chooser columns={result.columns} withValues={names} shown={shown} onChange={(columns) => onChange({ columns })} />
+        )}
+        {isTrack(result.columns) && (
+          <button type="button" title="Show the rows on the timeline: by start and duration, or as a counter by start and value" onClick={() => go("timeline", { track: withQuery(params["track"], params["q"] ?? "") ?? "" })}>
+            Show as a track
+          </button>
         )}
         <button type="button" data-csv title="The rows that are here, as CSV" onClick={() => save(props.result)}>CSV</button>
       </div>

@@ -1,15 +1,19 @@
 // The timeline: what ran when, on which thread and stream, with counters above.
 
 import "./style.css";
-import type { Span } from "../../draw/span.ts";
+import { useMemo } from "preact/hooks";
 import { QueryResult, Empty, useQuery } from "../../parts/data/asking.tsx";
+import type { QueryState } from "../../parts/data/asking.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
-import { rowsOf } from "./input/url-parameters.ts";
+import { NOTHING, limitsOf, loadBeside, loadQueries, loadTraces } from "./loading.ts";
+import type { Listed, ListedTraces } from "./loading.ts";
 import { Board } from "./panes/board.tsx";
-import { shownRanks, groupsOf, parseRankKeys, singleRank } from "./tracks/multi-rank.ts";
-import type { ShownRank } from "./tracks/multi-rank.ts";
-import type { Group } from "./tracks/tracks.ts";
+import { Notes } from "./panes/notes.tsx";
+import { LoadedTiles } from "./tiles/loaded.ts";
+import { distinctLabels, labelOf } from "./tracks/beside.ts";
+import { groupsOf, queryGroups } from "./tracks/sources.ts";
+import type { Source } from "./tracks/sources.ts";
 
 KEYS["timeline"] = [
   ["W, S", "closer, farther, at the pointer"],
@@ -34,56 +38,58 @@ KEYS["timeline"] = [
   ["t", "what is seen as a table"],
 ];
 
-interface Known {
-  ranks: ShownRank[];
-  /** Requested ranks that cannot be shown. */
-  left: string[];
-  groups: Group[];
-  limits: Span;
-  /** An option of the view: what the rows of streams are. */
-  rows: { lanes?: "name" };
-}
-
-/** Margin before the first and after the last slice, as a share. */
-const ROOM = 0.01;
-
-async function known({ data, trace, params }: PanelProps): Promise<Known | null> {
-  const keys = parseRankKeys(params["with"]);
-  const { ranks, left } =
-    keys.length === 0 ? { ranks: [singleRank(trace.id)], left: [] } : shownRanks(await data.job(trace.id), trace.id, keys);
-  const rows = rowsOf(params["rows"], data.inline);
-  const pages = await Promise.all(ranks.map((one) => data.page(one.trace, "timeline", { what: "tracks", ...rows }, {})));
-  const groups = groupsOf(ranks, pages);
-  const all = groups.flatMap((group) => group.tracks);
-  // the recorder is at work long before and after the program is
-  const program = all.filter((track) => track.kind !== "profiler");
-  const tracks = program.some((track) => track.end > track.start) ? program : all;
-  const from = Math.min(...tracks.map((track) => track.start).filter(Number.isFinite));
-  const to = Math.max(...tracks.map((track) => track.end).filter(Number.isFinite));
-  if (!(to >= from)) return null;
-  const room = Math.max((to - from) * ROOM, 50);
-  return { ranks, left, groups, rows, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
-}
-
 function Timeline(props: PanelProps) {
   const { trace, params } = props;
-  const asked = useQuery(() => known(props), `${trace.id} ${params["with"] ?? ""} ${params["rows"] ?? ""}`);
+  const [ranks, rows, beside] = [params["with"] ?? "", params["rows"] ?? "", params["beside"] ?? ""];
+  const base = useQuery(() => loadTraces(props), `${trace.id} ${ranks} ${rows}`);
+  const second = useQuery(() => loadBeside(props), `${trace.id} ${rows} ${beside} ${params["align"] ?? ""}`);
+  const queries = useQuery(() => loadQueries(props), `${trace.id} ${params["track"] ?? ""}`);
+  const tiles = useMemo(() => new LoadedTiles(), [trace.id, rows]);
   return (
     <>
       <h1 class="visually-hidden">Timeline</h1>
-      <QueryResult asked={asked}>
-        {(found) =>
-          found === null ? (
-            <Empty title="The recording is empty">
-              <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
-            </Empty>
-          ) : (
-            <Board key={[...found.ranks.map((one) => one.trace), found.rows.lanes].join(" ")} {...props} {...found} />
-          )
-        }
+      <QueryResult asked={base}>
+        {(found) => {
+          const shown = joined(labelOf(trace), found, valueOf(second), valueOf(queries));
+          if (shown.limits === null) return <EmptyTrace />;
+          return (
+            <Board identity={keyOf(shown.sources, found.rows)} rows={found.rows} {...props} {...shown} limits={shown.limits} tiles={tiles}>
+              <Notes left={found.left} second={second} queries={queries} isAsked={{ second: beside !== "", queries: params["track"] !== undefined }} />
+            </Board>
+          );
+        }}
       </QueryResult>
     </>
   );
+}
+
+function EmptyTrace() {
+  return (
+    <Empty title="The recording is empty">
+      <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
+    </Empty>
+  );
+}
+
+function valueOf(asked: QueryState<Listed>): Listed {
+  return asked.state === "here" ? asked.value : NOTHING;
+}
+
+/** All sources, with their tracks in groups: the queries first, the second trace last. */
+function joined(name: string, base: Listed, second: Listed, queries: Listed) {
+  const [other] = second.sources;
+  const [first, last] = distinctLabels(name, other?.label ?? "");
+  const named = other === undefined ? base.sources : base.sources.map((one) => ({ ...one, label: one.label || first }));
+  const beside = other === undefined ? [] : [{ ...other, label: last }];
+  const traces = { sources: [...named, ...beside], pages: [...base.pages, ...second.pages] };
+  const own = groupsOf(traces.sources, traces.pages);
+  const groups = [...queryGroups(queries.sources, queries.pages), ...own];
+  return { sources: [...traces.sources, ...queries.sources], groups, limits: limitsOf(own) };
+}
+
+/** What makes another picture. */
+function keyOf(sources: readonly Source[], { lanes }: ListedTraces["rows"]): string {
+  return [lanes, ...sources.map(({ at, trace, shift, query }) => `${at} ${trace} ${shift} ${query ?? ""}`)].join("\n");
 }
 
 export const timeline: Panel = {

@@ -39,6 +39,7 @@ function counted(rows = 1): Data & { asked: string[]; known: TraceInfo[] } {
     whatIf: async () => assert.fail("nobody asks"),
     sqlSchema: () => Promise.reject(new Error("none")),
     sql: () => Promise.reject(new Error("none")),
+    queryTrack: () => Promise.reject(new Error("none")),
     rule: async (name) => name,
     source: async () => null,
     csv: () => null,

@@ -57,6 +57,7 @@ export function cachedData(data: Data): Data {
     whatIf: (trace, changes) => once(["whatIf", trace, JSON.stringify(changes)], () => data.whatIf(trace, changes)),
     sqlSchema: (trace) => once(["sqlSchema", trace], () => data.sqlSchema(trace)),
     sql: (...words) => data.sql(...words),
+    queryTrack: (...words) => data.queryTrack(...words),
     rule: (name) => once(["rule", name], () => data.rule(name)),
     source: (...words) => once(["source", ...words], () => data.source(...words)),
     csv: (...words) => data.csv(...words),

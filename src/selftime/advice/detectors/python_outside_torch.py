@@ -30,7 +30,7 @@ from selftime.analysis.slice_filters import covered_time, matches_name
 from selftime.array_types import Flags, Ints
 from selftime.intervals import Intervals, length, union
 from selftime.names.tensor_operators import intercepts_operators
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE, flag_with_ancestors, nearest_ancestor
 from selftime.trace import Trace
 
 MIN_STRETCH_WITHOUT_OPERATOR_NS: Final = 200_000
@@ -145,15 +145,8 @@ def _torch_calls(trace: Trace) -> Flags:
 
 def _frames_with_operators(trace: Trace) -> Flags:
     """Flags the frames in which an operator runs, called by them or by what they call."""
-    caller = caller_of_every_frame(trace)
-    flags = np.zeros(trace.slices.height, np.bool_)
-    at = _frames_of_work(trace).cast(pl.Int64).to_numpy()
-    while at.size:
-        flags[at] = True
-        above = np.unique(caller[at])
-        above = above[above != NO_SLICE]
-        at = above[~flags[above]]
-    return flags
+    within = _frames_of_work(trace).cast(pl.Int64).to_numpy()
+    return flag_with_ancestors(caller_of_every_frame(trace), within)
 
 
 def _frames_of_work(trace: Trace) -> pl.Series:

@@ -56,10 +56,12 @@ def segments_split_at_inner_python(trace: Trace, segments: pl.DataFrame) -> pl.D
     """
     is_inner = is_called_by_python_within_operator(trace)
     parent = parent_of_every_slice(trace)
-    around = np.unique(parent[is_inner])
     ids = segments["slice"].cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
-    outermost = nearest_ancestor(parent, np.isin(np.arange(parent.size), np.unique(ids)), around)
-    calls_python = pl.Series(np.isin(ids, outermost[outermost != NO_SLICE]))
+    has_segment, is_caller = (np.zeros(parent.size + 1, np.bool_) for _ in range(2))
+    has_segment[ids] = True  # the last entry is that of segments without a slice
+    is_caller[nearest_ancestor(parent, has_segment[:-1], parent[is_inner])] = True
+    is_caller[NO_SLICE] = False
+    calls_python = pl.Series(is_caller[ids])
     if not calls_python.any():
         return segments
     pieces, own = [segments.filter(~calls_python)], segments.filter(calls_python)

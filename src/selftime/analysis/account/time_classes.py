@@ -25,7 +25,7 @@ from selftime.analysis.slice_arguments import (
 from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.slice_grouping import slice_codes_by_category_and_name
 from selftime.array_types import Flags, Ints
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE, flag_with_ancestors, nearest_ancestor
 from selftime.trace import Trace
 
 TIME_CLASSES: Final = (
@@ -174,14 +174,7 @@ def _launching_slices(trace: Trace) -> Flags:
     capture of a graph it does not run.
     """
     parent, slices = parent_of_every_slice(trace), trace.slices
-    flags = np.zeros(slices.height, np.bool_)
     is_launch = slices["category"].is_in(list(names.RUNTIME_CALL_CATEGORIES)).to_numpy()
     is_launch = is_launch & matches_name(slices, names.is_launch)
-    told = slices["launch"].drop_nulls().unique().cast(pl.Int64).to_numpy()
-    at = np.unique(np.concatenate([told, np.flatnonzero(is_launch)]))
-    while at.size:
-        flags[at] = True
-        above = np.unique(parent[at])
-        above = above[above != NO_SLICE]
-        at = above[~flags[above]]
-    return flags
+    told = slices["launch"].drop_nulls().cast(pl.Int64).to_numpy()
+    return flag_with_ancestors(parent, np.concatenate([told, np.flatnonzero(is_launch)]))

@@ -6,6 +6,7 @@ those that `selftime run` measured after the program's end. Where it did not, pr
 count as useful whose rate for each thread is high.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -66,11 +67,29 @@ _COLUMNS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorEfficiencies:
+    """The columns of `operator_efficiencies`, and whose value each slice has."""
+
+    columns: dict[str, Floats]
+    """Each column's values by operator, with NaN as the last for none."""
+    modelled_operator: Ints
+    """The operator around each operator whose work is modelled, with -1 as the last for none."""
+    operator_of_slice: Ints
+
+    def of_slices(self, ids: Ints) -> pl.DataFrame:
+        """Returns the rows of slices; that of -1 is null."""
+        operator = np.where(ids == NO_SLICE, NO_SLICE, self.operator_of_slice[ids])
+        at = self.modelled_operator[operator]
+        values = {name: column[at] for name, column in self.columns.items()}
+        return pl.DataFrame(values).with_columns(pl.all().fill_nan(None))
+
+
 @cached_per_trace
-def operator_efficiencies(trace: Trace) -> pl.DataFrame:
+def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
     """Returns how near each host slice's modelled work comes to the machine's peak.
 
-    One row for each slice of the trace. Columns: efficiency, the work's rate as a share of the
+    Columns: efficiency, the work's rate as a share of the
     machine's peak, or of the rate of a fast product on a CPU whose peak is unknown; null where the
     work of the operator around the slice is not modelled, or no peak is known; least_time, that of
     the work at the peak or the fast rate, in ns; by_memory, whether memory bandwidth limits the
@@ -89,9 +108,11 @@ def operator_efficiencies(trace: Trace) -> pl.DataFrame:
         values, modelled = _efficiencies_at_cpu_peaks(peaks, host, work)
     else:
         values = _efficiencies_on_cpu(trace, host, work)
-    at = np.where(host.owner == NO_SLICE, NO_SLICE, np.append(modelled, NO_SLICE)[host.owner])
-    columns = {name: np.append(values[name], np.nan)[at] for name in _COLUMNS}
-    return pl.DataFrame(columns).with_columns(pl.all().fill_nan(None))
+    return OperatorEfficiencies(
+        {name: np.append(values[name], np.nan) for name in _COLUMNS},
+        np.append(modelled, NO_SLICE),
+        host.owner,
+    )
 
 
 def _efficiencies_on_device(
@@ -219,17 +240,18 @@ def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
     Those of a device have the values of the operator that launched them. The same work at the same
     line has the mean of its efficiencies.
     """
-    known = operator_efficiencies(trace)
     launcher = arguments_of_slices(trace, "device_args", segments["slice"], "operator")["operator"]
     at = pl.select(
         pl.when(segments["on_device"]).then(launcher).otherwise(segments["slice"])
     ).to_series()
     is_computing = (segments["class"] == "compute") & at.is_not_null()
-    at = at.set(~is_computing, None)
+    ids = at.set(~is_computing, None).cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
     name = trace.slices["name"].gather(segments["slice"])
     time = (segments["end"] - segments["start"]).cast(pl.Float64)
-    table = known.select(pl.all().gather(at)).with_columns(
-        segments.select("file", "line", "what"), name=name, time=time
+    table = (
+        operator_efficiencies(trace)
+        .of_slices(ids)
+        .with_columns(segments.select("file", "line", "what"), name=name, time=time)
     )
     same = ("file", "line", "what", "name", "least_time")
     is_known = pl.col("efficiency").is_not_null()

@@ -16,7 +16,7 @@ from selftime.analysis.steps.steady_steps import counted_step_windows, is_instan
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.array_types import Flags, Ints
 from selftime.errors import UsageError
-from selftime.nesting import NO_SLICE
+from selftime.nesting import NO_SLICE, flag_with_ancestors
 from selftime.trace import Trace
 
 
@@ -181,12 +181,7 @@ def _add_launched_work_as_children(
         NO_SLICE,
         kept_ancestor[work.owner] if kept_ancestor.size else NO_SLICE,
     )
-    around = np.zeros(slice_ids.size, bool)
-    at = np.unique(launcher[launcher != NO_SLICE])
-    while at.size:
-        around[at] = True
-        at = np.unique(parent[at])
-        at = at[(at != NO_SLICE) & ~around[at]]
+    around = flag_with_ancestors(parent, launcher)
     size = work.id.size
     began = np.where(
         work.owner == NO_SLICE, NO_SLICE, slice_ids[work.owner] if slice_ids.size else NO_SLICE

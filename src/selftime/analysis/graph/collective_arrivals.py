@@ -5,6 +5,7 @@ Between the two the rank does not depend on others: when it comes to a collectiv
 it was done with the previous one, and how long its own work then took.
 """
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -93,7 +94,7 @@ def _own_work_rows_of_edges(
 ) -> pl.DataFrame:
     """Returns for each edge the time (ns), by kind, on the path back to the previous collective."""
     nodes = critical_path_nodes(trace)
-    passed = _nodes_visited_before_collectives(
+    passed, walks = _nodes_visited_before_collectives(
         nodes, dependency_edges_into_nodes(trace).previous_node, edges.previous_node
     )
     every = concatenate_edges(edges, select_edges(dependency_edges_into_nodes(trace), passed))
@@ -103,7 +104,7 @@ def _own_work_rows_of_edges(
     sums = _PathSegmentTotals(
         _segment_sums_by_edge(trace, every, origin_nodes, edge), edge[every.previous_node]
     )
-    sums.extend_sums_to_path_ends()
+    sums.extend_to_path_ends(edges.begin.size, edges.begin.size + walks)
     row = np.full(nodes.id.size + 1, NO_SLICE)
     row[_graph_nodes_of_collectives(trace, collective_rows)] = np.arange(collective_rows.height)
     own = slice(edges.begin.size)
@@ -128,8 +129,12 @@ def _slice_ids_or_null(numbers: Ints) -> pl.Series:
 
 def _nodes_visited_before_collectives(
     nodes: CriticalPathNodes, next_node: Ints, first_nodes: Ints
-) -> Ints:
-    """Returns the distinct nodes that critical paths visit on their way back to a collective."""
+) -> tuple[Ints, Ints]:
+    """Returns the distinct nodes that critical paths visit on their way back to a collective.
+
+    They are in the order of the paths: each path is walked to its end, or to a node that one
+    before it has visited. The second array has where each walk begins in the first, and its size.
+    """
     onward = np.where(
         nodes.kind == CODE_OF_SEGMENT_KIND["communication"], NO_SLICE, np.arange(nodes.kind.size)
     )
@@ -137,13 +142,16 @@ def _nodes_visited_before_collectives(
     begin, after = onward[first_nodes].tolist(), onward[next_node].tolist()
     seen = bytearray(len(after))
     passed: list[int] = []
+    walks: list[int] = []
     for first_at in begin:
         at = first_at
+        if at != NO_SLICE and not seen[at]:
+            walks.append(len(passed))
         while at != NO_SLICE and not seen[at]:
             seen[at] = 1
             passed.append(at)
             at = after[at]
-    return np.array(passed, np.int64)
+    return np.array(passed, np.int64), np.array([*walks, len(passed)], np.int64)
 
 
 def _segment_sums_by_edge(
@@ -195,13 +203,37 @@ class _PathSegmentTotals:
         self.longest[at] = segment_sums["longest"].to_numpy()[order]
         self.slice[at] = segment_sums["slice"].to_numpy()[order]
 
-    def extend_sums_to_path_ends(self) -> None:
-        """Adds up the sums of single edges along each whole path, by doubling the summed length."""
-        jump = self._next_edge.copy()
-        while (open_ := np.flatnonzero(jump != NO_SLICE)).size:
-            onward = jump[open_]
-            self.time[open_] += self.time[onward]
-            longer = self.longest[onward] > self.longest[open_]
-            for column in (self.slice, self.longest):
-                column[open_] = np.where(longer, column[onward], column[open_])
-            self.last[open_], jump[open_] = self.last[onward], jump[onward]
+    def extend_to_path_ends(self, first_edge_of_walks: int, walks: Ints) -> None:
+        """Adds up the sums of single edges along each whole path.
+
+        Args:
+            first_edge_of_walks: The edges before it begin paths, and follow no other edge.
+            walks: Where each stretch of edges that follow each other begins, and the end of all.
+                What follows a stretch belongs to an earlier one.
+        """
+        for low, high in pairwise(walks.tolist()):
+            self._append_following_paths(np.arange(high - 1, high))
+            self._extend_along(slice(low, high))
+        self._append_following_paths(np.arange(first_edge_of_walks))
+
+    def _append_following_paths(self, edges: Ints) -> None:
+        """Adds to edges the whole path from the edge that follows each."""
+        edges = edges[self._next_edge[edges] != NO_SLICE]
+        onward = self._next_edge[edges]
+        self.time[edges] += self.time[onward]
+        longer = self.longest[onward] > self.longest[edges]
+        for column in (self.slice, self.longest):
+            column[edges] = np.where(longer, column[onward], column[edges])
+        self.last[edges] = self.last[onward]
+
+    def _extend_along(self, walk: slice) -> None:
+        """Adds up edges that follow each other, from the last, whose path is known."""
+        backward = slice(walk.stop - 1, walk.start - 1 if walk.start else None, -1)
+        self.time[backward] = np.cumsum(self.time[backward], axis=0)
+        own = self.longest[backward]
+        longest = np.maximum.accumulate(own, axis=0)
+        place = np.arange(own.shape[0])[:, None]
+        holder = np.maximum.accumulate(np.where(own == longest, place, 0), axis=0)
+        self.slice[backward] = np.take_along_axis(self.slice[backward], holder, axis=0)
+        self.longest[backward] = longest
+        self.last[walk] = self.last[walk.stop - 1]

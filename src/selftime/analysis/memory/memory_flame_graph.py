@@ -36,7 +36,7 @@ from selftime.analysis.memory.memory_peak import MemoryPeakOfDevice, find_memory
 from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.array_types import Ints
-from selftime.nesting import NO_SLICE, nearest_ancestor
+from selftime.nesting import NO_SLICE, flag_with_ancestors, nearest_ancestor
 from selftime.trace import Trace
 
 _Node = tuple[str, str, str | None, int | None]
@@ -201,12 +201,7 @@ def _forest_of_slices(trace: Trace, blocks: pl.DataFrame, *, by_module: bool) ->
     slices, _ = slices_for_flame_graph(trace, FlameGraphSource(by_module=by_module))
     owner = _slices_of_flame_graph_that_allocated(trace, slices.id, blocks["allocation"])
     known = owner != NO_SLICE
-    around = np.zeros(slices.id.size, bool)
-    at = np.unique(owner[known])
-    while at.size:
-        around[at] = True
-        at = np.unique(slices.parent[at])
-        at = at[(at != NO_SLICE) & ~around[at]]
+    around = flag_with_ancestors(slices.parent, owner)
     size = blocks["size"].to_numpy()
     amount, count = (np.zeros(slices.id.size, np.int64) for _ in range(2))
     np.add.at(amount, owner[known], size[known])

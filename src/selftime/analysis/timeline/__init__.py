@@ -15,6 +15,12 @@ from selftime.analysis.timeline.flow_arrows import (
     flow_arrows_of_slice,
     related_slices,
 )
+from selftime.analysis.timeline.table_track import (
+    DURATION_COLUMNS,
+    START_COLUMNS,
+    TableTrack,
+    track_of_table,
+)
 from selftime.analysis.timeline.tracks import (
     list_rows_by_name,
     list_timeline_tracks,
@@ -31,7 +37,10 @@ from selftime.analysis.timeline.visible_slices import (
 )
 
 __all__ = [
+    "DURATION_COLUMNS",
+    "START_COLUMNS",
     "SliceLanes",
+    "TableTrack",
     "TimelineWindow",
     "counter_curves",
     "device_work_of_slice",
@@ -45,6 +54,7 @@ __all__ = [
     "select_tracks",
     "slice_lanes",
     "slice_lanes_by_name",
+    "track_of_table",
     "visible_counter_curves",
     "visible_instant_marks",
     "visible_slices",

@@ -1,4 +1,4 @@
-"""Computes counter curves of the timeline: recorded samples, memory, device use, queue lengths.
+"""Computes counter curves of the timeline: device use, FLOP/s, queue lengths, memory, samples.
 
 A sample is valid until the next: samples lie on lanes as slices do, each as long as its value is
 valid. Where many fall on one pixel the lowest and the highest are kept, so that peaks stay visible.
@@ -21,12 +21,13 @@ from selftime.analysis.timeline.downsampling import (
     TimelineWindow,
     visible_timeline_bins,
 )
+from selftime.analysis.timeline.flop_rate_curves import flop_rate_curves
 from selftime.analysis.timeline.lanes import TimelineLanes
 from selftime.array_types import Floats, Ints
 from selftime.trace import Trace
 
 
-class _CounterCurve(NamedTuple):
+class CounterCurve(NamedTuple):
     """The samples of one counter, in any order; of samples at the same instant the last counts."""
 
     category: str
@@ -35,6 +36,8 @@ class _CounterCurve(NamedTuple):
     device: int | None
     time: Ints
     value: Floats
+    peak: float | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,9 @@ class CounterCurves:
     """All counters of a trace, each drawn on a lane (a row of the timeline) of its own."""
 
     counters: pl.DataFrame
-    """One row per counter: category, name, track and device (null if it belongs to none)."""
+    """One row per counter: category, name, track and device (null if it belongs to none); peak,
+    the most that it can be, and note, a sentence on it (null where there is none).
+    """
     lanes: TimelineLanes
     value: Floats
     """The value of each sample; NaN where unknown."""
@@ -53,17 +58,22 @@ def counter_curves(trace: Trace) -> CounterCurves:
     """Returns all counters; each sample lasts until the next one, the last until the trace ends.
 
     Categories: counter (recorded ones), memory (bytes allocated and reserved, by device),
-    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is
-    launched and not done).
+    utilization (in percent: 100 while a device works, else 0), flops (FLOP/s achieved by a device
+    or the CPU), queue (work of a stream that is launched and not done).
     """
     work = device_work(trace)
     found = [
         *_device_utilization_curves(work),
+        *_achieved_flop_rate_curves(trace),
         *_launch_queue_curves(work),
         *_allocated_memory_curves(trace),
         *_recorded_counter_curves(trace),
     ]
-    finish = _last_slice_end_ns(trace)
+    return curves_on_lanes(found, _last_slice_end_ns(trace))
+
+
+def curves_on_lanes(found: list[CounterCurve], finish: int) -> CounterCurves:
+    """Returns curves on a lane each; a sample lasts until the next, the last until `finish`."""
     time, until, value = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
     for curve in found:
         order = np.argsort(curve.time, kind="stable")
@@ -80,12 +90,14 @@ def counter_curves(trace: Trace) -> CounterCurves:
         place=np.arange(start.size, dtype=np.uint32),
     )
     names = pl.DataFrame(
-        [(curve.category, curve.name, curve.track, curve.device) for curve in found],
+        [(one.category, one.name, one.track, one.device, one.peak, one.note) for one in found],
         schema={
             "category": pl.String,
             "name": pl.String,
             "track": pl.UInt32,
             "device": pl.Int64,
+            "peak": pl.Float64,
+            "note": pl.String,
         },
         orient="row",
     )
@@ -97,16 +109,24 @@ def _last_slice_end_ns(trace: Trace) -> int:
     return int(ends.item() or 0)
 
 
-def _device_utilization_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+def _device_utilization_curves(work: pl.DataFrame) -> Iterator[CounterCurve]:
     for (device,), mine in work.group_by("device", maintain_order=True):
         time = np.stack(covered_time(mine), axis=1).ravel()
         value = np.where(np.arange(time.size) % 2, 0.0, 100.0)
         if time.size:
             name = f"{_device_name_prefix(device)}percent busy"
-            yield _CounterCurve("utilization", name, None, _device_number(device), time, value)
+            yield CounterCurve("utilization", name, None, _device_number(device), time, value)
 
 
-def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
+def _achieved_flop_rate_curves(trace: Trace) -> Iterator[CounterCurve]:
+    for curve in flop_rate_curves(trace):
+        name = "CPU FLOP/s" if curve.is_cpu else f"{_device_name_prefix(curve.device)}FLOP/s"
+        yield CounterCurve(
+            "flops", name, None, curve.device, curve.time, curve.value, curve.peak, curve.note
+        )
+
+
+def _launch_queue_curves(work: pl.DataFrame) -> Iterator[CounterCurve]:
     """Yields the number of launched but unfinished kernels of each stream over time."""
     sound = work.filter(pl.col("launched") <= pl.col("end"))
     for (track, device, stream), mine in sound.group_by(
@@ -120,7 +140,7 @@ def _launch_queue_curves(work: pl.DataFrame) -> Iterator[_CounterCurve]:
             if stream is None
             else f"{_device_name_prefix(device)}stream {stream} queued"
         )
-        yield _CounterCurve(
+        yield CounterCurve(
             "queue", name, int(str(track)), _device_number(device), time[order], value
         )
 
@@ -133,7 +153,7 @@ def _device_number(value: object) -> int | None:
     return None if value is None else int(str(value))
 
 
-def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
+def _allocated_memory_curves(trace: Trace) -> Iterator[CounterCurve]:
     every = memory_records_with_totals(trace)
     for (kind, device), mine in every.group_by("device_type", "device", maintain_order=True):
         number = _device_number(device)
@@ -144,16 +164,16 @@ def _allocated_memory_curves(trace: Trace) -> Iterator[_CounterCurve]:
             if known.height:
                 value = known[what].cast(pl.Float64).to_numpy()
                 time = known["time"].to_numpy()
-                yield _CounterCurve("memory", f"{place} {what}", None, number, time, value)
+                yield CounterCurve("memory", f"{place} {what}", None, number, time, value)
 
 
-def _recorded_counter_curves(trace: Trace) -> Iterator[_CounterCurve]:
+def _recorded_counter_curves(trace: Trace) -> Iterator[CounterCurve]:
     for (track, name, series), mine in trace.counters.group_by(
         "track", "name", "series", maintain_order=True
     ):
         value = mine["value"].fill_null(np.nan).to_numpy()
         time = mine["time"].to_numpy()
-        yield _CounterCurve("counter", f"{name}: {series}", int(str(track)), None, time, value)
+        yield CounterCurve("counter", f"{name}: {series}", int(str(track)), None, time, value)
 
 
 def visible_counter_curves(
@@ -164,16 +184,29 @@ def visible_counter_curves(
     Columns: category, name, track, device, start, duration, count (samples), value (its mean over
     that time), low, high.
     """
-    return _counter_bin_rows(
-        counter_curves(trace),
-        visible_timeline_bins(counter_curves(trace).lanes, window, lane_flags),
-    )
+    return visible_curves(counter_curves(trace), window, lane_flags)
+
+
+def visible_curves(
+    curves: CounterCurves, window: TimelineWindow, lane_flags: NDArray[np.bool_]
+) -> pl.DataFrame:
+    """Returns what a time window shows of the selected curves, as `visible_counter_curves` does."""
+    return _counter_bin_rows(curves, visible_timeline_bins(curves.lanes, window, lane_flags))
 
 
 def list_counter_curves(trace: Trace) -> pl.DataFrame:
-    """Returns one row per counter with its mean, lowest and highest value over the whole trace."""
-    bounds = counter_curves(trace).lanes.bounds
-    return _counter_bin_rows(counter_curves(trace), TimelineBins(bounds[:-1], bounds[1:]))
+    """Returns one row per counter with its mean, lowest and highest value over the whole trace.
+
+    It has the columns peak and note too.
+    """
+    return list_curves(counter_curves(trace))
+
+
+def list_curves(curves: CounterCurves) -> pl.DataFrame:
+    """Returns one row per curve, as `list_counter_curves` does."""
+    bounds = curves.lanes.bounds
+    rows = _counter_bin_rows(curves, TimelineBins(bounds[:-1], bounds[1:]))
+    return rows.hstack(curves.counters.select("peak", "note"))
 
 
 def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame:
@@ -198,7 +231,12 @@ def _counter_bin_rows(curves: CounterCurves, bins: TimelineBins) -> pl.DataFrame
 def _counter_bin_values(
     curves: CounterCurves, bins: TimelineBins, lane: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Returns the mean, lowest and highest value drawn in each pixel-wide bin; NaN if unknown."""
+    """Returns the mean, lowest and highest value drawn in each pixel-wide bin; NaN if unknown.
+
+    The mean is that of the time in which the value is known. Where FLOP/s are unknown for longer
+    than they are known to be above 0, their mean is unknown: idle time would make it 0.
+    """
+    rates = (curves.counters["category"] == "flops").to_numpy()
     mean, low, high = (np.full(lane.size, np.nan) for _ in range(3))
     for one in np.unique(lane):
         mine = np.flatnonzero(lane == one)  # its bins are contiguous
@@ -206,8 +244,13 @@ def _counter_bin_values(
         begins = bins.low[mine] - first
         value = curves.value[first:last]
         low[mine], high[mine] = np.fmin.reduceat(value, begins), np.fmax.reduceat(value, begins)
-        time = np.where(np.isnan(value), 0, np.diff(curves.lanes.before[first : last + 1]))
+        all_time = np.diff(curves.lanes.before[first : last + 1])
+        time = np.where(np.isnan(value), 0, all_time)
         whole = np.add.reduceat(time, begins)
         total = np.add.reduceat(np.nan_to_num(value) * time, begins)
         mean[mine] = np.where(whole > 0, total / np.maximum(whole, 1), high[mine])
+        if rates[one]:
+            unknown = np.add.reduceat(all_time, begins) - whole
+            working = np.add.reduceat(np.where(value > 0, time, 0), begins)
+            mean[mine[unknown > working]] = np.nan
     return np.clip(mean, low, high), low, high

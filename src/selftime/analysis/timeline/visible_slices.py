@@ -64,11 +64,14 @@ class SliceLanes:
 @cached_per_trace
 def slice_lanes(trace: Trace) -> SliceLanes:
     """Returns the slices of a trace on lanes; a slice of unknown end has zero length there."""
-    return _lanes_of_slices(trace, trace.slices["depth"].to_numpy())
+    return lanes_of_slices(trace.slices, trace.slices["depth"].to_numpy())
 
 
-def _lanes_of_slices(trace: Trace, depth: NDArray[np.integer]) -> SliceLanes:
-    slices = trace.slices
+def lanes_of_slices(slices: pl.DataFrame, depth: NDArray[np.integer]) -> SliceLanes:
+    """Returns slices on the lanes of their depth and track.
+
+    Columns: track, start, duration (null if unknown) and category.
+    """
     start = slices["start"].to_numpy()
     length = slices["duration"].fill_null(0).to_numpy()
     end = start + np.clip(length, 0, np.maximum(LATEST_TIMELINE_TIME_NS - start, 0))
@@ -101,7 +104,7 @@ def slice_lanes_by_name(trace: Trace) -> SliceLanes:
         order, on=["track", "name"], how="left", maintain_order="left", nulls_equal=True
     )["rank"]
     depth = pl.select(pl.when(is_work).then(rank).otherwise(slices["depth"].cast(pl.Int64)))
-    return _lanes_of_slices(trace, depth.to_series().to_numpy())
+    return lanes_of_slices(slices, depth.to_series().to_numpy())
 
 
 class MainCategoryInRange:
@@ -147,9 +150,11 @@ class MainCategoryInRange:
 
 
 def visible_slices(
-    trace: Trace, index: SliceLanes, window: TimelineWindow, lane_flags: NDArray[np.bool_]
+    slices: pl.DataFrame, index: SliceLanes, window: TimelineWindow, lane_flags: NDArray[np.bool_]
 ) -> pl.DataFrame:
     """Returns the slices that a time window shows on the selected lanes, one row per drawn bar.
+
+    The table of slices is that of the lanes, with the columns name, category, duration and self.
 
     Columns: kind (slice or merged), track, row, start, duration, self (of a single slice), busy,
     count, name, category, id.
@@ -165,7 +170,7 @@ def visible_slices(
     lane = index.lane[place]
     start = lanes.start[seen.low]
     merged = pl.Series(is_merged)
-    category = trace.slices["category"].gather(place)
+    category = slices["category"].gather(place)
     of_many = index.categories.texts.gather(
         index.categories.main_category_of_bins(many, lane[is_merged])
     )
@@ -179,11 +184,11 @@ def visible_slices(
                 "duration": lanes.interval_ends(seen.high - 1) - start,
                 "busy": lanes.total_length(seen.low, seen.high),
                 "count": count,
-                "name": trace.slices["name"].gather(place),
+                "name": slices["name"].gather(place),
                 "category": category.scatter(np.flatnonzero(is_merged), of_many),
                 "id": place,
-                "self": trace.slices["self"].gather(place),
-                "known": trace.slices["duration"].gather(place).is_not_null(),
+                "self": slices["self"].gather(place),
+                "known": slices["duration"].gather(place).is_not_null(),
             }
         )
         .with_columns(

@@ -1,7 +1,7 @@
 """Collects the data of an HTML report, and leaves out the least important to fit a size limit."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
+from selftime.analysis.concurrent_calls import BeginsCall, concurrent_calls
 from selftime.errors import UsageError
 from selftime.ingest.text.trace_start import trace_start_of_header
 from selftime.progress import ProgressCallback
@@ -177,28 +178,27 @@ def _collect_report_parts(
         {name: trace_start_of_header(trace.metadata) for name, trace in traces.items()},
     )
     listed_traces = {listed.id: (listed, traces[listed.id]) for listed in entries}
-    jobs = group_into_jobs(listed_traces)
-    ranks_by_id = {
-        id_: job.ranks
-        for job in jobs
-        for id_ in job.ids.values()
-        if len(job.ranks.ranks_by_key()) > 1
-    }
-    part_count = len(listed_traces) * (
-        len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
-    ) + len(jobs) * len(job_requests)
-    count_part = _progress_counting_function(part_count + (pair is not None), progress)
-    collected: list[_ReportParts] = []
-    for name, (listed, trace) in listed_traces.items():
-        trace_advice = advice.get(name) or advise(trace, ranks=ranks_by_id.get(listed.id))
-        count_part()
-        candidates = list(_tables_and_timeline_of_trace(trace, trace_requests, count_part))
-        candidates.extend(report_source_files(trace, trace_advice) if shows_source else ())
-        count_part()
-        contents = contents_data(
-            contents_of_trace(trace, listed), has_other_ranks=listed.id in ranks_by_id
-        )
-        collected.append(_TraceReportParts(listed, contents, trace_advice, candidates))
+    with concurrent_calls(*traces.values()) as begin:
+        packed = {
+            name: _begin_packing_tables_of_trace(trace, trace_requests, begin)
+            for name, (_, trace) in listed_traces.items()
+        }
+        jobs = group_into_jobs(listed_traces)
+        part_count = len(listed_traces) * (
+            len(trace_requests) + _PROGRESS_STEPS_PER_TRACE_BESIDES_TABLES
+        ) + len(jobs) * len(job_requests)
+        count_part = _progress_counting_function(part_count + (pair is not None), progress)
+        collected: list[_ReportParts] = [
+            _collect_parts_of_trace(
+                *listed_traces[name],
+                jobs,
+                known_advice=advice.get(name),
+                packed=packed[name],
+                shows_source=shows_source,
+                count_part=count_part,
+            )
+            for name in listed_traces
+        ]
     job_tables = (list(_pack_requested_tables(job.ranks, job_requests, count_part)) for job in jobs)
     collected += map(_JobReportParts, itertools.count(), jobs, job_tables)
     if pair is not None:
@@ -208,6 +208,37 @@ def _collect_report_parts(
         )
         count_part()
     return collected
+
+
+def _collect_parts_of_trace(  # noqa: PLR0913 - all that the report knows of it
+    listed: ListedTrace,
+    trace: Trace,
+    jobs: list[PageJob],
+    *,
+    known_advice: Advice | None,
+    packed: list[Callable[[], list[_ReportItem]]],
+    shows_source: bool,
+    count_part: Callable[[], None],
+) -> _TraceReportParts:
+    """Returns what the report contains about one trace, whose tables are being packed."""
+    ranks = next(
+        (
+            job.ranks
+            for job in jobs
+            if listed.id in job.ids.values() and len(job.ranks.ranks_by_key()) > 1
+        ),
+        None,
+    )
+    advice = known_advice or advise(trace, ranks=ranks)
+    count_part()
+    candidates: list[_ReportItem] = []
+    for items in packed:
+        candidates.extend(items())
+        count_part()
+    candidates.extend(report_source_files(trace, advice) if shows_source else ())
+    count_part()
+    contents = contents_data(contents_of_trace(trace, listed), has_other_ranks=ranks is not None)
+    return _TraceReportParts(listed, contents, advice, candidates)
 
 
 def _progress_counting_function(
@@ -225,16 +256,22 @@ def _list_entry_of_trace(name: str, trace: Trace) -> ListedTrace:
     )
 
 
-def _tables_and_timeline_of_trace(
-    trace: Trace, requests: list[TableRequest], count_part: Callable[[], None]
-) -> Iterator[_ReportItem]:
-    """Yields a trace's compressed tables: those of views, of the timeline, and of slices."""
-    yield from _pack_requested_tables(trace, requests, count_part)
-    yield from packed_timeline_tables(trace)
-    count_part()
-    yield from (pack_table(trace, request) for request in sandwich_table_requests(trace))
-    yield from (pack_table(trace, request) for request in slice_table_requests(trace))
-    count_part()
+def _begin_packing_tables_of_trace(
+    trace: Trace, requests: list[TableRequest], begin: BeginsCall
+) -> list[Callable[[], list[_ReportItem]]]:
+    """Begins to compress a trace's tables: those of views, of the timeline, and of slices.
+
+    Each function that is returned waits for some of the tables, and returns them.
+    """
+
+    def packed(requests: Iterable[TableRequest]) -> list[_ReportItem]:
+        return [pack_table(trace, request) for request in requests]
+
+    return [
+        *(begin(partial(packed, [request])) for request in requests),
+        begin(lambda: [*packed_timeline_tables(trace)]),
+        begin(lambda: packed([*sandwich_table_requests(trace), *slice_table_requests(trace)])),
+    ]
 
 
 def _pack_requested_tables(

@@ -38,7 +38,7 @@ def schema_data(trace: Trace) -> dict[str, Any]:
 def result_json(result: QueryResult, seconds: float) -> bytes:
     """Returns a query's result as JSON: its columns, as many rows as an answer holds, and facts."""
     columns = tuple(
-        Column(name, dtype, _unit_of_column(name, dtype), "", nullable=True)
+        Column(name, dtype, unit_of_column(name, dtype), "", nullable=True)
         for name, dtype in result.table.schema.items()
     )
     page = prepare_table(result.table, columns).page_json(RowQuery(), view="sql", options={})
@@ -104,7 +104,7 @@ def _type_word(dtype: pl.DataType | type[pl.DataType]) -> str:
     return "list" if dtype.is_nested() else "text"
 
 
-def _unit_of_column(name: str, dtype: pl.DataType) -> Unit:
+def unit_of_column(name: str, dtype: pl.DataType) -> Unit:
     """Returns the unit of a result's column: as its name ends, otherwise none."""
     if not dtype.is_numeric():
         return "flag" if dtype == pl.Boolean else "text"

@@ -10,6 +10,8 @@ import type { Brush } from "./strokes.ts";
 export interface Selection {
   selected: Slice | null;
   hovered: Slice | null;
+  /** What others are compared with. */
+  reference: Slice | null;
   /** Slices of the same collective on all shown ranks, as far as loaded. */
   twins: readonly Slice[];
   flows: readonly Flow[];
@@ -26,6 +28,7 @@ export function strokeSelection(brush: Brush, viewport: Viewport, chosen: Select
   if (area !== null) strokeArea(brush, viewport, area, lines);
   join(brush, viewport, chosen.twins);
   if (hovered !== null && hovered.id !== selected?.id) outline(brush, viewport, hovered, brush.theme.muted, 1);
+  if (chosen.reference !== null) outline(brush, viewport, chosen.reference, brush.theme.accent, 2);
   if (selected !== null) outline(brush, viewport, selected, brush.theme.text, 2);
 }
 

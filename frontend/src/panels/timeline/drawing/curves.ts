@@ -15,8 +15,8 @@ export interface CurveArea {
 }
 
 /** Whether pixels show the mean or the maximum. */
-function isShare(kind: string): boolean {
-  return kind === "utilization";
+function isRate(kind: string): boolean {
+  return kind === "utilization" || kind === "flops";
 }
 
 /** Draws the samples of a counter in the time [from, to). */
@@ -25,11 +25,12 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
   const colours = theme.curve[area.kind] ?? theme.curve["counter"];
   if (colours === undefined || samples.start.length === 0) return;
   const base = area.y + area.height;
-  const values = isShare(area.kind) ? samples.mean : samples.high;
+  const values = isRate(area.kind) ? samples.mean : samples.high;
   const heightOf = (value: number) =>
     Math.max(0, Math.min(value / (area.most || 1), 1)) * area.height;
   const fill = new Path2D();
   const line = new Path2D();
+  const unknown = new Path2D();
   const sharp = (x: number) => Math.round(x * brush.ratio) / brush.ratio;
   let open: number | null = null;
   const close = () => {
@@ -45,6 +46,7 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
     if (right < left) continue;
     if (Number.isNaN(value)) {
       close();
+      if (area.kind === "flops") unknown.rect(left, area.y, right - left, area.height); // and not as 0
       continue;
     }
     const top = base - heightOf(value);
@@ -59,6 +61,8 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
     open = right;
   }
   close();
+  context.fillStyle = theme.sunken;
+  context.fill(unknown);
   context.fillStyle = colours.fill;
   context.fill(fill);
   context.strokeStyle = colours.line;
@@ -66,7 +70,7 @@ export function strokeCurve(brush: Brush, samples: Samples, area: CurveArea): vo
   context.stroke(line);
 }
 
-/** The value of a counter at a time. */
+/** The value of a counter at a time; NaN where it is unknown, null where it has no sample. */
 export function valueAt(
   samples: readonly Samples[],
   time: number,
@@ -75,7 +79,6 @@ export function valueAt(
     const at = lastStartedBy(one.start, time);
     if (at < 0 || (one.end[at] as number) < time) continue;
     const value = one.mean[at] as number;
-    if (Number.isNaN(value)) return null;
     return { value, low: one.low[at] as number, high: one.high[at] as number };
   }
   return null;

@@ -7,6 +7,7 @@ import type { Tiles } from "../tiles/joint.ts";
 import { levelFor, tilesInSpan, width } from "../tiles/tiles.ts";
 import type { Place } from "../tiles/tiles.ts";
 import { strokeCurve } from "./curves.ts";
+import { strokeAxis } from "./ruler.ts";
 import { strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import type { Viewport } from "./viewport.ts";
@@ -24,8 +25,10 @@ export function strokeLine(brush: Brush, viewport: Viewport, store: Tiles, line:
   if (line.kind === "group") {
     context.fillStyle = theme.sunken;
     context.fillRect(0, y, viewport.width, line.height);
+    if (line.group.clock !== undefined) strokeAxis(brush, viewport, line.group.clock, y);
     context.fillStyle = theme.strong;
     if (line.group.leads === true) context.fillRect(0, y, viewport.width, 1);
+    if (line.group.clock !== undefined) context.fillRect(0, y + line.height - 1, viewport.width, 1);
     return;
   }
   context.fillStyle = theme.line;
@@ -45,7 +48,7 @@ function strokeTile(brush: Brush, store: Tiles, line: Line, { y, rows, leftmost 
   const { track } = line;
   if (track === null) return;
   if (track.id < 0) {
-    const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
+    const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track), kind: track.kind };
     for (const samples of store.samples(track.title, place, track.id)) strokeCurve(brush, samples, area);
     return;
   }

@@ -17,6 +17,7 @@ const FAMILY: Record<string, Family> = {
   user_annotation: "mark",
   gpu_user_annotation: "mark",
   mark: "mark",
+  query: "mark",
   cuda_sync: "idle",
   cuda_event: "idle",
   xpu_sync: "idle",

@@ -40,7 +40,7 @@ export class Picture {
   readonly store: Tiles;
   /** All groups as they are recorded. */
   readonly groups: readonly Group[];
-  chosen: Selection = { selected: null, hovered: null, twins: [], flows: [], area: null, moment: null, find: "" };
+  chosen: Selection = { selected: null, hovered: null, reference: null, twins: [], flows: [], area: null, moment: null, find: "" };
   steps: readonly Step[] = [];
   /** Whether visible tiles are still loading. */
   lacks = true;

@@ -61,6 +61,8 @@ export function readTheme(element: Element): Theme {
     found: colourText(of("warn")),
     curve: {
       utilization: curve("kernel"),
+      flops: curve("operator"),
+      query: curve("mark"),
       memory: curve("memory"),
       queue: curve("runtime"),
       counter: curve("mark"),

@@ -5,8 +5,9 @@ import type { Data, Page } from "../../../data/api.ts";
 import { padSpan } from "../../../draw/span.ts";
 import type { Span } from "../../../draw/span.ts";
 import { change } from "../../../route.ts";
-import { singleRank, ownId, placeOfId, shownFlow, shownLink, shownSlice, shownTime, SameCollectives } from "../tracks/multi-rank.ts";
-import type { ShownRank } from "../tracks/multi-rank.ts";
+import { SameCollectives } from "../tracks/multi-rank.ts";
+import { firstSource, isTrace, ownId, placeOfId, shownFlow, shownLink, shownSlice, shownTime } from "../tracks/sources.ts";
+import type { Source } from "../tracks/sources.ts";
 import { areaText, readArea, readSpan } from "./url-parameters.ts";
 import { toggledText, parseToggled, toggleKey } from "../tracks/layout.ts";
 import { ARRANGEMENT_WORDS, arrangementWords, readArrangement } from "../tracks/arrangement.ts";
@@ -14,6 +15,8 @@ import type { Arrangement } from "../tracks/arrangement.ts";
 import { Moments, closeMoment, restoreMoment } from "./jumps.ts";
 import { adjacentSlice, sliceOfId } from "./nearby.ts";
 import type { Picture } from "../drawing/picture.ts";
+import { restoreReference } from "./reference.ts";
+import type { Selected } from "./reference.ts";
 import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
 import type { LaunchedWork, Link } from "./relations.ts";
 import type { Area, Slice } from "../drawing/viewport.ts";
@@ -35,7 +38,7 @@ const TURNS = 12;
 
 interface Given {
   data: Data;
-  ranks: readonly ShownRank[];
+  sources: readonly Source[];
   picture: Picture;
   views: PanelProps["views"];
   /** An option of the view. */
@@ -45,12 +48,14 @@ interface Given {
 export class TimelineController {
   readonly data: Data;
   readonly trace: string;
-  /** The ranks in the timeline, the first trace first. */
-  readonly ranks: readonly ShownRank[];
+  /** What the timeline shows, the first trace first. */
+  readonly sources: readonly Source[];
   readonly twins = new SameCollectives();
   readonly moments: Moments;
   readonly picture: Picture;
   told: SliceAnswer = NOTHING;
+  /** What selections are compared with. */
+  reference: Selected | null = null;
   /** Whether dragging selects a time span instead of panning. */
   marking = false;
   /** The last action as text, for screen readers. */
@@ -66,16 +71,27 @@ export class TimelineController {
   constructor(given: Given) {
     this.data = given.data;
     this.moments = new Moments(given.views);
-    this.ranks = given.ranks;
+    this.sources = given.sources;
     this.trace = this.of(0).trace;
     const { picture } = (this.#given = given);
     this.picture = picture;
     picture.follow(() => this.#moved());
   }
 
-  /** The rank of the picture that a slice is of. */
-  of(id: number): ShownRank {
-    return this.ranks[placeOfId(id)] ?? this.ranks[0] ?? singleRank("");
+  /** The source that a slice is of. */
+  of(id: number): Source {
+    const place = placeOfId(id);
+    return this.sources.find(({ at }) => at === place) ?? this.sources[0] ?? firstSource("");
+  }
+
+  /** A slice of a source, with ids and times of the timeline. */
+  shown(id: number, slice: Slice): Slice {
+    return shownSlice(this.of(id), slice);
+  }
+
+  /** Whether there are several traces. */
+  get isJoint(): boolean {
+    return this.sources.filter(isTrace).length > 1;
   }
 
   /** A slice, and loaded slices of the same collective on other ranks. */
@@ -109,7 +125,7 @@ export class TimelineController {
     const page = await this.#tell(id);
     if (this.#at !== id) return;
     const found = page === null ? null : sliceOfPage(page);
-    const slice = page === null ? await this.#atHand(id) : found && this.picture.placed(shownSlice(this.of(id), found));
+    const slice = page === null ? await this.#atHand(id) : found && this.picture.placed(this.shown(id, found));
     if (slice === null) return;
     const { told } = this;
     this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
@@ -124,11 +140,12 @@ export class TimelineController {
     this.#at = id;
     try {
       const [page, flows] = await Promise.all([
-        this.data.page(this.of(id).trace, "slice", { id: ownId(id) }, {}),
-        this.#flows(id),
+        this.facts(id),
+        this.of(id).query === undefined ? this.#flows(id) : [],
       ]);
       if (this.#at !== id) return null;
-      const links = linksOf(page).map((link) => shownLink(this.of(id), link));
+      const of = this.of(id).query === undefined ? this.of(id) : this.of(0); // a query links to slices of its trace
+      const links = linksOf(page).map((link) => shownLink(of, link));
       this.told = { page, links, work: launchedWork(page, links), error: null };
       this.picture.choose({ flows });
       return page;
@@ -149,6 +166,13 @@ export class TimelineController {
       await new Promise((done) => setTimeout(done, WRITE_MS));
     }
     return null;
+  }
+
+  /** What is known of a slice, by the clock of its source. */
+  facts(id: number): Promise<Page> {
+    const { trace, query } = this.of(id);
+    if (query === undefined) return this.data.page(trace, "slice", { id: ownId(id) }, {});
+    return this.data.queryTrack(trace, query, { row: ownId(id) }, {});
   }
 
   async #flows(id: number) {
@@ -279,7 +303,7 @@ export class TimelineController {
     const [moves, slice, area, find, fold] = [
       differs("from") || differs("to"), differs("slice"), differs("area"), differs("find"), differs("fold"),
     ];
-    const [arranges, at] = [ARRANGEMENT_WORDS.some(differs), differs("at")];
+    const [arranges, at, compares] = [ARRANGEMENT_WORDS.some(differs), differs("at"), differs("compare")];
     const { from, to } = params;
     this.#written = { ...params };
     if (arranges) this.picture.arrange(readArrangement(params));
@@ -289,6 +313,7 @@ export class TimelineController {
     const span = readSpan(from, to);
     if (moves && span !== null) this.picture.viewport.look(span);
     else if (moves && !first) this.picture.viewport.look(this.picture.viewport.limits);
+    if (compares) void restoreReference(this, params["compare"]);
     if (at) void restoreMoment(this, params["at"]);
     if (slice) await this.#obeySlice(params["slice"], span === null);
     this.picture.redraw();

@@ -28,14 +28,14 @@ function page(): Page {
 async function known() {
   const track: Track = {
     key: "t1", id: 1, kind: "host", device: null, title: "t", label: "t", what: "", rows: 2, count: 5, start: 0, end: 500,
-    low: 0, high: 0, open: true,
+    low: 0, high: 0, peak: null, note: "", open: true,
   };
   const viewport = new Viewport({ from: 0, to: 1000 });
   viewport.width = 1000;
   viewport.height = 400;
   viewport.layout = layoutTracks([{ key: "g0", title: "p", tracks: [track] }], new Set());
   const names = new Names();
-  const store = new Store(async () => page(), names, () => {});
+  const store = new Store(async () => page(), names);
   store.want([{ level: 0, number: 0, track: 1, depth: 0 }]);
   for (let turn = 0; turn < 9; turn++) await new Promise((done) => setTimeout(done, 0));
   return { viewport, store, names };

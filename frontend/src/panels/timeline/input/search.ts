@@ -1,7 +1,7 @@
 // Goes from slice to slice that the search finds.
 
 import { cellReader } from "../tiles/cell-reader.ts";
-import { placeOfId } from "../tracks/multi-rank.ts";
+import { placeOfId } from "../tracks/sources.ts";
 import type { TimelineController } from "./controller.ts";
 import { nextMatch } from "./nearby.ts";
 

@@ -6,9 +6,10 @@ import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { countText, instantText, shareText, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import { ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/multi-rank.ts";
-import type { ShownRank } from "../tracks/multi-rank.ts";
+import { isTrace, ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/sources.ts";
+import type { Source } from "../tracks/sources.ts";
 import type { TimelineController } from "../input/controller.ts";
+import { Compared } from "./compared.tsx";
 import { cellReader } from "../tiles/cell-reader.ts";
 import type { Area } from "../drawing/viewport.ts";
 
@@ -25,7 +26,7 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
   const { data, controller, area } = props;
   const [by, group] = useState<string>("name");
   const [place, turn] = useState(0);
-  const marked = controller.ranks.filter((one) => area.tracks === null || numbersOf(area, one).length > 0);
+  const marked = controller.sources.filter((one) => isTrace(one) && (area.tracks === null || numbersOf(area, one).length > 0));
   const of = marked.find((one) => one.at === place) ?? marked[0] ?? controller.of(0);
   const tracks = area.tracks === null ? PROGRAM : numbersOf(area, of).join(",");
   const [from, to] = [Math.round(ownTime(of, area.from)), Math.round(ownTime(of, area.to))];
@@ -40,7 +41,7 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
           from {instantText(area.from)} to {instantText(area.to)}, {area.tracks === null ? "all tracks" : `${area.tracks.length} tracks`}
         </span>
         {marked.length > 1 && (
-          <span class="timeline-choice" role="group" aria-label="Rank">
+          <span class="timeline-choice" role="group" aria-label="Trace">
             {marked.map((one) => (
               <button key={one.at} type="button" aria-pressed={one === of} onClick={() => turn(one.at)}>{plain(one.label)}</button>
             ))}
@@ -51,6 +52,7 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
             <button key={name} type="button" aria-pressed={by === name} onClick={() => group(name)}>{title}</button>
           ))}
         </span>
+        <Compared controller={controller} />
         <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.mark(null)}>×</button>
       </header>
@@ -60,12 +62,12 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
 }
 
 /** Numbers of the marked tracks of a rank; counters have no slices. */
-function numbersOf(area: Area, of: ShownRank): number[] {
+function numbersOf(area: Area, of: Source): number[] {
   const tracks = (area.tracks ?? []).filter((key) => key.startsWith("t")).map((key) => Number(key.slice(1)));
   return tracks.filter((track) => placeOfTrack(track) === of.at).map(ownTrack);
 }
 
-function Rows(props: { page: Page; controller: TimelineController; of: ShownRank }) {
+function Rows(props: { page: Page; controller: TimelineController; of: Source }) {
   const { page, controller, of } = props;
   const read = cellReader(page);
   const rows = Array.from({ length: page.rows }, (_, row) => row);

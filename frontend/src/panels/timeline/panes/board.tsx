@@ -1,36 +1,43 @@
 // The layout around the canvas: tools, overview, track names and details.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Page } from "../../../data/api.ts";
 import type { Span } from "../../../draw/span.ts";
-import { plain } from "../../../parts/text/plain.ts";
 import { useTheme } from "../../../parts/charts/theme.ts";
 import type { PanelProps } from "../../panel.ts";
 import { AreaPane } from "./area.tsx";
-import type { ShownRank } from "../tracks/multi-rank.ts";
+import { BesideChooser } from "./beside-chooser.tsx";
 import { RankChooser } from "./rank-chooser.tsx";
 import { TimelineController } from "../input/controller.ts";
 import { Details } from "./details.tsx";
 import { Gutter } from "./gutter.tsx";
 import { counterAt } from "../input/hits.ts";
 import { listenToInput } from "../input/input.ts";
-import { JointTiles } from "../tiles/joint.ts";
 import { Listing } from "./listing.tsx";
 import { MomentNote } from "./moments.tsx";
-import { Names } from "../drawing/names.ts";
 import { Overview } from "./overview.tsx";
 import { Picture } from "../drawing/picture.ts";
-import { cellReader } from "../tiles/cell-reader.ts";
 import { RULER } from "../drawing/viewport.ts";
-import type { Step } from "../drawing/viewport.ts";
-import { Store } from "../tiles/store.ts";
-import type { Ask } from "../tiles/store.ts";
 import { Tip } from "./tip.tsx";
 import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
+import { MOST_RANKS } from "../tracks/sources.ts";
+import type { Source } from "../tracks/sources.ts";
 import type { Group } from "../tracks/tracks.ts";
+import type { LoadedTiles } from "../tiles/loaded.ts";
+import { loadSteps } from "../input/steps.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span; rows: { lanes?: "name" }; ranks: ShownRank[]; left: string[] };
+type BoardProps = PanelProps & {
+  groups: Group[];
+  limits: Span;
+  sources: Source[];
+  rows: { lanes?: "name" };
+  tiles: LoadedTiles;
+  /** Another one makes another picture; what stands around it stays, such as an open box. */
+  identity: string;
+  /** What is said above the picture. */
+  children: ComponentChildren;
+};
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -42,7 +49,7 @@ export function Board(props: BoardProps) {
     made.changed = () => redraw((known) => known + 1);
     setController(made);
     return () => made.picture.stop();
-  }, []);
+  }, [props.identity]);
   useEffect(() => void controller?.obey(props.params), [controller, props.params]);
   const theme = useTheme();
   useEffect(() => controller?.picture.retheme(), [controller, theme]);
@@ -59,10 +66,9 @@ export function Board(props: BoardProps) {
     <div class="timeline">
       <Tools controller={controller} listed={listed} onList={() => list((shown) => !shown)}>
         <RankChooser {...props} />
+        <BesideChooser {...props} />
       </Tools>
-      {props.left.length > 0 && (
-        <p class="muted timeline-left" role="note">Not shown, as their start times are unknown: {props.left.map(plain).join(", ")}.</p>
-      )}
+      {props.children}
       {controller && <MomentNote controller={controller} isListed={(view) => props.views.has(view)} />}
       <Overview controller={controller} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
@@ -83,34 +89,19 @@ export function Board(props: BoardProps) {
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): TimelineController {
-  const { data, trace, groups, limits, rows, ranks } = props;
-  const names = new Names();
-  const stores = ranks.map((rank) => {
-    const ask: Ask = (options, query) => data.page(rank.trace, "timeline", { ...options, ...rows }, query);
-    return { rank, store: new Store(ask, names, () => picture.redraw(), ranks.length) };
-  });
-  const store = new JointTiles(stores);
-  const picture: Picture = new Picture(canvas, { groups, limits, names, store });
-  const controller = new TimelineController({ data, ranks, picture, views: props.views, rows });
-  controller.twins.learn(data, ranks).then(
+  const { data, trace, groups, limits, sources, rows, tiles } = props;
+  const store = tiles.of(data, sources, rows, () => picture.redraw());
+  const picture: Picture = new Picture(canvas, { groups, limits, names: tiles.names, store });
+  const controller = new TimelineController({ data, sources, picture, views: props.views, rows });
+  controller.twins.learn(data, sources.filter(({ at }) => at < MOST_RANKS)).then(
     () => picture.redraw(),
     () => undefined, // the picture is the same without what joins its collectives
   );
-  data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time", "excess"] }).then(
-    (page) => picture.know(stepsOf(page)),
+  loadSteps(data, trace.id).then(
+    (steps) => picture.know(steps),
     () => undefined, // a trace without steps has none to draw; the panel `steps` tells why
   );
   return controller;
-}
-
-function stepsOf(page: Page): Step[] {
-  const read = cellReader(page);
-  return Array.from({ length: page.rows }, (_, row) => {
-    const start = read.number("start", row);
-    const excess = read.number("excess", row);
-    const step = { number: read.number("step", row), start, end: start + (read.number("host_time", row) || 0) };
-    return Number.isNaN(excess) ? step : { ...step, excess };
-  });
 }
 
 interface HandsProps {

@@ -8,6 +8,7 @@ import type { PanelProps } from "../../panel.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 import { LINKS, WORK } from "../input/relations.ts";
+import { Compared } from "./compared.tsx";
 import { DeviceWork, Links } from "./links.tsx";
 import type { Slice } from "../drawing/viewport.ts";
 
@@ -26,6 +27,7 @@ const TITLES: Record<string, string> = {
   compiled: "Compiled kernel",
   wait: "Wait",
   frame: "Python frame",
+  result: "Row of the result",
 };
 const FIRST = "slice";
 /** Facts that the heading or links show already. */
@@ -40,8 +42,9 @@ export function Details(props: PanelProps & { controller: TimelineController }) 
     <section class="timeline-details" aria-label="Details of the slice">
       <header>
         <h2 title={plain(slice.name.slice(0, 4000))}>{plain(slice.name.slice(0, 600))}</h2>
-        <span class="muted">{[controller.ranks.length > 1 ? controller.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
+        <span class="muted">{[controller.isJoint ? controller.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
         <Grids slice={slice} views={views} trace={controller.of(slice.id).trace} />
+        <Compared controller={controller} />
         <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.select(null)}>×</button>
       </header>

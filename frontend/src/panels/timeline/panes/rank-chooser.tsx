@@ -7,7 +7,8 @@ import { plain } from "../../../parts/text/plain.ts";
 import { change } from "../../../route.ts";
 import { countText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import { parseRankKeys, MOST_RANKS, rankKeysText } from "../tracks/multi-rank.ts";
+import { parseRankKeys, rankKeysText } from "../tracks/multi-rank.ts";
+import { MOST_RANKS } from "../tracks/sources.ts";
 
 /** Of more ranks the number is written, not ticked. */
 const MOST_LISTED = 64;

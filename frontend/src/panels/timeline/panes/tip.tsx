@@ -1,9 +1,11 @@
 // The tooltip of the timeline.
 
 import { plain } from "../../../parts/text/plain.ts";
-import { bytesText, countText, instantText, timeText } from "../../../units.ts";
+import { countText, instantText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import type { Slice } from "../drawing/viewport.ts";
+import { BESIDE, ownTime, placeOfTrack } from "../tracks/sources.ts";
+import { counterText } from "../tracks/tracks.ts";
 import type { Track } from "../tracks/tracks.ts";
 
 export interface Pointed {
@@ -25,14 +27,20 @@ export function Tip(props: { pointed: Pointed; controller: TimelineController | 
   const level = at.y > height * 0.6 ? { bottom: `${height - at.y + 12}px` } : { top: `${at.y + 16}px` };
   return (
     <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
-      {slice && <SliceTip slice={slice} />}
+      {slice && <SliceTip slice={slice} start={ownStart(slice, props.controller)} />}
       {slice && props.controller && <Rank slice={slice} controller={props.controller} />}
       {!slice && counter && <CounterTip {...counter} />}
     </div>
   );
 }
 
-function SliceTip({ slice }: { slice: Slice }) {
+/** When it began by the clock of its trace; ranks have a common one. */
+function ownStart({ id, track, start }: Slice, controller: TimelineController | null): number {
+  const second = placeOfTrack(track) === BESIDE ? controller?.sources.find(({ at }) => at === BESIDE) : undefined;
+  return id < 0 || second === undefined ? start : ownTime(second, start);
+}
+
+function SliceTip({ slice, start }: { slice: Slice; start: number }) {
   const name = plain(slice.name.slice(0, LONGEST)) + (slice.name.length > LONGEST ? "…" : "");
   return (
     <>
@@ -43,7 +51,7 @@ function SliceTip({ slice }: { slice: Slice }) {
         <dl>
           <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
           {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
-          <dt>start</dt><dd>{instantText(slice.start)}</dd>
+          <dt>start</dt><dd>{instantText(start)}</dd>
           <dt>category</dt><dd>{plain(slice.category)}</dd>
         </dl>
       )}
@@ -54,7 +62,7 @@ function SliceTip({ slice }: { slice: Slice }) {
 /** Of several ranks that are shown: which one it is of, and the same collective on the others. */
 function Rank(props: { slice: Slice; controller: TimelineController }) {
   const { slice, controller } = props;
-  if (controller.ranks.length < 2 || slice.id < 0) return null;
+  if (!controller.isJoint || slice.id < 0) return null;
   const others = controller.twins.of(slice.id).map((id) => plain(controller.of(id).label));
   return (
     <p class="timeline-tip-rank">
@@ -65,18 +73,16 @@ function Rank(props: { slice: Slice; controller: TimelineController }) {
 
 function CounterTip(props: NonNullable<Pointed["counter"]>) {
   const { track, time, value, low, high } = props;
-  const written = (amount: number) => {
-    if (track.kind === "memory") return bytesText(amount);
-    return track.kind === "utilization" ? `${amount.toFixed(1)} %` : countText(amount);
-  };
+  const written = (amount: number) => counterText(track.kind, amount);
   return (
     <>
       <p class="timeline-tip-name">{plain(track.title)}</p>
       <dl>
-        <dt>value</dt><dd>{written(value)}</dd>
-        {low !== high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
+        <dt>value</dt><dd>{Number.isNaN(value) ? "unknown" : written(value)}</dd>
+        {low < high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
         <dt>at</dt><dd>{instantText(time)}</dd>
       </dl>
+      {track.note !== "" && <p class="timeline-tip-note">{plain(track.note)}</p>}
     </>
   );
 }

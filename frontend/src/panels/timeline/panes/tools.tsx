@@ -24,10 +24,9 @@ export function Tools(props: ToolsProps) {
   const told = useMatches(controller, find.trim());
   const [marking, setMarking] = useState(false);
   const match = (by: 1 | -1) => controller && goToMatch(controller, by);
-  const mark = () => {
-    if (controller) controller.marking = !marking;
-    setMarking(!marking);
-  };
+  useEffect(() => {
+    if (controller) controller.marking = marking;
+  }, [controller, marking]);
   return (
     <div class="timeline-tools">
       <Find
@@ -48,7 +47,7 @@ export function Tools(props: ToolsProps) {
       {props.children}
       <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => controller?.fit()}>Fit</button>
       <button type="button" title="The whole trace (0)" onClick={() => controller?.whole()}>Whole</button>
-      <button type="button" aria-pressed={marking} title="Drag marks an area (or shift and drag)" onClick={mark}>Mark</button>
+      <button type="button" aria-pressed={marking} title="Drag marks an area (or shift and drag)" onClick={() => setMarking(!marking)}>Mark</button>
       <button type="button" aria-pressed={props.listed} title="Visible slices as a table (t)" onClick={props.onList}>As a table</button>
     </div>
   );

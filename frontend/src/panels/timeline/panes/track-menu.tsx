@@ -2,11 +2,14 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { plain } from "../../../parts/text/plain.ts";
+import { change, current, go } from "../../../route.ts";
 import { countText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { PINS, movedTo, neighbour, toggleHidden, togglePin } from "../tracks/arrangement.ts";
 import { allKey } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
+import { withoutQuery } from "../tracks/query-tracks.ts";
+import { placeOfTrack } from "../tracks/sources.ts";
 
 interface Item {
   text: string;
@@ -35,11 +38,28 @@ function itemsOf(controller: TimelineController, { key, track, open, hidden }: L
   const hide = { text: "Hide", does: () => controller.arrange(toggleHidden(arrangement, key)) };
   if (track === null) return [hide, ...moves];
   const all = { text: hidden > 0 ? `Show all ${countText(track.rows)} rows` : "Show fewer rows", does: () => controller.turn(allKey(track)) };
+  const query = track.kind === "query" ? queryOf(controller, track.id) : undefined;
   return [
+    ...(query === undefined ? [] : queryItems(query)),
     { text: arrangement.pins.includes(key) ? "Unpin" : "Pin to the top", does: () => controller.arrange(togglePin(arrangement, key)) },
     hide,
     ...moves,
     ...(open && (hidden > 0 || picture.turned.has(allKey(track))) ? [all] : []),
+  ];
+}
+
+function queryOf(controller: TimelineController, track: number): string | undefined {
+  return controller.sources.find(({ at }) => at === placeOfTrack(track))?.query;
+}
+
+function queryItems(query: string): Item[] {
+  const others = withoutQuery(current().params["track"], query);
+  const edit = () => go("sql", { q: query, ...(others === undefined ? {} : { track: others }) });
+  // the places of other queries change, and with them the keys of their tracks
+  const close = () => change({ track: others, pin: undefined, hide: undefined, order: undefined, fold: undefined, slice: undefined }, { replace: false });
+  return [
+    { text: "Close", does: close },
+    { text: "Edit the query", does: edit },
   ];
 }
 

@@ -2,12 +2,12 @@
 
 import { shortName } from "../../../draw/names.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { bytesText, countText, timeText } from "../../../units.ts";
+import { countText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { togglePin } from "../tracks/arrangement.ts";
 import { ROW, allKey } from "../tracks/layout.ts";
 import type { Line } from "../tracks/layout.ts";
-import { mostOf } from "../tracks/tracks.ts";
+import { counterText, mostOf } from "../tracks/tracks.ts";
 import type { Track } from "../tracks/tracks.ts";
 import type { TrackDrag } from "./track-drag.ts";
 import { move } from "./track-menu.tsx";
@@ -50,7 +50,7 @@ export function TrackName(props: Props) {
         type="button"
         class="timeline-fold"
         aria-expanded={line.open}
-        title={track === null ? title : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}`}
+        title={track === null ? [plain(group.of ?? ""), title].filter(Boolean).join(", ") : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}${track.note === "" ? "" : `. ${track.note}`}`}
         onClick={() => controller.turn(line.key)}
         onKeyDown={pressed}
         onPointerDown={(event) => drag.begin(event, line.key)}
@@ -58,7 +58,7 @@ export function TrackName(props: Props) {
         <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
         <span class="timeline-title">
           {track === null && group.of !== undefined && <b class="timeline-rank">{plain(group.of)}</b>}
-          {track === null ? title : plain(track.label)}
+          {track === null && group.of !== undefined ? <span>{title}</span> : track === null ? title : plain(track.label)}
         </span>
         {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : plain(whatText(line, track))}</span>}
       </button>
@@ -110,9 +110,7 @@ function whatText({ rows, hidden, head }: Line, { what }: Track): string {
   return head > 0 && hidden > 0 ? `${what}, ${rows} of ${rows + hidden} names` : what;
 }
 
-/** The label of a counter's maximum. */
+/** The label of the top of a counter's scale. */
 function scaleText(track: Track): string {
-  const most = mostOf(track.kind, track.high);
-  if (track.kind === "memory") return `to ${bytesText(most)}`;
-  return track.kind === "utilization" ? "to 100 %" : `to ${countText(most)}`;
+  return track.kind === "utilization" ? "to 100 %" : `to ${counterText(track.kind, mostOf(track))}`;
 }

@@ -3,7 +3,7 @@
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { usePopover } from "../../../parts/controls/popover.ts";
 import { plain } from "../../../parts/text/plain.ts";
-import { change, current } from "../../../route.ts";
+import { change, current, link } from "../../../route.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { USUAL, arrangementWords, groupedBy, toggleHidden } from "../tracks/arrangement.ts";
 import { GROUPINGS, regrouped } from "../tracks/grouping.ts";
@@ -46,6 +46,7 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
     ...group.tracks.map((track) => ({ key: track.key, title: `${track.label}, ${track.what}` })),
   ]);
   const reset = () => change({ ...arrangementWords(USUAL), rows: undefined }, { replace: false });
+  const queries = current().params["track"];
   const hidden = known.filter(({ key }) => arrangement.hidden.includes(key));
   return (
     <div class="timeline-box" role="group" aria-label="Tracks">
@@ -76,6 +77,7 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
           </ul>
         </>
       )}
+      {!controller.data.inline && <a href={link("sql", queries === undefined ? {} : { track: queries })}>Add a track from a query</a>}
       <button type="button" disabled={isUsual} onClick={reset}>As at first</button>
       <p class="muted">Drag a name to move it, or Alt+↑ and Alt+↓ on it.</p>
     </div>

@@ -1,8 +1,8 @@
-// The tiles of several ranks as one: each rank's tiles are loaded by its own clock, and shifted when
-// drawn.
+// The tiles of several sources as one: each source's tiles are loaded by its own clock, and shifted
+// when drawn.
 
-import { ownTime, ownTrack, placeOfTrack, shownId, shownTime } from "../tracks/multi-rank.ts";
-import type { ShownRank } from "../tracks/multi-rank.ts";
+import { ownTime, ownTrack, placeOfTrack, shownId, shownTime } from "../tracks/sources.ts";
+import type { Source } from "../tracks/sources.ts";
 import type { AvailablePart, Store, Wanted } from "./store.ts";
 import { tilesInSpan, width } from "./tiles.ts";
 import type { Part, Place, Samples } from "./tiles.ts";
@@ -17,97 +17,105 @@ export interface Tiles {
   samples(name: string, place: Place, track?: number): Samples[];
 }
 
+/** A source and its tiles. */
+export interface Loaded {
+  source: Source;
+  store: Store;
+}
+
 export class JointTiles implements Tiles {
-  readonly #ranks: readonly { rank: ShownRank; store: Store }[];
+  readonly #sources: readonly Loaded[];
+  readonly #byPlace: ReadonlyMap<number, Loaded>;
   readonly #parts = new WeakMap<Part, Part>();
   readonly #samples = new WeakMap<Samples, Samples>();
 
-  constructor(ranks: readonly { rank: ShownRank; store: Store }[]) {
-    this.#ranks = ranks;
+  constructor(sources: readonly Loaded[]) {
+    this.#sources = sources;
+    this.#byPlace = new Map(sources.map((one) => [one.source.at, one]));
   }
 
   get error(): string | null {
-    return this.#ranks.find(({ store }) => store.error !== null)?.store.error ?? null;
+    return this.#sources.find(({ store }) => store.error !== null)?.store.error ?? null;
   }
 
   get downsampled(): number | null {
-    const known = this.#ranks.flatMap(({ store }) => (store.downsampled === null ? [] : [store.downsampled]));
+    const known = this.#sources.flatMap(({ store }) => (store.downsampled === null ? [] : [store.downsampled]));
     return known.length === 0 ? null : Math.max(...known);
   }
 
   want(wanted: readonly Wanted[]): void {
-    for (const { rank, store } of this.#ranks) {
-      const those = wanted.filter((one) => placeOfTrack(one.track) === rank.at);
-      store.want(those.flatMap((one) => own(rank, one)));
+    for (const { source, store } of this.#sources) {
+      const those = wanted.filter((one) => placeOfTrack(one.track) === source.at);
+      store.want(those.flatMap((one) => own(source, one)));
     }
   }
 
   has(one: Wanted): boolean {
-    const of = this.#ranks[placeOfTrack(one.track)];
-    return of !== undefined && own(of.rank, one).every((part) => of.store.has(part));
+    const of = this.#byPlace.get(placeOfTrack(one.track));
+    return of !== undefined && own(of.source, one).every((part) => of.store.has(part));
   }
 
   found(track: number, place: Place): AvailablePart[] {
-    const of = this.#ranks[placeOfTrack(track)];
+    const of = this.#byPlace.get(placeOfTrack(track));
     if (of === undefined) return [];
-    const { rank, store } = of;
-    if (rank.at === 0) return store.found(track, place);
-    return ownPlaces(rank, place).flatMap((asked) => {
+    const { source, store } = of;
+    if (source.at === 0) return store.found(track, place);
+    return ownPlaces(source, place).flatMap((asked) => {
       const [from, to] = [asked.number * width(asked.level), (asked.number + 1) * width(asked.level)];
       return store.found(ownTrack(track), asked).map((found) => ({
         ...found,
-        from: shownTime(rank, Math.max(from, found.from)),
-        to: shownTime(rank, Math.min(to, found.to)),
-        part: this.#shown(rank, found.part),
+        from: shownTime(source, Math.max(from, found.from)),
+        to: shownTime(source, Math.min(to, found.to)),
+        part: this.#shown(source, found.part),
       }));
     });
   }
 
   samples(name: string, place: Place, track = -1): Samples[] {
-    const of = this.#ranks[placeOfTrack(track)];
+    const of = this.#byPlace.get(placeOfTrack(track));
     if (of === undefined) return [];
-    const { rank, store } = of;
-    if (rank.at === 0) return store.samples(name, place);
-    const found = ownPlaces(rank, place).flatMap((asked) => store.samples(name, asked));
+    const { source, store } = of;
+    if (source.at === 0) return store.samples(name, place);
+    const found = ownPlaces(source, place).flatMap((asked) => store.samples(name, asked));
     return [...new Set(found)].map((samples) => {
       const known = this.#samples.get(samples);
       if (known !== undefined) return known;
-      const shown = { ...samples, start: moved(rank, samples.start), end: moved(rank, samples.end) };
+      const shown = { ...samples, start: moved(source, samples.start), end: moved(source, samples.end) };
       this.#samples.set(samples, shown);
       return shown;
     });
   }
 
   /** A part converted to the timeline's clock and ids; cached. */
-  #shown(rank: ShownRank, part: Part): Part {
+  #shown(source: Source, part: Part): Part {
     const known = this.#parts.get(part);
     if (known !== undefined) return known;
     const shown = {
       ...part,
       lanes: part.lanes.map((lane) => ({
         ...lane,
-        start: moved(rank, lane.start),
-        end: moved(rank, lane.end),
-        id: Float64Array.from(lane.id, (id) => shownId(rank, id)),
+        start: moved(source, lane.start),
+        end: moved(source, lane.end),
+        id: Float64Array.from(lane.id, (id) => shownId(source, id)),
       })),
-      marks: part.marks && { ...part.marks, time: moved(rank, part.marks.time) },
+      marks: part.marks && { ...part.marks, time: moved(source, part.marks.time) },
     };
     this.#parts.set(part, shown);
     return shown;
   }
 }
 
-function moved(rank: ShownRank, times: Float64Array): Float64Array {
-  return times.map((time) => shownTime(rank, time));
+function moved(source: Source, times: Float64Array): Float64Array {
+  return times.map((time) => shownTime(source, time));
 }
 
-/** The one or two tiles of a rank that overlap a tile of the timeline. */
-export function ownPlaces(rank: ShownRank, place: Place): Place[] {
-  const [from, to] = [place.number, place.number + 1].map((number) => ownTime(rank, number * width(place.level)));
+/** The one or two tiles of a source that overlap a tile of the timeline. */
+export function ownPlaces(source: Source, place: Place): Place[] {
+  const [from, to] = [place.number, place.number + 1].map((number) => ownTime(source, number * width(place.level)));
   return tilesInSpan(from ?? 0, to ?? 0, place.level).map((number) => ({ level: place.level, number }));
 }
 
-function own(rank: ShownRank, one: Wanted): Wanted[] {
-  if (rank.at === 0) return [one];
-  return ownPlaces(rank, one).map((place) => ({ ...place, track: ownTrack(one.track), depth: one.depth }));
+function own(source: Source, one: Wanted): Wanted[] {
+  if (source.at === 0) return [one];
+  return ownPlaces(source, one).map((place) => ({ ...place, track: ownTrack(one.track), depth: one.depth }));
 }

@@ -47,10 +47,10 @@ export class Store {
   error: string | null = null;
   /** ns per pixel of the report's tiles, if coarser than requested. */
   downsampled: number | null = null;
-  readonly #room: number;
+  #room = ROOM;
   readonly #ask: Ask;
   readonly #names: Names;
-  readonly #changed: () => void;
+  #changed: () => void = () => {};
   readonly #tiles = new Map<string, Tile>();
   readonly #levels = new Set<number>();
   readonly #onTheWay = new Map<string, number>();
@@ -60,11 +60,14 @@ export class Store {
   #size = 0;
   #time = 0;
 
-  /** `ranks` share the room that there is for rows. */
-  constructor(ask: Ask, names: Names, changed: () => void, ranks = 1) {
-    this.#room = ROOM / ranks;
+  constructor(ask: Ask, names: Names) {
     this.#ask = ask;
     this.#names = names;
+  }
+
+  /** Shares the room for rows with others; `changed` is called when there is more to draw. */
+  share(sources: number, changed: () => void): void {
+    this.#room = ROOM / sources;
     this.#changed = changed;
   }
 

@@ -88,8 +88,8 @@ function asking(answer: (options: Options) => Page) {
       return answer(options);
     },
     new Names(),
-    () => (changes += 1),
   );
+  store.share(1, () => (changes += 1));
   const settled = async () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((done) => setTimeout(done, 0));
   };

@@ -6,7 +6,7 @@ import type { Group, Track } from "./tracks.ts";
 
 function track(id: number, kind: string, title: string, device: number | null = null): Track {
   const key = id < 0 ? `c${-1 - id}` : `t${id}`;
-  return { key, id: id < 0 ? -1 : id, kind, device, title, label: title, what: kind, rows: 1, count: 5, start: 0, end: 9, low: 0, high: 0, open: true };
+  return { key, id: id < 0 ? -1 : id, kind, device, title, label: title, what: kind, rows: 1, count: 5, start: 0, end: 9, low: 0, high: 0, peak: null, note: "", open: true };
 }
 
 const GROUPS: readonly Group[] = [

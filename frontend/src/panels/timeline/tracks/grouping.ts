@@ -10,8 +10,10 @@ export const GROUPINGS: readonly (readonly [Grouping, string, string])[] = [
   ["kind", "kind", "Operators, frames, kernels, annotations, counters, each by themselves"],
 ];
 
+const QUERIES = "Queries";
 const KINDS: readonly (readonly [title: string, kinds: readonly string[]])[] = [
-  ["Counters", ["utilization", "queue", "memory", "counter"]],
+  [QUERIES, ["query"]],
+  ["Counters", ["utilization", "flops", "queue", "memory", "counter"]],
   ["Kernels and copies", ["device"]],
   ["Operators", ["host"]],
   ["Python frames", ["python"]],
@@ -56,7 +58,9 @@ function byDevice(groups: readonly Group[]): Omit<Group, "key">[] {
     if (tracks.length > 0) others.push({ ...group, leads: false, tracks });
   }
   const isHost = (group: Group) => group.tracks.some((track) => track.kind === "host" || track.kind === "python");
-  return [...others.filter(isHost), ...devices.values(), ...others.filter((group) => !isHost(group))];
+  const isQueries = (group: Group) => group.tracks.every((track) => track.kind === "query");
+  const rest = others.filter((group) => !isQueries(group));
+  return [...others.filter(isQueries), ...rest.filter(isHost), ...devices.values(), ...rest.filter((group) => !isHost(group))];
 }
 
 function rankOf({ of, at }: Group): Partial<Group> {

@@ -2,6 +2,7 @@
 
 import type { Wanted } from "../tiles/store.ts";
 import type { Place } from "../tiles/tiles.ts";
+import { RULER } from "../drawing/viewport.ts";
 import { DEPTH } from "./tracks.ts";
 import type { Group, Track } from "./tracks.ts";
 
@@ -44,7 +45,8 @@ export function layoutTracks(groups: readonly Group[], turned: Toggled): Layout 
   };
   for (const group of groups) {
     const open = isOpen(group) !== turned.has(group.key);
-    put({ kind: "group", key: group.key, height: HEAD, group, track: null, open, rows: 0, hidden: 0, head: 0 });
+    const height = group.clock === undefined ? HEAD : RULER;
+    put({ kind: "group", key: group.key, height, group, track: null, open, rows: 0, hidden: 0, head: 0 });
     if (!open) continue;
     for (const track of group.tracks) put(lineOf(group, track, turned));
   }

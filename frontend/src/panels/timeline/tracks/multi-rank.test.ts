@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { TraceClock, Job, Options, Page } from "../../../data/api.ts";
-import {
-  shownRanks, parseRankKeys, ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack, SameCollectives, rankKeysText,
-} from "./multi-rank.ts";
+import { SameCollectives, parseRankKeys, rankKeysText, shownRanks } from "./multi-rank.ts";
+import { ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack } from "./sources.ts";
 import { JointTiles, ownPlaces } from "../tiles/joint.ts";
 import { Names } from "../drawing/names.ts";
 import { Store } from "../tiles/store.ts";
@@ -73,7 +72,7 @@ describe("tiles of another clock", () => {
       return { view: "timeline", options: {}, all: 1, total: 1, from: 0, rows: 1, columns, totals: {}, lacks: [] };
     };
     const names = new Names();
-    const joint = new JointTiles(ranks.map((rank) => ({ rank, store: new Store(ask, names, () => {}) })));
+    const joint = new JointTiles(ranks.map((source) => ({ source, store: new Store(ask, names) })));
     const second = ranks[1];
     assert.ok(second);
     const track = shownTrack(second, 4);

@@ -1,6 +1,8 @@
 // Tracks and counters in groups, as the `timeline` view lists them.
 
 import type { Cell, Page } from "../../../data/api.ts";
+import { bytesText, countText, fixed, rateText } from "../../../units.ts";
+import type { Source } from "./sources.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 
 export interface Track {
@@ -23,6 +25,10 @@ export interface Track {
   /** Of a counter. */
   low: number;
   high: number;
+  /** The most that a counter can be; null if unknown, or if there is no such limit. */
+  peak: number | null;
+  /** A sentence on what it shows; empty if there is nothing to say. */
+  note: string;
   /** Whether it is open by default. */
   open: boolean;
   /** The name that each row is of, where rows are by name. */
@@ -43,14 +49,22 @@ export interface Group {
   /** The rank that it is of, where several are shown, and its place among them. */
   of?: string;
   at?: number;
-  /** Whether it is the first of a rank below another. */
+  /** Whether it is the first of a source below another, and the source if that has a clock of its own. */
   leads?: boolean;
+  clock?: Source;
   /** Whether it is folded by default. */
   folded?: boolean;
   /** Whether it stays at the top. */
   pinned?: boolean;
   /** Whether it holds what a filter has found. */
   sought?: boolean;
+}
+
+/** The title of a counter's scale and its values: in bytes, percent, FLOP/s, or as a count. */
+export function counterText(kind: string, value: number): string {
+  if (kind === "memory") return bytesText(value);
+  if (kind === "flops") return rateText(value, "FLOP");
+  return kind === "utilization" ? `${fixed(value, 1)} %` : countText(value);
 }
 
 /** Rows of a deep track that are shown by default. */
@@ -66,6 +80,8 @@ const WHAT: Record<string, string> = {
   other: "other",
   memory: "memory",
   utilization: "utilisation",
+  flops: "FLOP/s",
+  query: "query",
   queue: "queued",
   counter: "counter",
 };
@@ -75,7 +91,7 @@ const ROOM = 590;
 const FOLDED = 24;
 /** Streams and counters that are open at first. */
 const OPEN_STREAMS = 4;
-const OPEN_COUNTERS = 3;
+const OPEN_COUNTERS = 4;
 
 /** The groups from the top: counters, threads by process, streams by device, the rest. */
 export function groupTracks(page: Page): Group[] {
@@ -104,6 +120,8 @@ export function groupTracks(page: Page): Group[] {
       end: start + read.number("duration", row),
       low: read.number("low", row),
       high: read.number("high", row),
+      peak: numberOrNull(read.cell("peak", row)),
+      note: read.text("note", row),
       open: false,
       ...(!isCounter && names.has(id) ? { names: names.get(id) ?? [] } : {}),
     };
@@ -181,7 +199,7 @@ function spelled(title: string, tracks: readonly Track[]): string {
 function choose(tracks: Track[]): void {
   const main = mainThread(tracks);
   const streams = byCount(tracks.filter((track) => track.kind === "device")).slice(0, OPEN_STREAMS);
-  const counters = ["utilization", "memory", "queue", "counter"].flatMap((kind) =>
+  const counters = ["utilization", "flops", "memory", "queue", "counter"].flatMap((kind) =>
     tracks
       .filter((track) => track.id < 0 && track.kind === kind)
       .sort((one, other) => weight(other) - weight(one))
@@ -216,7 +234,7 @@ function weight(track: Track): number {
   return track.title.endsWith(" reserved") ? -1 / Math.max(track.high, 1) : track.high;
 }
 
-/** The label of a counter's maximum. */
-export function mostOf(kind: string, high: number): number {
-  return kind === "utilization" ? 100 : high;
+/** The top of a counter's scale: its peak, unless it is ever above. */
+export function mostOf({ kind, high, peak }: Pick<Track, "kind" | "high" | "peak">): number {
+  return kind === "utilization" ? 100 : Math.max(high, peak ?? 0);
 }
