@@ -35,6 +35,7 @@ _IFRAME_TEMPLATE: Final = (
 _PANELS_WITH_SEVERAL_TABLES: Final = (
     "answer",
     "compare",
+    "critical_path",
     "distributed",
     "flame",
     "lines",
@@ -47,12 +48,15 @@ _PANELS_WITH_SEVERAL_TABLES: Final = (
 )
 """Names of the page's panels that show more than one table."""
 _VIEWS_WITHOUT_PANEL: Final = (
+    "critical_path_band",
     "matches",
     "memory_curve",
     "memory_flame",
     "memory_holders",
     "memory_lifetimes",
     "memory_peak",
+    "off_path",
+    "op_profile",
     "run_curve",
     "run_kinds",
     "run_summary",

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { contrast, parseColour } from "./colour.ts";
 import type { Rgb } from "./colour.ts";
+import { ACHIEVED, UNKNOWN_COLOUR } from "../panels/modules/profile/profile.ts";
 
 type Triple = readonly [number, number, number];
 type Matrix = readonly [Triple, Triple, Triple];
@@ -105,17 +106,32 @@ test("the difference of colours is that of the paper's examples", () => {
   }
 });
 
-test("any two categories are told apart, by whoever sees few colours too", () => {
+/** Fails if two of some colours look too alike to someone. */
+function assertToldApart(names: readonly string[]): void {
   for (const [theme, colours] of THEMES) {
     for (const [vision, matrix] of Object.entries(VISIONS)) {
-      const seen = CATEGORIES.map((name) => lab(times(matrix, linear(colours.get(name) as Rgb))));
+      const seen = names.map((name) => lab(times(matrix, linear(colours.get(name) as Rgb))));
       for (const [at, one] of seen.entries()) {
         for (const [to, other] of seen.entries()) {
           if (at >= to) continue;
-          const told = `${CATEGORIES[at]} and ${CATEGORIES[to]}, ${theme}, ${vision}: ${difference(one, other)}`;
+          const told = `${names[at]} and ${names[to]}, ${theme}, ${vision}: ${difference(one, other)}`;
           assert.ok(difference(one, other) >= LEAST_DIFFERENCE, told);
         }
       }
+    }
+  }
+}
+
+test("any two categories are told apart, by whoever sees few colours too", () => {
+  assertToldApart(CATEGORIES);
+});
+
+test("any two classes of the achieved share are told apart, and from what is unknown", () => {
+  assertToldApart([...ACHIEVED.map(({ colour }) => colour), UNKNOWN_COLOUR]);
+  for (const [theme, colours] of THEMES) {
+    for (const { colour } of ACHIEVED) {
+      const found = contrast(colours.get(colour) as Rgb, colours.get("surface") as Rgb);
+      assert.ok(found >= MARK_CONTRAST, `${colour}, ${theme}: ${found}`);
     }
   }
 });

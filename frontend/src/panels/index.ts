@@ -2,6 +2,7 @@
 
 import { answer } from "./answer/index.tsx";
 import { compare } from "./compare/index.tsx";
+import { criticalPath } from "./critical-path/index.tsx";
 import { distributed } from "./distributed/index.tsx";
 import { flame } from "./flame/index.tsx";
 import { anyView, grid } from "./grid/index.tsx";
@@ -47,7 +48,7 @@ export const PANELS: readonly Panel[] = [
   grid("stragglers", "Stragglers", "job"),
   grid("arrivals", "Arrivals", "job"),
   grid("collectives", "Collectives", "job"),
-  grid("critical_path", "Critical path", "device"),
+  criticalPath,
   grid("job_path", "Path across ranks", "job"),
   memory,
   grid("memory_operators", "Memory by operator", "memory"),

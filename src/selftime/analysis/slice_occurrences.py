@@ -79,7 +79,7 @@ def longest_occurrences(trace: Trace, slices: pl.DataFrame, top: int) -> pl.Data
         "launch_delay": delay.set(delay < 0, None).gather(order),
     }
     rows = rows.drop("depth")[order]
-    found |= {column.name: column for column in _thread_device_stream_columns(trace, rows)}
+    found |= {column.name: column for column in thread_device_stream_columns(trace, rows)}
     known = [found[name].alias(name) for name in found if found[name].null_count() < rows.height]
     return rows.with_columns(*known, share=pl.col("duration") / total)
 
@@ -131,7 +131,7 @@ def modules_and_threads_of_slices(trace: Trace, slice_ids: pl.Series) -> pl.Data
     found = pl.DataFrame(
         {
             "module": _module_names(trace, operator),
-            "thread": _thread_device_stream_columns(trace, rows)[0].cast(pl.String),
+            "thread": thread_device_stream_columns(trace, rows)[0].cast(pl.String),
         }
     )
     return found.with_columns(pl.when(known).then(pl.all()))
@@ -143,7 +143,7 @@ def _module_names(trace: Trace, operators: pl.Series) -> pl.Series:
     return modules.cast(pl.String)
 
 
-def _thread_device_stream_columns(trace: Trace, slices: pl.DataFrame) -> list[pl.Series]:
+def thread_device_stream_columns(trace: Trace, slices: pl.DataFrame) -> list[pl.Series]:
     """Returns three columns of slices: name of the thread or stream, device, stream."""
     tracks = trace.tracks.with_columns(
         thread=pl.when(pl.col("stream").is_not_null())
@@ -200,7 +200,7 @@ def _missing_grouping_columns(trace: Trace, slices: pl.DataFrame, by: str) -> li
         return [recorded_operator_argument(trace, operator, "input_shapes")]
     if by == "step":
         return [_step_numbers(trace, slices).alias("step")]
-    return [_thread_device_stream_columns(trace, slices)[0]] if by == "thread" else []
+    return [thread_device_stream_columns(trace, slices)[0]] if by == "thread" else []
 
 
 def _duration_bin_starts_ns(durations: pl.Series) -> pl.Series:

@@ -171,6 +171,38 @@ LINE_EVIDENCE_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
 )
 """How a source line is known, as in the column `how`."""
 
+PATH_KIND_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "compute": Label("computing", doc="a kernel runs"),
+        "communication": Label("communicating", doc="a collective runs"),
+        "copy": Label("copying", doc="a copy or fill runs"),
+        "latency": Label(
+            "launch latency",
+            doc="from the launch of work, or the end of the work before it, to its begin",
+        ),
+        "data": Label("waiting for data", doc="the host waits for a batch"),
+        "gc": Label("garbage collection"),
+        "host": Label("host", doc="the host runs operators, calls or Python"),
+        "unknown": Label("unknown", doc="before work whose dependency is not recorded"),
+    }
+)
+"""The kinds of segments of a critical path."""
+
+_PATH_LINK_LABELS: Final[Mapping[str, Label]] = MappingProxyType(
+    {
+        "begin": Label("the recording or step began"),
+        "stream": Label("the work before it on its stream ended"),
+        "launch": Label("it was launched"),
+        "event": Label("work of another stream ended, by a recorded event"),
+        "inferred": Label("work of another stream ended just before: inferred, not recorded"),
+        "wait": Label("device work ended that the host waited for"),
+        "thread": Label("another thread continued"),
+        "host": Label("its thread went on"),
+        "unknown": Label("unknown"),
+    }
+)
+"""Why a segment of a critical path began."""
+
 _LABELS_BY_COLUMN: Final[Mapping[tuple[str, str], Mapping[str, Label]]] = MappingProxyType(
     {
         ("run", "part"): RUN_PART_LABELS,
@@ -183,6 +215,8 @@ _LABELS_BY_COLUMN: Final[Mapping[tuple[str, str], Mapping[str, Label]]] = Mappin
         ("syncs", "kind"): _WAIT_KIND_LABELS,
         ("stragglers", "cause"): _LATENESS_CAUSE_LABELS,
         ("lines", "how"): LINE_EVIDENCE_LABELS,
+        ("critical_path_band", "kind"): PATH_KIND_LABELS,
+        ("critical_path_band", "link"): _PATH_LINK_LABELS,
         ("overview", "metric"): {
             "found": Label("steps found"),
             "counted": Label("steps counted"),

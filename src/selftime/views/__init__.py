@@ -14,6 +14,7 @@ from selftime.views.arrivals import arrivals
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
 from selftime.views.critical_path import critical_path
+from selftime.views.critical_path_band import critical_path_band
 from selftime.views.flame import flame
 from selftime.views.health import health
 from selftime.views.idle import idle
@@ -31,6 +32,8 @@ from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
 from selftime.views.occurrences import occurrences
+from selftime.views.off_path import off_path
+from selftime.views.op_profile import op_profile
 from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
@@ -79,6 +82,7 @@ VIEWS: dict[str, View[Any]] = {
         kernels,
         lines,
         modules,
+        op_profile,
         flame,
         timeline,
         idle,
@@ -89,6 +93,8 @@ VIEWS: dict[str, View[Any]] = {
         collectives,
         account,
         critical_path,
+        critical_path_band,
+        off_path,
         job_path,
         ranks,
         stragglers,

@@ -4,7 +4,9 @@ from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.graph.critical_path import critical_path_segments
+from selftime import names
+from selftime.analysis.graph.critical_path_steps import critical_path_of_chosen_steps
+from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import (
     SOURCE_SITE_COLUMNS,
@@ -17,13 +19,21 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
 _GROUPING_COLUMNS_BY_OPTION: Final = {
     "kind": ("kind",),
     "name": ("kind", "name"),
+    "operator": ("kind", "operator"),
     "line": ("kind", *SOURCE_SITE_COLUMNS),
     "step": ("step", "kind"),
     "segment": ("start",),
 }
 """Maps each value of the option `by` to the columns by which path segments are grouped into rows.
 """
-_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "link", "step")
+_COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = (
+    "kind",
+    "name",
+    "operator",
+    *SOURCE_SITE_COLUMNS,
+    "link",
+    "step",
+)
 """Columns that are null in a row unless all its path segments have the same value."""
 
 
@@ -34,6 +44,13 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
         NameType,
         "name",
         "The kernel, operator or frame; for a gap, the work that began late; null if several.",
+        True,
+    ),
+    Column(
+        "operator",
+        pl.String,
+        "name",
+        "The operator that launched the work, or that the host ran; null if none or several.",
         True,
     ),
     Column("time", pl.Int64, "ns", "Time that the row's segments take on the critical path."),
@@ -93,7 +110,8 @@ _COLUMNS_NULL_UNLESS_ALL_EQUAL: Final = ("kind", "name", *SOURCE_SITE_COLUMNS, "
 def critical_path(
     trace: Trace,
     *,
-    by: Literal["kind", "name", "line", "step", "segment"] = "kind",
+    by: Literal["kind", "name", "operator", "line", "step", "segment"] = "kind",
+    step: str = "",
     top: RowLimit = 0,
 ) -> pl.DataFrame:
     """The critical path of the training steps, by kind of segment, most time first.
@@ -113,20 +131,30 @@ def critical_path(
     records which work), inferred (work of another stream ended just before, or the stream had to
     wait for something), wait (of the host), thread (another thread continued), host, unknown.
 
-    `by` adds name, source line or step, or makes a row for each segment, in order of time. `top`
-    keeps the first rows; 0 keeps all.
+    `by` adds name, operator, source line or step, or makes a row for each segment, in order of
+    time. `step` is the number of a step, `typical` for the counted step of median time, or `all`
+    for all that are recorded; without it the steps that count. `top` keeps the first rows; 0 keeps
+    all.
     """
-    found = critical_path_segments(trace)
-    if found["counted"].any():
-        found = found.filter("counted")
+    found = critical_path_of_chosen_steps(trace, step)
     time = pl.col("end") - pl.col("start")
     found = found.with_columns(
         pl.col("kind", "link").cast(pl.String),
         time=time,
+        operator=_operators_of_slices(trace, found["slice"]),
         inferred=pl.when(pl.col("link").is_in(["inferred", "unknown"])).then(time).otherwise(0),
     ).hstack(source_sites_of_slices(trace, found["slice"]))
     table = _sum_critical_path_segments(found, by)
     return table.head(top) if top else table
+
+
+def _operators_of_slices(trace: Trace, slice_ids: pl.Series) -> pl.Series:
+    """Returns the operator that is each slice, or that launched it; null for others."""
+    launcher = arguments_of_slices(trace, "device_args", slice_ids, "operator")["operator"]
+    at = pl.select(pl.coalesce(launcher, slice_ids)).to_series()
+    told = trace.slices.select("name", "category").select(pl.all().gather(at))
+    is_operator = pl.col("category").is_in(list(names.OPERATOR_CATEGORIES))
+    return told.select(pl.when(is_operator).then(pl.col("name").cast(pl.String))).to_series()
 
 
 def _sum_critical_path_segments(segments: pl.DataFrame, by: str) -> pl.DataFrame:

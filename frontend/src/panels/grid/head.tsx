@@ -64,6 +64,7 @@ function HeadCell(props: HeadProps & { column: PlacedColumn; at: number }) {
         class="grid-funnel"
         tabIndex={-1}
         aria-label={`Filter ${column.label}`}
+        title="How its values are distributed, and a filter"
         aria-pressed={isFiltered}
         onClick={() => props.setFiltered(at)}
       >

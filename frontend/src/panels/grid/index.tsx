@@ -16,7 +16,7 @@ const LINES: KeyLine[] = [
   ["Arrows", "from cell to cell; up from the first row into the head"],
   ["PgUp, PgDn, Ctrl+Home, Ctrl+End", "through the rows"],
   ["Enter", "open the row; in the head, sort"],
-  ["s, f", "sort by the column, filter it"],
+  ["s, f", "sort by the column; how its values are distributed, and its filter"],
   ["Alt+←, Alt+→", "in the table: a narrower or wider column"],
   ["Ctrl+C, c", "copy the cell, copy the row"],
 ];

@@ -7,6 +7,7 @@ import type { RowsQuery } from "./query/asking.ts";
 import type { TableActions } from "./acting.ts";
 import { copyCell, onClick, onKey } from "./acting.ts";
 import type { PlacedColumn } from "./layout/columns.ts";
+import { ColumnDistribution } from "./drawer/column-distribution.tsx";
 import { FilterForm } from "./query/filter.tsx";
 import { Head, Totals } from "./head.tsx";
 import type { Place } from "./layout/keys.ts";
@@ -139,10 +140,13 @@ function inSlots(items: readonly VirtualItem[], slots: number): (VirtualItem | u
 
 /** The popup below a column's heading: its description, or its filter. */
 function Popovers(props: TableActions & { tipped: number | null; filtered: number | null }) {
-  const { columns, scroller, state, tipped, filtered, onChange, setFiltered } = props;
+  const { asking, columns, scroller, state, tipped, filtered, onChange, setFiltered } = props;
   const [told, asked] = [tipped, filtered].map((at) => (at === null ? undefined : columns[at]));
-  const setFilters = (column: PlacedColumn, filters: Filter[]) => {
+  const narrow = (column: PlacedColumn, filters: Filter[]) => {
     onChange({ where: [...state.where.filter((one) => one.column !== column.name), ...filters], row: null });
+  };
+  const setFilters = (column: PlacedColumn, filters: Filter[]) => {
+    narrow(column, filters);
     setFiltered(null);
     scroller.current?.focus();
   };
@@ -157,13 +161,20 @@ function Popovers(props: TableActions & { tipped: number | null; filtered: numbe
           left={leftOf(scroller.current, asked)}
           onChange={(filters) => setFilters(asked, filters)}
           onClose={() => setFiltered(null)}
-        />
+        >
+          <ColumnDistribution
+            column={asked}
+            source={asking.column(asked.name)}
+            filters={state.where.filter((one) => one.column === asked.name)}
+            onFilter={(filters) => narrow(asked, filters)}
+          />
+        </FilterForm>
       )}
     </>
   );
 }
 
-const POPOVER = 260;
+const POPOVER = 340;
 
 /** Where a column's head stands in the window of the table. */
 function leftOf(scroller: HTMLElement | null, column: PlacedColumn): number {

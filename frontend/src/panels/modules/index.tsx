@@ -1,4 +1,5 @@
-// The panel of modules: an icicle and a table of the same tree.
+// The panel of modules: an icicle and a table of the same tree, of operators within modules or of
+// modules alone.
 
 import "./style.css";
 import { useMemo, useState } from "preact/hooks";
@@ -18,7 +19,8 @@ import type { Panel, PanelProps } from "../panel.ts";
 import { Details } from "./details.tsx";
 import type { Forest } from "./forest.ts";
 import { forestOf } from "./forest.ts";
-import { Tools } from "./tools.tsx";
+import { ProfileOfOperators } from "./profile/index.tsx";
+import { groupingOf, Tools } from "./tools.tsx";
 import { Rows } from "./tree-table.tsx";
 
 KEYS["modules"] = [
@@ -29,14 +31,19 @@ KEYS["modules"] = [
 ];
 
 function Modules(props: PanelProps) {
-  const { data, trace, params } = props;
-  const by = params["by"] === "class" ? "class" : "module";
-  const asked = useQuery(() => loadTable(data, trace.id, "modules", { by }), `${trace.id} ${by}`);
+  const by = groupingOf(props.params["by"]);
+  const isPlain = by === "module" || by === "class";
   return (
-    <div class="modules">
-      <QueryResult asked={asked}>{(table) => <Shown {...props} table={table} />}</QueryResult>
+    <div class={isPlain ? "modules" : "modules modules-profile"}>
+      {isPlain ? <ModulesOnly key={by} {...props} by={by} /> : <ProfileOfOperators {...props} />}
     </div>
   );
+}
+
+function ModulesOnly(props: PanelProps & { by: "module" | "class" }) {
+  const { data, trace, by } = props;
+  const asked = useQuery(() => loadTable(data, trace.id, "modules", { by }), `${trace.id} ${by}`);
+  return <QueryResult asked={asked}>{(table) => <Shown {...props} table={table} />}</QueryResult>;
 }
 
 function Shown(props: PanelProps & { table: FullTable }) {
@@ -46,7 +53,7 @@ function Shown(props: PanelProps & { table: FullTable }) {
   if (table.rows === 0) {
     return (
       <>
-        <Tools params={params} forest={forest} found={null} />
+        <Tools params={params} metric={forest.metric} found={null} />
         <MissingData title="No module is in this recording" lacks={table.lacks}>
           {table.lacks.length === 0 && <p>No `nn.Module` was called while it was recorded.</p>}
         </MissingData>
@@ -80,7 +87,7 @@ function Both(props: PanelProps & { forest: Forest }) {
   const label = useMemo(() => (box: Box) => plain(tree.name[box.node] ?? ""), [tree]);
   return (
     <>
-      <Tools params={params} forest={forest} found={found} />
+      <Tools params={params} metric={forest.metric} found={found} />
       {isTree && (
         <Icicle
           height={Math.min(deepest(forest) * ROW, 12 * ROW)}
@@ -118,4 +125,4 @@ function colouring(forest: Forest): (node: number) => string {
   return (node) => (node === outside ? "idle" : (hues.get(String(table.columns["class"]?.[node])) ?? "other"));
 }
 
-export const modules: Panel = { name: "modules", title: "Modules", group: "code", component: Modules };
+export const modules: Panel = { name: "modules", title: "Modules", group: "code", component: Modules, view: "op_profile" };

@@ -5,6 +5,7 @@ import type { Cell, Page, Query, Values } from "../../data/api.ts";
 import type { SqlResult } from "../../data/sql.ts";
 import { gatherColumn, runQuery } from "../../data/table.ts";
 import type { RowsQuery } from "../grid/query/asking.ts";
+import { columnSource } from "../grid/drawer/column-values.ts";
 import { Rows } from "../grid/query/rows.ts";
 
 /** Significant digits that are shown of a number without a unit. */
@@ -64,6 +65,7 @@ export function useResultRows(result: SqlResult, query: Query): RowsQuery {
     made.want(0, 1);
     return made;
   }, [result, key]);
-  return { rows, version, isStale: false, again: () => undefined };
+  const column = (name: string) => columnSource([result.columns, result.page.rows], async (asked) => pageOf(result, asked), query, name);
+  return { rows, version, isStale: false, again: () => undefined, column };
 }
 

@@ -28,7 +28,8 @@ export function useTheme(): number {
 const NAMES = [
   "bg", "surface", "sunken", "line", "line-strong", "text", "muted", "accent", "accent-soft", "good",
   "warn", "bad", "focus", "kernel", "collective", "copy", "runtime", "operator", "python", "loading",
-  "idle", "other", "memory", "mark", "slower", "faster", "font", "mono",
+  "idle", "other", "memory", "mark", "slower", "faster",
+  "achieved-least", "achieved-low", "achieved-half", "achieved-high", "achieved-most", "font", "mono",
 ];
 
 /** The palette, anew whenever the colours change. */

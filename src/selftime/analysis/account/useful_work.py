@@ -77,8 +77,9 @@ class OperatorEfficiencies:
     """The operator around each operator whose work is modelled, with -1 as the last for none."""
     operator_of_slice: Ints
 
-    def of_slices(self, ids: Ints) -> pl.DataFrame:
-        """Returns the rows of slices; that of -1 is null."""
+    def of_slices(self, slices: pl.Series) -> pl.DataFrame:
+        """Returns the rows of slices, given by their ids; that of null is null."""
+        ids = slices.cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
         operator = np.where(ids == NO_SLICE, NO_SLICE, self.operator_of_slice[ids])
         at = self.modelled_operator[operator]
         values = {name: column[at] for name, column in self.columns.items()}
@@ -245,12 +246,12 @@ def efficiencies_of_segments(trace: Trace, segments: pl.DataFrame) -> pl.DataFra
         pl.when(segments["on_device"]).then(launcher).otherwise(segments["slice"])
     ).to_series()
     is_computing = (segments["class"] == "compute") & at.is_not_null()
-    ids = at.set(~is_computing, None).cast(pl.Int64).fill_null(NO_SLICE).to_numpy()
+    at = at.set(~is_computing, None)
     name = trace.slices["name"].gather(segments["slice"])
     time = (segments["end"] - segments["start"]).cast(pl.Float64)
     table = (
         operator_efficiencies(trace)
-        .of_slices(ids)
+        .of_slices(at)
         .with_columns(segments.select("file", "line", "what"), name=name, time=time)
     )
     same = ("file", "line", "what", "name", "least_time")

@@ -85,6 +85,8 @@ class ModelledOperatorWork:
     """Whether the operator computes on matrix units whose peak rate is unknown."""
     peak: NDArray[np.float64]
     """The device's peak rate in the operator's dtype, in operations per second; NaN if unknown."""
+    family: Ints
+    """The operator's family, as an index in `OPERATOR_FAMILIES`, or -1 without a model."""
 
 
 def tensor_core_times_by_operator(trace: Trace, host_times: SelfTimes) -> TensorCoreTimesByOperator:
@@ -156,6 +158,7 @@ def modelled_work_of_operators(
         least,
         is_counted & _is_matrix_unit_family(family) & (flops > 0) & np.isnan(peak),
         peak,
+        family,
     )
 
 

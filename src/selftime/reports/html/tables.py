@@ -74,6 +74,11 @@ _NON_DEFAULT_TEXT_OPTIONS_BY_VIEW: Final[dict[str, tuple[dict[str, Any], ...]]] 
         {"by": by} for by in ("category", "operator", "module", "category+operator+line")
     ),
     "idle": ({"by": "cause", "counted": True},),
+    "critical_path": tuple(
+        {"by": by, "step": "typical"} for by in ("kind", "name", "operator", "line")
+    ),
+    "critical_path_band": ({"step": "all"},),
+    "off_path": ({"step": "typical"},),
 }
 """Common values of view options that accept any text, by view; the report includes their tables."""
 _MAX_ROWS_OF_TABLE_VERSIONS: Final = (300, 2_000, 20_000)

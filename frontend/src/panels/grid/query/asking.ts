@@ -2,6 +2,8 @@
 
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import type { Data, Options, Page, Query } from "../../../data/api.ts";
+import type { ColumnSource } from "../drawer/column-values.ts";
+import { columnSource } from "../drawer/column-values.ts";
 import { Rows } from "./rows.ts";
 
 export interface RowsQuery {
@@ -11,6 +13,8 @@ export interface RowsQuery {
   /** Whether the rows are still those of the previous query. */
   isStale: boolean;
   again: () => void;
+  /** All values of a column, under the search and all filters but its own. */
+  column: (name: string) => ColumnSource;
 }
 
 export function useRows(data: Data, trace: string, view: string, options: Options, query: Query): RowsQuery {
@@ -22,11 +26,13 @@ export function useRows(data: Data, trace: string, view: string, options: Option
     [key],
   );
   useEffect(() => newest.want(0, 1), [newest]);
+  const ask = (asked: Query) => data.page(trace, view, options, asked);
+  const column = (name: string) => columnSource([trace, view, options], ask, query, name);
   const before = useRef(newest);
   const isHere = newest.head !== null || newest.error !== null;
   if (isHere) before.current = newest;
   const rows = isHere ? newest : before.current;
-  return { rows, version, isStale: rows !== newest, again: () => again(undefined) };
+  return { rows, version, isStale: rows !== newest, again: () => again(undefined), column };
 }
 
 /**

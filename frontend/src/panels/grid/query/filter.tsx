@@ -1,5 +1,6 @@
 // Filters: what a column must be, one field each, with units as people write them.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Column, Filter } from "../../../data/api.ts";
 import { plain } from "../../../parts/text/plain.ts";
@@ -46,6 +47,8 @@ interface Props {
   left: number;
   onChange: (filters: Filter[]) => void;
   onClose: () => void;
+  /** What stands above the fields. */
+  children?: ComponentChildren;
 }
 
 export function FilterForm(props: Props) {
@@ -55,7 +58,11 @@ export function FilterForm(props: Props) {
     Object.fromEntries(filters.map((filter) => [filter.op, filter.value])),
   );
   const [isUnknown, setUnknown] = useState(filters.some((one) => one.op === "is" && one.value === ""));
-  useEffect(() => (form.current?.querySelector("input, select") as HTMLElement | null)?.focus(), []);
+  useEffect(() => {
+    setWords(Object.fromEntries(filters.map((filter) => [filter.op, filter.value])));
+    setUnknown(filters.some((one) => one.op === "is" && one.value === ""));
+  }, [JSON.stringify(filters)]);
+  useEffect(() => (form.current?.querySelector("label:not(.grid-check) input, label select") as HTMLElement | null)?.focus(), []);
   useOutside(form, onClose);
   const apply = (event: Event) => {
     event.preventDefault();
@@ -74,6 +81,7 @@ export function FilterForm(props: Props) {
         if (event.key === "Escape") onClose();
       }}
     >
+      {props.children}
       {opsOf(column).map(([op, told]) => (
         <FilterField
           key={op}
