@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from tests.preloaded import Preloaded
 from tests.sampling import sampled
-from tests.together import group, kept, named
+from tests.together import groups, kept, named
 
 EXAMPLES = 10
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
@@ -31,6 +31,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # a fifth less time for small tables
 
 Judge: TypeAlias = Callable[[str], list[Any]]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: a fifth of the time, tests wait for a process, a browser or a clock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) * 3 // 2
 
 
 @pytest.hookimpl(wrapper=True)
@@ -73,9 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("sample"):
         items[:], left = sampled(items)
         config.hook.pytest_deselected(items=left)
+    for item, name in groups(items):
+        item.add_marker(pytest.mark.xdist_group(name))
     for item in items:
-        if isinstance(item, pytest.Function) and (name := group(item)):
-            item.add_marker(pytest.mark.xdist_group(name))
         named(item)
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -80,8 +80,15 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def package_files() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """What `ast.walk` finds in a file, found once: to walk the package takes a second."""
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
+def package_files() -> tuple[Path, ...]:
+    return tuple(sorted(PACKAGE.rglob("*.py")))
 
 
 @cache
@@ -106,18 +113,22 @@ def left_by_tools(path: Path) -> bool:
     return any(part in made or part.endswith(("_cache", ".egg-info")) for part in path.parts)
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> tuple[tuple[str, str], ...]:
     """Every tracked text file but this one, by its path from the root."""
-    for path in tracked_files():
-        data = path.read_bytes()
-        if path != Path(__file__) and b"\0" not in data[:1024] and data[:2] != b"\x1f\x8b":
-            yield path.relative_to(ROOT).as_posix(), data.decode("utf-8")
+    files = ((path, path.read_bytes()) for path in tracked_files() if path != Path(__file__))
+    return tuple(
+        (path.relative_to(ROOT).as_posix(), data.decode("utf-8"))
+        for path, data in files
+        if b"\0" not in data[:1024] and data[:2] != b"\x1f\x8b"
+    )
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The first names of all modules that a file imports, wherever in it."""
     names: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -131,7 +142,7 @@ def inside(path: Path) -> str:
 
 def test_there_is_something_to_check() -> None:
     assert len(package_files()) > 10
-    assert len(list(texts())) > 10
+    assert len(texts()) > 10
 
 
 def test_files_are_small() -> None:
@@ -147,7 +158,7 @@ def test_files_are_small() -> None:
 def test_functions_are_small() -> None:
     long = {}
     for path in package_files():
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > MAX_FUNCTION:
@@ -213,7 +224,7 @@ def test_one_module_defines_it(name: str) -> None:
     found = {
         inside(path)
         for path in package_files()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
         if node.name.strip("_").lower() == name.lower()
     }
@@ -225,7 +236,7 @@ def test_only_the_command_line_prints() -> None:
         f"{inside(path)}:{node.lineno}"
         for path in package_files()
         if not inside(path).startswith("cli/")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -239,7 +250,7 @@ def test_only_one_folder_writes_the_numbers_of_savings() -> None:
         f"{inside(path)}:{node.lineno}"
         for path in package_files()
         if not inside(path).startswith(SAVINGS)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call | ast.Assign | ast.AugAssign) and writes_saving(node)
     }
     assert writing == set()
@@ -251,7 +262,7 @@ def test_rules_import_claims_and_replays_of_savings_and_nothing_else() -> None:
         for folder in ("rules", "detectors")
         for path in (PACKAGE / "advice" / folder).rglob("*.py")
         if not path.name.endswith("_test.py")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").startswith("selftime.advice.savings")
         and node.module not in FOR_RULES
@@ -265,7 +276,7 @@ def test_only_savings_convert_recorded_time() -> None:
         f"{inside(path)}:{node.lineno}"
         for path in (PACKAGE / "advice").rglob("*.py")
         if not inside(path).startswith(SAVINGS) and not path.name.endswith("_test.py")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr in UNRECORDED_TIMES
         if inside(path) != "advice/step_statistics.py"
     }
@@ -279,7 +290,7 @@ def test_rules_state_shares_of_the_step_and_no_ms_in_sentences() -> None:
         for folder in ("rules", "detectors")
         for path in (PACKAGE / "advice" / folder).rglob("*.py")
         if not path.name.endswith("_test.py")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.JoinedStr)
         for part in node.values
         if isinstance(part, ast.Constant) and re.match(r" ms\b", str(part.value))

@@ -59,8 +59,14 @@ def test_nothing_is_loaded_and_the_frame_has_no_origin() -> None:
     assert "<script" not in outside
 
 
+def test_where_frames_are_removed_the_output_says_so() -> None:
+    text = shown().rpartition('">')[2].removesuffix("</iframe>")
+    assert text.startswith("The page is not shown here.")
+    assert "trust it or run the cell" in text
+
+
 def test_the_summary_is_there_without_the_frame() -> None:
-    before = shown().partition("<iframe")[0]
+    before = shown().partition("<style>")[0]
     assert before.startswith("<details><summary>selftime · (sketch) · ")
     assert "Health" in before
     assert before.rstrip().endswith("</details>")
@@ -139,6 +145,22 @@ def test_names_do_nothing(tmp_path: Path) -> None:
     html = trace._repr_html_()
     assert html.count("<iframe") == html.count("</iframe>") == 1
     assert "<script" not in html
+
+
+def test_its_text_is_that_of_the_terminal() -> None:
+    formatters = pytest.importorskip("IPython.core.formatters")
+    advice = selftime.advise(slow())
+    assert formatters.PlainTextFormatter()(advice) == str(advice)
+    job = Job({"/runs/a/rank0.json": slow()}, refused={"/runs/a/b.json": "it is empty"})
+    assert repr(job) == "<Job of 1 trace: no labels; 1 left out>"
+
+
+def test_text_in_a_notebook_is_not_displayed_while_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = str(selftime.advise(slow()))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert str(selftime.advise(slow())) == text
 
 
 def test_ipython_finds_the_page() -> None:

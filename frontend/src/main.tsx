@@ -8,9 +8,11 @@ import { cachedData } from "./parts/data/remember.ts";
 import { ServerData } from "./data/server.ts";
 import { Shell } from "./shell/shell.tsx";
 import { applyStoredScheme } from "./shell/scheme.tsx";
+import { openOuterFragment } from "./shell/tensorboard.ts";
 
 async function start(): Promise<void> {
   applyStoredScheme();
+  openOuterFragment();
   const inside = await readReportData();
   const data: Data = inside === null ? new ServerData() : new InlineData(inside);
   const root = document.createElement("div");

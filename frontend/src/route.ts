@@ -61,6 +61,13 @@ function move(hash: string): void {
   moved();
 }
 
+/** Goes to a URL fragment that another page links to, unless it is shown. */
+export function followed(hash: string): void {
+  if (hash === formatRoute(current())) return;
+  settle();
+  move(hash);
+}
+
 /**
  * Changes some parameters of the shown panel; undefined removes one. Small moves (zoom, scroll,
  * typing) replace the entry of the history in place of adding one.
@@ -130,22 +137,30 @@ export function entry(): number {
   return fresh;
 }
 
-/** Returns the current route; follows links and the browser's history. */
+/** Shows what the URL says now, in place of a route that was pending on another URL. */
 function moved(): void {
-  clearTimeout(timer);
-  timer = undefined;
-  ahead = null;
+  if (pending() === null) {
+    clearTimeout(timer);
+    timer = undefined;
+    ahead = null;
+  }
   for (const told of [...listeners]) told();
 }
 
+/** Follows links and the browser's history, whose events come a turn after the URL has changed. */
+export function followUrl(): void {
+  addEventListener("hashchange", moved);
+  document.addEventListener("click", clicked, { capture: true });
+  addEventListener("pagehide", settle);
+}
+
+/** Returns the current route; follows links and the browser's history. */
 export function useRoute(): Route {
   const [route, set] = useState(current);
   useEffect(() => {
     const update = () => set((shown) => (formatRoute(shown) === formatRoute(current()) ? shown : current()));
     listeners.add(update);
-    addEventListener("hashchange", moved);
-    document.addEventListener("click", clicked, { capture: true });
-    addEventListener("pagehide", settle);
+    followUrl();
     update(); // the address may have changed since the first look at it
     return () => void listeners.delete(update);
   }, []);

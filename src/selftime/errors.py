@@ -2,6 +2,7 @@
 
 SelftimeError            a sentence for the user: what was found, where, what to do
 ├── UsageError           an argument of a command, a query or a call is wrong
+│   └── UnrelatedTraces  a folder holds traces of several jobs, and one was meant
 ├── UnreadableTrace      a path holds nothing that can be read as a trace
 ├── RecordingError       a recording cannot be started, stopped or written
 ├── MissingDependency    a required optional package is not installed
@@ -15,6 +16,10 @@ class SelftimeError(Exception):
 
 class UsageError(SelftimeError):
     """Raised for a wrong argument of a command, a query or a call."""
+
+
+class UnrelatedTraces(UsageError):  # noqa: N818 - reads as what was found, as the next
+    """Raised for a folder whose traces are of several jobs, where they would be read as one."""
 
 
 class UnreadableTrace(SelftimeError):  # noqa: N818 - reads as what was found, like FileNotFoundError's kin

@@ -27,11 +27,38 @@ summary, since a full page would take long."""
 _DEFAULT_PAGE_HEIGHT_PIXELS: Final = 680
 """Default height of the page in pixels."""
 _IFRAME_TEMPLATE: Final = (
-    '<iframe title="{title}" sandbox="allow-scripts allow-downloads" srcdoc="{page}"'
+    '<iframe class="selftime-page" title="{title}" sandbox="allow-scripts allow-downloads"'
+    ' srcdoc="{page}"'
     ' style="width: 100%; height: {height}px; border: 1px solid #8886; border-radius: 6px">'
-    "</iframe>"
+    "The page is not shown here. In a notebook that is not trusted, trust it or run the cell; "
+    "elsewhere, open the notebook in JupyterLab or VS Code.</iframe>"
 )
-"""HTML template of the `<iframe>` that shows the page."""
+"""HTML template of the `<iframe>` that shows the page.
+
+Browsers never show the text in it; what removes frames from an output leaves the text.
+"""
+_SELECTORS_BY_COLOUR_SCHEME: Final = {
+    "light": (
+        '[data-jp-theme-light="true"]',
+        ".vscode-light",
+        ".vscode-high-contrast-light",
+        '[theme="light"]',
+    ),
+    "dark": (
+        '[data-jp-theme-light="false"]',
+        ".vscode-dark",
+        ".vscode-high-contrast:not(.vscode-high-contrast-light)",
+        '[theme="dark"]',
+    ),
+}
+"""CSS selectors of what JupyterLab, VS Code and Colab mark by their theme.
+
+A frame without an origin cannot read the theme, but its colour scheme is that of its element.
+"""
+_COLOUR_SCHEME_STYLE: Final = "".join(
+    f"{', '.join(f'{marked} .selftime-page' for marked in selectors)} {{color-scheme: {scheme}}}"
+    for scheme, selectors in _SELECTORS_BY_COLOUR_SCHEME.items()
+)
 _PANELS_WITH_SEVERAL_TABLES: Final = (
     "answer",
     "compare",
@@ -101,9 +128,8 @@ class NotebookPage:
         frame = _IFRAME_TEMPLATE.format(
             title=_escaped_html(title), page=escape(page), height=self.height
         )
-        return "\n".join(
-            [*map(_collapsed_summary_html, self.traces.items(), self.advice.values()), frame]
-        )
+        summaries = map(_collapsed_summary_html, self.traces.items(), self.advice.values())
+        return "\n".join([*summaries, f"<style>{_COLOUR_SCHEME_STYLE}</style>", frame])
 
 
 def show(subject: Trace | Job | Advice, panel: str = "answer", /, **params: Any) -> NotebookPage:

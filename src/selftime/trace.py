@@ -139,6 +139,12 @@ class Job:
     notes: tuple[str, ...] = ()
     """One sentence for each problem with the ranks: missing, duplicate or unknown ranks."""
 
+    def __repr__(self) -> str:
+        count = f"{len(self.traces)} trace{'' if len(self.traces) == 1 else 's'}"
+        labels = ", ".join(member.label for member in self.members.values()) or "no labels"
+        left_out = f"; {len(self.refused)} left out" if self.refused else ""
+        return f"<Job of {count}: {labels}{left_out}>"
+
     def __iter__(self) -> Iterator[Trace]:
         return iter(self.traces.values())
 

@@ -464,6 +464,7 @@ def test_a_wait_costs_as_much_host_time_after_it_as_its_fix_is_estimated_to_save
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.sweep(25)
 def test_the_rows_add_up_on_what_a_rule_fires_on(rule: Rule) -> None:
     """And a finding that saves time of a step on the host or the device claims some of it."""
     for drawing in rule.drawings("Fires on"):

@@ -94,6 +94,7 @@ def test_the_line_that_creates_the_optimizer_is_named() -> None:
         ("no site", {"kind": "optimizer"}),
     ],
 )
+@pytest.mark.sweep(3)
 def test_nothing_is_said_of_what_is_not_known(sites: tuple[object, ...]) -> None:
     told = finding(*sites)
     assert told.fix == finding().fix

@@ -119,7 +119,7 @@ DRAWINGS: Final = [
 
 @pytest.mark.parametrize("ratio", [None, 3.0])
 @pytest.mark.parametrize("drawing", DRAWINGS)
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(10)
 def test_of_every_page_of_the_rules(drawing: str, ratio: float | None) -> None:
     assert_bounded(advise(slowed(sketch_job(drawing), ratio)))
 
@@ -127,7 +127,7 @@ def test_of_every_page_of_the_rules(drawing: str, ratio: float | None) -> None:
 @pytest.mark.traces
 @pytest.mark.parametrize("ratio", [None, 1.2, 3.0])
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json.gz")), ids=lambda path: path.name)
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(3)
 def test_of_real_traces(path: Path, ratio: float | None) -> None:
     assert_bounded(advise(slowed(load(path), ratio)))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import selftime
@@ -197,7 +197,6 @@ def test_removing_everything_leaves_nothing_of_a_step_that_operators_fill() -> N
 @given(shares=st.lists(st.integers(0, 20), min_size=2, max_size=2, unique=True))
 @pytest.mark.parametrize("pattern", ["*", "aten::conv2d", "conv_kernel", "data"])
 @pytest.mark.parametrize("drawing", [LOADED])
-@settings(max_examples=10, deadline=None)
 def test_the_less_is_left_the_shorter_the_step(
     drawing: str, pattern: str, shares: list[int]
 ) -> None:
@@ -288,7 +287,7 @@ def changes_of(trace: Trace) -> Iterator[tuple[dict[str, Any], WhatIf]]:
 
 
 @pytest.mark.traces
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", REAL_TRACES)
 def test_real_steps_stay_between_their_floor_and_what_they_were(name: str) -> None:
     trace = selftime.load(str(FOLDER / name))

@@ -32,7 +32,7 @@ def large(monkeypatch: pytest.MonkeyPatch, trace: Trace) -> Trace:
 def test_calls_of_a_large_trace_run_at_once(large: Trace) -> None:
     both = Barrier(2, timeout=PATIENCE_S)
     with concurrent_calls(large) as begin:
-        results = [begin(lambda number=number: (both.wait(), number)[1]) for number in (1, 2)]  # type: ignore[misc]
+        results = [begin(lambda number=number: (both.wait(), number)[1]) for number in (1, 2)]  # type: ignore[misc]  # mypy cannot tell its type
         assert [result() for result in results] == [1, 2]
 
 

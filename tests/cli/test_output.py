@@ -62,7 +62,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "command",
     [*SAYING, *EXPORTS, *QUIET, "report trace.json", "check trace.json --write-baseline"],

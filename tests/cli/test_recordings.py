@@ -64,6 +64,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.sweep(3)
 def test_the_newest_is_read(command: list[str], folder: Path) -> None:
     whole, alone = ask(command, folder), ask(command, folder / "a.json")
     assert whole.stdout.replace(str(folder), "") == alone.stdout.replace(str(folder), "")

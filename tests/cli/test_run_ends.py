@@ -156,6 +156,7 @@ def test_the_cpu_is_measured_once_a_signal_has_ended_the_program(
 @pytest.mark.parametrize(
     ("number", "options"), [(signal.SIGKILL, []), (signal.SIGTERM, ["-q"])], ids=["kill", "quiet"]
 )
+@pytest.mark.sweep(1)
 def test_the_cpu_is_not_measured_where_memory_may_be_short_or_no_answer_is_wanted(
     start: Start, tmp_path: Path, number: signal.Signals, options: list[str]
 ) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.installed import needs
 from tests.preloaded import Preloaded
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("scipy")
+needs("scipy")
 pytestmark = pytest.mark.torch
 
 FOLDER = Path(__file__).parents[2] / "examples" / "cifar"
@@ -25,7 +26,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("stage", [[], ["--autocast"], ["--turn", "batch"]], ids=str)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_each_stage_runs_and_says_how_long_a_step_took(
     preloaded: Preloaded, tmp_path: Path, stage: list[str]
 ) -> None:

@@ -3,14 +3,16 @@
 import runpy
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.installed import needs
 from tests.preloaded import Preloaded
 
 torch = pytest.importorskip("torch")
-datasets = pytest.importorskip("sklearn.datasets")
+needs("sklearn")
 pytestmark = pytest.mark.torch
 
 FOLDER = Path(__file__).parents[2] / "examples" / "digits"
@@ -38,7 +40,7 @@ def test_program_runs_and_says_how_long_an_epoch_took(preloaded: Preloaded, name
 
 def test_same_images(programs: tuple[dict[str, Any], dict[str, Any]]) -> None:
     faulty, fixed = programs
-    digits = datasets.load_digits()
+    digits = import_module("sklearn.datasets").load_digits()
     prepared = fixed["prepare"](digits.images[:50], torch.device("cpu"))
     dataset = faulty["Digits"](digits.images, digits.target)
     one_by_one = torch.stack([torch.from_numpy(dataset[i][0]) for i in range(50)])
@@ -50,7 +52,7 @@ def test_same_images(programs: tuple[dict[str, Any], dict[str, Any]]) -> None:
 def learn(programs: tuple[dict[str, Any], dict[str, Any]], dtype: Any) -> dict[str, Any]:
     """Losses and parameters of both over the same batches, the twin computing in `dtype`."""
     faulty, fixed = programs
-    digits = datasets.load_digits()
+    digits = import_module("sklearn.datasets").load_digits()
     cpu = torch.device("cpu")
     order = torch.randperm(STEPS * BATCH, generator=torch.Generator().manual_seed(0))
     torch.manual_seed(0)

@@ -113,6 +113,7 @@ def test_compressed_with_flipped_bytes(text: bytes, read: Read, dice: random.Ran
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("flip", [False, True], ids=["cuts", "flips"])
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.sweep(4)
 def test_sound_events_come_back(
     layout: str, flip: bool, packed: bool, dice: random.Random, tmp_path: Path
 ) -> None:

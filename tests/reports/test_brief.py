@@ -39,7 +39,7 @@ def priced(finding: Finding, number: int, many: int) -> Finding:
     return replace(finding, saving=saving, evidence=evidence, where=where)
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("many", [1, 120])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_an_answer_is_below_its_tokens_for_every_model(text: str, many: int) -> None:

@@ -319,16 +319,18 @@ def test_names_do_nothing(load: Any) -> None:
     page = as_html({HOSTILE: trace})
     found = elements(page)
     kinds = [attrs.get("type") for attrs, _ in found.of("script")]
-    assert kinds == ["application/json", "text/plain", "module"]
+    assert kinds == ["application/json", "text/plain", "text/plain", "module"]
     assert not found.of("b")
     assert carried(page)["traces"][0]["id"] == HOSTILE
     assert "alert(1)</script>" not in page
 
 
-def test_the_policy_names_the_script_and_the_style_and_nothing_else() -> None:
+def test_the_policy_names_the_scripts_and_the_style_and_nothing_else() -> None:
     found = elements(report())
-    [script] = [text for attrs, text in found.of("script") if attrs.get("type") == "module"]
-    [(_, style)] = found.of("style")
+    [loader] = [text for attrs, text in found.of("script") if attrs.get("type") == "module"]
+    [packed] = [text for attrs, text in found.of("script") if attrs.get("id") == "selftime-page"]
+    page = unpacked(packed)
+    assert not found.of("style")
     [policy] = [
         str(attrs["content"])
         for attrs, _ in found.of("meta")
@@ -336,8 +338,8 @@ def test_the_policy_names_the_script_and_the_style_and_nothing_else() -> None:
     ]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
-    assert rules["script-src"] == f"'{hashed(script)}'"
-    assert rules["style-src"] == f"'{hashed(style)}'"
+    assert rules["script-src"] == f"'{hashed(loader)}' '{hashed(page['script'])}'"
+    assert rules["style-src"] == f"'{hashed(page['style'])}'"
     assert "unsafe" not in policy
     assert "http" not in policy
     asking = {"src", "srcset", "action", "formaction", "poster", "ping", "background"}
@@ -347,6 +349,10 @@ def test_the_policy_names_the_script_and_the_style_and_nothing_else() -> None:
 
 def hashed(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def test_the_page_itself_takes_little_of_the_room() -> None:
+    assert least() < 750_000, "compressed: it is in every output of a notebook"
 
 
 def test_an_empty_recording_has_a_report() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selftime.reports.page_data.listing import ListedTrace
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.trace_contents import contents_data, contents_of_trace
 from selftime.testing import sketch
 from selftime.views import VIEWS

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 FATAL = "rank2"
@@ -24,6 +25,12 @@ def keep(_: str) -> int:
 
 
 def same(place: str) -> str:
+    return place
+
+
+def halves(place: str, *, progress: Callable[[int, int | None], None]) -> str:
+    progress(1, 2)
+    progress(2, 2)
     return place
 
 

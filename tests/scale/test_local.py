@@ -47,6 +47,25 @@ def test_processes_are_used_again_and_each_file_is_read_once() -> None:
         assert len(pids) == 2
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_tasks_tell_how_far_they_are(workers: int) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    found = Local(workers).map(
+        tasks.halves, PLACES, progress=lambda place, done, total: told.append((place, done, total))
+    )
+    assert sorted(found) == [(place, place) for place in PLACES]
+    assert sorted(told) == [(place, done, 2) for place in PLACES for done in (1, 2)]
+
+
+def test_what_is_told_can_end_all() -> None:
+    def end(place: str, done: int, _: int | None) -> None:
+        if (place, done) == (PLACES[0], 2):
+            raise KeyError(place)
+
+    with pytest.raises(KeyError, match="rank0"):
+        list(Local(2).map(tasks.halves, PLACES, progress=end))
+
+
 def test_a_process_that_keeps_much_is_ended() -> None:
     answers = dict(Local(2).map(tasks.keep, ["a", "b", "c", "d"]))
     assert len(set(answers.values())) == 4

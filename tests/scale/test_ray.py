@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
+from tests.installed import needs
 from tests.scale import tasks
 from typer.testing import CliRunner
 
@@ -21,7 +22,7 @@ from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, Ray, survey, view
 from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader
 
-pytest.importorskip("ray")
+needs("ray")
 
 
 @pytest.fixture(scope="module")

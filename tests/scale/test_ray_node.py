@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.installed import needs
 
-pytest.importorskip("ray")
+needs("ray")
 pytestmark = pytest.mark.xdist_group("tests/scale")  # two clusters at once are late
 ROOT = Path(__file__).parents[2]
 

@@ -1,11 +1,13 @@
 """A job in S3: a real server on this machine answers as Amazon's does."""
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import fsspec
 import pytest
 from polars.testing import assert_frame_equal
+from tests.installed import needs
 from tests.scale.conftest import RANKS
 from werkzeug.test import Client
 
@@ -15,13 +17,14 @@ from selftime.scale import Local, survey, view
 from selftime.trace import Job, Trace
 from selftime.web import PageApp, TracesAtPaths
 
-pytest.importorskip("s3fs")
-moto = pytest.importorskip("moto.server")
+needs("s3fs")
+needs("moto")
 
 
 @pytest.fixture(scope="module")
 def bucket(job: Path) -> Iterator[str]:
     """The address of a bucket with a job in a folder, and with a file that is no trace."""
+    moto = import_module("moto.server")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

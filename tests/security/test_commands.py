@@ -34,6 +34,7 @@ def ask(*words: str | Path) -> Result:
 
 
 @pytest.mark.parametrize("form", list(OutputFormat))
+@pytest.mark.sweep(2)
 def test_the_answer_in_every_form(form: OutputFormat, folder: Path) -> None:
     for name in ("steady.json", "snapshot.pickle"):
         done = ask("advise", folder / name, "--format", form.value)
@@ -110,6 +111,7 @@ def starved(limits: str, *words: str | Path, cwd: Path) -> "subprocess.Completed
         ("ulimit -f 8", ["view", "occurrences", "-o", "out.csv"], "File too large"),
     ],
 )
+@pytest.mark.sweep(2)
 def test_where_there_is_little_room_a_sentence_says_so(
     limits: str, words: list[str], lacks: str, folder: Path, tmp_path: Path
 ) -> None:

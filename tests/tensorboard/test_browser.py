@@ -1,6 +1,7 @@
 """The tab in the real TensorBoard, in a real browser."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -104,6 +105,14 @@ def test_the_tab_shows_a_trace(prefix: str, page: Page, logs: "Logs") -> None:
 
         frame.get_by_label("Run").select_option("old")
         expect(frame.locator("main")).to_contain_text("aten::mm")
+
+        expect(page).to_have_url(re.compile(r"#selftime&p\.selftime\.at=%23%2Foperators"))
+        page.reload()  # as whoever is sent the link
+        expect(frame.locator("main")).to_have_attribute("data-panel", "operators")
+        expect(frame.get_by_label("Run")).to_have_value("old")
+        expect(frame.locator("html")).to_have_attribute("data-theme", "light")
+        page.locator("body").evaluate("body => body.classList.add('dark-mode')")
+        expect(frame.locator("html")).to_have_attribute("data-theme", "dark")
         host = address.split("/")[2]
         assert seen.complaints == []
         ours = [url for url in seen.asked if "/plugin/selftime/" in url]

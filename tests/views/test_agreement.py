@@ -91,6 +91,7 @@ def test_views_agree_where_gradients_are_reduced(real: ReadReal) -> None:
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS.values(), ids=DRAWINGS)
+@pytest.mark.sweep(3)
 def test_views_agree_on_a_drawing(drawing: str) -> None:
     assert not differences(Asked(sketch(drawing)), OF_TRACE)
 
@@ -114,6 +115,7 @@ def test_views_agree_on_a_job(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["two ranks", "a slow device"])
+@pytest.mark.sweep(1)
 def test_views_agree_on_each_rank_of_a_job(name: str) -> None:
     for trace in job(name).traces.values():
         assert not differences(Asked(trace), OF_TRACE)

@@ -27,6 +27,7 @@ def job(late: RankDelay | None) -> Job:
 @pytest.mark.parametrize(
     "late", [None, RankDelay(2, 8_000_000, "data"), RankDelay(1, 8_000_000, "compute")]
 )
+@pytest.mark.sweep(2)
 def test_it_is_as_long_as_the_job(late: RankDelay | None) -> None:
     path = job(late).view("job_path", by="section")
     steps = next(iter(job(late))).view("steps")

@@ -32,7 +32,7 @@ def job(cause: DelayCause | None, *, without: int | None = None) -> Job:
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(2)
 def test_the_rank_the_cause_and_how_much(cause: DelayCause) -> None:
     table = job(cause).view("stragglers")
     [found] = table.filter("straggler").to_dicts()

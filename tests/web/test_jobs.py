@@ -15,6 +15,7 @@ from werkzeug.test import Client
 import selftime
 from selftime.advice import advise
 from selftime.analysis.ranks.job_ranks import Ranks
+from selftime.errors import ReadingStopped
 from selftime.reports.advice.account_sentence import job_sentence
 from selftime.reports.page_data.jobs import summarize_trace
 from selftime.scale import local
@@ -24,6 +25,7 @@ from selftime.units import time_text
 from selftime.web import PageApp, TracesAtPaths, jobs, sources
 from selftime.web.answers import PageDataAnswers
 from selftime.web.jobs import decode_trace_summary, encode_trace_summary
+from selftime.web.readings import is_client_gone
 from selftime.web.sources import read_trace
 
 RANKS = 4
@@ -276,3 +278,28 @@ def test_what_a_trace_tells_survives_being_kept(folder: Path) -> None:
     )
     for damaged in (b"", b"\x00", encode_trace_summary(known)[:-20]):
         assert decode_trace_summary(damaged) is None
+
+
+def test_how_far_the_reading_of_the_ranks_is_is_told_and_it_ends_with_the_client(
+    folder: Path,
+) -> None:
+    answers = PageDataAnswers(TracesAtPaths([str(folder)]))
+    [first, *_] = answers.sources.listed_traces()
+    told: list[dict[str, Any]] = []
+
+    def is_gone() -> bool:
+        progress = json.loads(answers.progress_json({".trace": first.id}))["progress"]
+        told.extend([] if progress is None else [progress])
+        return any(one["stage"] == f"Reading rank 3 of {RANKS}" for one in told)
+
+    is_client_gone.set(is_gone)
+    try:
+        with pytest.raises(ReadingStopped):
+            answers.job_json({".trace": first.id})
+    finally:
+        is_client_gone.set(None)
+    of_ranks = [one for one in told if "rank" in one["stage"]]
+    assert {one["stage"] for one in of_ranks} == {f"Reading rank {n} of {RANKS}" for n in (2, 3)}
+    assert of_ranks[-1]["done"] <= of_ranks[-1]["total"]
+    assert json.loads(answers.progress_json({".trace": first.id})) == {"progress": None}
+    answers.job_json({".trace": first.id})  # who asks again is answered

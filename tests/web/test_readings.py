@@ -95,7 +95,7 @@ def test_a_reading_ends_when_the_last_client_goes(slow: SlowTraces) -> None:
     answers = PageDataAnswers(slow)
     with asking(answers, one, other) as told:
         assert slow.is_read.wait(PATIENCE_S)
-        [reading] = answers.readings._readings.values()
+        [reading] = answers.readings.shared._readings.values()
         while len(reading.waiting) < 2:
             sleep(0.001)
         one.set()
@@ -117,6 +117,26 @@ def test_a_trace_that_was_left_is_read_again(slow: SlowTraces) -> None:
         pass
     assert told[0]["landing"] == "answer"
     assert slow.times == 2
+
+
+def test_linking_ends_too_when_the_client_goes(write: Callable[..., Path]) -> None:
+    file = write()
+    answers = PageDataAnswers(TracesAtPaths([str(file)]))
+    [listed] = answers.sources.listed_traces()
+    size, looks = file.stat().st_size, 0
+
+    def is_gone_while_it_is_linked() -> bool:
+        nonlocal looks
+        progress = answers.readings.shared.progress_of(listed.id)
+        looks += progress is None or progress["done"] >= size
+        return looks > 3  # the reader itself looks once or twice at its end
+
+    is_client_gone.set(is_gone_while_it_is_linked)
+    try:
+        with pytest.raises(ReadingStopped):
+            answers.contents.contents_json({".trace": listed.id})
+    finally:
+        is_client_gone.set(None)
 
 
 def test_a_connection_that_ends_ends_the_reading(slow: SlowTraces) -> None:

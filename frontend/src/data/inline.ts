@@ -7,7 +7,8 @@ import type { Cell, Compared, ComparedTable, Contents, Data, Job, Metric, Option
 import { decodeColumns, decompress } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import type { SqlResult, SqlSchema } from "./sql.ts";
-import { runQuery, gatherColumn, totals } from "./table.ts";
+import { sandwich } from "./sandwich.ts";
+import { runQuery, gatherColumn, totals, valueAt } from "./table.ts";
 import type { Table } from "./table.ts";
 import { suitableResolution, isTimeRangeQuery, rowsInRange } from "./resolutions.ts";
 
@@ -106,11 +107,34 @@ export class InlineData implements Data {
       ? suitableResolution(tables, options)
       : tables.find((table) => isSame(table, spec, options)) ??
         tables.find((table) => isMore(table, spec, options));
+    if (found === undefined && view === "flame" && options["of"]) {
+      return answered(await this.#sandwich(trace, spec, options), query, null);
+    }
     if (found === undefined) throw new NotInReport(lacking(spec, options));
     const of = spec.across ? this.#job(trace).traces.join(" ") : trace;
     const key = `${of} ${view} ${JSON.stringify(found.options)}`;
     const whole = await this.#once(key, async () => inHand(await decompress(found.packed), spec));
     return answered(whole, query, isTile ? rowsInRange(whole.table, options) : first(whole, options));
+  }
+
+  /** The callers or callees of a name, from the graph of all names. */
+  async #sandwich(trace: string, spec: ViewSpec, options: Options): Promise<Whole> {
+    const { tables } = this.#held(trace);
+    const { of, kind, order, min_share: _, ...shared } = options;
+    const parts = ["top_down", "flat"].map(async (known) => {
+      const table = tables.find((one) => isSame(one, spec, { ...shared, order: known }));
+      return table && this.#once(`${trace} flame ${JSON.stringify(table.options)}`, async () => inHand(await decompress(table.packed), spec));
+    });
+    const [graph, flat] = await Promise.all(parts);
+    const [name, its] = [String(of), String(kind ?? "")];
+    const all = flat && sandwich(flat.table, "top_down", name, its, null);
+    const total = all ? Number(valueAt(all.values["total_time"]!, 0)) : null;
+    const table = graph && sandwich(graph.table, String(order ?? "top_down"), name, its, total);
+    if (!graph || !table) throw new NotInReport(lacking(spec, options));
+    const { rows } = table;
+    const self = Array.from({ length: rows }, (_, row) => Number(valueAt(table.values["self_time"]!, row)));
+    const totals = { self_time: self.reduce((sum, one) => sum + one, 0) };
+    return { page: { ...graph.page, options: { ...graph.page.options, ...options }, all: rows, total: rows, rows, totals }, table };
   }
 
   async advice(trace: string): Promise<Advice> {
@@ -127,7 +151,7 @@ export class InlineData implements Data {
     const { compared } = this.#carried;
     if (compared === null || compared.before !== before || compared.after !== after) {
       throw new NotInReport(
-        "this report contains another comparison: " +
+        `this report contains ${compared === null ? "no" : "another"} comparison: ` +
           "`selftime compare BEFORE AFTER --format html -o FILE` makes one of any two traces",
       );
     }

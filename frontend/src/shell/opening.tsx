@@ -2,10 +2,10 @@
 
 import "./opening.css";
 import { useEffect, useState } from "preact/hooks";
-import type { Contents, Data, Progress, TraceInfo } from "../data/api.ts";
+import type { Contents, Data, TraceInfo } from "../data/api.ts";
 import { Empty } from "../parts/data/asking.tsx";
+import { ProgressBar, stageText, useProgress } from "../parts/data/progress.tsx";
 import { plain } from "../parts/text/plain.ts";
-import { bytesText } from "../units.ts";
 
 export type Opened =
   | { state: "opening"; leave: () => void }
@@ -46,8 +46,6 @@ export function useContents(data: Data, trace: TraceInfo): Opened {
 
 /** A trace that is read at once must not blink. */
 const SLOW_MS = 400;
-/** Time between questions for the progress, in ms. */
-const LOOK_MS = 300;
 
 /** Shown in place of a panel until the trace is open. */
 export function Opening(props: { data: Data; trace: TraceInfo; opened: Exclude<Opened, { state: "open" }> }) {
@@ -69,46 +67,19 @@ export function Opening(props: { data: Data; trace: TraceInfo; opened: Exclude<O
 
 function Reading(props: { data: Data; trace: TraceInfo; leave: () => void }) {
   const { data, trace, leave } = props;
-  const progress = useProgress(data, trace.id);
-  if (progress === "soon") return <div class="waiting" role="status" data-slow="no" />;
-  const { done, total } = progress ?? { done: 0, total: null };
+  const [isSlow, set] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => set(true), SLOW_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const progress = useProgress(isSlow ? data : null, trace.id);
+  if (!isSlow) return <div class="waiting" role="status" data-slow="no" />;
   return (
     <div class="opening waiting">
       <h1>Opening {plain(trace.name)}</h1>
-      <progress aria-label="Bytes read" max={total ?? 1} value={total === null || done >= total ? undefined : done} />
+      <ProgressBar progress={progress} />
       <p role="status">{progress === null ? "Opening the trace" : stageText(progress)} …</p>
       <button type="button" onClick={leave}>Cancel</button>
     </div>
   );
-}
-
-/** The stage, and the bytes as long as they are read. */
-function stageText({ stage, done, total }: Progress): string {
-  if (total === null) return `${stage}: ${bytesText(done)}`;
-  return done >= total ? stage : `${stage}: ${bytesText(done)} of ${bytesText(total)}`;
-}
-
-/** The progress, asked for again and again; null where nothing is read, as what is known is made. */
-function useProgress(data: Data, trace: string): Progress | null | "soon" {
-  const [progress, set] = useState<Progress | null | "soon">("soon");
-  useEffect(() => {
-    let isWanted = true;
-    let timer = setTimeout(look, SLOW_MS);
-    function look() {
-      data.progress(trace).then(
-        (found) => next(found),
-        () => next(null), // the trace's own answer tells what is wrong
-      );
-    }
-    function next(found: Progress | null) {
-      if (!isWanted) return;
-      set(found);
-      timer = setTimeout(look, LOOK_MS);
-    }
-    return () => {
-      isWanted = false;
-      clearTimeout(timer);
-    };
-  }, [data, trace]);
-  return progress;
 }

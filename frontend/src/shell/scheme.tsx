@@ -1,7 +1,8 @@
-// The colour scheme: the system's or the reader's choice, stored in the root's `data-theme`.
+// The colour scheme: the reader's choice, else TensorBoard's or the system's, in the root's `data-theme`.
 
 import { useEffect, useState } from "preact/hooks";
 import { store, stored } from "../parts/controls/stored.ts";
+import { isOuterDark, onOuterColours } from "./tensorboard.ts";
 
 export const CHOICES = ["system", "dark", "light"] as const;
 export type Choice = (typeof CHOICES)[number];
@@ -29,7 +30,7 @@ export function chooseScheme(choice: Choice): void {
 const DARK = "(prefers-color-scheme: dark)";
 
 function apply(choice: Choice): void {
-  const system = matchMedia(DARK).matches ? "dark" : "light";
+  const system = isOuterDark() ?? matchMedia(DARK).matches ? "dark" : "light";
   const theme = choice === "system" ? system : choice;
   if (document.documentElement.dataset["theme"] !== theme) {
     document.documentElement.dataset["theme"] = theme;
@@ -52,7 +53,11 @@ export function SchemeButton() {
     const follow = () => apply(choice);
     const system = matchMedia(DARK);
     system.addEventListener("change", follow);
-    return () => system.removeEventListener("change", follow);
+    const end = onOuterColours(follow);
+    return () => {
+      system.removeEventListener("change", follow);
+      end();
+    };
   }, [choice]);
   const next = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
   const title = `${TOLD[choice]}; press for: ${TOLD[next].toLowerCase()}`;

@@ -1,11 +1,12 @@
 // Header, navigation and the shown panel, or the list of traces. Keys: `?` shows them all.
 
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { Data, TraceInfo } from "../data/api.ts";
 import { inOrder, PANELS } from "../panels/index.ts";
 import type { Panel } from "../panels/panel.ts";
 import { QueryResult, Empty } from "../parts/data/asking.tsx";
+import { ShownTrace } from "../parts/data/progress.tsx";
 import { Keys, type KeyLine } from "../parts/controls/keys.tsx";
 import { areUnrelated } from "../parts/data/unrelated-traces.ts";
 import { plain } from "../parts/text/plain.ts";
@@ -22,6 +23,7 @@ import { CommandPalette } from "./palette/palette.tsx";
 import { Picker } from "./picker.tsx";
 import { SchemeButton } from "./scheme.tsx";
 import { useScrolling } from "./scrolling.ts";
+import { useOuterFragment } from "./tensorboard.ts";
 import { TRACES, TraceTable } from "./trace-table.tsx";
 import { VerdictWord } from "./verdict.tsx";
 
@@ -34,6 +36,7 @@ const LETTER_LINES: readonly KeyLine[] = PANELS.map(({ name, title }) => [
 
 export function Shell(props: { data: Data }) {
   const route = useRoute();
+  useOuterFragment(route);
   const [asked, refresh] = useTraceList(props.data, route.params["trace"]);
   return (
     <QueryResult asked={asked} what="what there is">
@@ -123,6 +126,7 @@ function Rooms(props: HouseProps & { trace: TraceInfo }) {
   const openSheet = useCallback(() => showSheet(true), []);
   const isGoing = usePanelKeys(LETTERS, openSheet);
   const opened = useContents(data, trace);
+  const shown = useMemo(() => ({ data, trace }), [data, trace]);
   const panel = panelOf(route, opened);
   const name = panel?.name ?? "";
   const main = useRef<HTMLElement>(null);
@@ -160,7 +164,9 @@ function Rooms(props: HouseProps & { trace: TraceInfo }) {
         {opened.state !== "open" && <Opening data={data} trace={trace} opened={opened} />}
         {opened.state === "open" && panel !== undefined && (
           <Boundary key={`${trace.id} ${name}`} title={panel.title}>
-            <panel.component data={data} trace={trace} traces={traces} views={props.views} params={route.params} />
+            <ShownTrace.Provider value={shown}>
+              <panel.component data={data} trace={trace} traces={traces} views={props.views} params={route.params} />
+            </ShownTrace.Provider>
           </Boundary>
         )}
       </main>

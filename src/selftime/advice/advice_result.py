@@ -109,6 +109,9 @@ class Advice:
 
         return notebook.notebook_html(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's protocol
+        printer.text(str(self))
+
     def __str__(self) -> str:
         """Returns the advice as the text that the terminal shows."""
         from selftime.reports.advice.text import as_text  # noqa: PLC0415 - reports show advice

@@ -10,6 +10,7 @@ import typer
 
 from selftime.cli import output_writing, trace_reading
 from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
+from selftime.errors import UnrelatedTraces
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
@@ -145,8 +146,11 @@ def _advice_on_job(path: str, output: Path | None) -> "Advice | None":
     if not found.is_collection:
         return None
     output_writing.refuse_overwriting_inputs(output, found.files)
-    with trace_reading.progress_bar("Reading ranks", counts_bytes=False) as progress:
-        ranks = survey(path, progress=progress)
+    try:
+        with trace_reading.progress_bar("Reading ranks", counts_bytes=False) as progress:
+            ranks = survey(path, progress=progress)
+    except UnrelatedTraces:
+        return None
     if len(ranks.ranks_by_key()) < 2 or not do_ranks_communicate(ranks):
         return None
     trace_reading.report_job_problems(ranks.refused, ranks.notes)

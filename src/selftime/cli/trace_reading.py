@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from time import monotonic
@@ -19,6 +20,7 @@ from selftime.progress import ProgressCallback
 if TYPE_CHECKING:  # polars stays out until a command runs
     import polars as pl
 
+    from selftime.ingest.trace_paths import TraceFiles
     from selftime.scale.collect import JobViewTable
     from selftime.trace import Trace
     from selftime.views import View
@@ -55,14 +57,20 @@ def read_traces(
         UsageError: No name contains `name_part`.
         UnreadableTrace: There is no trace at `path`, or none can be read.
     """
-    from selftime.ingest.load import load
+    from selftime.ingest.job_grouping import jobs_of_unrelated_traces
+    from selftime.ingest.load import load_files
+    from selftime.ingest.trace_paths import trace_files
     from selftime.trace import Trace
 
+    files = trace_files(path)
+    if name_part is not None:
+        files = _files_with_name_part(files, name_part, path)
     with progress_bar("Reading") as progress:
-        found = load(path, progress=progress)
+        found = load_files(files, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
-    report_job_problems(found.refused, found.notes)
+    jobs = jobs_of_unrelated_traces(found.traces)
+    report_job_problems(found.refused, () if name_part or jobs else found.notes)
     every = dict(found.traces)
     if accepts_ledgers:
         every |= _ledgers_of_later_runs(path, found.traces)
@@ -78,37 +86,64 @@ def read_traces(
     return named
 
 
+def _files_with_name_part(files: "TraceFiles", name_part: str, path: str) -> "TraceFiles":
+    """Returns the files with a text in their name; all files if none has it.
+
+    The text may be of a trace within a file, or of a ledger, which are not among the files.
+    """
+    named = tuple(file for file in files.files if name_part in relative_trace_name(file, path))
+    return replace(files, files=named) if named else files
+
+
 def _newest_traces(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
     """Returns {name: newest trace}; for a multi-rank job, the newest trace of each rank."""
-    from selftime.ingest.job_ranks import identity_of_trace, job_members
-
-    identities = {name: identity_of_trace(one) for name, one in traces.items()}
-    members, _ = job_members(identities, "")
-    begins = {name: _begin_time_ns(one) for name, one in traces.items()}
-    if None in begins.values():  # a trace has no date: order all by the files' times
-        begins = {name: _modification_time_ns(one.source) for name, one in traces.items()}
-    ordered = sorted(traces, key=lambda name: (begins[name] or 0, name))
-    last = members[ordered[-1]]
-    if last.rank is None:
-        without_rank = {name: one for name, one in traces.items() if members[name].rank is None}
-        taken = [answering_recording(without_rank, ordered[-1])]
-        is_ledger = traces[taken[0]].source.endswith(LEDGER_SUFFIX)
-        what = ", the ledger of a run without a trace," if is_ledger else ","
-        is_last = taken[0] == ordered[-1]
-        kind = "the newest" if is_last else "of the newest run the process with most time in steps"
-        said = f"{kind}, `{taken[0]}`{what}"
-    else:
-        of_job = [name for name in ordered if members[name].run == last.run]
-        by_rank = {members[name].rank: name for name in of_job if members[name].rank is not None}
-        taken = sorted(by_rank.values(), key=list(traces).index)
-        ranks = "rank" if len(taken) == 1 else f"of {len(taken)} ranks"
-        said = f"the newest of each {ranks}"
+    ordered = _names_from_oldest_to_newest(traces)
+    taken, said = _newest_of_job(traces, ordered)
     if len(taken) < len(traces):
         print_notice(
             f"selftime: `{path}` holds {len(traces)} recordings; {said} is read. Name a file to "
             "read another."
         )
     return {name: traces[name] for name in taken}
+
+
+def _names_from_oldest_to_newest(traces: "Mapping[str, Trace]") -> list[str]:
+    begins = {name: _begin_time_ns(one) for name, one in traces.items()}
+    if None in begins.values():  # a trace has no date: order all by the files' times
+        begins = {name: _modification_time_ns(one.source) for name, one in traces.items()}
+    return sorted(traces, key=lambda name: (begins[name] or 0, name))
+
+
+def _newest_of_job(traces: "dict[str, Trace]", ordered: list[str]) -> tuple[list[str], str]:
+    """Returns the names of the newest trace, or of that of each rank, and says which they are."""
+    from selftime.ingest.job_grouping import jobs_of_unrelated_traces
+    from selftime.ingest.job_ranks import identity_of_trace, job_members
+
+    members, _ = job_members({name: identity_of_trace(one) for name, one in traces.items()}, "")
+    newest = ordered[-1]
+    last = members[newest]
+    if last.rank is None:
+        without_rank = {name: one for name, one in traces.items() if members[name].rank is None}
+        taken = [answering_recording(without_rank, newest)]
+        is_ledger = traces[taken[0]].source.endswith(LEDGER_SUFFIX)
+        what = ", the ledger of a run without a trace," if is_ledger else ","
+        kind = (
+            "the newest"
+            if taken[0] == newest
+            else "of the newest run the process with most time in steps"
+        )
+        return taken, f"{kind}, `{taken[0]}`{what}"
+    jobs = jobs_of_unrelated_traces(traces)
+    of_job = [
+        name
+        for name in ordered
+        if members[name].run == last.run and (jobs is None or jobs[name] == jobs[newest])
+    ]
+    by_rank = {members[name].rank: name for name in of_job if members[name].rank is not None}
+    taken = sorted(by_rank.values(), key=list(traces).index)
+    if jobs is not None and len(taken) == 1:
+        return taken, f"the newest, `{newest}`,"
+    return taken, f"the newest of each {'rank' if len(taken) == 1 else f'of {len(taken)} ranks'}"
 
 
 def _begin_time_ns(trace: "Trace") -> int | None:

@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from selftime.advice import Advice, advise
+from selftime.advice import advise
 from selftime.errors import SelftimeError
 from selftime.frameworks.recording import Options, run_options
 from selftime.ingest.load import load
@@ -34,19 +34,6 @@ _OPTION_AND_VALUE_BY_SWITCH: Final = {
     "no-shapes": ("shapes", False),
 }
 """Maps each option of `%%selftime` without a value to (recording option, value that it sets)."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdviceCellOutput:
-    """Output of a cell with advice: a page in a notebook, text in a terminal."""
-
-    advice: Advice
-
-    def _repr_html_(self) -> str:
-        return self.advice._repr_html_()
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - the display's protocol
-        printer.text(str(self.advice))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +135,7 @@ def _show_advice(recording: Any) -> None:
         recording.end()
         trace = load(recording.trace)
         assert isinstance(trace, Trace)  # noqa: S101 - a file holds one trace
-        display(AdviceCellOutput(advise(trace)))
+        display(advise(trace))
     except SelftimeError as error:
         display(SentenceCellOutput(f"selftime: {error}"))
 

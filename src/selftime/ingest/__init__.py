@@ -27,7 +27,9 @@ damage                             faults and repairs of damaged files
 times                              all times in integer nanoseconds on one clock
 links                              order and nesting; launches, callers, forward; source lines
 recorded_facts, trace_tables       selftime's own facts; the tables of the `Trace`
+table_of_arrays                    a declared table, made of arrays
 job_ranks                          the rank of each file of a folder
+trace_listing, job_grouping        what names and first bytes tell of files; which are one job
 snapshots, perfetto                allocator snapshots; Perfetto's format
 
 Nothing is imported here: a reading process needs only the modules from bytes to columns.

@@ -14,6 +14,7 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.damage.file_faults import FileFault
 from selftime.ingest.damage.repair_report import fault_table
 from selftime.ingest.decoding_workers import open_chunk_decoder
+from selftime.ingest.job_grouping import refuse_unrelated_traces
 from selftime.ingest.job_ranks import identity_of_trace, job_members
 from selftime.ingest.ledger import is_ledger, ledger_beside, read_ledger
 from selftime.ingest.perfetto.events import kineto_json_of_perfetto
@@ -60,8 +61,22 @@ def load(
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
+        UnrelatedTraces: A folder holds traces of several jobs, which are not read as one; a glob
+            reads together what it matches.
     """
     found = trace_files(path)
+    refuse_unrelated_traces(found)
+    return load_files(found, progress=progress, cache=cache)
+
+
+def load_files(
+    found: TraceFiles, *, progress: ProgressCallback | None = None, cache: bool = True
+) -> Trace | Job:
+    """Returns the trace in a file, or all traces in several, whether they belong together or not.
+
+    Raises:
+        UnreadableTrace: Nothing there can be read as a trace.
+    """
     if found.is_collection:
         return _read_all_files(found, progress, cache=cache)
     [place] = found.files
@@ -195,9 +210,15 @@ def _traces_in_open_file(
         )
     while stored is None and file.read(_FILE_READ_BLOCK_BYTES):
         pass
-    traces = _traces_by_path([Trace()] * len(found), path)
+    names = _traces_by_path([Trace()] * len(found), path)
+
+    def tell_all_bytes_are_read() -> None:
+        if progress is not None and file_bytes is not None:
+            progress(file_bytes, file_bytes)
+
     return [
-        build_trace(parsed, source.faults, name) for parsed, name in zip(found, traces, strict=True)
+        build_trace(parsed, source.faults, name, tell_all_bytes_are_read)
+        for parsed, name in zip(found, names, strict=True)
     ]
 
 

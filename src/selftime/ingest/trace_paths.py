@@ -96,6 +96,7 @@ class TraceFiles:
     """The reason that an error message gives if none of the files is a trace."""
     is_collection: bool = True
     """Whether the path is a folder or a glob, with any number of files; false for a single file."""
+    is_local_folder: bool = False
 
     def no_trace_error(self, skip_reasons: Mapping[str, str]) -> UnreadableTrace:
         """Returns an error that says that no file is a trace, and why the first file is none."""
@@ -174,7 +175,9 @@ def _trace_files_of_single_file(path: str) -> TraceFiles:
 
 def _trace_files_in_folder(folder: Path) -> TraceFiles:
     files, refused = _find_files_with_trace_suffix(folder.rglob("*"))
-    told = TraceFiles(f"the folder `{folder}`", str(folder), tuple(files), refused)
+    told = TraceFiles(
+        f"the folder `{folder}`", str(folder), tuple(files), refused, is_local_folder=True
+    )
     if not any(folder.iterdir()):
         return replace(told, empty_reason=f"it is empty; {_HOW_FILES_COME}")
     if not files and any(is_slow_step_file(path.name) for path in folder.rglob("*")):

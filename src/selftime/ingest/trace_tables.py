@@ -1,6 +1,6 @@
 """Builds the tables of a trace, which `schema` declares, from the parsed events of a file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from selftime.ingest.links.slice_ordering import (
     original_thread_by_added_thread,
 )
 from selftime.ingest.recorded_facts import recorded_operator_facts
+from selftime.ingest.table_of_arrays import series_of_column, table_of_arrays
 from selftime.ingest.text.trace_header import device_table, device_table_rows, origin_since_epoch
 from selftime.ingest.text.trace_parsing import ParsedTrace
 from selftime.ingest.times.time_normalization import normalize_times
@@ -35,22 +36,39 @@ _MAX_LABEL_CHARACTERS: Final = 1000
 _TABLE_COLUMN_BY_ARGUMENT: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 
-def build_trace(parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str) -> Trace:
-    """Returns the `Trace` built from the parsed text of a file."""
-    return build_trace_and_order(parsed_trace, container_faults, source)[0]
+def build_trace(
+    parsed_trace: ParsedTrace,
+    container_faults: list[FileFault],
+    source: str,
+    between_stages: Callable[[], None] = lambda: None,
+) -> Trace:
+    """Returns the `Trace` built from the parsed text of a file.
+
+    Args:
+        parsed_trace: The parsed text.
+        container_faults: Faults of the file around the text, such as of its compression.
+        source: The path of the file.
+        between_stages: Called after each part of the work; it may raise an error to end it.
+    """
+    return build_trace_and_order(parsed_trace, container_faults, source, between_stages)[0]
 
 
 def build_trace_and_order(
-    parsed_trace: ParsedTrace, container_faults: list[FileFault], source: str
+    parsed_trace: ParsedTrace,
+    container_faults: list[FileFault],
+    source: str,
+    between_stages: Callable[[], None] = lambda: None,
 ) -> tuple[Trace, OrderedSlices]:
     """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
-    columns = merge_chunks(
-        parsed_trace.chunks, original_thread_by_added_thread(parsed_trace.metadata)
-    )
+    threads = original_thread_by_added_thread(parsed_trace.metadata)
+    columns = merge_chunks(parsed_trace.chunks, threads)
+    between_stages()
     normalize_times(columns, parsed_trace.metadata)
     erase_invalid_shapes(columns)
     slices = order_slices(columns)
+    between_stages()
     links = link_slices(slices, columns)
+    between_stages()
     marks = {  # before the tracks: an instant may be on a thread without a slice
         "memory": _memory_table(columns, slices, links),
         "instants": _instant_table(columns, slices),
@@ -87,49 +105,12 @@ def build_trace_and_order(
     return trace, slices
 
 
-def _table_of_arrays(table_schema: schema.Table, arrays: Mapping[str, Any]) -> pl.DataFrame:
-    """Returns a table with arrays as columns; a column without an array is null."""
-    height = len(arrays[table_schema.columns[0].name])
-    series = {
-        column.name: _series_of_column(arrays.get(column.name), column, height)
-        for column in table_schema.columns
-    }
-    return pl.DataFrame(series)
-
-
-def _series_of_column(values: Any, column_schema: schema.Column, row_count: int) -> pl.Series:
-    if values is None:
-        return pl.repeat(None, row_count, dtype=column_schema.dtype, eager=True)
-    if isinstance(values, pl.Series):
-        return values.cast(column_schema.dtype).alias(column_schema.name)
-    if values.ndim == 2:
-        known = values[:, 0] >= 0
-        series = pl.Series(column_schema.name, values.astype(np.int32), dtype=pl.Array(pl.Int32, 3))
-        return series if known.all() else series.set(pl.Series(~known), None)
-    return _numeric_series_with_nulls(values, column_schema)
-
-
-def _numeric_series_with_nulls(values: NDArray[Any], column_schema: schema.Column) -> pl.Series:
-    """Returns a numeric column; special values that stand for unknown numbers become null."""
-    if values.dtype.kind == "i" and column_schema.nullable:
-        lowest = 0 if column_schema.dtype == pl.UInt32 else NO_INT + 1
-        unknown = values < lowest
-        series = pl.Series(column_schema.name, values)
-        if unknown.any():
-            series = series.set(pl.Series(unknown), None)
-        return series.cast(column_schema.dtype, strict=False)
-    series = pl.Series(column_schema.name, values)
-    if values.dtype == np.float64:
-        series = series.fill_nan(None)
-    return series.cast(column_schema.dtype, strict=False)
-
-
 def _slice_table(
     columns: FileEventColumns, slices: OrderedSlices, links: SliceLinks
 ) -> pl.DataFrame:
     unknown = ~slices.has_known_end
     duration = np.where(unknown, NO_INT, slices.end - slices.start)
-    return _table_of_arrays(
+    return table_of_arrays(
         schema.SLICES,
         {
             "id": np.arange(slices.start.size, dtype=np.uint32),
@@ -207,10 +188,10 @@ def _argument_table(
             column_values = (
                 columns.decode_strings(values[order]) if spec.kind == "text" else values[order]
             )
-            filled[name] = _series_of_column(column_values, declared[name], order.size)
+            filled[name] = series_of_column(column_values, declared[name], order.size)
     for name, values in link_columns.items():
         filled[name] = values[order] if isinstance(values, np.ndarray) else values.gather(order)
-    return _table_of_arrays(table, filled)
+    return table_of_arrays(table, filled)
 
 
 def _slice_indices_of_group(
@@ -327,7 +308,7 @@ def _memory_table(
         "operator": _innermost_operators_at(slices, links, tracks, time),
         "address": pl.Series(memory["address"]).replace(0, None),
     }
-    return _table_of_arrays(schema.MEMORY, filled)
+    return table_of_arrays(schema.MEMORY, filled)
 
 
 def _host_track_of_each_thread(slices: OrderedSlices, threads: NDArray[Any]) -> SignedInts:
@@ -376,7 +357,7 @@ def _instant_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataF
         "category": columns.decode_strings(found["category"]),
         "name": columns.decode_strings(found["name"]),
     }
-    return _table_of_arrays(schema.INSTANTS, filled).sort("time", maintain_order=True)
+    return table_of_arrays(schema.INSTANTS, filled).sort("time", maintain_order=True)
 
 
 def _counter_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataFrame:
@@ -395,6 +376,6 @@ def _counter_table(columns: FileEventColumns, slices: OrderedSlices) -> pl.DataF
 
 def _clipped_slice_table(slices: OrderedSlices) -> pl.DataFrame:
     at, start, end = slices.original_times_of_clipped_slices
-    return _table_of_arrays(
+    return table_of_arrays(
         schema.CLIPPED, {"id": at.astype(np.uint32), "start": start, "duration": end - start}
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.load import load
-from selftime.reports.page_data.listing import ListedTrace
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.trace import Trace
 from selftime.web.caches import SharedCache
 from selftime.web.sources import TracesAtPaths

@@ -18,6 +18,7 @@ def render_as_text(*parts: RenderableType, width: int, colour: bool = False) -> 
         file=page,
         width=width,
         force_terminal=colour,
+        force_jupyter=False,  # in a notebook, Rich would display the text and write nothing
         no_color=not colour,
         color_system="standard" if colour else None,
         legacy_windows=False,

@@ -16,6 +16,7 @@ import polars as pl
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.errors import UnreadableTrace, UsageError
+from selftime.ingest.job_grouping import refuse_unrelated_traces
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
 from selftime.ingest.load import read_file_or_reason
 from selftime.ingest.trace_paths import TraceFiles, skip_reasons_of_duplicates, trace_files
@@ -96,8 +97,11 @@ def collect_results(
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
         UsageError: No file has `path_part` in its path.
+        UnrelatedTraces: A folder holds traces of several jobs, and there is no `path_part`.
     """
     found_files = trace_files(path)
+    if path_part is None:
+        refuse_unrelated_traces(found_files)
     files = [file for file in found_files.files if path_part is None or path_part in file]
     if path_part is not None and not files:
         raise UsageError(f"no trace of {found_files.description} has `{path_part}` in its name")

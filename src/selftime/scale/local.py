@@ -13,17 +13,21 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from selftime.ingest.decoding_workers import worker_count
 from selftime.ingest.process_pipes import receive_value, send_value, start_python_process
 from selftime.scale.engine import MAX_READ_ATTEMPTS_PER_FILE, FileLostByReader, is_in_process_memory
 
 T = TypeVar("T")
+
+FileProgress: TypeAlias = Callable[[str, int, int | None], None]
+"""Called with (path, bytes of the file that are read, all bytes); the last is None if unknown."""
 
 
 class LocalProcessEngine:
@@ -34,9 +38,20 @@ class LocalProcessEngine:
         self._workers = workers
 
     def map(
-        self, task: Callable[[str], T], paths: Sequence[str]
+        self,
+        task: Callable[..., T],
+        paths: Sequence[str],
+        *,
+        progress: FileProgress | None = None,
     ) -> Iterator[tuple[str, T | FileLostByReader]]:
-        """Yields (path, result of the task) for each file, in order of completion."""
+        """Yields (path, result of the task) for each file, in order of completion.
+
+        Args:
+            task: Called with a path.
+            paths: The files.
+            progress: Called with a path and how far its file is; the task is then given a
+                `progress` of its own to call. An error that it raises ends all.
+        """
         process_count = min(self._workers or worker_count(), len(paths))
         is_worth_processes = (self._workers or 1) > 1 or not _are_files_too_small_for_processes(
             paths
@@ -48,9 +63,10 @@ class LocalProcessEngine:
             or not sys.executable
         ):
             for path in paths:
-                yield path, task(path)
+                told = {} if progress is None else {"progress": partial(progress, path)}
+                yield path, task(path, **told)
             return
-        pool = _WorkerProcessPool(task, process_count)
+        pool = _WorkerProcessPool(task, process_count, progress)
         try:
             yield from pool.results_by_path(paths)
         finally:
@@ -79,8 +95,11 @@ def _are_files_too_small_for_processes(paths: Sequence[str]) -> bool:
 class _WorkerProcessPool:
     """A pool of processes that run one task; a thread in this process waits for each of them."""
 
-    def __init__(self, task: Callable[[str], Any], process_count: int) -> None:
-        self._task = pickle.dumps(task)
+    def __init__(
+        self, task: Callable[..., Any], process_count: int, progress: FileProgress | None
+    ) -> None:
+        self._task = pickle.dumps((task, progress is not None))
+        self._progress = progress
         threads = max(1, worker_count() // process_count)
         self._environment = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": str(threads)}
         self._threads = ThreadPoolExecutor(process_count, "selftime-scale")
@@ -105,7 +124,7 @@ class _WorkerProcessPool:
             worker = self._idle.get() or self._start_worker_process()
             can_be_reused = False
             try:
-                has_succeeded, result, held_bytes = worker.run_task(path)
+                has_succeeded, result, held_bytes = worker.run_task(path, self._progress)
                 can_be_reused = held_bytes <= _MAX_PRIVATE_MEMORY_BYTES_OF_IDLE_PROCESS
             except (EOFError, OSError):  # the process ended: only its pipes raise these
                 continue
@@ -164,11 +183,14 @@ class _WorkerProcess:
         assert self.process.stdin is not None  # noqa: S101 - `start_python_process` opens it as a pipe
         send_value(self.process.stdin, value)
 
-    def run_task(self, path: str) -> tuple[bool, Any, float]:
+    def run_task(self, path: str, progress: FileProgress | None) -> tuple[bool, Any, float]:
         """Runs the task on a file; returns (succeeded, result or error, worker memory in bytes)."""
         assert self.process.stdout is not None  # noqa: S101 - likewise
         self.send_value(path)
-        result: tuple[bool, Any, float] = receive_value(self.process.stdout)
+        while isinstance(received := receive_value(self.process.stdout), _Progress):
+            if progress is not None:
+                progress(path, received.done, received.total)
+        result: tuple[bool, Any, float] = received
         return result
 
     def end_process(self) -> None:
@@ -177,13 +199,24 @@ class _WorkerProcess:
         self.process.communicate()
 
 
+class _Progress(NamedTuple):
+    """How far a worker process is with its file, as it tells the process that started it."""
+
+    done: int
+    total: int | None
+
+
 def serve() -> None:
     """Runs a worker process: receives paths, and sends the task's results, until stdin closes."""
     requests, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep what a task prints out of the results
     with suppress(EOFError, BrokenPipeError):
         sys.path[:], pickled_task = receive_value(requests)
-        task = pickle.loads(pickled_task)  # noqa: S301 - from our own process
+        task, tells_progress = pickle.loads(pickled_task)  # noqa: S301 - from our own process
+        if tells_progress:
+            task = partial(
+                task, progress=lambda done, all_: send_value(results, _Progress(done, all_))
+            )
         while True:
             send_value(
                 results,

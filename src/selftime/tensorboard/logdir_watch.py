@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from selftime.ingest.trace_listing import TRACE_FILE_SUFFIXES
 from selftime.ledger_format import is_slow_step_file
-from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES
 from selftime.tensorboard.logdirs import Logdir
 
 MAX_FOLDERS_PER_LOGDIR: Final = 200_000

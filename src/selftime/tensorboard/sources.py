@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from selftime.errors import UnreadableTrace, UsageError
+from selftime.ingest.job_grouping import separate_jobs
 from selftime.ingest.trace_cache import file_stamp
+from selftime.ingest.trace_listing import ListedTrace, listed_trace
 from selftime.progress import ProgressCallback
-from selftime.reports.page_data.job_grouping import separate_jobs
-from selftime.reports.page_data.listing import ListedTrace, listed_trace
 from selftime.tensorboard.logdir_watch import LogdirWatch, PossibleTraceFile
 from selftime.trace import Trace
 from selftime.web.sources import read_trace

@@ -16,9 +16,9 @@ from selftime.advice import advise, rule_registry
 from selftime.advice.advise import health_from_checks
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
+from selftime.ingest.job_grouping import are_unrelated, other_of_named_pair
 from selftime.reports.page_data.advice import advice_data, health_data
 from selftime.reports.page_data.compare import prepare_comparison
-from selftime.reports.page_data.job_grouping import are_unrelated
 from selftime.reports.page_data.jobs import page_data_of_job
 from selftime.reports.page_data.snippets import source_snippet
 from selftime.reports.page_data.table_queries import (
@@ -185,7 +185,7 @@ class PageDataAnswers:
         self.contents = ContentsIndex(sources, self._store, self.open_trace)
 
     def prepare_first_trace(self) -> None:
-        """Opens the trace that the page shows first, and computes its advice before any request.
+        """Prepares the trace that the page shows first, and its advice, or a comparison of two.
 
         Of unrelated traces the page shows the list, and opens none.
         """
@@ -195,7 +195,11 @@ class PageDataAnswers:
         try:
             key = self._id_and_fingerprint(listed[0].id)
             self._open_trace(key)
-            self._cached_advice(key)
+            after = other_of_named_pair(listed, key[0])
+            if after is None or after.job == listed[0].job:
+                self._cached_advice(key)
+            else:
+                self.comparison_json({".trace": key[0], ".with": after.id})
         except SelftimeError as error:
             _log.info("%s", error)  # the page's own request reports it
 
@@ -206,7 +210,12 @@ class PageDataAnswers:
 
     def progress_json(self, parameters: Mapping[str, str]) -> bytes:
         """Returns as JSON how far the reading of a trace is; null if it is not being read."""
-        progress = self.readings.progress_of(parameters.get(".trace", ""))
+        trace_id = parameters.get(".trace", "")
+        after = other_of_named_pair(self.sources.listed_traces(), trace_id)
+        shared = self.readings.shared
+        progress = shared.progress_of(trace_id) or self._jobs.readings.progress_of(trace_id)
+        if progress is None and after is not None:
+            progress = shared.progress_of(after.id)
         return msgspec.json.encode({"progress": progress})
 
     def views_json(self) -> bytes:

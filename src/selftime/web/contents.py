@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import msgspec
 
-from selftime.errors import SelftimeError
-from selftime.reports.page_data.listing import ListedTrace
+from selftime.errors import SelftimeError, UnreadableTrace
+from selftime.ingest.job_grouping import other_of_named_pair
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.trace_contents import (
     TraceContents,
     contents_data,
@@ -38,17 +39,28 @@ class ContentsIndex:
             UsageError, UnreadableTrace: There is no such trace, or it cannot be read.
         """
         trace_id = parameters.get(".trace", "")
-        key = trace_id, self._sources.fingerprint(trace_id)
         all_listed = self._sources.listed_traces()
         listed = find_listed_trace(all_listed, trace_id)
+        contents = self._contents_of(listed)
+        has_other_ranks = sum(entry.job == listed.job for entry in all_listed) > 1
+        after = other_of_named_pair(all_listed, trace_id)
+        try:
+            compared_with = None if after is None else self._contents_of(after)
+        except UnreadableTrace:  # the list and the comparison tell
+            compared_with = None
+        data = contents_data(contents, has_other_ranks=has_other_ranks, compared_with=compared_with)
+        return msgspec.json.encode(data)
+
+    def _contents_of(self, listed: ListedTrace) -> TraceContents:
+        """Returns what a trace holds; opens it if that is not known."""
+        key = listed.id, self._sources.fingerprint(listed.id)
         contents = self._known(key)
         if contents is None:
-            trace = self._open_trace(trace_id)
+            trace = self._open_trace(listed.id)
             contents = self._contents[key] = contents_of_trace(trace, listed)
             if key[1] and not trace.run.may_grow:
                 self._store.store(msgspec.msgpack.encode(contents), _STORED_NAME, key[1])
-        has_other_ranks = sum(entry.job == listed.job for entry in all_listed) > 1
-        return msgspec.json.encode(contents_data(contents, has_other_ranks=has_other_ranks))
+        return contents
 
     def listed_with_contents(self) -> list[ListedTrace]:
         """Returns the list of traces, with device and steps of those that were opened before."""

@@ -10,8 +10,10 @@ import msgspec
 import polars as pl
 
 from selftime.analysis.ranks.rank_summary import RankSummary
-from selftime.errors import SelftimeError, UnreadableTrace
+from selftime.errors import ReadingStopped, SelftimeError, UnreadableTrace
 from selftime.ingest.job_ranks import TraceIdentity
+from selftime.ingest.trace_listing import ListedTrace
+from selftime.progress import ProgressCallback
 from selftime.reports.page_data.jobs import (
     PageJob,
     TraceSummary,
@@ -20,11 +22,11 @@ from selftime.reports.page_data.jobs import (
     page_job_of_traces,
     summarize_trace,
 )
-from selftime.reports.page_data.listing import ListedTrace
 from selftime.scale.engine import FileLostByReader
 from selftime.scale.local import LocalProcessEngine
 from selftime.trace import Trace
 from selftime.web.caches import AnswerStore, SharedCache
+from selftime.web.readings import Reading, SharedReadings
 from selftime.web.sources import TraceSources, find_listed_trace, read_trace
 
 _MAX_JOB_CACHE_BYTES: Final = 256 << 20
@@ -56,6 +58,7 @@ class JobIndex:
         self._jobs: SharedCache[str, IndexedJob] = SharedCache(
             _MAX_JOB_CACHE_BYTES, _job_memory_bytes
         )
+        self.readings: SharedReadings[str] = SharedReadings()
         self._is_multi_process: dict[tuple[str, str], bool] = {}
 
     def job_of_trace(self, trace_id: str) -> IndexedJob:
@@ -74,10 +77,16 @@ class JobIndex:
         fingerprints = {entry.id: self._fingerprint_or_error(entry.id) for entry in same_folder}
         key = _hash_of_json([listed.job, *sorted(fingerprints.items())])
         job_fingerprint = key if all(fingerprints.values()) else ""
-        indexed_job = self._jobs.get(
-            key,
-            lambda: _make_indexed_job(key, job_fingerprint, self._read_job_of_traces(same_folder)),
-        )
+
+        def read(reading: Reading) -> IndexedJob:
+            return self._jobs.get(
+                key,
+                lambda: _make_indexed_job(
+                    key, job_fingerprint, self._read_job_of_traces(same_folder, reading)
+                ),
+            )
+
+        indexed_job = self.readings.run(key, (entry.id for entry in same_folder), read)
         return (
             indexed_job
             if trace_id in indexed_job.ids
@@ -125,9 +134,9 @@ class JobIndex:
         except UnreadableTrace as error:
             return str(error)
 
-    def _read_job_of_traces(self, listed_traces: list[ListedTrace]) -> PageJob:
+    def _read_job_of_traces(self, listed_traces: list[ListedTrace], reading: Reading) -> PageJob:
         """Returns the job of several traces, whose summaries are read or taken from the disk."""
-        summaries_or_errors = self._trace_summaries_or_errors(listed_traces)
+        summaries_or_errors = self._trace_summaries_or_errors(listed_traces, reading)
         summaries: dict[str, tuple[ListedTrace, TraceSummary]] = {}
         errors: dict[str, str] = {}
         for entry in listed_traces:
@@ -142,7 +151,7 @@ class JobIndex:
         return page_job_of_traces(summaries, errors)
 
     def _trace_summaries_or_errors(
-        self, listed_traces: list[ListedTrace]
+        self, listed_traces: list[ListedTrace], reading: Reading
     ) -> dict[str, TraceSummary | str]:
         """Returns by trace id each trace's summary, or a sentence why it cannot be read."""
         by_id: dict[str, TraceSummary | str] = {}
@@ -157,7 +166,17 @@ class JobIndex:
                 id_by_path[self._sources.path_of(entry.id)] = entry.id
             else:
                 by_id[entry.id] = stored
-        for path, result in LocalProcessEngine().map(_trace_summary_or_error, list(id_by_path)):
+        reading.rank_count, reading.done_ranks = len(listed_traces), len(by_id)
+        bytes_by_id = {entry.id: entry.bytes for entry in listed_traces}
+        reading.done_bytes = 0
+        reading.total_bytes = sum(bytes_by_id[one] for one in id_by_path.values())
+        results = LocalProcessEngine().map(
+            _trace_summary_or_error,
+            list(id_by_path),
+            progress=lambda path, done, _: reading.advance_rank(path, done),
+        )
+        for path, result in results:
+            reading.done_ranks += 1
             by_id[id_by_path[path]] = result.why if isinstance(result, FileLostByReader) else result
             if isinstance(result, TraceSummary):
                 self._store_trace_summary(id_by_path[path], result)
@@ -183,10 +202,12 @@ class JobIndex:
             self._store.store(encode_trace_summary(summary), "told", fingerprint)
 
 
-def _trace_summary_or_error(path: str) -> TraceSummary | str:
+def _trace_summary_or_error(path: str, *, progress: ProgressCallback) -> TraceSummary | str:
     """Returns the summary of the trace at a path, or a sentence why it cannot be read."""
     try:
-        return summarize_trace(read_trace(path))
+        return summarize_trace(read_trace(path, progress=progress))
+    except ReadingStopped:
+        raise
     except SelftimeError as error:
         return str(error)
 

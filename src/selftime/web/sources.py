@@ -9,15 +9,15 @@ from time import monotonic
 from typing import Final, Protocol
 
 from selftime.errors import UnreadableTrace, UsageError
+from selftime.ingest.job_grouping import separate_jobs
 from selftime.ingest.load import load
 from selftime.ingest.text.format_detection import looks_like_trace
 from selftime.ingest.text.trace_start import TraceStart, read_trace_start
 from selftime.ingest.trace_cache import file_stamp
+from selftime.ingest.trace_listing import TRACE_FILE_SUFFIXES, ListedTrace, listed_trace
 from selftime.ingest.trace_paths import TraceFiles, ledgers_without_trace, trace_files
 from selftime.ledger_format import LEDGER_SUFFIX, is_slow_step_file
 from selftime.progress import ProgressCallback
-from selftime.reports.page_data.job_grouping import separate_jobs
-from selftime.reports.page_data.listing import TRACE_FILE_SUFFIXES, ListedTrace, listed_trace
 from selftime.trace import Trace
 
 __all__ = ["ListedTrace", "TraceSources", "TracesAtPaths", "listed_trace", "read_trace"]

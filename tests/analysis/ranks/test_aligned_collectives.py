@@ -145,6 +145,7 @@ def waits(found: AlignedCollectives, rank: int) -> list[int]:
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "gc", "host"])
+@pytest.mark.sweep(2)
 def test_the_last_rank_and_the_wait_of_each_other(cause: DelayCause) -> None:
     ran, parts = job(cause)
     found = align_collectives_on_one_clock(parts)

@@ -229,6 +229,7 @@ TRAINING = """
         ("LBFGS(net.parameters(), max_iter=3)", "optimizer.step(closure)", [False, True, False]),
     ],
 )
+@pytest.mark.sweep(1)
 def test_a_program_that_trains_shows_its_phases(
     record: "Runner", made: str, each: str, seen: list[bool]
 ) -> None:

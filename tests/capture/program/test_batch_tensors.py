@@ -36,6 +36,7 @@ LOADER = "for batch in torch.utils.data.DataLoader(samples, batch_size=4):"
     ],
     ids=["pair", "dict", "text", "no loader"],
 )
+@pytest.mark.sweep(2)
 def test_the_tensors_of_a_batch_are_counted(
     record: "Runner", sample: str, loop: str, count: int | None
 ) -> None:

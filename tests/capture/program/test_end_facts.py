@@ -72,6 +72,7 @@ def test_a_program_that_ends_by_an_exception_is_measured_too(
         ("import os; os.environ['MKL_VERBOSE'] = '1'", {}),
     ],
 )
+@pytest.mark.sweep(3)
 def test_nothing_is_measured_in_a_process_that_is_to_end_at_once_or_was_not_recorded(
     record: "Runner", after: str, options: dict[str, Any]
 ) -> None:

@@ -79,7 +79,7 @@ if __name__ == "__main__":
     ],
     ids=" ".join,
 )
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(1)
 def test_a_process_prints_the_traceback_that_it_would_print(
     record_from_the_start: "Runner", words: tuple[str, ...]
 ) -> None:

@@ -133,6 +133,7 @@ EVALUATING_FIRST = """
 """
 
 
+@pytest.mark.timed
 def test_an_evaluation_in_the_first_recorded_step_leaves_the_others(record: "Runner") -> None:
     outcome = record(EVALUATING_FIRST, hold=0.4)
 

@@ -63,7 +63,7 @@ NUMERICS = """
 """
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "place",
     [

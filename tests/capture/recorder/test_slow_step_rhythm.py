@@ -81,6 +81,7 @@ def test_a_recorded_rhythm_is_expected_no_more() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 32, 60])
+@pytest.mark.sweep(1)
 def test_slow_steps_at_random_hardly_ever_have_a_rhythm(count: int) -> None:
     random = Random(7)  # noqa: S311 - no secret
     samples = [sorted(random.sample(range(10, 400), count)) for _ in range(100)]

@@ -119,7 +119,7 @@ def own(outcome: "Outcome") -> list[tuple[int, int]]:
     return spans(rows)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "program", [OPTIMIZER, COMPILED, IN_TURN, LOADED, BY_HAND, INFERRING, BATCHES, TOLD]
 )
@@ -132,7 +132,7 @@ def test_steps_begin_and_end_where_our_work_does(record: "Runner", program: str)
     assert {end for _, end in steps} <= {start for start, _ in ours}
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "program", [OPTIMIZER, COMPILED, IN_TURN, LOADED, BY_HAND, INFERRING, BATCHES, TOLD]
 )

@@ -230,7 +230,7 @@ class Slow(Dataset):
     def __len__(self):
         return 4000
     def __getitem__(self, index):
-        time.sleep(0.02)
+        time.sleep(0.05)
         return torch.ones(8)
 
 def main():

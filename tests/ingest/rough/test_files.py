@@ -208,6 +208,7 @@ HEADERS: Final = {
 
 @pytest.mark.parametrize(("data", "words"), HEADERS.values(), ids=HEADERS)
 @pytest.mark.parametrize("size", [400, 1 << 20])
+@pytest.mark.sweep(6)
 def test_damage_before_the_events_costs_none(
     data: bytes, words: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

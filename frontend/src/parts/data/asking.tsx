@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { NotInReport } from "../../data/api.ts";
 import { plain } from "../text/plain.ts";
+import { WaitingText } from "./progress.tsx";
 
 export type QueryState<T> =
   | { state: "waiting" }
@@ -83,7 +84,7 @@ export function Waiting(props: { what?: string }) {
   }, []);
   return (
     <div class="waiting" role="status" data-slow={slow}>
-      {slow !== "no" && <p>Reading {props.what ?? "the trace"} …</p>}
+      {slow !== "no" && <WaitingText otherwise={`Reading ${props.what ?? "the trace"} …`} />}
       {slow === "very" && <p>A large trace takes some seconds the first time, and none after.</p>}
     </div>
   );

@@ -11,7 +11,9 @@ from urllib.parse import urlencode
 from selftime.advice import Advice, advise, find
 from selftime.analysis.concurrent_calls import BeginsCall, concurrent_calls
 from selftime.errors import UsageError
+from selftime.ingest.job_grouping import separate_jobs
 from selftime.ingest.text.trace_start import trace_start_of_header
+from selftime.ingest.trace_listing import ListedTrace, listed_trace
 from selftime.progress import ProgressCallback
 from selftime.reports.html.document import html_document
 from selftime.reports.html.packing import (
@@ -32,9 +34,7 @@ from selftime.reports.html.tables import (
     view_table_requests,
 )
 from selftime.reports.page_data.advice import advice_data
-from selftime.reports.page_data.job_grouping import separate_jobs
 from selftime.reports.page_data.jobs import PageJob, group_into_jobs, page_data_of_job
-from selftime.reports.page_data.listing import ListedTrace, listed_trace
 from selftime.reports.page_data.trace_contents import contents_data, contents_of_trace
 from selftime.reports.page_data.views import view_description_data
 from selftime.trace import Trace

@@ -12,10 +12,10 @@ from selftime.analysis.ranks.clocks import RankClock, RankClocks
 from selftime.analysis.ranks.job_ranks import RankOfJob, Ranks, collectives_on_one_clock
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.job_ranks import TraceIdentity, identity_of_trace, job_members
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.ingest.trace_paths import skip_reasons_of_duplicates
 from selftime.names.collectives import parallel_axes_of_group
 from selftime.reports.page_data.job_account import job_account_data
-from selftime.reports.page_data.listing import ListedTrace
 from selftime.reports.plain import plain
 from selftime.trace import Trace, TraceInJob
 from selftime.units import time_text

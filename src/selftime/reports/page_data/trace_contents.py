@@ -8,8 +8,8 @@ import polars as pl
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.ingest.job_ranks import identity_of_trace
+from selftime.ingest.trace_listing import ListedTrace
 from selftime.reports.page_data.jobs import is_from_multi_process_job
-from selftime.reports.page_data.listing import ListedTrace
 from selftime.trace import Trace
 from selftime.views import VIEWS
 
@@ -59,20 +59,31 @@ def contents_of_trace(trace: Trace, listed: ListedTrace) -> TraceContents:
     )
 
 
-def contents_data(contents: TraceContents, *, has_other_ranks: bool) -> dict[str, Any]:
+def contents_data(
+    contents: TraceContents, *, has_other_ranks: bool, compared_with: TraceContents | None = None
+) -> dict[str, Any]:
     """Returns what a trace holds as the JSON object `Contents` of the page's interface.
 
     Args:
         contents: What the trace holds.
         has_other_ranks: Whether traces of other ranks of its job are shown, too.
+        compared_with: What the other trace holds where the two were named as a pair.
     """
-    return {"landing": _first_panel(contents, has_other_ranks), "lacks": contents.lacks}
+    landing = _first_panel(contents, has_other_ranks, compared_with)
+    return {"landing": landing, "lacks": contents.lacks}
 
 
-def _first_panel(contents: TraceContents, has_other_ranks: bool) -> str:
+def _first_panel(
+    contents: TraceContents, has_other_ranks: bool, compared_with: TraceContents | None
+) -> str:
     """Returns the name of the panel that answers first what such a trace is asked."""
+    is_rank_of_shown_job = contents.is_from_job and has_other_ranks
+    if compared_with is not None and not is_rank_of_shown_job:
+        both = contents, compared_with
+        if not any(one.is_ledger or one.is_memory_only for one in both):
+            return "compare"
     if contents.is_ledger:
         return "run"
     if contents.is_memory_only:
         return "memory"
-    return "distributed" if contents.is_from_job and has_other_ranks else "answer"
+    return "distributed" if is_rank_of_shown_job else "answer"

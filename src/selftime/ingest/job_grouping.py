@@ -1,5 +1,7 @@
 """Tells which traces of one folder may be of one job, from their names and first bytes alone.
 
+The page lists unrelated traces one by one; what would read a folder as one job refuses them.
+
 A folder may hold unrelated traces. They are told apart by what the ranks of one job have in common:
 the world size, the device, and the name but for its numbers.
 """
@@ -7,19 +9,33 @@ the world size, the device, and the name but for its numbers.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from filecmp import cmp
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
-from selftime.ingest.text.trace_start import TraceStart
-from selftime.names import parallel_axes_in_file_name, rank_in_file_name
-from selftime.reports.page_data.listing import (
+from selftime.errors import UnrelatedTraces
+from selftime.ingest.text.format_detection import looks_like_trace
+from selftime.ingest.text.trace_start import (
+    TraceStart,
+    read_trace_start,
+    trace_start_of_header,
+)
+from selftime.ingest.trace_listing import (
     ListedTrace,
     is_named_by_recorder,
+    listed_trace,
     short_hash_of_text,
 )
+from selftime.ingest.trace_paths import TraceFiles
+from selftime.names import parallel_axes_in_file_name, rank_in_file_name
+from selftime.trace import Trace
 
 _NUMBER: Final = "#"
 """Stands for any number in the pattern of a name."""
+_MAX_JOBS_NAMED_IN_ERROR: Final = 5
+_PAIR: Final = 2
+"""Files that are named one by one, outside of a folder: two are a pair to compare."""
 _UNKNOWN_START: Final = TraceStart()
 
 
@@ -62,7 +78,86 @@ def are_unrelated(traces: Sequence[ListedTrace]) -> bool:
     jobs_by_folder: defaultdict[str, set[str]] = defaultdict(set)
     for listed in traces:
         jobs_by_folder[listed.run_folder].add(listed.job)
-    return any(len(jobs) > (1 if folder else 2) for folder, jobs in jobs_by_folder.items())
+    return any(len(jobs) > (1 if folder else _PAIR) for folder, jobs in jobs_by_folder.items())
+
+
+def refuse_unrelated_traces(found: TraceFiles) -> None:
+    """Raises an error if a folder of this machine holds traces of several jobs.
+
+    A pattern was asked for as it is: what it matches is read together. Of an address the names
+    alone would tell, which is not enough to refuse it.
+
+    Raises:
+        UnrelatedTraces: Some folder at the path holds traces of several jobs.
+    """
+    if not found.is_local_folder:
+        return
+    paths = _without_copies([path for path in found.files if looks_like_trace(Path(path))])
+    grouped = _unrelated_traces({path: read_trace_start(Path(path)) for path in paths})
+    if grouped is None:
+        return
+    jobs: defaultdict[str, list[str]] = defaultdict(list)
+    for one in grouped.values():
+        jobs[one.job].append(one.name)
+    firsts = [names[0] for names in jobs.values()]
+    listed_names = ", ".join(f"`{name}`" for name in firsts[:_MAX_JOBS_NAMED_IN_ERROR])
+    more = len(firsts) - _MAX_JOBS_NAMED_IN_ERROR
+    raise UnrelatedTraces(
+        f"{found.description} holds {len(grouped)} traces of {len(jobs)} jobs that do not belong "
+        f"together, such as {listed_names}{f' and {more} more' if more > 0 else ''}; name one "
+        f"of them, or all traces of one job by a pattern such as `{found.root}/NAME*`; "
+        f"`selftime serve {found.root}` lists them"
+    )
+
+
+def jobs_of_unrelated_traces(traces: Mapping[str, Trace]) -> dict[str, str] | None:
+    """Returns the job of each trace by its name; None if the traces may belong together."""
+    starts = {one.source: trace_start_of_header(one.metadata) for one in traces.values()}
+    grouped = _unrelated_traces(starts)
+    if grouped is None:
+        return None
+    return {name: grouped[one.source].job for name, one in traces.items()}
+
+
+def _unrelated_traces(starts: Mapping[str, TraceStart]) -> dict[str, ListedTrace] | None:
+    """Returns the entry, with its job, of each trace by its path; None if they may be related.
+
+    Names alone do not tell here: what is in the files must contradict that they are of one job.
+    """
+    listed = [listed_trace(path, run_folder=str(Path(path).parent)) for path in starts]
+    starts_by_id = {one.id: start for one, start in zip(listed, starts.values(), strict=True)}
+    grouped = separate_jobs(listed, starts_by_id)
+    starts_by_folder: defaultdict[str, list[TraceStart]] = defaultdict(list)
+    for one in grouped:
+        starts_by_folder[one.run_folder].append(starts_by_id[one.id])
+    is_contradictory = any(map(_is_of_several_jobs, starts_by_folder.values()))
+    return dict(zip(starts, grouped, strict=True)) if is_contradictory else None
+
+
+def _is_of_several_jobs(starts: Sequence[TraceStart]) -> bool:
+    """Returns whether traces state different devices or world sizes."""
+    devices = {start.device for start in starts} - {None}
+    world_sizes = {start.world_size for start in starts} - {None}
+    return len(devices) > 1 or len(world_sizes) > 1
+
+
+def _without_copies(paths: Sequence[str]) -> list[str]:
+    """Returns the paths without those whose file is equal to an earlier one, byte for byte."""
+    kept_by_bytes: defaultdict[int, list[str]] = defaultdict(list)
+    for path in paths:
+        alike = kept_by_bytes[Path(path).stat().st_size]
+        if not any(cmp(path, other, shallow=False) for other in alike):
+            alike.append(path)
+    kept = {path for alike in kept_by_bytes.values() for path in alike}
+    return [path for path in paths if path in kept]
+
+
+def other_of_named_pair(traces: Sequence[ListedTrace], trace_id: str) -> ListedTrace | None:
+    """Returns the second of two files that were named themselves, if the trace is the first."""
+    if len(traces) != _PAIR or any(listed.run_folder for listed in traces):
+        return None
+    before, after = traces
+    return after if before.id == trace_id else None
 
 
 def name_pattern(listed: ListedTrace) -> str:
