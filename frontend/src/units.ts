@@ -3,7 +3,7 @@
 
 import type { Cell, Unit } from "./data/api.ts";
 
-const TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
+const TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
 const BYTES: readonly Step[] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
 const RATES: readonly Step[] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const COUNTS: readonly Step[] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"]];
@@ -32,38 +32,52 @@ function toEven(value: number, digits: number, up: string): string {
   return last % 2 === 0 ? up : (value - 0.5 * 10 ** -digits).toFixed(digits);
 }
 
-function inSteps(value: number, steps: readonly Step[], measure = Math.abs(value)): Step | undefined {
-  return steps.find(([size]) => measure >= size);
+function inSteps(value: number, steps: readonly Step[]): Step | undefined {
+  return steps.find(([size]) => Math.abs(value) >= size);
 }
 
-/** A duration in the largest unit that keeps it at 1 or more. */
-export function timeText(nanoseconds: number): string {
-  const whole = fixed(nanoseconds, 0);
-  const step = inSteps(nanoseconds, TIMES, Math.abs(Number(whole)));
-  return step ? `${fixed(nanoseconds / step[0], 3)} ${step[1]}` : `${unsigned(whole)} ns`;
+/** A number with three significant digits, and at most three decimals. */
+export function threeDigitsText(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size < 0.0005) return value > 0 ? "<0.001" : ">-0.001";
+  return grouped(fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= LEAST_WITH_THREE_DIGITS ? 2 : 3));
 }
 
-const BRIEF_TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+/** The smallest number that three significant digits do not write below 1. */
+const LEAST_WITH_THREE_DIGITS = 0.9995;
+
+function inStepsOfThreeDigits(value: number, steps: readonly Step[]): string | null {
+  const step = inSteps(value, steps);
+  return step ? `${threeDigitsText(value / step[0])} ${step[1]}` : null;
+}
 
 /** A duration with three significant digits, as people compare them. */
-export function briefTimeText(nanoseconds: number): string {
-  const step = BRIEF_TIMES.find(([size]) => Math.abs(nanoseconds / size) >= 0.9995);
-  if (step === undefined) return `${unsigned(fixed(nanoseconds, 0))} ns`;
-  const value = nanoseconds / step[0];
-  const size = Math.abs(value);
-  const [whole = "", rest] = fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2).split(".");
-  return `${withThousands(whole)}${rest === undefined ? "" : `.${rest}`} ${step[1]}`;
+export function timeText(nanoseconds: number): string {
+  if (nanoseconds === 0) return "0 ms";
+  const step = TIMES.find(([size]) => Math.abs(nanoseconds / size) >= LEAST_WITH_THREE_DIGITS);
+  if (step) return `${threeDigitsText(nanoseconds / step[0])} ${step[1]}`;
+  if (Math.abs(nanoseconds) < LEAST_WITH_THREE_DIGITS) return nanoseconds > 0 ? "<1 ns" : ">-1 ns";
+  return `${fixed(nanoseconds, 0)} ns`;
+}
+
+/** From here on instants are written in s. */
+const LONGEST_INSTANT_IN_MS = 10e9;
+
+/** An instant to the microsecond, from 10 s on to the millisecond: three digits would not tell it from others. */
+export function instantText(nanoseconds: number): string {
+  const isLong = Math.abs(nanoseconds) >= LONGEST_INSTANT_IN_MS;
+  const written = grouped(fixed(nanoseconds / (isLong ? 1e9 : 1e6), 3));
+  return `${written === "-0.000" ? "0.000" : written} ${isLong ? "s" : "ms"}`;
 }
 
 export function bytesText(size: number): string {
-  const step = inSteps(size, BYTES);
-  return step ? `${fixed(size / step[0], 2)} ${step[1]}` : `${unsigned(fixed(size, 0))} B`;
+  return inStepsOfThreeDigits(size, BYTES) ?? `${grouped(unsigned(fixed(size, 0)))} B`;
 }
 
 /** A count, whole below a million and scaled above. */
 export function countText(count: number): string {
-  const step = inSteps(count, COUNTS);
-  return step ? `${fixed(count / step[0], 2)} ${step[1]}` : withThousands(unsigned(fixed(count, 0)));
+  return inStepsOfThreeDigits(count, COUNTS) ?? grouped(unsigned(fixed(count, 0)));
 }
 
 /** A count with its noun: `1 step`, `1,200 steps`. */
@@ -71,22 +85,21 @@ export function countedText(count: number, noun: string): string {
   return `${countText(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Milliseconds with three significant digits, as people compare them; from 10 s on in seconds. */
-export function millisecondsText(value: number): string {
-  const size = Math.abs(value);
-  if (size >= 10_000) return briefTimeText(value * 1e6);
-  const [whole = "", rest] = fixed(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2).split(".");
-  return `${withThousands(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
+/** Milliseconds as a duration. */
+export function millisecondsText(milliseconds: number): string {
+  return timeText(milliseconds * 1e6);
 }
 
 /** A rate per second with decimal prefixes, as in vendors' specifications. */
 export function rateText(rate: number, unit: string): string {
   const step = inSteps(rate, RATES);
-  return step ? `${fixed(rate / step[0], 2)} ${step[1]}${unit}/s` : `${fixed(rate, 2)} ${unit}/s`;
+  return step ? `${threeDigitsText(rate / step[0])} ${step[1]}${unit}/s` : `${threeDigitsText(rate)} ${unit}/s`;
 }
 
+/** A share of the whole in percent; one that is not 0 is not written as 0. */
 export function shareText(ratio: number): string {
-  return `${fixed(ratio * 100, 1)} %`;
+  const isTiny = ratio !== 0 && Math.abs(ratio) < 0.0005;
+  return isTiny ? (ratio > 0 ? "<0.1 %" : ">-0.1 %") : `${fixed(ratio * 100, 1)} %`;
 }
 
 /** A rounded number is 0, never -0. */
@@ -94,23 +107,26 @@ function unsigned(whole: string): string {
   return whole === "-0" ? "0" : whole;
 }
 
-export function withThousands(whole: string): string {
-  return whole.replace(/\B(?=(?:\d{3})+$)/g, ",");
+/** A written number with its thousands apart. */
+export function grouped(number: string): string {
+  const [whole = "", decimals] = number.split(".");
+  const apart = whole.replace(/\B(?=(?:\d{3})+$)/g, ",");
+  return decimals === undefined ? apart : `${apart}.${decimals}`;
 }
 
 const WRITTEN: Partial<Record<Unit, (value: number) => string>> = {
   "ns": timeText,
-  "instant": timeText,
+  "instant": instantText,
   "bytes": bytesText,
   "count": countText,
   "flops": countText,
   "flops/s": (value) => rateText(value, "FLOP"),
   "bytes/s": (value) => rateText(value, "B"),
-  "times": (value) => `${fixed(value, 1)} times`,
-  "flops/byte": (value) => `${fixed(value, 2)} FLOP/B`,
+  "times": (value) => `${threeDigitsText(value)} times`,
+  "flops/byte": (value) => `${threeDigitsText(value)} FLOP/B`,
   "ratio": shareText,
   "percent": (value) => shareText(value / 100),
-  "gb/s": (value) => `${fixed(value, 1)} GB/s`,
+  "gb/s": (value) => `${threeDigitsText(value)} GB/s`,
 };
 
 /** The text of a value of any column; a dash if unknown. */
@@ -119,6 +135,31 @@ export function text(value: Cell, unit: Unit): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return WRITTEN[unit]?.(value) ?? String(value);
   return value;
+}
+
+/** What one of each unit is called; of the others the number as it is says nothing more. */
+const EXACT: Partial<Record<Unit, string>> = {
+  "ns": "ns",
+  "instant": "ns",
+  "bytes": "bytes",
+  "count": "",
+  "flops": "",
+  "flops/s": "FLOP/s",
+  "bytes/s": "B/s",
+  "flops/byte": "FLOP/B",
+  "ratio": "",
+  "percent": "%",
+  "gb/s": "GB/s",
+  "times": "times",
+};
+
+/** A number with all its digits, where its text leaves some out; else nothing. */
+export function exactText(value: Cell, unit: Unit): string | undefined {
+  const name = EXACT[unit];
+  if (typeof value !== "number" || !Number.isFinite(value) || value === 0 || name === undefined) return undefined;
+  const digits = String(value);
+  const exact = `${digits.includes("e") ? digits : grouped(digits)} ${name}`.trim();
+  return exact === text(value, unit) ? undefined : exact;
 }
 
 const TIME_SIZES = { ns: 1, us: 1e3, "µs": 1e3, "μs": 1e3, ms: 1e6, s: 1e9, min: 60e9 };

@@ -14,6 +14,7 @@ import polars as pl
 
 from selftime import schema
 from selftime.run import Run
+from selftime.units import time_text
 
 
 def _empty_table_field(table: schema.Table) -> Any:
@@ -94,14 +95,14 @@ class Trace(_WeaklyReferable):
         return str(_notebook_module().notebook_html(self))
 
     def __repr__(self) -> str:
-        seconds = 0.0
+        last = 0
         if self.slices.height:
             ends = self.slices["start"] + self.slices["duration"].fill_null(0)
-            seconds = int(ends.max() or 0) / 1e9  # type: ignore[arg-type]  # integers
+            last = int(ends.max() or 0)  # type: ignore[arg-type]  # integers
         source = self.source or "(in memory)"
         if not source.isprintable():  # a file name may contain terminal control characters
             source = repr(source)
-        return f"<Trace {source}: {self.slices.height:,} slices, {seconds:.3f} s>"
+        return f"<Trace {source}: {self.slices.height:,} slices, {time_text(last)}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,16 +31,20 @@ Unit: TypeAlias = Literal[
 UNITS: Final[tuple[str, ...]] = get_args(Unit)
 """All units, for checks and documentation."""
 
-_TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+_TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 """Pairs (size in ns, unit of time), the largest first."""
-_BRIEF_TIME_UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
-"""The same with the sign of micro, for times that people read and programs do not."""
 _LEAST_WITH_THREE_DIGITS: Final = 0.9995
 """Smallest value that three significant digits do not write below 1."""
-_LONGEST_TIME_IN_MS: Final = 10_000
-"""Smallest time in ms that is written in s."""
-_SMALLEST_TIME_IN_MS: Final = 0.01
-"""Smallest time in ms of which two decimals leave a digit."""
+_LEAST_SHOWN: Final = 0.0005
+"""Smallest value that three decimals do not write as 0."""
+_SMALLEST_SHARE_SHOWN: Final = 0.0005
+"""Smallest share that one decimal of a percentage does not write as 0."""
+_SMALLEST_WHOLE_PERCENT: Final = 0.005
+"""Smallest share that a whole percentage does not write as 0."""
+_SHORTEST_WHOLE_MILLISECONDS: Final = 9_995_000
+"""Smallest long time in ns that whole milliseconds write with two digits."""
+_LONGEST_INSTANT_IN_MS: Final = 10_000_000_000
+"""Smallest instant in ns that is written in s."""
 _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 """Pairs (number of bytes, unit of size), the largest first."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
@@ -49,32 +53,72 @@ _COUNT_PREFIXES: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M
 """Pairs (factor, prefix) for counts, the largest first."""
 
 
+def three_digits_text(value: float) -> str:
+    """Returns a number with three significant digits, and at most three decimals.
+
+    >>> three_digits_text(989.4), three_digits_text(12.345), three_digits_text(2039.26)
+    ('989', '12.3', '2,039')
+    >>> three_digits_text(0.125), three_digits_text(0.0001), three_digits_text(0)
+    ('0.125', '<0.001', '0')
+    """
+    size = abs(value)
+    if 0 < size < _LEAST_SHOWN:
+        return "<0.001" if value > 0 else ">-0.001"
+    if not size:
+        return "0"
+    limits = (_LEAST_WITH_THREE_DIGITS, 9.995, 99.95)
+    return f"{value:,.{3 - sum(size >= limit for limit in limits)}f}"
+
+
 def time_text(nanoseconds: float) -> str:
-    """Returns a duration in ns as text such as `1.500 ms`, in the largest unit in which it is >= 1.
+    """Returns a duration in ns as text with three significant digits, as people compare them.
 
-    >>> time_text(1_234_567), time_text(999), time_text(-2_000), time_text(0)
-    ('1.235 ms', '999 ns', '-2.000 us', '0 ns')
+    >>> time_text(84_000), time_text(564_230_000), time_text(999_900), time_text(4e12)
+    ('84.0 µs', '564 ms', '1.00 ms', '4,000 s')
+    >>> time_text(640), time_text(-2_000), time_text(0), time_text(0.4)
+    ('640 ns', '-2.00 µs', '0 ms', '<1 ns')
     """
-    for size, unit in _TIME_UNITS:
-        if round(abs(nanoseconds)) >= size:
-            return f"{nanoseconds / size:.3f} {unit}"
+    if not nanoseconds:
+        return "0 ms"
+    for size, unit in _TIME_UNITS[:-1]:
+        if abs(nanoseconds / size) >= _LEAST_WITH_THREE_DIGITS:
+            return f"{three_digits_text(nanoseconds / size)} {unit}"
+    if abs(nanoseconds) < _LEAST_WITH_THREE_DIGITS:
+        return "<1 ns" if nanoseconds > 0 else ">-1 ns"
     return f"{round(nanoseconds)} ns"
 
 
-def brief_time_text(nanoseconds: float) -> str:
-    """Returns a duration in ns as text with three significant digits, for people to compare.
+def instant_text(nanoseconds: float) -> str:
+    """Returns an instant as text: in ms to the microsecond, from 10 s on in s to the millisecond.
 
-    >>> brief_time_text(84_000), brief_time_text(564_230_000), brief_time_text(999_900)
-    ('84.0 µs', '564 ms', '1.00 ms')
-    >>> brief_time_text(640), brief_time_text(0), brief_time_text(4e12)
-    ('640 ns', '0 ns', '4,000 s')
+    Instants are told apart by their last digits, which three significant digits would leave out.
+
+    >>> instant_text(1_234_567_890), instant_text(-2_000), instant_text(0), instant_text(12.3456e9)
+    ('1,234.568 ms', '-0.002 ms', '0.000 ms', '12.346 s')
     """
-    for size, unit in _BRIEF_TIME_UNITS:
-        value = nanoseconds / size
-        if abs(value) >= _LEAST_WITH_THREE_DIGITS:
-            digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
-            return f"{value:,.{digits}f} {unit}"
-    return f"{round(nanoseconds)} ns"
+    size, unit = (1e9, "s") if abs(nanoseconds) >= _LONGEST_INSTANT_IN_MS else (1e6, "ms")
+    text = f"{nanoseconds / size:,.3f} {unit}"
+    return text.removeprefix("-") if text.startswith("-0.000 ") else text
+
+
+def time_range_text(low_ns: float, high_ns: float) -> str:
+    """Returns two durations in ns as text, with their unit once where it is the same.
+
+    >>> time_range_text(1_500_000, 22_000_000), time_range_text(0, 300), time_range_text(900, 1e6)
+    ('1.50 to 22.0 ms', '0 to 300 ns', '900 ns to 1.00 ms')
+    """
+    return range_text(time_text(low_ns), time_text(high_ns))
+
+
+def range_text(low: str, high: str) -> str:
+    """Returns two amounts as the text of a range, with their unit once where it is the same.
+
+    >>> range_text("450 ms", "700 ms"), range_text("450 ms", "1.2 s")
+    ('450 to 700 ms', '450 ms to 1.2 s')
+    """
+    number, _, unit = low.partition(" ")
+    is_shared = number == "0" or (high.endswith(f" {unit}") and " " not in unit)
+    return f"{number if is_shared else low} to {high}"
 
 
 def seconds_text(nanoseconds: float) -> str:
@@ -84,6 +128,8 @@ def seconds_text(nanoseconds: float) -> str:
     ('3 min 12 s', '31 s', '2.5 s', '38 ms')
     """
     seconds = nanoseconds / 1e9
+    if nanoseconds < _SHORTEST_WHOLE_MILLISECONDS:
+        return time_text(nanoseconds)
     if seconds < 1:
         return f"{nanoseconds / 1e6:.0f} ms"
     if seconds < 10:
@@ -103,8 +149,8 @@ def bytes_text(byte_count: float) -> str:
     """
     for step, unit in _BYTE_UNITS:
         if abs(byte_count) >= step:
-            return f"{byte_count / step:.2f} {unit}"
-    return f"{round(byte_count)} B"
+            return f"{three_digits_text(byte_count / step)} {unit}"
+    return f"{round(byte_count):,} B"
 
 
 def count_text(count: float) -> str:
@@ -115,7 +161,7 @@ def count_text(count: float) -> str:
     """
     for step, unit in _COUNT_PREFIXES:
         if abs(count) >= step:
-            return f"{count / step:.2f} {unit}"
+            return f"{three_digits_text(count / step)} {unit}"
     return f"{round(count):,}"
 
 
@@ -123,57 +169,43 @@ def rate_text(rate: float, unit: str) -> str:
     """Returns a rate as text with a decimal prefix, such as `1.50 TFLOP/s`.
 
     >>> rate_text(989.4e12, "FLOP"), rate_text(3.35e12, "B"), rate_text(0.5, "B")
-    ('989.40 TFLOP/s', '3.35 TB/s', '0.50 B/s')
+    ('989 TFLOP/s', '3.35 TB/s', '0.500 B/s')
     """
     for step, letter in _RATE_PREFIXES:
         if abs(rate) >= step:
-            return f"{rate / step:.2f} {letter}{unit}/s"
-    return f"{rate:.2f} {unit}/s"
+            return f"{three_digits_text(rate / step)} {letter}{unit}/s"
+    return f"{three_digits_text(rate)} {unit}/s"
 
 
 def share_text(ratio: float) -> str:
     """Returns a ratio such as 0.05 as a percentage, such as `5.0 %`.
 
-    >>> share_text(0.1234), share_text(1)
-    ('12.3 %', '100.0 %')
+    >>> share_text(0.1234), share_text(1), share_text(0.0001), share_text(0)
+    ('12.3 %', '100.0 %', '<0.1 %', '0.0 %')
     """
+    if 0 < abs(ratio) < _SMALLEST_SHARE_SHOWN:
+        return "<0.1 %" if ratio > 0 else ">-0.1 %"
     return f"{ratio:.1%}".replace("%", " %")
 
 
 def whole_percent_text(ratio: float) -> str:
     """Returns a ratio such as 0.05 as a whole percentage, such as `5 %`.
 
-    >>> whole_percent_text(0.1234), whole_percent_text(1)
-    ('12 %', '100 %')
+    >>> whole_percent_text(0.1234), whole_percent_text(1), whole_percent_text(0.001)
+    ('12 %', '100 %', '<1 %')
     """
+    if 0 < ratio < _SMALLEST_WHOLE_PERCENT:
+        return "<1 %"
     return f"{ratio:.0%}".replace("%", " %")
 
 
 def milliseconds_text(milliseconds: float) -> str:
-    """Returns a duration in ms as text with three significant digits, in s from 10 s on.
+    """Returns a duration in ms as text, as `time_text` does.
 
     >>> milliseconds_text(1234.5), milliseconds_text(12.25), milliseconds_text(0.125)
-    ('1,234 ms', '12.2 ms', '0.12 ms')
-    >>> milliseconds_text(43_425)
-    '43.4 s'
+    ('1.23 s', '12.2 ms', '125 µs')
     """
-    if abs(milliseconds) >= _LONGEST_TIME_IN_MS:
-        return brief_time_text(milliseconds * 1e6)
-    digits = (
-        0 if abs(milliseconds) >= 100 or not milliseconds else 1 if abs(milliseconds) >= 10 else 2
-    )
-    return f"{milliseconds:,.{digits}f} ms"
-
-
-def short_time_text(milliseconds: float) -> str:
-    """Returns a duration in ms as text, in us or ns if it is below 0.01 ms.
-
-    >>> short_time_text(0.0031), short_time_text(0.125), short_time_text(0)
-    ('3.100 us', '0.12 ms', '0 ms')
-    """
-    if 0 < abs(milliseconds) < _SMALLEST_TIME_IN_MS:
-        return time_text(milliseconds * 1e6)
-    return milliseconds_text(milliseconds)
+    return time_text(milliseconds * 1e6)
 
 
 def rounded_json(json_value: Any) -> Any:
@@ -212,16 +244,16 @@ def _text_of_number_with_unit(value: float, unit: Unit) -> str:
 
 _TEXT_FUNCTION_OF_UNIT: Final[dict[Unit, Callable[[float], str]]] = {
     "ns": time_text,
-    "instant": time_text,
+    "instant": instant_text,
     "bytes": bytes_text,
     "count": count_text,
     "flops": count_text,
     "flops/s": lambda value: rate_text(value, "FLOP"),
     "bytes/s": lambda value: rate_text(value, "B"),
-    "flops/byte": lambda value: f"{value:.2f} FLOP/B",
+    "flops/byte": lambda value: f"{three_digits_text(value)} FLOP/B",
     "ratio": share_text,
     "percent": lambda value: share_text(value / 100),
-    "gb/s": lambda value: f"{value:.1f} GB/s",
-    "times": lambda value: f"{value:.1f} times",
+    "gb/s": lambda value: f"{three_digits_text(value)} GB/s",
+    "times": lambda value: f"{three_digits_text(value)} times",
 }
 """Maps each unit to the function that formats a number in that unit as text."""

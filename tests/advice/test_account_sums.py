@@ -23,7 +23,7 @@ def assert_rows_add_up(found: StepAccount) -> None:
     verdicts = (found.found_ms, found.needed_ms, found.small_ms, found.unexplained_ms)
     assert sum(round(ms * 1e6) for ms in verdicts) == sum(times)
     assert sum(row.share for row in found.rows) < 1.000001
-    assert all(row.at_most_ms is None or 0 <= row.at_most_ms <= row.ms for row in found.rows)
+    assert all(row.at_most_ms is not None and 0 <= row.at_most_ms <= row.ms for row in found.rows)
     for kind in found.kinds:
         assert_rows_add_up(kind.account)
 

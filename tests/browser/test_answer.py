@@ -99,7 +99,7 @@ def expected_of_account(advice: Advice) -> list[str]:
         return []
     rows = [
         f"{row['what']} {where_of(row)} {row['time']} {row['percent']} "
-        f"{row['at_most'] or 'unknown'} {row['verdict_text']}"
+        f"{row['at_most'] or '-'} {row['verdict_text']}"
         for row in account["rows"][: account["shown"]]
     ]
     return [account["bound_by"], account["spent"], account["totals"], *rows]
@@ -341,6 +341,6 @@ def test_the_slowest_line_is_named_at_once(
     trace = selftime.load(str(program))
     assert isinstance(trace, selftime.Trace)
     time = trace.view("lines").row(0, named=True)["self_cpu_time"]
-    expect(first).to_contain_text(units.brief_time_text(time))
+    expect(first).to_contain_text(units.time_text(time))
     first.get_by_role("link").click()
     settle(page, "lines")

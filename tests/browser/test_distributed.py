@@ -174,7 +174,7 @@ def test_the_map_has_a_cell_for_each_rank_and_step_and_leads_there(
     expect(page.get_by_role("combobox", name="Worker")).to_have_value(f"rank{RANKS - 1}")
 
 
-SCALES: Final = {"us": 1e3, "ms": 1e6}
+SCALES: Final = {"ns": 1.0, "µs": 1e3, "ms": 1e6}
 
 
 def ends(page: Page) -> dict[str, tuple[float, str]]:
@@ -216,7 +216,7 @@ def test_ranks_stand_below_one_another_by_one_clock(
     screenshot(page, "ranks-below-one-another")
     assert set(found) == {"rank 0", "rank 1", "rank 2"}
     xs = [x for x, _ in found.values()]
-    assert max(xs) - min(xs) < 1
+    assert max(xs) - min(xs) < 3  # durations are told with three digits
     for rank, (_, text) in found.items():
         others = [other for other in ("rank 0", "rank 1", "rank 2") if other != rank]
         assert f"the same one on {', '.join(others)}" in text

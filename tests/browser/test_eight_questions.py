@@ -85,13 +85,13 @@ def idle_answer(trace: selftime.Trace) -> Answer:
         return Answer("why idle", "[data-fact=idle] p", words_of(lacks), "idle")
     sums = causes.group_by("cause").agg(pl.col("duration").sum()).sort("duration")
     cause, duration = sums.row(-1)
-    words = (column_labels("idle", "cause")[cause].text, units.brief_time_text(duration))
+    words = (column_labels("idle", "cause")[cause].text, units.time_text(duration))
     return Answer("why idle", "[data-fact=idle] li >> nth=0", words, "idle")
 
 
 def kernel_answer(trace: selftime.Trace) -> Answer:
     top = VIEWS["kernels"](trace).sort("total").row(-1, named=True)
-    times = (units.brief_time_text(top["total"]), units.share_text(top["share"]))
+    times = (units.time_text(top["total"]), units.share_text(top["share"]))
     words = (plain(top["name"]), *times)  # the whole name is the title of the short one
     return Answer("top kernel", "[data-fact=kernels] li >> nth=0", words, "kernels")
 
@@ -115,7 +115,7 @@ def operator_answer(trace: selftime.Trace, where: str) -> Answer:
         words: tuple[str, ...] = ("No time was recorded.",)
         selector = "[data-fact=operators] p"
     else:
-        times = (units.brief_time_text(top[time]), units.share_text(top[share]))
+        times = (units.time_text(top[time]), units.share_text(top[share]))
         words = (plain(top["name"]), *times)
     return Answer("operator with most self time", selector, words, "operators")
 

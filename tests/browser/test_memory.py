@@ -1,5 +1,7 @@
 """Memory: the curve, who holds it, and tables that follow a chosen stretch."""
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -144,6 +146,62 @@ def test_an_instant_is_chosen_by_click_and_by_key(
     page.locator(".memory-canvas").first.press("ArrowRight")
     page.wait_for_function("peak => !location.hash.includes(`at=${peak}`)", arg=peak)
     assert int(words(page)["at"]) > peak
+
+
+@pytest.mark.traces
+def test_bands_are_hidden_and_the_curve_is_of_the_others(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
+) -> None:
+    at_peak = view(real(VIT), "memory_peak", device="cuda", by="category")
+    earlier = at_peak.filter(pl.col("category") == "before the recording")["bytes"][0]
+    page = opened(f"{served(real(VIT))}#/memory")
+    settle(page, "memory")
+    caption = page.locator(".memory-chart figcaption").first
+    page.get_by_role("button", name="before the recording", exact=True).click()
+    expect(caption).to_contain_text(f"shown: peak {bytes_text(sum(at_peak['bytes']) - earlier)}")
+    page.wait_for_url("**hide=**")
+    assert json.loads(words(page)["hide"]) == ["before the recording"]
+    page.get_by_role("button", name="only before the recording").click()
+    expect(caption).to_contain_text(f"shown: peak {bytes_text(earlier)}")
+    page.wait_for_url("**temporary**")
+    page.reload()
+    expect(caption).to_contain_text(f"shown: peak {bytes_text(earlier)}")
+    page.get_by_role("button", name="show all", exact=True).click()
+    expect(caption).not_to_contain_text("shown")
+
+
+@pytest.mark.traces
+def test_two_instants_are_compared_as_a_flame_graph(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
+) -> None:
+    peak, later = (
+        sum(view(real(VIT), "memory_peak", device="cuda", **at)["bytes"])
+        for at in ({}, {"at": 3_000_000})
+    )
+    page = opened(f"{served(real(VIT))}#/memory?show=flame&at=3000000&versus=peak")
+    settle(page, "memory")
+    summary = page.locator(".memory-summary")
+    expect(summary).to_contain_text(f"{bytes_text(later - peak)} CUDA 0, from {bytes_text(peak)}")
+    graph = page.locator(".memory-flame .icicle")
+    graph.press("ArrowDown")
+    expect(graph).to_have_attribute("aria-label", re.compile(r"MiB before, .*MiB after, -"))
+    page.get_by_label("compared with").select_option("nothing")
+    expect(graph).to_have_attribute("aria-label", re.compile("by what allocated it"))
+
+
+def test_an_instant_of_another_recording_is_compared_with(
+    opened: Open, settle: Settle, served: Callable[..., str], recorded: Mapping[str, Path]
+) -> None:
+    page = opened(f"{served(recorded['cuda'], recorded['rocm'])}#/memory")
+    settle(page, "memory")
+    page.get_by_label("beside").select_option(index=1)
+    page.locator(".memory-beside .memory-canvas").first.click(position={"x": 120, "y": 60})
+    page.get_by_role("button", name="compare with its memory").click()
+    page.wait_for_url("**versus=**")
+    versus = re.fullmatch(r"trace:(\w+)@(\d+)", words(page)["versus"])
+    assert versus is not None
+    assert versus[1] != words(page)["trace"]
+    expect(page.locator(".holders-against option:checked")).to_contain_text(" ms of rocm")
 
 
 def test_zoom_is_in_the_address_and_goes_again(

@@ -217,7 +217,7 @@ def test_opening_a_trace_tells_how_far_it_is_and_can_be_left(
     page.route("**/api/progress?**", lambda route: route.fulfill(json=told))
     page.reload()
     main = page.locator("main")
-    expect(main.get_by_role("status")).to_have_text("Reading the file: 50.00 MiB of 200.00 MiB …")
+    expect(main.get_by_role("status")).to_have_text("Reading the file: 50.0 MiB of 200 MiB …")
     expect(main.get_by_role("progressbar")).to_have_attribute("value", str(50 << 20))
     expect(page.locator("header .trace-name")).to_be_visible()
     main.get_by_role("button", name="Cancel").click()

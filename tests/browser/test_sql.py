@@ -31,7 +31,7 @@ def test_a_query_is_written_answered_and_drawn(
     page.keyboard.type("\ngroup by name order by name")
     editor.press("Control+Enter")
     expect(answered(page)).to_contain_text("aten::")
-    expect(answered(page)).to_contain_text("us")
+    expect(answered(page)).to_contain_text("µs")
     assert "q=select+name" in page.url
     page.get_by_role("radio", name="Bars").click()
     expect(page.get_by_role("img", name="calls by name")).to_be_visible()

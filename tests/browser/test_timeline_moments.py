@@ -18,7 +18,7 @@ def test_the_keys_go_to_gaps_waits_and_slow_steps_and_tell_why(
     page.keyboard.press("x")
     expect(note).to_contain_text("Slow step 1 of 1")
     expect(note).to_contain_text(
-        "step 9 takes 38.270 ms more than the median, most in operators of the host."
+        "step 9 takes 38.3 ms more than the median, most in operators of the host."
     )
     screenshot(page, "timeline-slow-step")
     held = words(page)

@@ -75,7 +75,7 @@ def test_the_text_begins_with_the_account() -> None:
     titles = [line for line in text.splitlines() if line[:4].isupper()]
     assert titles[0].startswith("WHAT A STEP IS SPENT ON")
     row = next(line for line in text.splitlines() if line.startswith("data_wait"))
-    assert row.split()[:6] == ["data_wait", "-3.000", "ms", "3.000", "ms", "gone"]
+    assert row.split()[:6] == ["data_wait", "-3.00", "ms", "3.00", "ms", "gone"]
 
 
 @pytest.mark.traces

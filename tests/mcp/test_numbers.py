@@ -29,8 +29,8 @@ _NUMBER: Final = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 _COMMAND: Final = re.compile(r"`(selftime (?!run\b)[^`]+)`")
 _EVENT: Final = "one measured event: "
 """Before a command that shows an example, and gives no number of the line."""
-_SCALES: Final = (1.0, 1e-6, 100.0, 1e2 / 1e9)
-"""From what JSON says to what people read: as it is, ms of ns, percent of a share."""
+_SCALES: Final = (1.0, 1e-9, 1e-6, 1e-3, 1e3, 1e6, 100.0, 1e2 / 1e9)
+"""From what JSON says to what people read: as it is, times in s to ns, percent."""
 
 
 @pytest.fixture(scope="module")

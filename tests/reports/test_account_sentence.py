@@ -26,9 +26,9 @@ STEPS = """
     y = cudaStreamSynchronize
 """
 SPENT = (
-    "0.12 ms a step, bound by computing: 0.07 ms (58 %) computing at `train.py:7`, "
-    "0.03 ms (25 %) waiting for data at `train.py:3`, "
-    "0.02 ms (17 %) launching device work at `train.py:7`; the device works for 0.07 ms (58 %)"
+    "120 µs a step, bound by computing: 70.0 µs (58 %) computing at `train.py:7`, "
+    "30.0 µs (25 %) waiting for data at `train.py:3`, "
+    "20.0 µs (17 %) launching device work at `train.py:7`; the device works for 70.0 µs (58 %)"
 )
 WITHOUT_LINES = """
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
@@ -60,17 +60,17 @@ def test_it_is_said_how_long_the_device_works_beside_the_host() -> None:
         r = ncclDevKernel_AllReduce_Sum_f32_RING_LL
     """
     assert account_sentence(advise(sketch(drawing))) == (
-        "0.12 ms a step, bound by launches of device work: 0.11 ms (92 %) launching device work at "
-        "`train.py:7`, 0.01 ms (8 %) on the host between recorded calls; the device works for "
-        "0.07 ms (58 %), 0.03 ms (25 %) of it in communication alone"
+        "120 µs a step, bound by launches of device work: 110 µs (92 %) launching device work at "
+        "`train.py:7`, 10.0 µs (8 %) on the host between recorded calls; the device works for "
+        "70.0 µs (58 %), 30.0 µs (25 %) of it in communication alone"
     )
 
 
 def test_without_a_line_the_largest_operator_is_named() -> None:
     told = account_sentence(advise(sketch(WITHOUT_LINES)))
     assert told == (
-        "0.10 ms a step, bound by computing: 0.08 ms (80 %) computing, most in `aten::mm`, "
-        "0.02 ms (20 %) on the host between recorded calls"
+        "100 µs a step, bound by computing: 80.0 µs (80 %) computing, most in `aten::mm`, "
+        "20.0 µs (20 %) on the host between recorded calls"
     )
 
 
@@ -135,7 +135,7 @@ def test_computing_on_the_host_beside_a_device_is_told_apart() -> None:
     """
     advice = advise(sketch(drawing))
     assert (account_sentence(advice) or "").startswith(
-        "0.10 ms a step, bound by computing on the host: 0.07 ms (70 %) computing on the host at "
+        "100 µs a step, bound by computing on the host: 70.0 µs (70 %) computing on the host at "
         "`train.py:6`, "
     )
     assert advice.account is not None
@@ -155,8 +155,8 @@ def test_an_annotation_is_the_place_of_what_ran_between_recorded_calls() -> None
         b = ## backward ##
     """
     assert account_sentence(advise(sketch(drawing))) == (
-        "0.10 ms a step, bound by what the trace does not explain: 0.06 ms (60 %) on the host "
-        "between recorded calls, most in `## backward ##`, 0.04 ms (40 %) computing in `aten::mm`"
+        "100 µs a step, bound by what the trace does not explain: 60.0 µs (60 %) on the host "
+        "between recorded calls, most in `## backward ##`, 40.0 µs (40 %) computing in `aten::mm`"
     )
 
 
@@ -203,7 +203,7 @@ def test_a_step_that_was_recorded_in_part_is_said_to_be() -> None:
         facts = {"partial": "the recording ended within a step"}
     """)
     advice = advise(trace)
-    assert (account_sentence(advice) or "").startswith("0.10 ms a step, recorded in part, bound by")
+    assert (account_sentence(advice) or "").startswith("100 µs a step, recorded in part, bound by")
     assert wording.typical_step_text(advice.step, with_bound=False) == "no complete step"
 
 
@@ -221,8 +221,8 @@ def test_a_file_without_a_known_line_is_named_with_what_ran() -> None:
     """
     told = account_sentence(advise(sketch(drawing)), "/job")
     assert told == (
-        "0.10 ms a step, bound by Python on the host and computing: "
-        "0.05 ms (50 %) computing in `aten::mm` at `program.py`, 0.05 ms (50 %) in Python at "
+        "100 µs a step, bound by Python on the host and computing: "
+        "50.0 µs (50 %) computing in `aten::mm` at `program.py`, 50.0 µs (50 %) in Python at "
         "`program.py`"
     )
 
@@ -258,16 +258,16 @@ def test_a_step_that_begins_while_the_device_works_for_an_earlier_one_is_told() 
     """
     told = account_sentence(advise(sketch(drawing)))
     assert told is not None
-    assert told.startswith("0.12 ms a step, since the device's work of earlier steps ended, bound ")
+    assert told.startswith("120 µs a step, since the device's work of earlier steps ended, bound ")
 
 
 def test_the_answer_has_it_with_the_recorded_step_below() -> None:
     lines = as_text(advise(sketch(STEPS)), width=400).splitlines()
     [step] = [number for number, line in enumerate(lines) if line.startswith("Step")]
     assert lines[step].removeprefix("Step").strip() == SPENT
-    assert lines[step + 1].strip().startswith("as recorded: host 0.12 ms")
+    assert lines[step + 1].strip().startswith("as recorded: host 120 µs")
     rows = lines[lines.index("WHAT A STEP IS SPENT ON") + 1 :]
-    assert " ".join(rows[0].split()) == "0.07 ms 58 % computing at `train.py:7` unexplained"
+    assert " ".join(rows[0].split()) == "70.0 µs 58 % computing at `train.py:7` unexplained"
 
 
 def test_the_step_without_recording_is_told_to_be_that() -> None:
@@ -275,7 +275,7 @@ def test_the_step_without_recording_is_told_to_be_that() -> None:
         advise(sketch(f'{STEPS}\n    facts = {{"overhead": {{"ratio": 1.2}}}}'))
     )
     assert told is not None
-    assert told.startswith("0.10 ms a step without recording, bound by computing: 0.07 ms (70 %)")
+    assert told.startswith("100 µs a step without recording, bound by computing: 70.0 µs (70 %)")
 
 
 def test_a_collective_is_named_with_its_line() -> None:
@@ -289,7 +289,7 @@ def test_a_collective_is_named_with_its_line() -> None:
     """
     told = account_sentence(advise(sketch(drawing.replace("a" * 30, "aaaaaaaab " * 3))))
     assert told is not None
-    assert "0.08 ms (80 %) in `gloo::all_reduce` at `train.py:82`" in told
+    assert "80.0 µs (80 %) in `gloo::all_reduce` at `train.py:82`" in told
 
 
 def test_an_optimizer_is_named() -> None:
@@ -306,7 +306,7 @@ def test_an_optimizer_is_named() -> None:
     """
     told = account_sentence(advise(sketch(drawing)))
     assert told is not None
-    assert "0.04 ms (40 %) computing in the optimizer `Adagrad`" in told
+    assert "40.0 µs (40 %) computing in the optimizer `Adagrad`" in told
 
 
 def test_a_mostly_unexplained_step_is_not_praised() -> None:
@@ -314,7 +314,7 @@ def test_a_mostly_unexplained_step_is_not_praised() -> None:
     text = as_text(advice, width=200)
     assert wording.NO_CURE_SENTENCE in text
     assert wording.NO_FINDINGS_SENTENCE not in text
-    assert "· 0.07 ms (58 %) computing at `train.py:7`: " in text
+    assert "· 70.0 µs (58 %) computing at `train.py:7`: " in text
     assert advice.account is not None
     needed = replace(advice.account, unexplained_ms=0.0)
     praised = as_text(replace(advice, account=needed), width=200)
@@ -356,10 +356,10 @@ def test_none_of_many_lines_is_named() -> None:
         e = aten::sub; line = net.py:5 forward
     """
     told = account_sentence(advise(sketch(drawing)))
-    assert told == "0.10 ms a step, bound by computing: 0.10 ms (100 %) computing"
+    assert told == "100 µs a step, bound by computing: 100 µs (100 %) computing"
     same = drawing.replace("aten::add", "aten::mm").replace("aten::mul", "aten::mm")
     told = account_sentence(advise(sketch(same)))
-    assert told == "0.10 ms a step, bound by computing: 0.10 ms (100 %) computing"
+    assert told == "100 µs a step, bound by computing: 100 µs (100 %) computing"
 
 
 def test_one_rule_that_is_asked_for_is_answered_without_the_rows() -> None:
@@ -374,7 +374,7 @@ def test_a_step_that_the_device_ends_is_said_to_last_until_then() -> None:
         advise(sketch("cpu 1 | aa\ncall 1 | kl\ngpu 7 |  kkklllllll\na = aten::mm"))
     )
     assert told is not None
-    assert told.startswith("0.11 ms a step, until the device's work ended, bound by computing")
+    assert told.startswith("110 µs a step, until the device's work ended, bound by computing")
 
 
 def test_a_line_that_defines_a_function_is_said_to() -> None:

@@ -94,10 +94,10 @@ def test_text_has_health_and_three_sections_in_order() -> None:
     ]
     assert [page.index(part) for part in parts] == sorted(page.index(part) for part in parts)
     assert "src/train.py:31 in main" in page
-    assert "saves 20.0 ms a step (10.0 ms to 25.0 ms), 1.25 times as fast" in page
+    assert "saves 20.0 ms a step (10.0 to 25.0 ms), 1.25 times as fast" in page
     assert "DataLoader(data, num_workers=4)" in page
     assert "high confidence, results stay the same [slow_input]" in page
-    assert "at most 0.10 ms a step" in page
+    assert "at most 100 µs a step" in page
 
 
 def test_text_of_an_unusable_trace_promises_nothing() -> None:
@@ -180,7 +180,7 @@ def test_what_is_absent_is_counted(checked: tuple[Checked, ...], told: str | Non
     advice = replace(ADVICE, checked=checked)
     section = as_text(advice).partition("CHECKED, NOT WORTH IT\n")[2].partition("\n\n")[0]
     lines = [line.strip() for line in section.splitlines()]
-    listed = ["float64  no float64 on the device (at most 0.10 ms a step)"] * (LISTED in checked)
+    listed = ["float64  no float64 on the device (at most 100 µs a step)"] * (LISTED in checked)
     assert lines == [*listed, *([told] if told else [])]
     section = as_markdown(advice).partition("not worth it\n\n")[2].partition("\n\n")[0]
     _, *items = section.splitlines()

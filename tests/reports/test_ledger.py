@@ -97,7 +97,7 @@ def test_the_text_begins_with_the_run_and_is_80_columns_wide() -> None:
     assert lines[0].startswith("Run     8.2 s: 3.0 s compiling")
     assert max(map(len, lines)) <= 80
     assert text.index("The recorded steps represent") < text.index("Health")
-    assert "saves 600 ms of the run (450 ms to 700 ms)" in text
+    assert "saves 600 ms of the run (450 to 700 ms)" in text
     assert text.index("DO THIS") < text.index("train.py:9 in main")
 
 

@@ -32,30 +32,10 @@ from selftime.reports.page_data.advice import advice_data, common_folder_of_find
 from selftime.reports.plain import plain
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.units import brief_time_text, milliseconds_text
+from selftime.units import milliseconds_text
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "texts.json"
-"""What page and command both write; `units.test.ts` and `plain.test.ts` read the same file."""
-TIMES: Final = (0.0, 0.004, 0.125, 0.375, 1.005, 9.994, 9.996, 12.25, 99.95, 100.5, 1234.5, 98765.4)
-BRIEF_TIMES: Final = (
-    *(
-        0,
-        0.4,
-        1,
-        999,
-        999.6,
-        1000,
-        84_000,
-        9_994,
-        9_995,
-        99_949,
-        99_950,
-        999_499,
-        999_500,
-        1_234_500,
-    ),
-    *(-84_000, 564_230_000, 999_500_000, 1_065_700_000, 4_000_000_000_000),
-)
+"""What page and command both write; `plain.test.ts` reads the same file."""
 TEXTS: Final = (
     "aten::mm",
     "a\tb\nc\r\x00\x7f\x85",
@@ -303,8 +283,6 @@ def test_the_page_writes_quantities_and_names_as_the_command(
     request: pytest.FixtureRequest,
 ) -> None:
     golden = {
-        "milliseconds": [[value, milliseconds_text(value)] for value in TIMES],
-        "brief_times": [[value, brief_time_text(value)] for value in BRIEF_TIMES],
         "plain": [[text, plain(text)] for text in TEXTS],
     }
     text = json.dumps(golden, indent=1) + "\n"

@@ -118,7 +118,7 @@ def test_a_line_that_is_only_known_by_its_definition_is_told_as_such() -> None:
     [sentence] = recorded_slow_step_sentences(
         run, "/job", {segment: pl.DataFrame({**place, **times})}
     )
-    assert "9 ms of device work in save (`train.py:40`)" in sentence
+    assert "9.00 ms of device work in save (`train.py:40`)" in sentence
 
 
 def test_the_answer_tells_of_them() -> None:

@@ -32,10 +32,10 @@ def test_an_empty_table_says_so() -> None:
 
 def test_units_are_written_and_numbers_stand_right() -> None:
     assert drawn(("aten::add", 1_500_000, 2048), ("b", None, 1)) == (
-        "              self_\n"
-        "name           time    memory\n"
-        "aten::add  1.500 ms  2.00 KiB\n"
-        f"b{UNKNOWN:>18}       1 B\n"
+        "             self_\n"
+        "name          time    memory\n"
+        "aten::add  1.50 ms  2.00 KiB\n"
+        f"b{UNKNOWN:>17}       1 B\n"
     )
 
 

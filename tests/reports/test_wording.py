@@ -35,8 +35,7 @@ def test_a_place_is_a_file_and_its_line_if_known(file: str, line: int | None, te
 
 def test_a_saving_that_rounds_to_nothing_is_no_number() -> None:
     assert (
-        checked_cause_text(Checked("It waits", upper_ms=0.25))
-        == "It waits (at most 0.25 ms a step)"
+        checked_cause_text(Checked("It waits", upper_ms=0.25)) == "It waits (at most 250 µs a step)"
     )
     small = "It waits (too small to save a measurable time)"
     assert checked_cause_text(Checked("It waits", upper_ms=0.004)) == small
@@ -53,11 +52,9 @@ def test_a_small_mean_count_has_a_decimal(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0031, "3.100 us"), (0.0004, "400 ns"), (0.01, "0.01 ms"), (0, "0 ms"), (None, "-")],
+    [(0.0031, "3.10 µs"), (0.0004, "400 ns"), (0.01, "10.0 µs"), (0, "0 ms"), (None, "-")],
 )
-def test_a_time_of_less_than_a_hundredth_of_a_millisecond_is_in_us(
-    value: float | None, text: str
-) -> None:
+def test_a_time_has_three_digits_in_the_unit_that_it_fills(value: float | None, text: str) -> None:
     assert evidence_text(Evidence("host time", value, "ms")) == f"host time: {text}"
 
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import pytest
 
-from selftime.units import value_text
+from selftime.units import Unit, value_text
 from selftime.views import View
 
 GOLDEN = Path(__file__).parent / "golden"
+
+EXACT: Final[dict[Unit, str]] = {"ns": "ns", "instant": "ns", "bytes": "B"}
+"""What one is called of the units whose text leaves out digits."""
 
 Golden = Callable[[View[Any], pl.DataFrame], None]
 
@@ -38,11 +41,14 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 
 def _written(view: View[Any], table: pl.DataFrame) -> str:
-    """Every column and row in the words of the terminal, however wide."""
-    cells = [
-        [c.name, *(value_text(value, c.unit) for value in table[c.name])] for c in view.columns
-    ]
+    """Every column and row, however wide; times and sizes to the last digit."""
+    cells = [[c.name, *(_exact(value, c.unit) for value in table[c.name])] for c in view.columns]
     widths = [max(map(len, column)) for column in cells]
     rows = zip(*cells, strict=True)
     padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in padded)
+
+
+def _exact(value: object, unit: Unit) -> str:
+    name = EXACT.get(unit)
+    return f"{value:,} {name}" if name and isinstance(value, int) else value_text(value, unit)

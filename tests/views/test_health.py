@@ -215,7 +215,7 @@ def test_the_end_is_lost_if_the_last_launches_have_no_work() -> None:
     """)
 
     assert rows(lost, "end")[0][0] == "unusable"
-    assert text(lost, "end").startswith("the last 3 launches, 60.000 us, have no device work")
+    assert text(lost, "end").startswith("the last 3 launches, 60.0 µs, have no device work")
     assert "all after the last recorded work" in text(lost, "launches")
 
 
@@ -366,7 +366,7 @@ def test_work_far_longer_than_its_like_and_past_later_work_is_impossible() -> No
     [(verdict, told)] = rows(drawn, "durations")
 
     assert verdict == "degraded"
-    assert told.startswith("1 device slice cannot have lasted so long (up to 40.000 us)")
+    assert told.startswith("1 device slice cannot have lasted so long (up to 40.0 µs)")
     found = health(drawn).filter(pl.col("check") == "durations")
     assert drawn.slices["duration"].gather([int(found["slices"].item())]).to_list() == [40_000]
 

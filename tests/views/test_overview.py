@@ -201,10 +201,10 @@ def test_the_job_and_the_cost_of_recording_are_told() -> None:
     table = overview(sketch("cpu 1 | a", metadata=metadata)).filter(section="trace")
 
     assert dict(table.select("metric", "text").rows()) == {
-        "recorded": "10.000 us",
+        "recorded": "10.0 µs",
         "rank": "3 of 8",
         "recorded with": "none",
-        "recording overhead": "1.2 times",
+        "recording overhead": "1.25 times",
     }
 
 

@@ -12,18 +12,18 @@ test("steps are round and leave room", () => {
 test("marks are multiples of the step within the stretch", () => {
   const found = ticks({ from: 150, to: 1050 }, 900, 300);
   assert.equal(found.step, 500);
-  assert.deepEqual(found.marks, [{ time: 500, text: "500 ns" }, { time: 1000, text: "1.0 us" }]);
+  assert.deepEqual(found.marks, [{ time: 500, text: "500 ns" }, { time: 1000, text: "1.0 µs" }]);
   assert.equal(found.base, "");
 });
 
 test("negative times have marks, too", () => {
-  assert.deepEqual(ticks({ from: -1000, to: 0 }, 200, 100).marks.map((mark) => mark.text), ["-1.0 us", "-500 ns", "0"]);
+  assert.deepEqual(ticks({ from: -1000, to: 0 }, 200, 100).marks.map((mark) => mark.text), ["-1.0 µs", "-500 ns", "0"]);
 });
 
 test("far from the origin marks tell what is beyond a base", () => {
   const found = ticks({ from: 36_123_456_789, to: 36_123_457_789 }, 1000, 96);
   assert.equal(found.base, "36.123 s");
-  assert.equal(found.marks[0]?.text, "+456.8 us");
+  assert.equal(found.marks[0]?.text, "+456.8 µs");
 });
 
 test("a time has as many decimals as tell it from the next mark", () => {

@@ -9,7 +9,7 @@ export interface Ticks {
   step: number;
 }
 
-const UNITS: readonly [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
+const UNITS: readonly [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 /** Labels with more digits are written as offsets from a base time. */
 const DIGITS = 1e4;
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from selftime.bench.confidence_intervals import MIN_ROUNDS_FOR_INTERVAL
 from selftime.errors import UsageError
-from selftime.units import rounded_json
+from selftime.units import milliseconds_text, rounded_json
 
 BENCH_FORMAT: Final = "selftime.bench/1"
 """Name and version of the JSON format of a bench's result."""
@@ -315,6 +315,6 @@ def _notes_on_steps_of_program(name: str, runs: list[ProgramRun]) -> list[str]:
         notes.append(
             f"`{name}` makes {unusual_steps} unusual steps per run, such as those with an "
             "evaluation, which are left out; with them a step takes "
-            f"{everything:.3f} ms on average"
+            f"{milliseconds_text(everything)} on average"
         )
     return notes

@@ -190,13 +190,13 @@ def _split_text_at_commas(text: str | None) -> list[str]:
 def _cut_summary_lines(summary: dict[str, Any]) -> list[str]:
     from selftime.reports import rewrite
     from selftime.reports.plain import plain
-    from selftime.units import count_text, time_text
+    from selftime.units import count_text, instant_text, time_text
 
     steps = summary["steps"]
     which = f"steps {', '.join(map(str, steps))}; " if steps else ""
     length = time_text(summary["end_ns"] - summary["begin_ns"])
     events = f"{count_text(summary['events'])} of {count_text(summary['events_before'])} events"
-    begin = time_text(summary["begin_ns"])
+    begin = instant_text(summary["begin_ns"])
     lines = [f"{summary['output']}: {which}{length}, starting at {begin}; {events}"]
     if clipped := summary["clipped"]:
         which = "event that extends" if clipped == 1 else "events that extend"

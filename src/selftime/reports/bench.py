@@ -137,17 +137,17 @@ def _times_table_cells_of_program(
     bench: Bench, program: ProgramTimes, runs: list[ProgramRun]
 ) -> list[str]:
     """Returns one program's table row: median times, how much they vary, and numbers of steps."""
-    low, high = _milliseconds_text(program.low_ms), _milliseconds_text(program.high_ms)
-    cells = [_milliseconds_text(program.median_ms), f"{low} to {high}"]
+    interval = units.time_range_text(program.low_ms * 1e6, program.high_ms * 1e6)
+    cells = [units.milliseconds_text(program.median_ms), interval]
     if bench.metric is BenchMetric.process:
         return cells
     steps = sorted(run.steps for run in runs)[len(runs) // 2]
     left_out = sorted(run.warm_up + run.unusual_steps for run in runs)[len(runs) // 2]
-    return [*cells, f"{steps:,} ({left_out:,} left out)", _milliseconds_text(program.process_ms)]
-
-
-def _milliseconds_text(milliseconds: float) -> str:
-    return units.time_text(milliseconds * 1e6)
+    return [
+        *cells,
+        f"{steps:,} ({left_out:,} left out)",
+        units.milliseconds_text(program.process_ms),
+    ]
 
 
 def _result_sentences(bench: Bench) -> list[str]:
@@ -156,8 +156,8 @@ def _result_sentences(bench: Bench) -> list[str]:
     saved = bench.saved_ms
     interval = "interval unknown"
     if saved.low is not None and saved.high is not None:
-        interval = f"{_milliseconds_text(saved.low)} to {_milliseconds_text(saved.high)}, 95 %"
-    sentences = [f"Saved: {_milliseconds_text(saved.estimate)} {unit} ({interval})."]
+        interval = f"{units.time_range_text(saved.low * 1e6, saved.high * 1e6)}, 95 %"
+    sentences = [f"Saved: {units.milliseconds_text(saved.estimate)} {unit} ({interval})."]
     if bench.metric is BenchMetric.step:
         ratio = bench.before.process_ms / bench.after.process_ms
         sentences.append(f"Whole processes, by their medians: {_ratio_text(ratio)} times as fast.")

@@ -106,8 +106,7 @@ def _step_comparison_text(row: dict[str, Any]) -> StepComparisonText:
         difference_text = "too few steps to tell a difference from chance"
         return StepComparisonText(title, before, after, None, difference_text, counts)
     ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
-    low, high = map(units.time_text, ends)
-    interval_text = f"95 % interval {low} to {high}; {counts}"
+    interval_text = f"95 % interval {units.time_range_text(*ends)}; {counts}"
     if verdict is None:
         difference_text = "no difference beyond chance"
         return StepComparisonText(title, before, after, None, difference_text, interval_text)

@@ -15,7 +15,7 @@ from selftime.advice.verify import (
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
-from selftime.units import milliseconds_text
+from selftime.units import milliseconds_text, time_range_text
 
 _TEXT_BY_PREDICTION_VERDICT: Final = {
     "kept": "kept",
@@ -33,7 +33,7 @@ _TEXT_BY_BASIS: Final = {
 """Text for each kind of steps that were measured."""
 
 _SMALLEST_SHOWN_MS: Final = 0.005
-"""Smallest time in ms that is not rounded to 0.00 ms."""
+"""Smallest time in ms that is told as a difference."""
 
 
 def as_text(verification: Verification, *, width: int = 80, root: str | None = None) -> str:
@@ -122,7 +122,7 @@ def _saved_time_text(saved_ms: float, low_ms: float | None, high_ms: float | Non
 
 
 def _milliseconds_range_text(low_ms: float, high_ms: float) -> str:
-    return f"{milliseconds_text(low_ms)} to {milliseconds_text(high_ms)}"
+    return time_range_text(low_ms * 1e6, high_ms * 1e6)
 
 
 def _predicted_saving_text(verification: Verification) -> str:
@@ -150,8 +150,6 @@ def _predicted_savings_table(promises: tuple[PredictedSaving, ...], root: str | 
         if promise.estimate_ms is not None:
             saving = milliseconds_text(promise.estimate_ms)
             if promise.low_ms is not None and promise.high_ms is not None:
-                low = milliseconds_text(promise.low_ms).removesuffix(" ms")
-                high = milliseconds_text(promise.high_ms).removesuffix(" ms")
-                saving += f" ({low} to {high})"
+                saving += f" ({_milliseconds_range_text(promise.low_ms, promise.high_ms)})"
         table.add_row(f"  {promise.rule}", saving, location)
     return table

@@ -11,6 +11,9 @@ from selftime.trace import Trace
 from selftime.views.view_declaration import (
     LINE_EVIDENCE_DOC,
     MEMORY_DEVICE_COLUMNS,
+    MEMORY_FUNCTION_COLUMN,
+    MEMORY_HOLDER_COLUMNS,
+    MEMORY_LINE_COLUMNS,
     PlusJoinedWords,
     view,
 )
@@ -26,8 +29,7 @@ from selftime.views.view_declaration import (
         "The median time from allocation to release; null if not released.",
         True,
     ),
-    Column("file", pl.String, "text", "The source file that allocated it.", True),
-    Column("line", pl.Int32, "id", "The source line that allocated it.", True),
+    *MEMORY_LINE_COLUMNS,
     Column("release_file", pl.String, "text", "The source file that released it.", True),
     Column("release_line", pl.Int32, "id", "The source line that released it.", True),
     Column(
@@ -51,11 +53,9 @@ from selftime.views.view_declaration import (
         "The longest time from allocation to release; null if not released.",
         True,
     ),
-    Column("category", pl.String, "name", "What it holds, as in `memory_peak`.", True),
-    Column("operator", pl.String, "name", "The operator that allocated it.", True),
+    *MEMORY_HOLDER_COLUMNS,
     Column("release_operator", pl.String, "name", "The operator that released it.", True),
-    Column("module", pl.String, "name", "The innermost nn.Module around the allocation.", True),
-    Column("function", pl.String, "name", "The function that contains that line.", True),
+    MEMORY_FUNCTION_COLUMN,
     Column("release_function", pl.String, "name", "The function that contains that line.", True),
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column("allocated", pl.Int64, "instant", "When the first block of the row was allocated."),

@@ -7,7 +7,13 @@ import polars as pl
 from selftime.analysis.memory.operator_memory import memory_of_operators
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.view_declaration import LINE_EVIDENCE_DOC, MEMORY_DEVICE_COLUMNS, view
+from selftime.views.view_declaration import (
+    LINE_EVIDENCE_DOC,
+    MEMORY_DEVICE_COLUMNS,
+    MEMORY_FUNCTION_COLUMN,
+    MEMORY_LINE_COLUMNS,
+    view,
+)
 
 
 @view(
@@ -18,27 +24,8 @@ from selftime.views.view_declaration import LINE_EVIDENCE_DOC, MEMORY_DEVICE_COL
         "The operator or annotation, or `outside operators`; null if not by name.",
         True,
     ),
-    Column(
-        "file",
-        pl.String,
-        "text",
-        "The source file that allocated the memory; null if unknown or not by line.",
-        True,
-    ),
-    Column(
-        "line",
-        pl.Int32,
-        "id",
-        "The source line that allocated the memory; null if unknown or not by line.",
-        True,
-    ),
-    Column(
-        "function",
-        pl.String,
-        "name",
-        "The function that contains the source line; null if not by line.",
-        True,
-    ),
+    *MEMORY_LINE_COLUMNS,
+    MEMORY_FUNCTION_COLUMN,
     Column("how", pl.String, "name", LINE_EVIDENCE_DOC, True),
     Column(
         "module",

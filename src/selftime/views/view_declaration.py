@@ -82,6 +82,57 @@ MEMORY_DEVICE_COLUMNS: Final = (
 )
 """The columns that say whose memory a row is about, in every view of memory."""
 
+_ALLOCATION_NULL_DOC: Final = "null if unknown, or if rows are not by it."
+MEMORY_HOLDER_COLUMNS: Final = (
+    Column(
+        "category",
+        pl.String,
+        "name",
+        f"What the memory holds, such as parameters; {_ALLOCATION_NULL_DOC}",
+        True,
+    ),
+    Column(
+        "operator",
+        pl.String,
+        "name",
+        f"The operator that allocated the memory; {_ALLOCATION_NULL_DOC}",
+        True,
+    ),
+    Column(
+        "module",
+        pl.String,
+        "name",
+        f"The innermost nn.Module around the allocation; {_ALLOCATION_NULL_DOC}",
+        True,
+    ),
+)
+"""The columns that say what memory holds and what allocated it, in views that group it."""
+MEMORY_LINE_COLUMNS: Final = (
+    Column(
+        "file",
+        pl.String,
+        "text",
+        f"The source file that allocated the memory; {_ALLOCATION_NULL_DOC}",
+        True,
+    ),
+    Column(
+        "line",
+        pl.Int32,
+        "id",
+        f"The source line that allocated the memory; {_ALLOCATION_NULL_DOC}",
+        True,
+    ),
+)
+"""The columns of the source line that allocated memory, in views that group it."""
+MEMORY_FUNCTION_COLUMN: Final = Column(
+    "function",
+    pl.String,
+    "name",
+    f"The function that contains the source line; {_ALLOCATION_NULL_DOC}",
+    True,
+)
+"""The column of the function that allocated memory, in views that group it."""
+
 LINE_EVIDENCE_DOC: Final = (
     "How the source line is known: `stack`, by the recorded Python stack; `stamp`, by a step in "
     "which the recording marked lines as they ran; `definition`, only as the first line of the "

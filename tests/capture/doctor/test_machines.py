@@ -506,7 +506,7 @@ def test_little_shared_memory(ask: Doctor) -> None:
     shared = of(ask({**LINUX, **mounts}), "shared memory")
 
     assert shared.state is FindingState.warning
-    assert shared.seen.startswith("64.00 MiB")
+    assert shared.seen.startswith("64.0 MiB")
     assert "--shm-size" in (shared.cure or "")
 
 

@@ -97,11 +97,11 @@ def test_growth_in_a_short_time_is_not_taken_to_go_on_for_long() -> None:
 
 def test_what_is_known_of_the_excess_is_told() -> None:
     assert excess(LIMIT, 601, 900) == (
-        "it took 400.00 MiB more memory than the program had used before, and at most 63.68 MiB "
+        "it took 400 MiB more memory than the program had used before, and at most 63.7 MiB "
         "was planned"
     )
     late = excess(LIMIT, 2_100, 540)
-    assert late == "it ran for 2.1 s and took 440.00 MiB of memory, which is more than planned"
+    assert late == "it ran for 2.1 s and took 440 MiB of memory, which is more than planned"
     told = cut_reason(StepSource.OPTIMIZER, 1, late)
     assert told == f"the recording ended within a step: {late}"
     assert cut_reason(StepSource.OPTIMIZER, 0, late) == f"{told}; this is the step's beginning"
@@ -129,7 +129,7 @@ def test_large_blocks_are_the_programs_own_and_small_ones_may_be_events() -> Non
     small = UsedMemory(1_000 * MIB, 150 * MIB)
     told = excess_over_limit(LIMIT, 601 * MS, before, small)
     assert told is not None
-    assert told.startswith("it took 100.00 MiB more memory than the program had used before")
+    assert told.startswith("it took 100 MiB more memory than the program had used before")
     many = UsedMemory(500 * MIB, 300 * MIB)  # below the peak, for longer than expected
     assert excess_over_limit(LIMIT, 601 * MS, before, many) is None
     assert excess_over_limit(LIMIT, 2_100 * MS, before, many) is not None

@@ -123,7 +123,7 @@ def test_allocations_are_given_up_before_shapes() -> None:
     budget = RecordingBudget(options, StepEvents(24_000, 10_000, allocations=9_000))
     assert (budget.steps, budget.details.memory, budget.details.shapes) == (4, False, True)
     assert budget.limits_message() == (
-        "a step makes about 10.30 MiB of trace, and 5 steps would hold the program for about "
+        "a step makes about 10.3 MiB of trace, and 5 steps would hold the program for about "
         "1.9 s with all details, so 4 of 5 steps are recorded without allocations; allow more "
         "with --hold"
     )
@@ -136,7 +136,7 @@ def test_shapes_are_worth_more_than_steps() -> None:
     assert (few.steps, few.details.shapes, few.details.frames) == (1, True, True)
     assert few.left_out() == {}
     assert few.limits_message() == (
-        "a step makes about 21.46 MiB of trace and holds the program for about 800 ms when "
+        "a step makes about 21.5 MiB of trace and holds the program for about 800 ms when "
         "the recording ends, so 1 of 2 steps is recorded; allow more with --hold"
     )
 

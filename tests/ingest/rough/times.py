@@ -360,12 +360,12 @@ def shifted(host: float = 0, device: float = 0) -> bytes:
     )
 
 
-@case("33c", "limit", "lie about 5.000 s apart", sound=N, check=_withholds_advice)
+@case("33c", "limit", "lie about 5.00 s apart", sound=N, check=_withholds_advice)
 def device_ahead(_: Random) -> bytes:
     return shifted(device=5e6)
 
 
-@case("33c", "limit", "start before their launch, by about 5.000 s", sound=N,
+@case("33c", "limit", "start before their launch, by about 5.00 s", sound=N,
       check=_withholds_advice)  # fmt: skip
 def device_behind(_: Random) -> bytes:
     return shifted(host=5e6)

@@ -6,7 +6,7 @@ import { ticks } from "../../draw/ticks.ts";
 import { useSize } from "../../parts/charts/sized.ts";
 import { usePalette } from "../../parts/charts/theme.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { briefTimeText } from "../../units.ts";
+import { timeText } from "../../units.ts";
 import type { Band } from "./band.ts";
 import { instantAt, segmentAt } from "./band.ts";
 import { heightOf, laneAt, NAMES, paint } from "./painting.ts";
@@ -70,7 +70,7 @@ export function PathChart(props: ChartProps) {
       tabIndex={0}
       role="application"
       aria-roledescription="chart"
-      aria-label={`The critical path over ${briefTimeText(to - from)}. ${chosen >= 0 ? plain(props.describe(chosen)) : "Arrow keys walk along it."}`}
+      aria-label={`The critical path over ${timeText(to - from)}. ${chosen >= 0 ? plain(props.describe(chosen)) : "Arrow keys walk along it."}`}
       data-segments={band.segments.length}
       data-lanes={band.lanes.length}
       title={hovered >= 0 ? plain(props.describe(hovered)) : undefined}

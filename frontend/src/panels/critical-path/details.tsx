@@ -4,7 +4,7 @@ import { labelOfValue } from "../../parts/data/labels.ts";
 import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
-import { briefTimeText, countedText, shareText } from "../../units.ts";
+import { timeText, countedText, shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import { timelineLink } from "../grid/cell.tsx";
 import type { Band, Segment } from "./band.ts";
@@ -25,7 +25,7 @@ export function segmentWords(band: Band, at: number, kinds: Labels): string {
   const what = labelOfValue(kinds, segment.kind).text;
   const name = segment.name === null ? "" : `, ${segment.name.slice(0, 200)}`;
   const many = segment.count > 1 ? `, ${countedText(segment.count, "segment")}` : "";
-  return `${what}${name}: ${briefTimeText(segment.time)} on ${band.lanes[segment.lane] ?? ""}${many}`;
+  return `${what}${name}: ${timeText(segment.time)} on ${band.lanes[segment.lane] ?? ""}${many}`;
 }
 
 export function Details(props: DetailsProps) {
@@ -44,7 +44,7 @@ export function Details(props: DetailsProps) {
         {segment.name !== null && <span class="mono path-name" title={plain(segment.name.slice(0, 1500))}>{plain(segment.name.slice(0, 300))}</span>}
       </p>
       <p>
-        <b>{briefTimeText(segment.time)}</b> on {plain(band.lanes[segment.lane] ?? "")}, {shareText(whole > 0 ? segment.time / whole : 0)} of the path
+        <b>{timeText(segment.time)}</b> on {plain(band.lanes[segment.lane] ?? "")}, {shareText(whole > 0 ? segment.time / whole : 0)} of the path
         {segment.count > 1 && <span class="muted"> in {countedText(segment.count, "segment")} too narrow to draw apart; the name is that of the longest</span>}.{" "}
         {why !== null && <>It began because {plain(why)}.</>}{" "}
         <Links segment={segment} views={props.views} />

@@ -11,7 +11,7 @@ import { labelsOf } from "../../parts/data/labels.ts";
 import { STEP_COLUMNS } from "../../parts/steps/stepspan.ts";
 import { MissingData } from "../../parts/text/missing-data.tsx";
 import { change } from "../../route.ts";
-import { briefTimeText } from "../../units.ts";
+import { timeText } from "../../units.ts";
 import { Grid } from "../grid/grid.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { bandOf } from "./band.ts";
@@ -110,7 +110,7 @@ function Picture(props: PanelProps & Answer) {
       />
       <div class="path-below">
         <Details band={band} at={at} whole={whole} labels={labels} views={views} />
-        {spanOf(params) !== null && <button type="button" onClick={() => zoom(null)}>show all {briefTimeText(whole)}</button>}
+        {spanOf(params) !== null && <button type="button" onClick={() => zoom(null)}>show all {timeText(whole)}</button>}
       </div>
     </section>
   );

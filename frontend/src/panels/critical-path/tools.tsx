@@ -6,7 +6,7 @@ import { labelOfValue } from "../../parts/data/labels.ts";
 import type { Labels } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
-import { briefTimeText, shareText } from "../../units.ts";
+import { timeText, shareText } from "../../units.ts";
 import { KIND_COLOURS } from "./band.ts";
 
 /** More steps than this make no list to choose from: the others are told by the address. */
@@ -29,7 +29,7 @@ export function StepChoice(props: { steps: FullTable; step: string; isReport: bo
         {!known.has(step) && <option value={step}>{plain(step)}</option>}
         {!isReport && rows.map((row) => (
           <option key={row} value={String(cell(steps, "step", row))}>
-            {`${cell(steps, "step", row)}: ${briefTimeText(number(steps, "time", row) ?? 0)}${cell(steps, "counted", row) === true ? "" : ", not counted"}`}
+            {`${cell(steps, "step", row)}: ${timeText(number(steps, "time", row) ?? 0)}${cell(steps, "counted", row) === true ? "" : ", not counted"}`}
           </option>
         ))}
       </select>
@@ -49,7 +49,7 @@ export function Legend(props: { kinds: FullTable; labels: Labels }) {
           <li key={kind} title={doc}>
             <i style={{ background: `var(--${KIND_COLOURS[kind] ?? "other"})` }} aria-hidden="true" />
             {text} <b>{shareText(number(kinds, "share", row) ?? 0)}</b>{" "}
-            <span class="muted">{briefTimeText(number(kinds, "time", row) ?? 0)}</span>
+            <span class="muted">{timeText(number(kinds, "time", row) ?? 0)}</span>
           </li>
         );
       })}

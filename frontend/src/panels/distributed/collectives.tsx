@@ -8,6 +8,7 @@ import { number, textAt, loadTable } from "../../parts/data/full-table.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
 import { text } from "../../units.ts";
+import { describedAs } from "./group-names.ts";
 import type { JobProps } from "./index.tsx";
 
 const BY = [["kind", "kind"], ["group", "group"], ["size", "size"], ["line", "line"]] as const;
@@ -100,7 +101,7 @@ function Name(props: { table: FullTable; row: number; by: string }) {
   const { table, row, by } = props;
   const of = (name: string) => textAt(table, name, row);
   const [file, line, size] = [of("file"), number(table, "line", row), number(table, "size", row)];
-  const group = [of("axis"), of("group_description") ?? of("group")].filter((word) => word !== null);
+  const group = [of("axis"), describedAs(of("group_description")) ?? of("group")].filter((word) => word !== null);
   return (
     <>
       {by !== "group" && <b>{plain(of("collective") ?? "other")}</b>}

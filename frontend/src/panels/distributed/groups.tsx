@@ -3,6 +3,7 @@
 import type { Job, ProcessGroup } from "../../data/api.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { countText } from "../../units.ts";
+import { describedAs } from "./group-names.ts";
 import { rankListText, consecutiveRanges } from "./rank-ranges.ts";
 
 /** Groups of one axis that are shown at once; the others when they are asked for. */
@@ -37,9 +38,10 @@ export function Groups(props: { job: Job }) {
 
 function Axis(props: { axis: string; groups: readonly ProcessGroup[]; count: number }) {
   const { axis, groups, count } = props;
+  const described = groups.slice(0, MOST).map((group) => ({ ...group, description: describedAs(group.description) }));
   return (
     <tbody>
-      {groups.slice(0, MOST).map((group, at) => (
+      {described.map((group, at) => (
         <tr key={at}>
           <th scope="row">{at === 0 && (plain(axis) || <span class="muted">unknown</span>)}</th>
           <td>

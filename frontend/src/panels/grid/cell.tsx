@@ -5,7 +5,7 @@ import { sentLabel } from "../../parts/data/labels.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { isText } from "../../data/table.ts";
-import { text, UNKNOWN } from "../../units.ts";
+import { exactText, text, UNKNOWN } from "../../units.ts";
 import { TAIL } from "./layout/columns.ts";
 
 /** Characters of a name in a cell or tooltip; the row's details have all. */
@@ -29,23 +29,34 @@ export function Value(props: ValueProps) {
   const { column, value, ending } = props;
   if (value === null) return <span class="grid-unknown" aria-label="unknown">–</span>;
   const words = wordsOf(column, typeof value === "string" ? value.slice(0, TIP) : value);
-  if (!isText(column.unit)) return <span class="grid-text">{words}</span>;
+  if (!isText(column.unit)) return <Amount words={words} unit={column.unit} exact={exactText(value, column.unit)} />;
   if (words === "") return <span class="grid-unknown" aria-label="empty">""</span>;
+  const label = sentLabel(column.labels, String(value));
+  if (label !== undefined) {
+    return <span class="grid-text" title={[words, label.doc].filter((part) => part !== "").join(": ")}><span class="grid-start">{label.text}</span></span>;
+  }
   const isCut = column.unit !== "sentence" && words.length > 2 * TAIL;
   const tail = isCut ? tailOf(column.name, words) : 0;
   const head = words.slice(0, Math.min(words.length - tail, SHOWN));
   return (
-    <span class="grid-text" title={explained(column.labels, value) ?? (words.length > TAIL ? words : undefined)}>
+    <span class="grid-text" title={words.length > TAIL ? words : undefined}>
       <span class="grid-start">{head}</span>
       {tail > 0 && <span class="grid-end">{ending === undefined ? words.slice(-tail) : plain(ending)}</span>}
     </span>
   );
 }
 
-/** What an identifier means, if the server explains it. */
-function explained(labels: Column["labels"], value: Cell): string | undefined {
-  const label = sentLabel(labels, String(value));
-  return label && [label.text, label.doc].filter((text) => text !== "").join(": ");
+/** A number whose unit is as wide as those above and below it, so that the digits stand in line. */
+function Amount(props: { words: string; unit: Column["unit"]; exact: string | undefined }) {
+  const { words, unit, exact } = props;
+  const at = words.indexOf(" ");
+  const isAligned = at > 0 && (unit === "ns" || unit === "instant" || unit === "bytes");
+  if (!isAligned) return <span class="grid-text" title={exact}>{words}</span>;
+  return (
+    <span class="grid-amount" title={exact}>
+      {words.slice(0, at)} <span class={`grid-unit ${unit === "bytes" ? "grid-bytes" : ""}`}>{words.slice(at + 1)}</span>
+    </span>
+  );
 }
 
 /** Shortens a path so that its file name stays visible. */

@@ -1,8 +1,9 @@
 // The table of a view with its controls; its complete state is in the URL.
 
 import type { ComponentChildren } from "preact";
-import { useCallback, useMemo } from "preact/hooks";
+import { useCallback, useMemo, useRef } from "preact/hooks";
 import type { Options, Page, ViewSpec } from "../../data/api.ts";
+import { useSize } from "../../parts/charts/sized.ts";
 import { Empty, Waiting } from "../../parts/data/asking.tsx";
 import { MissingData } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
@@ -43,6 +44,8 @@ export function Grid(props: GridProps) {
 
 function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   const { data, trace, params, spec, defaults, taken = NONE } = props;
+  const place = useRef<HTMLElement>(null);
+  const { width } = useSize(place);
   const state = useMemo(() => readState(params, spec, taken, defaults), [params, spec, taken, defaults]);
   const options = useMemo(() => ({ ...defaults, ...state.options }), [defaults, state]);
   const kind = shownKind(params[KIND], state, props.kind);
@@ -53,13 +56,14 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   const sample = useSample(JSON.stringify([trace.id, options, kind]), head, isNarrowed);
   const [remembered, remember] = useRememberedColumns(spec);
   const sorted = state.sort.replace(/^-/, "");
+  const offered = useMemo(() => spec.columns.filter((column) => kind === null || column.name !== KIND), [spec, kind]);
   const shown = useMemo(
-    () => state.columns ?? remembered ?? mainColumns(spec.columns, sample, [sorted, ...state.where.map((one) => one.column)]),
-    [state.columns, remembered, spec, sample, sorted, state.where],
+    () => state.columns ?? remembered ?? mainColumns(offered, sample, [sorted, ...state.where.map((one) => one.column)]),
+    [state.columns, remembered, offered, sample, sorted, state.where],
   );
   const columns = useMemo(
-    () => placeColumns(spec.columns, shown, state.widths, sample, innerWidth),
-    [spec, shown.join(), JSON.stringify(state.widths), sample],
+    () => placeColumns(spec.columns, shown, state.widths, sample, width || undefined),
+    [spec, shown.join(), JSON.stringify(state.widths), sample, width],
   );
   const onChange = useCallback(
     (part: Partial<GridState>) => change(stateParameters(part, spec, taken, defaults), { replace: part.row === undefined || part.find !== undefined }),
@@ -67,7 +71,7 @@ function Known(props: GridProps & { title: string; spec: ViewSpec }) {
   );
   const found = state.row === null ? null : asking.rows.find(state.row);
   return (
-    <section class="grid-panel">
+    <section ref={place} class="grid-panel">
       <Tools {...props} kind={kind} hasKinds={props.kind !== undefined} options={options} query={query} state={state} page={head} sample={sample} shown={shown} onColumns={remember} onChange={onChange} />
       <Body asking={asking} state={state} onChange={onChange}>
         <div class="grid-main">

@@ -6,7 +6,7 @@ import { download } from "../../parts/controls/download.ts";
 import { Find } from "../../parts/controls/find.tsx";
 import { MissingDataNote } from "../../parts/text/missing-data.tsx";
 import { TraceText } from "../../parts/text/trace-text.tsx";
-import { countText, withThousands } from "../../units.ts";
+import { countText, grouped } from "../../units.ts";
 import { Chooser } from "./layout/chooser.tsx";
 import { columnsWithValues } from "./layout/columns.ts";
 import { csvOf } from "./query/csv.ts";
@@ -90,10 +90,10 @@ function About(props: { spec: ViewSpec }) {
 
 export function countedWords(page: Pick<Page, "all" | "total" | "held">): string {
   const rows = page.all === 1 ? "row" : "rows";
-  const whole = `${withThousands(String(page.all))} ${rows}`;
-  const all = page.held === undefined ? whole : `the first ${withThousands(String(page.held))} of ${whole}`;
+  const whole = `${grouped(String(page.all))} ${rows}`;
+  const all = page.held === undefined ? whole : `the first ${grouped(String(page.held))} of ${whole}`;
   if (page.total === (page.held ?? page.all)) return all;
-  return `${withThousands(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
+  return `${grouped(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
 }
 
 function Counted(props: { page: Page }) {

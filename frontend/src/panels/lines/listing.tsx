@@ -80,7 +80,7 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
       {parts.length === 0 && <Absent file={file} />}
       <div
         ref={place}
-        class={costs.hasDevice ? "listing two" : "listing"}
+        class={`listing${costs.hasDevice ? " two" : ""}${parts.length === 0 ? " costs-only" : ""}`}
         role="grid"
         tabIndex={0}
         aria-label={`${plain(file)} with its costs`}

@@ -1,6 +1,7 @@
 // What ran on the chosen line.
 
 import type { Filter } from "../../data/api.ts";
+import { shortName } from "../../draw/names.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { timelineLinkParameters } from "../../parts/data/timeline-link.ts";
 import { labelOfValue, labelsOf } from "../../parts/data/labels.ts";
@@ -132,7 +133,7 @@ function Name(props: { table: FullTable; row: number }) {
   const shown = (column: string, unit: "ns" | "count") => text(cell(table, column, row), unit);
   return (
     <tr>
-      <td class="ran-name mono" title={plain(name)}>{plain(name)}</td>
+      <td class="ran-name mono" title={plain(name)}>{plain(textAt(table, "kind", row) === "kernel" ? shortName(name) : name)}</td>
       <td class="muted">{textAt(table, "kind", row)}</td>
       <td class="number">{shown("count", "count")}</td>
       <td class="number">{shown("duration", "ns")}</td>

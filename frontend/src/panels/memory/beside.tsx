@@ -7,7 +7,7 @@ import type { Span } from "../../draw/span.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { loadTable } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { link } from "../../route.ts";
+import { change, link } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Band } from "./bands.ts";
 import { shiftedBands } from "./bands.ts";
@@ -15,8 +15,11 @@ import type { ChartProps } from "./chart.tsx";
 import { Chart } from "./chart.tsx";
 import type { Curve } from "./curves.ts";
 import { clockOffset, curvesOf, extent, shifted, windowOf } from "./curves.ts";
+import { versusOf, wordOfInstant } from "./differences.ts";
+import type { Hidden } from "./hiding.ts";
 import { Legend } from "./legend.tsx";
 import { loadStack, POINTS } from "./loading.ts";
+import type { Below } from "./stretch.ts";
 
 export type SharedChart = Omit<ChartProps, "curve" | "bands" | "chosen">;
 
@@ -25,6 +28,8 @@ interface BesideProps extends PanelProps {
   other: string;
   /** What the charts of the trace itself have. */
   chart: SharedChart;
+  below: Below;
+  onHide: (hidden: Hidden) => void;
 }
 
 interface Loaded {
@@ -50,16 +55,22 @@ export function Beside(props: BesideProps) {
 }
 
 function Charts(props: BesideProps & { loaded: Loaded }) {
-  const { chart, loaded: { curves, bands, offset } } = props;
+  const { chart, onHide, params, other, loaded: { curves, bands, offset } } = props;
+  const versus = versusOf(params["versus"]);
+  const instant = versus?.kind === "trace" && versus.id === other ? versus.time : null;
   const placed = useMemo(() => curves.map((curve) => ({
     curve: offset === null ? curve : shifted(curve, offset),
     bands: shiftedBands(bands.get(curve.key) ?? [], offset ?? 0),
   })), [curves, bands, offset]);
   if (curves.length === 0) return <p class="muted">It has no memory recorded.</p>;
-  const shared = offset === null ? alone(chart, extent(curves)) : chart;
+  const compare = (time: number) => change(comparison(other, time - (offset ?? 0), props.below));
+  const pin = instant === null ? null : instant + (offset ?? 0);
+  const shared = { ...(offset === null ? alone(chart, extent(curves), compare) : chart), pin };
   return (
     <>
-      {offset === null && <p class="muted">It was recorded at another time, or nobody knows when: it is shown by its own clock.</p>}
+      {offset === null
+        ? <p class="muted">It was recorded at another time, or nobody knows when: it is shown by its own clock. A click compares with that instant.</p>
+        : chart.at !== null && <p><button type="button" onClick={() => compare(chart.at ?? 0)}>compare with its memory at the chosen instant</button></p>}
       {placed.map((one) => (
         <div key={one.curve.key}>
           <Chart {...shared} curve={one.curve} bands={one.bands.length === 0 ? null : one.bands} chosen={false} />
@@ -69,6 +80,8 @@ function Charts(props: BesideProps & { loaded: Loaded }) {
               time={shared.at ?? one.curve.peak.time}
               when={shared.at === null ? "at its peak" : "at the chosen instant"}
               lit={chart.lit}
+              hidden={chart.hidden}
+              onHide={onHide}
               onLight={chart.onLight}
             />
           )}
@@ -79,9 +92,14 @@ function Charts(props: BesideProps & { loaded: Loaded }) {
 }
 
 /** A chart by a clock of its own, in which nothing of the trace is chosen. */
-function alone(chart: SharedChart, span: Span): SharedChart {
+function alone(chart: SharedChart, span: Span, onPoint: (time: number) => void): SharedChart {
   const nothing = () => undefined;
-  return { ...chart, span, limits: span, brush: null, at: null, pin: null, onSpan: nothing, onBrush: nothing, onPoint: nothing };
+  return { ...chart, span, limits: span, brush: null, at: null, onSpan: nothing, onBrush: nothing, onPoint };
+}
+
+/** The address of a comparison with an instant of another trace, in a table or a flame graph. */
+function comparison(other: string, time: number, below: Below): Record<string, string | undefined> {
+  return { versus: wordOfInstant(other, time), focus: undefined, ...(below === "flame" ? {} : { show: undefined }) };
 }
 
 async function load(props: BesideProps, window: Span | null): Promise<Loaded> {

@@ -9,16 +9,23 @@ import { useSize } from "../../parts/charts/sized.ts";
 import type { Band } from "./bands.ts";
 import { bandAt, edgesOf } from "./bands.ts";
 import type { Curve } from "./curves.ts";
-import { pointAt } from "./curves.ts";
+import { pointAt, snapped } from "./curves.ts";
+import type { Hidden } from "./hiding.ts";
+import { shownPart } from "./hiding.ts";
 import { Caption, told } from "./caption.tsx";
 import { LEFT, paint, scaleOf } from "./painting.ts";
 
 /** Shortest drag in pixels; shorter ones are clicks. */
 const CLICK = 4;
+/** Into so many intervals the curve in sight is divided at the least, each with some of its records. */
+const INTERVALS = 160;
+/** Pixels within which a record is meant at the least. */
+const LEAST = 3;
 /** Pixels around the mark of the peak within which a click is one on the peak. */
 const NEAR = 8;
 
 export interface ChartProps {
+  /** The curve of all bands, of which some may be hidden. */
   curve: Curve;
   bands: readonly Band[] | null;
   /** The band that is pointed at, here or in the legend. */
@@ -32,13 +39,16 @@ export interface ChartProps {
   pin: number | null;
   chosen: boolean;
   height: number;
+  hidden: Hidden;
   onSpan: (span: Span) => void;
   onBrush: (brush: Span | null) => void;
   onPoint: (time: number) => void;
   onLight: (band: Band | null) => void;
 }
 
-export function Chart(props: ChartProps) {
+export function Chart(whole: ChartProps) {
+  const part = useMemo(() => shownPart(whole.curve, whole.bands, whole.hidden), [whole.curve, whole.bands, whole.hidden]);
+  const props = { ...whole, ...part };
   const { curve, bands, lit, span, brush, at, pin, chosen, height } = props;
   const place = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -50,7 +60,8 @@ export function Chart(props: ChartProps) {
     const [x, y] = [event.clientX - (area?.left ?? 0), event.clientY - (area?.top ?? 0)];
     const { time, allocated } = curve.peak;
     const near = Math.hypot(scale.x(time) - x, scale.y(allocated) - y) <= NEAR;
-    return { time: scale.time(x), size: scale.size(y), near };
+    const reach = Math.max((span.to - span.from) / INTERVALS, scale.time(x + LEAST) - scale.time(x));
+    return { time: snapped(curve.times, scale.time(x), reach), size: scale.size(y), near };
   };
   const { pointer, dragged, handlers } = useDrag(props, placeOf);
   const stacked = useMemo(() => bands && { bands, edges: edgesOf(bands), lit }, [bands, lit]);

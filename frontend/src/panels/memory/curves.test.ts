@@ -3,7 +3,7 @@ import test from "node:test";
 import type { Cell } from "../../data/api.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { spanOf, wordOf } from "../../draw/span.ts";
-import { clockOffset, curvesOf, extent, highest, pointAt, shifted, sizes, windowOf } from "./curves.ts";
+import { clockOffset, curvesOf, extent, highest, pointAt, shifted, sizes, snapped, windowOf } from "./curves.ts";
 
 type Point = [type: string | null, device: number, time: number, allocated: number, reserved: number | null];
 
@@ -87,4 +87,9 @@ test("traces that were recorded at one time have one clock", () => {
   assert.equal(clockOffset(own, { origin: null, span: { from: 0, to: 100 } }), null);
   const later = shifted(cuda, 5);
   assert.deepEqual([later.times, later.peak.time], [[15, 25, 45, 55], 25]);
+});
+
+test("an instant near a record is the record's, one far from all stays", () => {
+  assert.deepEqual([12, 18, 31, 49, 9, 70].map((time) => snapped(cuda.times, time, 3)), [10, 20, 31, 50, 10, 70]);
+  assert.equal(snapped([], 7, 3), 7);
 });

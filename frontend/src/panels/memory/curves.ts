@@ -20,6 +20,8 @@ export interface Curve {
   allocated: number[];
   /** Reserved bytes; null without an allocator that reserves memory. */
   reserved: number[] | null;
+  /** Whether it is the sum of some bands alone. */
+  isPart: boolean;
   /** The time of the peak. */
   peak: { time: number; allocated: number };
 }
@@ -50,7 +52,7 @@ function begun(table: FullTable, row: number, key: string, type: string | null, 
     name: textAt(table, "name", row),
     capacity: number(table, "capacity", row),
     atLeast: cell(table, "how", row) === "summed",
-    times: [], allocated: [], reserved: [],
+    isPart: false, times: [], allocated: [], reserved: [],
     peak: { time: number(table, "time", row) ?? 0, allocated: -Infinity },
   };
 }
@@ -131,4 +133,14 @@ export function sizes(most: number, marks: number): number[] {
   if (!(most > 0)) return [0];
   const step = 2 ** Math.max(Math.ceil(Math.log2(most / marks)), 0);
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, at) => at * step);
+}
+
+/**
+ * The nearest record's time if it is near, else the time itself. A curve has not every record: between
+ * two that are close its amount may be another, after one that is not it holds.
+ */
+export function snapped(times: readonly number[], time: number, near: number): number {
+  const at = pointAt(times, time);
+  const around = [times[at], times[at + 1]].filter((one) => one !== undefined && Math.abs(one - time) <= near) as number[];
+  return around.reduce((best, one) => (Math.abs(one - time) < Math.abs(best - time) ? one : best), around[0] ?? time);
 }

@@ -4,10 +4,11 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { bytesText, countText, timeText } from "../../units.ts";
+import { bytesText, countText, exactText, instantText } from "../../units.ts";
+import { versusText } from "./against.tsx";
 import { ofDevice } from "./curves.ts";
 import type { Difference as Group, Versus } from "./differences.ts";
-import { differencesOf } from "./differences.ts";
+import { differencesOf, sideOf, signedBytes } from "./differences.ts";
 import type { HolderGrouping } from "./holder.tsx";
 import { Holder } from "./holder.tsx";
 import type { HoldersProps } from "./holders.tsx";
@@ -24,10 +25,10 @@ interface DifferenceProps extends HoldersProps {
 
 export function Difference(props: DifferenceProps) {
   const { data, trace, curve, by, versus } = props;
-  const of = versus.kind === "trace" ? versus.id : trace.id;
-  const options = versus.kind === "instant" ? { by, at: Math.round(versus.time) } : { by };
+  const side = sideOf(versus, trace.id);
+  const options = { by, ...side.options };
   const where = ofDevice(curve);
-  const asked = useQuery(() => loadTable(data, of, "memory_peak", options, { where }), JSON.stringify([of, options, where]));
+  const asked = useQuery(() => loadTable(data, side.trace, "memory_peak", options, { where }), JSON.stringify([side.trace, options, where]));
   return <QueryResult asked={asked} what="what it is compared with">{(before) => <Compared {...props} before={before} />}</QueryResult>;
 }
 
@@ -40,7 +41,7 @@ function Compared(props: DifferenceProps & { before: FullTable }) {
   return (
     <>
       <p class="holders-when">
-        <strong>{signed(to - from)}</strong> {plain(curve.title)}, from {bytesText(from)} {named(props)} to {bytesText(to)} {when.words}
+        <strong>{signedBytes(to - from)}</strong> {plain(curve.title)}, from {bytesText(from)} {named(props)} to {bytesText(to)} {when.words}
         {time(after)}
       </p>
       <div class="holders-rows" tabIndex={0}>
@@ -71,23 +72,18 @@ function Row(props: { group: Group; most: number; by: HolderGrouping }) {
       </td>
       <td class="number">{amount(before)}</td>
       <td class="number">{amount(after)}</td>
-      <td class="number">{signed(change)}</td>
+      <td class="number" title={exactText(change, "bytes")}>{signedBytes(change)}</td>
     </tr>
   );
 }
 
-function signed(bytes: number): string {
-  return bytes > 0 ? `+${bytesText(bytes)}` : bytesText(bytes);
-}
-
 function time(table: FullTable): string {
   const at = number(table, "time", 0);
-  return at === null ? "" : `, ${timeText(at)}`;
+  return at === null ? "" : `, ${instantText(at)}`;
 }
 
 function named(props: DifferenceProps & { before: FullTable }): string {
   const { versus, traces, before } = props;
-  if (versus.kind === "instant") return `at ${timeText(versus.time)}`;
-  if (versus.kind === "peak") return `at the peak${time(before)},`;
-  return `at the peak of ${plain(traces.find((one) => one.id === versus.id)?.name ?? versus.id)}`;
+  const words = `at ${versusText(versus, traces)}`;
+  return versus.kind === "peak" ? `${words}${time(before)},` : words;
 }

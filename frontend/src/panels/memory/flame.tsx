@@ -12,13 +12,16 @@ import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { Icicle } from "../../parts/trees/icicle.tsx";
 import { change, link } from "../../route.ts";
-import { bytesText, countText, shareText, timeText } from "../../units.ts";
+import { bytesText, countText, instantText, shareText } from "../../units.ts";
 import { COLOURS, label } from "../flame/frames.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
 import type { Allocations, NodeFacts } from "./allocations.ts";
 import { allocationsOf, linkOf, nodeFacts, nodeOf } from "./allocations.ts";
+import { Against } from "./against.tsx";
+import { versusOf } from "./differences.ts";
+import { FlameOfDifference } from "./flame-difference.tsx";
 import { OnlyThePeak } from "./holders.tsx";
 import type { When } from "./stretch.ts";
 import { whenOf } from "./stretch.ts";
@@ -29,7 +32,7 @@ const TREES = [
   ["line", "lines", "files, their lines, and the operators in these"],
 ] as const;
 
-interface FlameProps extends PanelProps {
+export interface FlameProps extends PanelProps {
   curve: Curve;
   brush: Span | null;
   at: number | null;
@@ -41,13 +44,19 @@ export function MemoryFlame(props: FlameProps) {
   const when = data.inline ? whenOf(null, null) : whenOf(props.brush, props.at);
   const by = TREES.find(([known]) => known === params["tree"])?.[0] ?? "stack";
   const where = ofDevice(curve);
+  const versus = data.inline ? null : versusOf(params["versus"]);
   const key = JSON.stringify([trace.id, by, when, where]);
   const asked = useQuery(() => loadTable(data, trace.id, "memory_flame", { by, ...when.options }, { where }), key);
   return (
     <section class="memory-flame" aria-label="What allocated the memory">
       <Choice label="By" value={by} choices={TREES} onChange={(tree) => change({ tree: tree === "stack" ? undefined : tree, focus: undefined })} />
+      {!data.inline && <Against {...props} when={when} />}
       {data.inline && (props.brush ?? props.at) !== null && <OnlyThePeak />}
-      <QueryResult asked={asked} what="what allocated it">{(table) => <Graph {...props} table={table} when={when} />}</QueryResult>
+      <QueryResult asked={asked} what="what allocated it">
+        {(table) => versus === null
+          ? <Graph {...props} table={table} when={when} />
+          : <FlameOfDifference {...props} after={table} by={by} versus={versus} when={when} />}
+      </QueryResult>
     </section>
   );
 }
@@ -72,7 +81,7 @@ function Graph(props: FlameProps & { table: FullTable; when: When }) {
   return (
     <>
       <div class="memory-summary">
-        <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {timeText(time)}</span>
+        <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {instantText(time)}</span>
         {hits !== null && (
           <span role="status" class="memory-found">
             {hits.size === 0 ? "nothing matches" : `${hits.size} nodes match: ${shareText(matchedWeight(tree, hits) / tree.whole)}`}

@@ -8,10 +8,11 @@ import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, loadTable } from "../../parts/data/full-table.ts";
 import { change, link } from "../../route.ts";
-import { bytesText, countText, shareText, timeText } from "../../units.ts";
+import { bytesText, countText, exactText, instantText, shareText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
+import { Against } from "./against.tsx";
 import { Difference } from "./difference.tsx";
 import { versusOf } from "./differences.ts";
 import { groupWord } from "./freed.ts";
@@ -53,27 +54,6 @@ export function Holders(props: HoldersProps) {
   );
 }
 
-/** What to compare with. A folder may hold many traces: the list has those that are served. */
-function Against(props: HoldersProps & { when: When }) {
-  const { trace, traces, params, when } = props;
-  const word = params["versus"];
-  const versus = versusOf(word);
-  const others = traces.filter((one) => one.id !== trace.id && !one.is_ledger);
-  const isPeak = Object.keys(when.options).length === 0;
-  if (versus === null && isPeak && others.length === 0) return null;
-  return (
-    <label class="holders-against">
-      <span class="muted">compared with</span>{" "}
-      <select value={versus === null ? "" : word} onChange={(event) => change({ versus: event.currentTarget.value || undefined })}>
-        <option value="">nothing</option>
-        {(!isPeak || versus?.kind === "peak") && <option value="peak">the peak</option>}
-        {versus?.kind === "instant" && <option value={word}>{timeText(versus.time)}</option>}
-        {others.map((one) => <option key={one.id} value={`trace:${one.id}`}>the peak of {plain(one.name)}</option>)}
-      </select>
-    </label>
-  );
-}
-
 /** Shown in a report where an instant is chosen. */
 export function OnlyThePeak() {
   return <p class="muted">A report shows the peak of the whole recording; <code>selftime serve</code> shows any moment.</p>;
@@ -89,7 +69,7 @@ function Table(props: HoldersProps & { table: FullTable; by: HolderGrouping; whe
     <>
       <p class="holders-when">
         {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
-        {plain(curve.title)}, {when.words}, {timeText(time)}
+        {plain(curve.title)}, {when.words}, {instantText(time)}
         {" "}<a href={link("timeline", timelineLinkParameters(time, 0))}>show in the timeline</a>
       </p>
       <div class="holders-rows" tabIndex={0}>
@@ -135,12 +115,12 @@ function Row(props: HoldersProps & { table: FullTable; row: number; most: number
           <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
         )}
       </td>
-      <td class="number">{bytesText(bytes)}</td>
+      <td class="number" title={exactText(bytes, "bytes")}>{bytesText(bytes)}</td>
       <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
       <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
-      <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{timeText(allocated)}</a>}</td>
+      <td class="number">{allocated === null ? "-" : <a href={link("timeline", timelineLinkParameters(allocated, 0))}>{instantText(allocated)}</a>}</td>
       <td class="number">
-        {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
+        {released !== null ? <a href={link("timeline", timelineLinkParameters(released, 0))}>{instantText(released)}</a> : allocated === null ? "-" : <span class="muted">still allocated</span>}
       </td>
     </tr>
     {open && <tr class="holder-freed"><td colSpan={6}><Freed {...props} group={word} /></td></tr>}

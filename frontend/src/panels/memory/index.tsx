@@ -20,6 +20,8 @@ import type { Curve } from "./curves.ts";
 import { curvesOf, extent } from "./curves.ts";
 import { versusOf } from "./differences.ts";
 import { MemoryFlame } from "./flame.tsx";
+import type { Hidden } from "./hiding.ts";
+import { hiddenOf, wordOfHidden } from "./hiding.ts";
 import { Holders } from "./holders.tsx";
 import { Legend } from "./legend.tsx";
 import { useBands, useFiner } from "./loading.ts";
@@ -37,7 +39,7 @@ KEYS["memory"] = [
 ];
 
 /** URL parameters of the panel; the others are the grid's. */
-const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus", "beside"];
+const TAKEN = ["show", "of", "stretch", "zoom", "at", "hold", "ends", "stack", "tree", "focus", "freed", "versus", "beside", "hide"];
 
 function Memory(props: PanelProps) {
   const { data, trace } = props;
@@ -70,6 +72,8 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
   const at = params["at"] === undefined ? null : Number(params["at"]);
   const versus = versusOf(params["versus"]);
   const below = belowOf(params["show"]);
+  const hidden = useMemo(() => hiddenOf(params["hide"]), [params["hide"]]);
+  const onHide = (next: Hidden) => change({ hide: wordOfHidden(next) });
   useEffect(() => {
     // an address from elsewhere may name a stretch and leave its conditions to us
     if (brush !== null && params["where"] === undefined) change(conditions(params, brush, below, params["ends"]));
@@ -80,7 +84,7 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
     change({ zoom: isAll ? undefined : wordOf(next) });
   };
   const shared: SharedChart = {
-    limits, span, brush, at, height, lit,
+    limits, span, brush, at, height, lit, hidden,
     pin: versus?.kind === "instant" ? versus.time : null,
     onSpan,
     onBrush: (next) => change({ ...brushed(params, next, below), at: undefined }),
@@ -103,8 +107,16 @@ function Shown(props: PanelProps & { curves: Curve[]; curve: Curve }) {
             onPoint={(time) => change({ at: String(Math.round(time)), of: one.key })}
           />
         ))}
-        {stack && <Legend bands={stack.bands.get(curve.key) ?? []} time={at ?? curve.peak.time} when={at === null ? "at the peak" : "at the chosen instant"} lit={lit} onLight={setLit} />}
-        {other && <Beside {...props} other={other} chart={shared} />}
+        {stack && (
+          <Legend
+            bands={stack.bands.get(curve.key) ?? []}
+            time={at ?? curve.peak.time}
+            when={at === null ? "at the peak" : "at the chosen instant"}
+            {...{ lit, hidden, onHide }}
+            onLight={setLit}
+          />
+        )}
+        {other && <Beside {...props} other={other} chart={shared} below={below} onHide={onHide} />}
       </div>
       {below === "holders" && <Holders {...props} brush={brush} at={at} />}
       {below === "flame" && <MemoryFlame {...props} brush={brush} at={at} />}

@@ -5,7 +5,7 @@ import { wordOf } from "../../draw/span.ts";
 import { Choice } from "../../parts/controls/choice.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { change } from "../../route.ts";
-import { timeText } from "../../units.ts";
+import { instantText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Grouping } from "./bands.ts";
 import type { Curve } from "./curves.ts";
@@ -84,11 +84,11 @@ export function Tools(props: PanelProps & { brush: Span | null; at: number | nul
           </>
         )}
         {at !== null && params["versus"] !== String(Math.round(at)) && (
-          <button type="button" title="Then choose another instant" onClick={() => change({ versus: String(Math.round(at)), at: undefined, show: undefined })}>
+          <button type="button" title="Then choose another instant" onClick={() => change({ versus: String(Math.round(at)), at: undefined, show: below === "flame" ? "flame" : undefined })}>
             pin to compare
           </button>
         )}
-        {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {timeText(at)} ×</button>}
+        {at !== null && <button type="button" onClick={() => change({ at: undefined })}>at {instantText(at)} ×</button>}
         {zoomed && <button type="button" onClick={() => change({ zoom: undefined })}>show all</button>}
       </span>
     </div>

@@ -34,7 +34,7 @@ export function OverviewPanel(props: PanelProps) {
   if (asked.state === "failed") return <QueryResult asked={asked}>{() => null}</QueryResult>;
   return (
     <div class="overview">
-      <h1 class="visually-hidden">Overview</h1>
+      <h1>Overview</h1>
       <section>
         <QueryResult asked={asked} what="the trace">{(found) => <BoundBy found={found} />}</QueryResult>
         <QueryResult asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</QueryResult>
@@ -138,7 +138,7 @@ function Breakdown(props: { steps: FullTable }) {
   }
   return (
     <>
-      <StepBars steps={steps} height={240} />
+      <StepBars steps={steps} height={steps.rows === 1 ? 160 : 240} />
       {others.length > 0 && (
         <ul class="uncounted">
           {others.slice(0, 8).map(({ row, step, note }) => (

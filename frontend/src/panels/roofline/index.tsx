@@ -11,7 +11,7 @@ import { loadTable, numbers } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { MissingData } from "../../parts/text/missing-data.tsx";
 import { change, link } from "../../route.ts";
-import { briefTimeText, text, UNKNOWN } from "../../units.ts";
+import { timeText, text, UNKNOWN } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { chartOf } from "./drawing.ts";
 import { rooflineOf } from "./points.ts";
@@ -104,7 +104,7 @@ function Tip({ point }: { point: RooflinePoint | undefined }) {
     <>
       <strong>{plain(point.name)}</strong>
       {point.shapes !== null && <span class="roofline-shapes">{plain(point.shapes)}</span>}
-      <span>time</span><span class="number">{briefTimeText(point.time)}, {text(point.share, "ratio")}</span>
+      <span>time</span><span class="number">{timeText(point.time)}, {text(point.share, "ratio")}</span>
       <span>computes</span><span class="number">{text(point.rate, "flops/s")}</span>
       <span>for each byte</span><span class="number">{text(point.intensity, "flops/byte")}</span>
       <span>of the roof</span><span class="number">{ofRoofText(point)}</span>
@@ -119,7 +119,7 @@ function ofRoofText({ rate, roof, boundBy }: RooflinePoint): string {
 
 function cellsOf(point: RooflinePoint): string[] {
   const { name, time, share, intensity, rate } = point;
-  return [plain(name), briefTimeText(time), text(share, "ratio"), text(intensity, "flops/byte"), text(rate, "flops/s"), ofRoofText(point)];
+  return [plain(name), timeText(time), text(share, "ratio"), text(intensity, "flops/byte"), text(rate, "flops/s"), ofRoofText(point)];
 }
 
 export const roofline: Panel = {

@@ -8,7 +8,7 @@ import { download } from "../../parts/controls/download.ts";
 import { Find } from "../../parts/controls/find.tsx";
 import { Empty } from "../../parts/data/asking.tsx";
 import { change, go } from "../../route.ts";
-import { withThousands } from "../../units.ts";
+import { grouped } from "../../units.ts";
 import { Chooser } from "../grid/layout/chooser.tsx";
 import { placeColumns } from "../grid/layout/columns.ts";
 import { csvOf } from "../grid/query/csv.ts";
@@ -76,8 +76,8 @@ function save({ columns, page }: SqlResult): void {
 }
 
 function countedText({ row_count: count, page, seconds }: SqlResult): string {
-  const rows = `${withThousands(String(count))} ${count === 1 ? "row" : "rows"}`;
-  const all = page.rows < count ? `the first ${withThousands(String(page.rows))} of ${rows}` : rows;
+  const rows = `${grouped(String(count))} ${count === 1 ? "row" : "rows"}`;
+  const all = page.rows < count ? `the first ${grouped(String(page.rows))} of ${rows}` : rows;
   return `${all} in ${seconds < 10 ? seconds.toFixed(2) : seconds.toFixed(1)} s`;
 }
 

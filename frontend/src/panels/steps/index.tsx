@@ -21,10 +21,11 @@ export function StepsPanel(props: PanelProps) {
   const asked = useQuery(() => loadTable(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
   return (
     <div class="steps">
+      <h1>Steps</h1>
       <QueryResult asked={asked} what="the steps">
         {(table) => (table.rows === 0 ? null : <Picture steps={table} />)}
       </QueryResult>
-      <div class="steps-grid"><Grid {...props} view="steps" title="Steps" /></div>
+      <div class="steps-grid"><Grid {...props} view="steps" title="" /></div>
     </div>
   );
 }
@@ -41,7 +42,7 @@ function Picture(props: { steps: FullTable }) {
           : `${text(steps.total - out, "count")} of ${text(steps.total, "count")} steps count, found by the ${source}. `}
         Click one to see it in the timeline.
       </p>
-      <StepBars steps={steps} height={300} />
+      <StepBars steps={steps} height={steps.rows === 1 ? 180 : 300} />
     </section>
   );
 }

@@ -291,7 +291,8 @@ def _account_row(
     ms, time_class = time_ns / 1e6, row["class"]
     number, efficiency, on_device = row[CLAIMED_SEGMENT_COLUMN], row["efficiency"], row["on_device"]
     where, what = where_from_row(row), row["what"] and names.without_object_address(row["what"])
-    places, at_most_ms, finding_id = row["places"], None, None
+    places, finding_id = row["places"], None
+    at_most_ms = _at_most_ms(unexplained, row, ms)
     verdict: AccountVerdict = "unexplained"
     if number is not None:
         finding = findings[number]
@@ -301,12 +302,10 @@ def _account_row(
         at_most_ms = ms if upper is None else min(ms, upper)
     elif row["is_small"]:
         verdict, text = "small", small_sentence(MIN_ROW_SHARE)
-        at_most_ms = ms
     elif row["is_needed"]:
         verdict = "needed"
         peaks = unexplained.cpu_peaks
         text = needed_sentence(efficiency, peaks, by_memory=row["by_memory"], on_device=on_device)
-        at_most_ms = ms * (1.0 - efficiency) if on_device or peaks is not None else None
     elif time_class == "device_wait" and what is None and where.file is None and places == 1:
         text = WAIT_FOR_EARLIER_WORK_SENTENCE
     else:
@@ -331,6 +330,19 @@ def _account_row(
         slices=np.unique(np.asarray(row["slices"], np.int64)),
         stretches=union(row["starts"], row["ends"]),
     )
+
+
+def _at_most_ms(unexplained: UnexplainedTime, row: dict[str, Any], ms: float) -> float:
+    """Returns the most of a row's time that a fix could save without a finding that bounds it.
+
+    No time of a step is in two rows, so it is all of the row's; of computing at a known share of
+    the machine's peak it is what the rest of the share takes.
+    """
+    efficiency: float | None = row["efficiency"]
+    has_peak = row["on_device"] or unexplained.cpu_peaks is not None
+    if row["class"] != "compute" or row["is_small"] or efficiency is None or not has_peak:
+        return ms
+    return ms * (1.0 - min(efficiency, 1.0))
 
 
 def _operators_of_row(row: dict[str, Any]) -> OperatorsOfRow:

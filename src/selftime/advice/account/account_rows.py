@@ -57,7 +57,8 @@ class AccountRow:
     finding: str | None = None
     """The id of the finding that claims the time, if the verdict is `finding`."""
     at_most_ms: float | None = None
-    """Most of the row's time that a fix could save, in ms; None if that is unknown."""
+    """Most of the row's time that a fix could save, in ms: what it takes, if nothing bounds it more
+    closely; None in an account that was not made of a trace."""
     text: str
     """Why the row has its verdict, and what would tell more if it is unexplained: a sentence."""
     slices: Ints = field(

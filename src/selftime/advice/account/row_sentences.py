@@ -21,7 +21,7 @@ from selftime.analysis.recording_requirements import RecordingNeed, missing_requ
 from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.devices import CpuPeakRates
 from selftime.trace import Trace
-from selftime.units import brief_time_text, rate_text, whole_percent_text
+from selftime.units import rate_text, time_text, whole_percent_text
 
 _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
@@ -132,7 +132,7 @@ class OperatorsOfRow:
     def dispatch_sentence(self, *, may_compile: bool) -> str:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
         trial = "`torch.compile`, of " if may_compile else ""
-        count, short = max(round(self.per_step), 1), brief_time_text(MIN_COMPUTING_OPERATOR_NS)
+        count, short = max(round(self.per_step), 1), time_text(MIN_COMPUTING_OPERATOR_NS)
         operators = "one operator" if count == 1 else f"{count:,} operators"
         return (
             f"{operators} a step, {whole_percent_text(self.short_share)} of the time in those "
@@ -144,8 +144,8 @@ class OperatorsOfRow:
         """Returns how many operators a step has here, and how long they are."""
         count = max(round(self.per_step), 1)
         if count == 1:
-            return f"one operator a step, of {brief_time_text(self.median_ns)}"
-        median = brief_time_text(self.median_ns)
+            return f"one operator a step, of {time_text(self.median_ns)}"
+        median = time_text(self.median_ns)
         return f"{count:,} operators a step, half of them shorter than {median}"
 
 

@@ -24,7 +24,7 @@ from selftime.analysis.health.recording_under_check import (
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length
 from selftime.nesting import MAX_ROUNDING_CROSSING_NS
-from selftime.units import count_text, share_text, time_text
+from selftime.units import count_text, instant_text, share_text, time_text
 
 _FIGURES_AFFECTED_BY_WRONG_TIMES: Final = "launch delays, idle causes, waits"
 _MIN_SUSPICIOUS_LAUNCH_DELAY_NS: Final = 100_000_000
@@ -100,7 +100,7 @@ def _clock_difference_text(device_slices: pl.DataFrame, early_slices: pl.DataFra
     ):
         return ""
     if before.height:
-        at = time_text(int(early_slices["launched"].min()))  # type: ignore[arg-type]  # integers
+        at = instant_text(int(early_slices["launched"].min()))  # type: ignore[arg-type]  # integers
         return f", by about {time_text(apart)} from {at} on: the host's clock was set"
     return f", by about {time_text(apart)}"
 

@@ -58,7 +58,7 @@ _CONFIDENCE_TEXT: Final[dict[Confidence, str]] = {
 """Text for each degree of confidence in a finding."""
 
 _SMALLEST_SHOWN_MS: Final = 0.005
-"""Smallest time in ms that is not rounded to 0.00 ms."""
+"""Smallest time in ms that a change could save measurably."""
 _MIN_LISTED_SHARE: Final = 0.001
 """Smallest share of the step, or of the run, that a cause which is not worth a fix must take at
 most to be listed; smaller ones are counted."""
@@ -131,7 +131,7 @@ def _saving_of_step_parts(saving: Saving) -> tuple[str, ...]:
         return (f"saves at most {milliseconds(saving.upper_ms)} a step",)
     parts = [f"saves {milliseconds(saving.estimate_ms)} a step"]
     if saving.low_ms is not None and saving.high_ms is not None:
-        parts.append(f"({milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)})")
+        parts.append(f"({units.time_range_text(saving.low_ms * 1e6, saving.high_ms * 1e6)})")
     if saving.speedup is not None:
         parts[-1] += ","
         parts.append(speedup_text(saving.speedup))
@@ -148,7 +148,8 @@ def _saving_of_run_parts(saving: Saving) -> tuple[str, ...]:
         return (f"{verb}at most {_seconds(saving.run_upper_s)} of the run",)
     parts = [f"{verb}{_seconds(saving.run_s)} of the run"]
     if saving.run_low_s is not None and saving.run_high_s is not None:
-        parts.append(f"({_seconds(saving.run_low_s)} to {_seconds(saving.run_high_s)})")
+        low, high = _seconds(saving.run_low_s), _seconds(saving.run_high_s)
+        parts.append(f"({units.range_text(low, high)})")
     return tuple(parts)
 
 
@@ -180,7 +181,7 @@ def evidence_value_text(evidence: Evidence) -> str:
     """Returns a measured value as text with its unit."""
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
-        return units.value_text(None, "ns") if value is None else units.short_time_text(value)
+        return units.value_text(None if value is None else value * 1e6, "ns")
     if unit == "count" and isinstance(value, float) and value < _MIN_COUNT_WITHOUT_TENTHS:
         tenths = round(value, 1)
         return units.value_text(value, unit) if tenths.is_integer() else f"{tenths:.1f}"

@@ -22,6 +22,8 @@ from selftime.schema import Column
 _MAX_COLUMN_NAMES_IN_NOTE: Final = 6
 """Largest number of columns that a note below the table lists by name."""
 
+_UNITS_OF_SEVERAL_WIDTHS: Final = ("ns", "instant", "bytes")
+"""Units of columns whose amounts are written in units of one to three letters."""
 _COLUMN_GAP_CHARACTERS: Final = 2
 """Number of spaces between two columns."""
 _MIN_NAME_COLUMN_WIDTH: Final = 22
@@ -121,9 +123,22 @@ def _is_empty_or_has_values(column: pl.Series) -> bool:
 
 def _format_column_as_text(values: pl.Series, column: Column) -> _TextColumn:
     """Returns a column with its values as text in their unit."""
-    cells = tuple(plain(units.value_text(value, column.unit)) for value in values.to_list())
+    cells = [plain(units.value_text(value, column.unit)) for value in values.to_list()]
+    if column.unit in _UNITS_OF_SEVERAL_WIDTHS:
+        cells = _with_units_of_equal_width(cells)
     is_number = column.unit not in ("name", "text", "sentence")
-    return _TextColumn(plain(column.name), cells, is_number, column.unit == "sentence")
+    return _TextColumn(plain(column.name), tuple(cells), is_number, column.unit == "sentence")
+
+
+def _with_units_of_equal_width(cells: list[str]) -> list[str]:
+    """Returns amounts with spaces after shorter units, so that the digits stand in line.
+
+    >>> _with_units_of_equal_width(["1.50 s", "84.0 µs", "-"])
+    ['1.50 s ', '84.0 µs', '-']
+    """
+    amounts = [cell.partition(" ") for cell in cells]
+    width = max((len(unit) for _, _, unit in amounts), default=0)
+    return [f"{n}{space}{unit.ljust(width)}" if unit else n for n, space, unit in amounts]
 
 
 def _name_of_sort_column(table: pl.DataFrame, columns: tuple[Column, ...]) -> str | None:

@@ -68,7 +68,7 @@ function Row(props: { advice: Advice; row: AccountRow; isOpen: boolean; number: 
         <td class="account-where"><Where row={row} /></td>
         <td class="number account-time"><NumberLink to={row.slices}>{row.time}</NumberLink></td>
         <td class="number account-share">{row.percent}</td>
-        <td class="number account-most">{row.at_most ?? <span class="muted" title="How much a change could save is not known">unknown</span>}</td>
+        <td class="number account-most">{row.at_most ?? "-"}</td>
         <td class="account-verdict"><Verdict advice={advice} row={row} /></td>
       </tr>
       {isOpen && (

@@ -2,7 +2,7 @@
 
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
-import { briefTimeText, text } from "../../../units.ts";
+import { timeText, text } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { Asking, Entry } from "./lists.ts";
 import { Fact } from "./fact.tsx";
@@ -31,7 +31,7 @@ export function Entries(props: { entries: readonly Entry[]; isCode?: boolean }) 
         <li key={at}>
           <a class={isCode ? "mono" : undefined} href={entry.href} title={entry.title}>{entry.name}</a>
           <span class="fact-bar" aria-hidden="true"><i style={{ width: `${(100 * entry.time) / most}%` }} /></span>
-          <span class="number">{briefTimeText(entry.time)}</span>
+          <span class="number">{timeText(entry.time)}</span>
           <span class="number muted">{entry.share === null ? "" : text(entry.share, "ratio")}</span>
         </li>
       ))}

@@ -3,7 +3,7 @@ import test from "node:test";
 import { signed, signedShare } from "./signed.ts";
 
 test("a difference has its sign, and none is no minus", () => {
-  assert.deepEqual([1.5e6, -2e3, 0].map((value) => signed(value)), ["+1.500 ms", "−2.000 us", "0 ns"]);
+  assert.deepEqual([1.5e6, -2e3, 0].map((value) => signed(value)), ["+1.50 ms", "−2.00 µs", "0 ms"]);
   assert.equal(signed(-3, "count"), "−3");
   assert.deepEqual([0.5, -0.123, 0, null].map(signedShare), ["+50.0 %", "−12.3 %", "0.0 %", "-"]);
   assert.deepEqual([9.5, 161.876].map(signedShare), ["+950.0 %", "+162 times"]);

@@ -18,7 +18,7 @@ test("bins span from the shortest to the longest", () => {
   assert.equal(bins.most, 7);
   assert.equal(placeOf(bins, 1000), 0);
   assert.ok(Math.abs(placeOf(bins, 1e6) - 1) < 1e-6);
-  assert.deepEqual(ticksOf(bins).map((tick) => tick.text), ["1 us", "10 us", "100 us", "1 ms"].slice(0, ticksOf(bins).length));
+  assert.deepEqual(ticksOf(bins).map((tick) => tick.text), ["1 µs", "10 µs", "100 µs", "1 ms"].slice(0, ticksOf(bins).length));
 });
 
 test("a single duration stands in the middle of a power of ten", () => {

@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { Column, Filter } from "../../../data/api.ts";
 import { Choice } from "../../../parts/controls/choice.tsx";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
-import { briefTimeText, countedText, countText, shareText, text } from "../../../units.ts";
+import { timeText, countedText, countText, shareText, text } from "../../../units.ts";
 import { wordsOf } from "../cell.tsx";
 import type { ColumnSource, ColumnValues } from "./column-values.ts";
 import type { Scale, Spread, SpreadBin } from "./spread.ts";
@@ -105,7 +105,7 @@ function Numbers(props: Props & { found: ColumnValues }) {
 }
 
 function valueWords(value: number, { unit }: Pick<Column, "unit">): string {
-  if (unit === "ns" || unit === "instant") return briefTimeText(value);
+  if (unit === "ns" || unit === "instant") return timeText(value);
   return unit === "id" ? String(Number(value.toPrecision(6))) : text(value, unit);
 }
 

@@ -2,7 +2,7 @@
 
 import type { Cell, Page, Query } from "../../../data/api.ts";
 import { cells } from "../../../parts/data/full-table.ts";
-import { withThousands } from "../../../units.ts";
+import { grouped } from "../../../units.ts";
 
 /** The most values that are loaded. */
 export const MOST_VALUES = 2_000_000;
@@ -43,5 +43,5 @@ export async function loadColumn(ask: (query: Query) => Promise<Page>, query: Qu
 
 function partWords({ held, all, total }: Page, loaded: number): string | null {
   const [few, many] = held === undefined ? [loaded, total] : [held, all];
-  return few >= many ? null : `Of the first ${withThousands(String(few))} of ${withThousands(String(many))} rows, in the order of the table.`;
+  return few >= many ? null : `Of the first ${grouped(String(few))} of ${grouped(String(many))} rows, in the order of the table.`;
 }

@@ -9,7 +9,7 @@ import type { FullTable } from "../../../parts/data/full-table.ts";
 import { number, loadTable } from "../../../parts/data/full-table.ts";
 import { link } from "../../../route.ts";
 import { isText, valueAt } from "../../../data/table.ts";
-import { countText, withThousands, timeText } from "../../../units.ts";
+import { countText, grouped, instantText, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import { timelineLink, wordsOf } from "../cell.tsx";
 import { labelOf } from "../layout/columns.ts";
@@ -70,7 +70,7 @@ function Heading(props: DrawerProps & { valueOf: ValueOf; sandwich: Record<strin
   return (
     <header class="drawer-head">
       <div class="drawer-steps">
-        <span class="muted">row {withThousands(String(row + 1))} of {withThousands(String(total))}</span>
+        <span class="muted">row {grouped(String(row + 1))} of {grouped(String(total))}</span>
         <button type="button" class="quiet" aria-label="The row before" disabled={row === 0} onClick={() => onRow(row - 1)}>↑</button>
         <button type="button" class="quiet" aria-label="The next row" disabled={row + 1 >= total} onClick={() => onRow(row + 1)}>↓</button>
         <button type="button" class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => onRow(null)}>×</button>
@@ -82,7 +82,7 @@ function Heading(props: DrawerProps & { valueOf: ValueOf; sandwich: Record<strin
         )}
         {props.sandwich !== null && <a href={link("flame", props.sandwich)}>Callers and callees</a>}
         {typeof start === "number" && (
-          <a href={timelineLink(start, typeof lasting === "number" ? lasting : 0, null)}>Timeline at {timeText(start)}</a>
+          <a href={timelineLink(start, typeof lasting === "number" ? lasting : 0, null)}>Timeline at {instantText(start)}</a>
         )}
       </p>
     </header>

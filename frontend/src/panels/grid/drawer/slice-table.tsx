@@ -3,7 +3,7 @@
 import { plain } from "../../../parts/text/plain.ts";
 import type { FullTable } from "../../../parts/data/full-table.ts";
 import { cell, number, textAt } from "../../../parts/data/full-table.ts";
-import { timeText } from "../../../units.ts";
+import { instantText, timeText } from "../../../units.ts";
 import { timelineLink } from "../cell.tsx";
 
 /** Columns of slices that are shown if they tell them apart. */
@@ -39,7 +39,7 @@ function Slice(props: { table: FullTable; row: number; names: boolean; extra: re
   return (
     <tr>
       <td class="number">
-        <a href={timelineLink(start, duration ?? 0, cell(table, "id", row))} title="Show in the timeline">{timeText(start)}</a>
+        <a href={timelineLink(start, duration ?? 0, cell(table, "id", row))} title="Show in the timeline">{instantText(start)}</a>
       </td>
       <td class="number">{duration === null ? "–" : timeText(duration)}</td>
       {names && <td class="mono drawer-cut" title={name}>{name}</td>}

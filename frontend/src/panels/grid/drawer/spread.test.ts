@@ -44,7 +44,7 @@ test("a stretch becomes filters that leave out nothing of it, and is read from t
     assert.ok(low - from <= Math.abs(low) / 50 && to - high <= Math.abs(high) / 50);
     assert.deepEqual(rangeOf(filters, unit), { low: from, high: to });
   }
-  assert.deepEqual(filtersBetween("x", "ns", 1_230_000, 4_560_000).map(({ value }) => value), ["1.230 ms", "4.560 ms"]);
+  assert.deepEqual(filtersBetween("x", "ns", 1_230_000, 4_560_000).map(({ value }) => value), ["1.23 ms", "4.56 ms"]);
   assert.equal(rangeOf([{ column: "x", op: "is", value: "3" }], "ns"), null);
   assert.deepEqual(within(spreadOf([1, 2, 3, 4]), 2, 3), { count: 2, sum: 5 });
 });

@@ -56,6 +56,16 @@ test("texts are as wide as they need, within bounds; widths set by hand hold", (
   assert.equal(second?.width, 300);
 });
 
+test("names take the room that the other columns leave, as far as they need it", () => {
+  const long = page({ name: ["a".repeat(100)], time: [1] });
+  const widths = (room?: number, chosen = {}) => placeColumns(COLUMNS, ["name", "time"], chosen, long, room).map(({ width }) => width);
+  const [narrow = 0, time = 0] = widths(700);
+  assert.equal(narrow + time, 700 - 18);
+  assert.deepEqual(widths(4000), [742, time]);
+  assert.deepEqual(widths(1000, { name: 200 }), [200, time]);
+  assert.deepEqual(widths(), [440, time]);
+});
+
 test("a window shows the columns in it, beside the first", () => {
   const names = ["name", "time", "zero", "none", "line", "used"];
   const widths = Object.fromEntries(names.map((name) => [name, 100]));

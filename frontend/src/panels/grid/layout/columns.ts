@@ -2,6 +2,7 @@
 
 import type { Cell, Column, Page, Unit } from "../../../data/api.ts";
 import { isText, valueAt } from "../../../data/table.ts";
+import { sentLabel } from "../../../parts/data/labels.ts";
 import { endings } from "./endings.ts";
 
 /** A shown column and its place. */
@@ -59,14 +60,16 @@ const WIDTHS: Partial<Record<Unit, number>> = {
 };
 const CHARACTER = 7.2;
 const PADDING = 22;
+/** Pixels of a table's frame and scroll bar. */
+const EDGE = 18;
 /** Rows that are sampled to estimate the width of texts. */
 const SAMPLE = 60;
 
-/** The widest first column, and which share of the window it may take: it stays in sight. */
+/** The widest first column, and which share of the panel it may take: it stays in sight. */
 const FIRST_COLUMN = 440;
 const FIRST_SHARE = 0.4;
 
-/** A width by the kind of content, and for texts by the content itself; `room` is the window's. */
+/** A width by the kind of content, and for texts by the content itself; `room` is the panel's. */
 export function widthOf(column: Column, page: Page | null, isFirst: boolean, room = Number.POSITIVE_INFINITY): number {
   const heading = PADDING + 8 + CHARACTER * inTwoLines(labelOf(column.name));
   const fixed = WIDTHS[column.unit];
@@ -87,7 +90,11 @@ function inTwoLines(label: string): number {
 }
 
 function longestText(column: Column, page: Page | null): number {
-  return sampled(column, page).reduce<number>((most, cell) => Math.max(most, String(cell ?? "").length), 0);
+  return sampled(column, page).reduce<number>((most, cell) => Math.max(most, shownLength(column, String(cell ?? ""))), 0);
+}
+
+function shownLength(column: Column, value: string): number {
+  return (sentLabel(column.labels, value)?.text ?? value).length;
 }
 
 function sampled(column: Column, page: Page | null, rows = SAMPLE): Cell[] {
@@ -140,7 +147,7 @@ function isQuantity(unit: Unit): boolean {
   return !isText(unit) && unit !== "id" && unit !== "flag" && unit !== "instant";
 }
 
-/** The columns from left to right in a window that is `room` pixels wide. */
+/** The columns from left to right in a panel that is `room` pixels wide; names take what the others leave. */
 export function placeColumns(
   columns: readonly Column[],
   names: readonly string[],
@@ -148,13 +155,20 @@ export function placeColumns(
   page: Page | null,
   room?: number,
 ): PlacedColumn[] {
+  const known = names.flatMap((name) => columns.find((column) => column.name === name) ?? []);
+  const sizes = known.map((column, at) => widths[column.name] ?? widthOf(column, page, at === 0, room));
+  const free = (room ?? 0) - EDGE - sizes.reduce((sum, size) => sum + size, 0);
+  const [first] = known;
+  if (first !== undefined && free > 0 && widths[first.name] === undefined && isText(first.unit)) {
+    const lacking = Math.ceil(PADDING + CHARACTER * longestText(first, page)) - (sizes[0] ?? 0);
+    sizes[0] = (sizes[0] ?? 0) + Math.max(Math.min(free, lacking), 0);
+  }
   let left = 0;
   const found: PlacedColumn[] = [];
-  for (const name of names) {
-    const column = columns.find((known) => known.name === name);
-    if (column === undefined) continue;
-    const isFirst = found.length === 0;
-    const width = widths[name] ?? widthOf(column, page, isFirst, room);
+  for (const [at, column] of known.entries()) {
+    const { name } = column;
+    const isFirst = at === 0;
+    const width = sizes[at] ?? 0;
     const fit = (width - PADDING) / CHARACTER;
     const ends = isFirst ? endings(sampled(column, page, page?.rows).map(String), TAIL, fit) : NO_ENDINGS;
     found.push({ ...column, label: labelOf(name), isNumber: !isText(column.unit), left, width, endings: ends });

@@ -4,7 +4,7 @@ import { path } from "../../../draw/tree.ts";
 import { number, textAt } from "../../../parts/data/full-table.ts";
 import { plain } from "../../../parts/text/plain.ts";
 import { link } from "../../../route.ts";
-import { briefTimeText, countedText, shareText, text } from "../../../units.ts";
+import { timeText, countedText, shareText, text } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { Profile } from "./profile.ts";
 import { ACHIEVED, tableOf, UNKNOWN_COLOUR } from "./profile.ts";
@@ -71,7 +71,7 @@ function Chosen({ views, profile, node }: DetailsProps) {
     <>
       <p class="modules-path mono" title={plain(full.slice(0, 1500))}>{names.join(" › ")}</p>
       <p class="modules-figures">
-        <span>{briefTimeText(of("total_time") ?? 0)} <span class="muted">of {profile.onDevice ? "device" : "host"} time, {shareText(of("share") ?? 0)} of all</span></span>
+        <span>{timeText(of("total_time") ?? 0)} <span class="muted">of {profile.onDevice ? "device" : "host"} time, {shareText(of("share") ?? 0)} of all</span></span>
         <span class="muted">{countedText(count, profile.onDevice ? "piece of device work" : "slice").replace("piece of device works", "pieces of device work")}</span>
         <span>{achievedWords(profile, node)}</span>
         {flops !== null && <span>{text(flops, "flops/s")} <span class="muted">{ofPeak(of("flops_share"))}</span></span>}
@@ -93,6 +93,6 @@ function achievedWords({ table }: Profile, node: number): string {
   const share = number(table, "achieved_share", node);
   if (share === null) return "How near it comes to the peak is unknown.";
   const rest = of("total_time") - known;
-  const told = `At the peak ${briefTimeText(known)} of it would take ${briefTimeText(known - of("wasted_time"))} (${shareText(share)})`;
-  return rest > 0 ? `${told}; of ${briefTimeText(rest)} that is unknown.` : `${told}.`;
+  const told = `At the peak ${timeText(known)} of it would take ${timeText(known - of("wasted_time"))} (${shareText(share)})`;
+  return rest > 0 ? `${told}; of ${timeText(rest)} that is unknown.` : `${told}.`;
 }

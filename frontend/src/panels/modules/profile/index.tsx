@@ -11,7 +11,7 @@ import { MissingData, MissingDataNote } from "../../../parts/text/missing-data.t
 import { plain } from "../../../parts/text/plain.ts";
 import { Icicle } from "../../../parts/trees/icicle.tsx";
 import { change } from "../../../route.ts";
-import { briefTimeText } from "../../../units.ts";
+import { timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import { Tools } from "../tools.tsx";
 import { Details } from "./details.tsx";
@@ -83,7 +83,7 @@ function Both(props: PanelProps & { profile: Profile }) {
         strength={STRONG}
         hatched={isUnknown}
         label={label}
-        describe={(node) => `${plain(tree.name[node] ?? "")}: ${briefTimeText(tree.total[node] ?? 0)}`}
+        describe={(node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`}
         focus={root}
         cursor={at}
         hits={hits}

@@ -8,7 +8,7 @@ import type { FullTable } from "../../../parts/data/full-table.ts";
 import { number, numbers, textAt, texts } from "../../../parts/data/full-table.ts";
 import type { Row, TreeRowsQuery } from "../../../parts/trees/treerows.ts";
 import { compareRows, visibleRows } from "../../../parts/trees/treerows.ts";
-import { briefTimeText, text, UNKNOWN } from "../../../units.ts";
+import { timeText, text, UNKNOWN } from "../../../units.ts";
 
 export interface Profile {
   tree: Tree;
@@ -120,7 +120,7 @@ export function rateWords(rate: number): string {
 /** A figure of a row in few digits. */
 export function figureWords(value: Cell, unit: Unit): string {
   if (typeof value !== "number") return UNKNOWN;
-  if (unit === "ns") return value === 0 ? "0" : briefTimeText(value);
+  if (unit === "ns") return value === 0 ? "0" : timeText(value);
   return unit === "flops/s" || unit === "bytes/s" ? rateWords(value) : text(value, unit);
 }
 

@@ -17,14 +17,14 @@ const GAPS = momentsOf(
 
 test("gaps come in order of time, with their cause and line", () => {
   assert.deepEqual(GAPS.map(({ from, to, reason, file, line }) => [from, to, reason, file, line]), [
-    [100_000, 190_000, "90.000 us idle: data loading", "a.py", 3],
-    [700_000, 705_000, "5.000 us idle: python", null, null],
+    [100_000, 190_000, "90.0 µs idle: data loading", "a.py", 3],
+    [700_000, 705_000, "5.00 µs idle: python", null, null],
   ]);
 });
 
 test("a wait tells what it leaves behind; of steps only slow ones are told", () => {
   const [wait] = momentsOf(page({ wait: [2_000], start: [10], kind: ["device"], idle_after: [7_000], id: [4] }), "wait", undefined);
-  assert.deepEqual([wait?.reason, wait?.slice], ["2.000 us device; the device idles for 7.000 us after it", 4]);
+  assert.deepEqual([wait?.reason, wait?.slice], ["2.00 µs device; the device idles for 7.00 µs after it", 4]);
   const slow = momentsOf(page({ step: [1, 2], start: [0, 10], host_time: [9, 30], excess: [null, 20], longer_in: [null, "cpu"] }), "slow", undefined);
   assert.deepEqual(slow.map(({ from, to, reason }) => [from, to, reason]), [[10, 40, "step 2 takes 20 ns more than the median, most in cpu"]]);
 });

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Page } from "../../../data/api.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import { plain } from "../../../parts/text/plain.ts";
-import { countText, shareText, timeText } from "../../../units.ts";
+import { countText, instantText, shareText, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import { isTrace, ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/sources.ts";
 import type { Source } from "../tracks/sources.ts";
@@ -38,7 +38,7 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
       <header>
         <h2>{timeText(area.to - area.from)} marked</h2>
         <span class="muted">
-          from {timeText(area.from)} to {timeText(area.to)}, {area.tracks === null ? "all tracks" : `${area.tracks.length} tracks`}
+          from {instantText(area.from)} to {instantText(area.to)}, {area.tracks === null ? "all tracks" : `${area.tracks.length} tracks`}
         </span>
         {marked.length > 1 && (
           <span class="timeline-choice" role="group" aria-label="Trace">

@@ -4,7 +4,7 @@ import type { Page, Unit } from "../../../data/api.ts";
 import { PartOf } from "../../../parts/numbers/part-of.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { current, link } from "../../../route.ts";
-import { text, timeText } from "../../../units.ts";
+import { exactText, instantText, text, timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
@@ -71,7 +71,7 @@ function Brief(props: { slice: Slice; error: string | null }) {
         facts={[
           { key: "duration", value: timeText(slice.end - slice.start) },
           { key: "self time", value: Number.isNaN(slice.self) ? "-" : timeText(slice.self) },
-          { key: "start", value: timeText(slice.start) },
+          { key: "start", value: instantText(slice.start) },
         ]}
       />
       {error !== null && <p class="muted">{error}</p>}
@@ -110,7 +110,10 @@ function written(value: string, unit: Unit): string {
   if (WORDS.has(unit) || value === "") return plain(value);
   if (unit === "flag") return value === "true" ? "yes" : "no";
   const number = Number(value);
-  return Number.isNaN(number) ? plain(value) : text(number, unit);
+  if (Number.isNaN(number)) return plain(value);
+  // one slice is looked at closely: its times are there to the last digit
+  const exact = unit === "ns" || unit === "instant" ? exactText(number, unit) : undefined;
+  return exact === undefined ? text(number, unit) : `${text(number, unit)} (${exact})`;
 }
 
 function Table(props: { title: string; facts: readonly Fact[] }) {

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { plain } from "../../../parts/text/plain.ts";
-import { countText, timeText } from "../../../units.ts";
+import { countText, instantText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import { sliceOf } from "../input/hits.ts";
 import type { Slice } from "../drawing/viewport.ts";
@@ -24,7 +24,7 @@ export function Listing(props: { controller: TimelineController; onClose: () => 
     <section class="timeline-listing timeline-pane" aria-label="Visible slices as a table">
       <header>
         <h2>Visible slices, longest first</h2>
-        <span class="muted">{timeText(span.from)} to {timeText(span.to)}</span>
+        <span class="muted">{instantText(span.from)} to {instantText(span.to)}</span>
         <button type="button" class="quiet" aria-label="Close" title="Close (t)" onClick={onClose}>×</button>
       </header>
       <div class="timeline-stats">
@@ -45,7 +45,7 @@ export function Listing(props: { controller: TimelineController; onClose: () => 
                     </button>
                   </th>
                   <td>{title}</td>
-                  <td class="number">{timeText(slice.start)}</td>
+                  <td class="number">{instantText(slice.start)}</td>
                   <td class="number">{timeText(slice.end - slice.start)}</td>
                   <td class="number">{Number.isNaN(slice.self) ? "-" : timeText(slice.self)}</td>
                 </tr>

@@ -1,7 +1,7 @@
 // The tooltip of the timeline.
 
 import { plain } from "../../../parts/text/plain.ts";
-import { countText, timeText } from "../../../units.ts";
+import { countText, instantText, timeText } from "../../../units.ts";
 import type { TimelineController } from "../input/controller.ts";
 import type { Slice } from "../drawing/viewport.ts";
 import { BESIDE, ownTime, placeOfTrack } from "../tracks/sources.ts";
@@ -51,7 +51,7 @@ function SliceTip({ slice, start }: { slice: Slice; start: number }) {
         <dl>
           <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
           {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
-          <dt>start</dt><dd>{timeText(start)}</dd>
+          <dt>start</dt><dd>{instantText(start)}</dd>
           <dt>category</dt><dd>{plain(slice.category)}</dd>
         </dl>
       )}
@@ -80,7 +80,7 @@ function CounterTip(props: NonNullable<Pointed["counter"]>) {
       <dl>
         <dt>value</dt><dd>{Number.isNaN(value) ? "unknown" : written(value)}</dd>
         {low < high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
-        <dt>at</dt><dd>{timeText(time)}</dd>
+        <dt>at</dt><dd>{instantText(time)}</dd>
       </dl>
       {track.note !== "" && <p class="timeline-tip-note">{plain(track.note)}</p>}
     </>

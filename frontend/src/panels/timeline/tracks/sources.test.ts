@@ -92,8 +92,8 @@ test("the scale of FLOP/s ends at the peak, unless they are higher", () => {
 
 test("durations are compared in words", () => {
   const basis = { name: "aten::mm", duration: 100_000 };
-  assert.equal(comparedText(125_000, basis), "25.000 us longer than aten::mm, 100.000 us: 1.25 times as long");
-  assert.equal(comparedText(50_000, basis), "50.000 us shorter than aten::mm, 100.000 us: 0.50 times as long");
-  assert.equal(comparedText(100_000, basis), "as long as aten::mm, 100.000 us");
-  assert.equal(comparedText(5, { name: "x", duration: 0 }), "5 ns longer than x, 0 ns");
+  assert.equal(comparedText(125_000, basis), "25.0 µs longer than aten::mm, 100 µs: 1.25 times as long");
+  assert.equal(comparedText(50_000, basis), "50.0 µs shorter than aten::mm, 100 µs: 0.50 times as long");
+  assert.equal(comparedText(100_000, basis), "as long as aten::mm, 100 µs");
+  assert.equal(comparedText(5, { name: "x", duration: 0 }), "5 ns longer than x, 0 ms");
 });
