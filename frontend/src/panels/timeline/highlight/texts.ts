@@ -1,6 +1,6 @@
 // What of a number is not highlighted, in words.
 
-import { briefTimeText, countText } from "../../../units.ts";
+import { countText, timeText } from "../../../units.ts";
 import type { Highlighted } from "./places.ts";
 
 /** Null if all slices and stretches are shown, and all are known. */
@@ -14,7 +14,7 @@ export function partText({ number }: Pick<Highlighted, "number">, isReport: bool
     const why = isReport ? "this report carries" : "highlighted are";
     told.push(`${capital(why)} ${parts.join(" and ")}${isReport ? "; `selftime serve` shows all" : ""}`);
   }
-  if (gaps > 0) told.push(`${briefTimeText(number.stretch_time)} in all counted steps are of no slice: bands show them`);
+  if (gaps > 0) told.push(`${timeText(number.stretch_time)} in all counted steps are of no slice: bands show them`);
   if (number.are_examples) told.push("The rule names no other slices");
   return told.length === 0 ? null : told.join(". ");
 }
