@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selftime.analysis.recording_requirements import missing_requirement_sentences
+from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.testing import sketch
 
 
@@ -31,3 +31,14 @@ def test_what_selftime_run_left_out_is_recorded_with_its_option(
 ) -> None:
     trace = sketch("cpu 1 | aaa", metadata={"selftime": {"steps": steps}})
     assert missing_requirement_sentences(trace, ("shapes",)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("drawing", "lacking"),
+    [("cpu 1 | aaa", []), ("gpu 7 | kkk", ["operators"]), ("", ["operators", "work"])],
+)
+def test_work_is_operators_or_what_a_device_did(drawing: str, lacking: list[str]) -> None:
+    """A profile divides the time of either; only operators have shapes and modules."""
+    trace = sketch(drawing)
+    needs: tuple[RecordingNeed, ...] = ("operators", "work")
+    assert [need for need in needs if missing_requirement_sentences(trace, (need,))] == lacking

@@ -11,6 +11,7 @@ from selftime.trace import Trace
 
 RecordingNeed: TypeAlias = Literal[
     "operators",
+    "work",
     "stacks",
     "shapes",
     "memory",
@@ -77,6 +78,10 @@ REQUIREMENT_BY_NEED: Final[dict[RecordingNeed, RecordingRequirement]] = {
     "operators": RecordingRequirement(
         _has_recorded_operators,
         "operators: record with `ProfilerActivity.CPU`, or with `selftime run`",
+    ),
+    "work": RecordingRequirement(
+        lambda trace: _has_recorded_operators(trace) or _has_device_work(trace),
+        "operators and device activity: record with `ProfilerActivity.CPU`, or with `selftime run`",
     ),
     "stacks": RecordingRequirement(
         _has_python_stacks, "Python stacks: record with `with_stack=True`, or with `selftime run`"

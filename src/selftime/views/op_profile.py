@@ -105,7 +105,7 @@ from selftime.views.view_declaration import Share, view
         "The `id` of the row of the enclosing row; null for a root.",
         True,
     ),
-    needs=("operators",),
+    needs=("work",),
 )
 def op_profile(
     trace: Trace,
