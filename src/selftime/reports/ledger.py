@@ -26,6 +26,7 @@ from selftime.reports.run_steps_text import (
     at_file_and_line_text,
     has_uncounted_steps,
     number_text,
+    step_noun,
     text_of_steps,
 )
 from selftime.reports.terminal import render_as_text
@@ -159,10 +160,8 @@ def _trend_sentence(run: Run) -> str | None:
     if trend is None:
         return None
     word = "slower" if trend.change > 0 else "faster"
-    kind = plain(trend.kind)
-    steps = kind if kind.endswith("step") else f"{kind} step"
     return (
-        f"The {steps}s became {share_text(abs(trend.change))} {word} over the run: "
+        f"The {step_noun(trend.kind)}s became {share_text(abs(trend.change))} {word} over the run: "
         f"{milliseconds_text(trend.first_ns / 1e6)} at first, "
         f"{milliseconds_text(trend.last_ns / 1e6)} at last."
     )

@@ -37,12 +37,21 @@ def text_of_steps(run: Run, count: int, root: str | None) -> str:
         return f"{more}{number_text(count, 'step')}{where}"
     texts = []
     for work, steps, kinds in counted.head(_MAX_KINDS).select("work", "count", "kinds").rows():
-        noun = work if work == ROLLOUT_KIND else f"{plain(work)} step"
         where = _loop_text(run, [kinds], root) + _passes_text(run, kinds)
         where += _sampled_text(run, kinds, root)
-        texts.append(f"{number_text(steps, noun)}{where}")
+        texts.append(f"{number_text(steps, step_noun(work))}{where}")
     left = count - int(counted["count"].head(_MAX_KINDS).sum())
     return more + ", ".join([*texts, *([number_text(left, "other step")] if left else [])])
+
+
+def step_noun(kind: str) -> str:
+    """Returns what one step of a kind is called, such as `training step`.
+
+    >>> step_noun("training"), step_noun("step"), step_noun("optimizer step")
+    ('training step', 'step', 'optimizer step')
+    """
+    name = plain(kind)
+    return name if kind == ROLLOUT_KIND or name.endswith("step") else f"{name} step"
 
 
 def _steps_by_work(run: Run) -> pl.DataFrame:
