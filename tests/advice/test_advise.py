@@ -198,7 +198,7 @@ def test_rules_asked_side_by_side_say_what_they_say_one_by_one(
     one_by_one = advise(sketch(drawing))
     assert one_by_one.findings
     module = import_module("selftime.advice.advise")
-    monkeypatch.setattr(module, "_MIN_SLICES_TO_RUN_RULES_IN_THREADS", 0)
+    monkeypatch.setattr("selftime.analysis.concurrent_calls._MIN_SLICES_TO_USE_THREADS", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     asked_by = set[str]()
     outcomes = module._run_rule

@@ -26,7 +26,8 @@ def test_what_is_found_by_its_letters_is_opened(
     settle(page, "critical_path")
     page.get_by_role("button", name="Search").click()
     field.fill("aten")
-    operator = page.get_by_role("option").filter(has_text="operator").first
+    kind = page.get_by_text("operator", exact=True)
+    operator = page.get_by_role("option").filter(has=kind).first
     operator.wait_for()
     screenshot(page, "palette")
     name = operator.locator(".palette-title").inner_text()

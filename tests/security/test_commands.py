@@ -167,7 +167,7 @@ def test_what_runs_out_is_told(
     def load(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("selftime.ingest.load.load", load)
+    monkeypatch.setattr("selftime.ingest.load.load_files", load)
     done = ask("view", "steps", folder / "steady.json")
     assert done.exit_code == 2
     assert told in done.stderr

@@ -70,7 +70,7 @@ def test_the_list_tells_the_peak_and_for_how_much_of_the_time_flops_are_known() 
     assert (row["name"], row["device"], row["peak"]) == ("device 0 FLOP/s", 0, 312e12)
     assert row["note"] == (
         "FLOPs are known for 71.4 % of the time in which the device worked; the scale ends at the "
-        "device's peak in float16, 312.00 TFLOP/s."
+        "device's peak in float16, 312 TFLOP/s."
     )
     assert listed(sketch(PRODUCTS))["peak"] is None
 

@@ -86,19 +86,20 @@ def test_it_serves_until_it_is_interrupted(write: Callable[..., Path]) -> None:
 # Advice on a large trace starts threads; here it does so when Python ends, which permits none then.
 SLOW_ADVICE = """
 import concurrent.futures.thread as pools
-import importlib, threading, time
+import threading, time
+from selftime.analysis import concurrent_calls
 from selftime.cli import main
-from selftime.web import answers
+from selftime.web import advice_answers
 
-advise = answers.advise
+advise = advice_answers.advise
 
 def advise_late(*args, **options):
     while not pools._shutdown:
         time.sleep(0.01)
     return advise(*args, **options)
 
-answers.advise = advise_late
-importlib.import_module("selftime.advice.advise")._MIN_SLICES_TO_RUN_RULES_IN_THREADS = 0
+advice_answers.advise = advise_late
+concurrent_calls._MIN_SLICES_TO_USE_THREADS = 0
 threading.Thread(target=lambda: (threading.main_thread().join(), time.sleep(1))).start()
 main()
 """
@@ -108,14 +109,14 @@ ADVICE_WITHIN_TABLES = """
 import numpy as np
 import polars as pl
 from selftime.cli import main
-from selftime.web import answers
+from selftime.web import advice_answers
 
 def advise_for_ever(*args, **options):
     keys = pl.LazyFrame({"key": np.arange(200_000) % 1_000})
     while True:
         keys.join(keys.unique(), on="key").group_by("key").len().collect()
 
-answers.advise = advise_for_ever
+advice_answers.advise = advise_for_ever
 main()
 """
 
