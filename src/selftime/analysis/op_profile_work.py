@@ -22,9 +22,8 @@ from selftime.analysis.models import OperatorFamily
 from selftime.analysis.models.modelled_operator_work import (
     OPERATOR_FAMILIES,
     ModelledOperatorWork,
-    modelled_work_of_operators,
+    modelled_work_of_calls,
     outermost_modelled_operators,
-    tensor_core_times_by_operator,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
@@ -123,8 +122,7 @@ class _ProfileSource:
         self.tree: PassTree = find_training_passes(trace)
         self.node = modules_of_profile(trace).node
         self.host: SelfTimes = self_times(trace)
-        cores = tensor_core_times_by_operator(trace, self.host)
-        self.work: ModelledOperatorWork = modelled_work_of_operators(trace, self.host, cores)
+        self.work: ModelledOperatorWork = modelled_work_of_calls(trace, self.host)
         self.is_on_device = is_on_device
         self.is_rated = is_on_device or cpu_peaks_of_trace(trace) is not None
         operator = self._operator_of_entries()

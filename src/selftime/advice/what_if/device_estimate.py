@@ -20,9 +20,8 @@ from selftime.analysis.call_tree.self_times import self_times
 from selftime.analysis.models.modelled_operator_work import (
     MODELLED_DTYPES,
     ModelledOperatorWork,
-    modelled_work_of_operators,
+    modelled_work_of_calls,
     outermost_modelled_operators,
-    tensor_core_times_by_operator,
 )
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
@@ -100,7 +99,7 @@ def estimate_on_device(trace: Trace, device: str) -> DeviceEstimate:
     if trace.device_args.height:
         raise UsageError("`--device` is for programs on a CPU, and this trace has work of a device")
     host, account = self_times(trace), account_of_step(trace, ())
-    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    work = modelled_work_of_calls(trace, host)
     windows = counted_step_windows(trace)
     slices = trace.slices.select("category", "start")[host.id]
     is_inside = is_instant_in_windows(slices["start"].to_numpy(), windows)

@@ -19,9 +19,8 @@ from selftime.analysis.models.modelled_operator_work import (
     MODELLED_DTYPES,
     ModelledOperatorWork,
     common_peak_rates_of_devices,
-    modelled_work_of_operators,
+    modelled_work_of_calls,
     outermost_modelled_operators,
-    tensor_core_times_by_operator,
 )
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of_slices
@@ -100,7 +99,7 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
     Caches and Winograd's algorithm let a share exceed 1; of a known peak it is then 1.
     """
     host = self_times(trace)
-    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    work = modelled_work_of_calls(trace, host)
     peaks, modelled = cpu_peaks_of_trace(trace), np.arange(host.id.size)
     if trace.device_args.height:
         values = _efficiencies_on_device(trace, host, work)

@@ -20,6 +20,7 @@ from selftime.analysis.call_tree.training_passes import (
     find_training_passes,
 )
 from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
+from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import (
     covered_time,
     filter_by_name,
@@ -41,6 +42,29 @@ def line_costs(
     trace: Trace, *, dtype: str = "", within_slice_named: str = "", counted_steps_only: bool = False
 ) -> pl.DataFrame:
     """Returns the costs of each source line, one row per line, and one row for unknown lines."""
+    if not (dtype or within_slice_named):
+        return _costs_in_counted_steps(trace) if counted_steps_only else _costs_in_all(trace)
+    return _compute_line_costs(
+        trace,
+        dtype=dtype,
+        within_slice_named=within_slice_named,
+        counted_steps_only=counted_steps_only,
+    )
+
+
+@cached_per_trace
+def _costs_in_all(trace: Trace) -> pl.DataFrame:
+    return _compute_line_costs(trace, dtype="", within_slice_named="", counted_steps_only=False)
+
+
+@cached_per_trace
+def _costs_in_counted_steps(trace: Trace) -> pl.DataFrame:
+    return _compute_line_costs(trace, dtype="", within_slice_named="", counted_steps_only=True)
+
+
+def _compute_line_costs(
+    trace: Trace, *, dtype: str, within_slice_named: str, counted_steps_only: bool
+) -> pl.DataFrame:
     tree = find_training_passes(trace)
     ids = pl.Series("id", tree.entries.id, dtype=pl.UInt32)
     chosen = _is_selected_slice(

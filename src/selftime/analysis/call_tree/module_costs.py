@@ -22,8 +22,7 @@ from selftime.analysis.call_tree.training_passes import (
     find_training_passes,
 )
 from selftime.analysis.models.modelled_operator_work import (
-    modelled_work_of_operators,
-    tensor_core_times_by_operator,
+    modelled_work_of_calls,
 )
 from selftime.array_types import Ints
 from selftime.nesting import NO_SLICE
@@ -101,7 +100,7 @@ def _own_costs_of_modules(
 def _model_flops_by_call_entry(trace: Trace, entry_of_slice: Ints, entry_count: int) -> Ints:
     """Returns the FLOPs of each call tree slice, computed from operators' input shapes."""
     host = self_times(trace)
-    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    work = modelled_work_of_calls(trace, host)
     found = np.zeros(entry_count, np.int64)
     at = entry_of_slice[host.id]
     np.add.at(found, at[at != NO_SLICE], work.flops[at != NO_SLICE])

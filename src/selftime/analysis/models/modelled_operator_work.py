@@ -122,6 +122,12 @@ def common_peak_rates_of_devices(trace: Trace) -> DevicePeakRates | None:
     return found[0]
 
 
+def modelled_work_of_calls(trace: Trace, host_times: SelfTimes) -> ModelledOperatorWork:
+    """Returns the modelled work of operators whose time on tensor cores is of no other interest."""
+    core_times = tensor_core_times_by_operator(trace, host_times)
+    return modelled_work_of_operators(trace, host_times, core_times)
+
+
 def modelled_work_of_operators(
     trace: Trace, host_times: SelfTimes, core_times: TensorCoreTimesByOperator
 ) -> ModelledOperatorWork:
@@ -185,9 +191,7 @@ def modelled_share_of_operator_time(trace: Trace) -> float | None:
     """
     host = self_times(trace)
     device = trace.device_args.height > 0
-    is_modelled = modelled_work_of_operators(
-        trace, host, tensor_core_times_by_operator(trace, host)
-    ).is_modelled
+    is_modelled = modelled_work_of_calls(trace, host).is_modelled
     own = host.self_device if device else host.self_cpu
     whole = device_work(trace)["duration"].sum() if device else host.self_cpu.sum()
     return float(own[is_modelled].sum() / whole) if whole else None

@@ -23,8 +23,7 @@ from selftime.analysis.device.device_work import device_work, is_device_unrecord
 from selftime.analysis.models.modelled_operator_work import (
     MODELLED_DTYPES,
     ModelledOperatorWork,
-    modelled_work_of_operators,
-    tensor_core_times_by_operator,
+    modelled_work_of_calls,
 )
 from selftime.array_types import Flags, Floats, Ints
 from selftime.nesting import NO_SLICE, nearest_ancestor
@@ -67,7 +66,7 @@ def flop_rate_curves(trace: Trace) -> Iterator[FlopRateCurve]:
     if trace.op_args["input_shapes"].null_count() == trace.op_args.height:
         return  # without shapes no FLOPs are known
     host = self_times(trace)
-    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    work = modelled_work_of_calls(trace, host)
     if not work.flops.any():
         return
     if trace.device_args.height or device_work(trace).height:

@@ -150,8 +150,7 @@ from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.call_tree.self_times import self_times
 from selftime.analysis.models.modelled_operator_work import (
-    modelled_work_of_operators,
-    tensor_core_times_by_operator,
+    modelled_work_of_calls,
 )
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
@@ -291,7 +290,7 @@ def _new_size_share(trace: Trace, products: pl.DataFrame) -> float:
 def _large_products(trace: Trace) -> pl.Series:
     """Returns the ids of operators that compute so much with each element as gains from AMX."""
     host = self_times(trace)
-    work = modelled_work_of_operators(trace, host, tensor_core_times_by_operator(trace, host))
+    work = modelled_work_of_calls(trace, host)
     elements = work.bytes // names.DTYPE_SIZES_IN_BYTES["float32"]
     is_large = (work.flops > 0) & (work.flops >= MIN_OPERATIONS_PER_ELEMENT * elements)
     return pl.Series(host.id[is_large], dtype=trace.slices["id"].dtype)
