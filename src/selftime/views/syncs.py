@@ -151,6 +151,8 @@ def syncs(
     a lock, a timer or a socket.
     """
     steps = steps_with_counted_flags(trace)
+    if not steps["counted"].any():  # then all count, as in the other views
+        steps = steps.with_columns(counted=pl.lit(value=True))
     rows = _waits_with_names_and_steps(trace, host_waits_with_idle_time(trace), steps)
     if counted:
         rows = rows.filter("counted")
