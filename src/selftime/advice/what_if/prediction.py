@@ -119,6 +119,7 @@ def what_if(
     step = step_after_changes(
         trace, step_stats, changes, _hidden_ms(trace, replay, step_stats, asked)
     )
+    bound_by = step_bound_by(trace)  # of unrecorded device work neither is known
     return WhatIf(
         trace=trace.source,
         basis="unrecorded" if step.is_unrecorded else "recorded",
@@ -127,8 +128,8 @@ def what_if(
         predicted_low_ms=step.predicted_low_ms,
         predicted_high_ms=step.predicted_high_ms,
         saving=step.saving,
-        bound_by=step_bound_by(trace),
-        bound_by_after=bound_by_after(replay, *changes),
+        bound_by=bound_by,
+        bound_by_after=None if bound_by is None else bound_by_after(replay, *changes),
         changes=tuple(_applied_change(trace, replay, change, work) for change, work in found),
     )
 
