@@ -170,10 +170,19 @@ def _parted(line: str) -> tuple[str, str, str]:
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in path.read_text("ascii").split():
-                yield from _family(int(child))
+    for child in _children(pid):
+        yield from _family(child)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process has started; none if it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):  # a thread that ended
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text("ascii")
+                found.extend(map(int, text.split()))
+    return found
 
 
 def _end(group: int) -> None:
