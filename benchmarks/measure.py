@@ -178,10 +178,9 @@ def _children(pid: int) -> list[int]:
     """The processes that a process has started; none if it is gone."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):  # a thread that ended
-                text = Path(f"/proc/{pid}/task/{task}/children").read_text("ascii")
-                found.extend(map(int, text.split()))
+                found.extend(map(int, (task / "children").read_text("ascii").split()))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from document import PAGE, page
 from goals import GOALS, verdicts
-from measure import Measured, _family, measure
+from measure import Measured, measure
 from medians import interval, middle
 from open_trace import OPENED, Reader, partly, rotated, row
 from peers.environments import PINNED
@@ -277,9 +277,3 @@ def test_the_page_tells_what_was_kept() -> None:
 
 def test_peers_are_pinned() -> None:
     assert all("==" in package for packages in PINNED.values() for package in packages)
-
-
-def test_a_process_that_is_gone_has_no_family() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-    assert [*_family(process.pid)] == [process.pid]
