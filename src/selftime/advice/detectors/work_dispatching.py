@@ -24,6 +24,7 @@ from selftime.advice.detectors.python_loops import tensor_element_loops
 from selftime.advice.detectors.source_lines import logging_frames
 from selftime.advice.detectors.token_decoding import token_decoding_of
 from selftime.advice.replay import CutHostTime, replay_of
+from selftime.advice.rule_outcomes import Evidence
 from selftime.advice.step_statistics import assumed_recording_slowdown
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.analysis.per_trace_cache import cached_per_trace
@@ -86,6 +87,14 @@ class DispatchAnalysis:
     """Whether the steps decode a language model's tokens one by one."""
     on_device: bool
     """Whether the operators launch work on a device."""
+
+    def evidence(self, spent_ms: float, events: tuple[int, ...]) -> tuple[Evidence, Evidence]:
+        """Returns the host time (ms a step) to issue the operators, and their number a step."""
+        every = self.operators["id"].to_numpy()
+        return (
+            Evidence("host time to issue work", spent_ms, "ms", events, every),
+            Evidence("operators a step", self.operators_per_step, "count", (), every),
+        )
 
 
 @cached_per_trace

@@ -1,5 +1,6 @@
 // The view `op_profile` as a tree, its visible rows and columns (pure).
 
+import type { Head } from "../tree-table.tsx";
 import type { Cell, Unit } from "../../../data/api.ts";
 import type { Tree } from "../../../draw/tree.ts";
 import { buildTree } from "../../../draw/tree.ts";
@@ -73,13 +74,6 @@ export function achievedColour(share: number | null): string {
 export function knownShare({ table }: Profile, node: number): number {
   const time = number(table, "total_time", node) ?? 0;
   return time > 0 ? (number(table, "known_time", node) ?? 0) / time : 0;
-}
-
-export interface Head {
-  name: string;
-  title: string;
-  doc: string;
-  unit: Unit;
 }
 
 const HEADS: readonly Head[] = [

@@ -8,7 +8,8 @@ import { parseNumbers, toggleNumber } from "../../../parts/trees/treerows.ts";
 import { change } from "../../../route.ts";
 import { shareText, text, timeText, UNKNOWN } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
-import type { Head, Profile } from "./profile.ts";
+import type { Head } from "../tree-table.tsx";
+import type { Profile } from "./profile.ts";
 import { achievedColour, figureWords, heads, knownShare, PASSES, passes, shownRows } from "./profile.ts";
 
 interface RowsProps {

@@ -294,16 +294,7 @@ def _finding(
         claim=_compilation_claim(dispatching, compiled),
         confidence="medium" if compiled.is_sure else "low",
         evidence=(
-            Evidence(
-                "host time to issue work",
-                spent,
-                "ms",
-                most.events(),
-                dispatching.operators["id"].to_numpy(),
-            ),
-            Evidence(
-                "operators a step", count, "count", (), dispatching.operators["id"].to_numpy()
-            ),
+            *dispatching.evidence(spent, most.events()),
             Evidence("median host time of an operator", dispatching.median_operator_ns / 1e6, "ms"),
         ),
         semantics="numerics",

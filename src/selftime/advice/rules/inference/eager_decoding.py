@@ -62,7 +62,7 @@ from selftime.advice.detectors.counted_steps import counted_step_count
 from selftime.advice.detectors.source_lines import LineSlices, slices_by_line
 from selftime.advice.detectors.work_dispatching import DispatchAnalysis, dispatch_analysis_of
 from selftime.advice.replay import CutHostTime
-from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.rule_definition import Checked, Finding, Fix, Outcome, rule
 from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import length
@@ -122,22 +122,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
         count_per_step=dispatching.operators_per_step,
         claim=claim,
         confidence="medium",
-        evidence=(
-            Evidence(
-                "host time to issue work",
-                spent,
-                "ms",
-                most.events(),
-                dispatching.operators["id"].to_numpy(),
-            ),
-            Evidence(
-                "operators a step",
-                dispatching.operators_per_step,
-                "count",
-                (),
-                dispatching.operators["id"].to_numpy(),
-            ),
-        ),
+        evidence=dispatching.evidence(spent, most.events()),
         semantics="numerics",
         fix=Fix(
             "Give the cache a fixed size, compile, and replay a CUDA graph for each token.",
