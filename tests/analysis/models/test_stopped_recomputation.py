@@ -13,8 +13,8 @@ pytestmark = pytest.mark.torch
 @pytest.mark.parametrize("layer", ["linear", "linear without bias", "convolution"])
 def test_an_operator_that_recomputation_stopped_has_no_flops(layer: str) -> None:
     torch: Any = pytest.importorskip("torch")
-    from torch.utils.checkpoint import checkpoint
-    from torch.utils.flop_counter import FlopCounterMode
+    checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint
+    flop_counter: Any = pytest.importorskip("torch.utils.flop_counter")
 
     def layers() -> Any:
         if layer == "convolution":
@@ -29,7 +29,7 @@ def test_an_operator_that_recomputation_stopped_has_no_flops(layer: str) -> None
         checkpoint(net, hidden, use_reentrant=False).sum().backward()
 
     train()
-    with FlopCounterMode(display=False) as counter:
+    with flop_counter.FlopCounterMode(display=False) as counter:
         train()
     with selftime.profile(record_shapes=True, with_flops=True) as prof:
         train()
@@ -40,13 +40,13 @@ def test_an_operator_that_recomputation_stopped_has_no_flops(layer: str) -> None
 
 def test_a_recomputation_that_does_not_stop_keeps_its_flops() -> None:
     torch: Any = pytest.importorskip("torch")
-    from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    checkpointing: Any = pytest.importorskip("torch.utils.checkpoint")
 
     net = torch.nn.Linear(128, 128)
     rows = torch.randn(512, 128)
-    whole = set_checkpoint_early_stop(False)
+    whole = checkpointing.set_checkpoint_early_stop(False)
     with whole, selftime.profile(record_shapes=True, with_flops=True) as prof:
-        checkpoint(net, rows, use_reentrant=False).sum().backward()
+        checkpointing.checkpoint(net, rows, use_reentrant=False).sum().backward()
     operators = prof.trace().view("operators")
     products = operators.filter(pl.col("name") == "aten::addmm")
     assert products["self_model_flops"].sum() == 2 * 2 * 512 * 128 * 128
