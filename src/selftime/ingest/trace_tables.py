@@ -23,6 +23,7 @@ from selftime.ingest.links.slice_ordering import (
     order_slices,
     original_thread_by_added_thread,
 )
+from selftime.ingest.notebook_cells import name_notebook_cells
 from selftime.ingest.recorded_facts import recorded_operator_facts
 from selftime.ingest.table_of_arrays import series_of_column, table_of_arrays
 from selftime.ingest.text.trace_header import device_table, device_table_rows, origin_since_epoch
@@ -62,6 +63,7 @@ def build_trace_and_order(
     """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
     threads = original_thread_by_added_thread(parsed_trace.metadata)
     columns = merge_chunks(parsed_trace.chunks, threads)
+    columns.strings = name_notebook_cells(columns.strings, parsed_trace.metadata)
     between_stages()
     normalize_times(columns, parsed_trace.metadata)
     erase_invalid_shapes(columns)

@@ -95,6 +95,12 @@ from selftime.names.memory_events import (
     profiler_stack_frame,
     program_phase_of_stack,
 )
+from selftime.names.notebook_cells import (
+    cell_label,
+    compiled_names_in_frames,
+    is_notebook_cell,
+    place_text,
+)
 from selftime.names.operator_kinds import (
     convolution_groups_argument,
     is_arithmetic,
@@ -189,6 +195,7 @@ from selftime.names.python_frames import (
     qualified_function,
     without_object_address,
 )
+from selftime.names.recorded_cells import RecordedCells
 from selftime.names.runtime_calls import (
     MemcpyKind,
     blocking_call_target,
@@ -220,6 +227,11 @@ from selftime.names.trace_recorders import (
 )
 
 __all__ = [
+    "RecordedCells",
+    "cell_label",
+    "compiled_names_in_frames",
+    "is_notebook_cell",
+    "place_text",
     "ALLOCATION_EVENT",
     "ANNOTATION_CATEGORIES",
     "ASYNCHRONOUS_CATEGORY_PREFIX",

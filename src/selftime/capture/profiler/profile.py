@@ -18,6 +18,7 @@ from torch.profiler import ProfilerAction
 
 from selftime.capture.facts import allocator
 from selftime.capture.facts.cpu_usage import CpuUsage
+from selftime.capture.facts.notebook_cells import notebook_cell_facts
 from selftime.capture.facts.operators import read_operator_facts
 from selftime.capture.facts.process import process_facts
 from selftime.capture.facts.settings import DenormalDetector, pytorch_settings, torch_compile_facts
@@ -132,8 +133,7 @@ class Profile(torch.profiler.profile):
         """
         if not self.running:  # torch would lose the recording
             if self.step_num == 0 and not self._recording_count:
-                message = "prof.stop() ends nothing: call prof.start() before"
-                self.pitfalls.warn_once("stop", message)
+                self.pitfalls.warn_once("stop", "prof.stop() ends nothing: call prof.start() before")
             return
         self.pitfalls.check_recording_thread("stop")
         self._close_step_annotation()
@@ -324,15 +324,14 @@ class Profile(torch.profiler.profile):
             recording.corrections = TraceCorrections.from_events(events)
             recording.take_times(self.recorded_times, events, self.step_times)
             operators = read_operator_facts(events)
-            places = {}
-            if self.with_stack:
-                places = read_operator_lines(
-                    self._event_tree(),
-                    sources=SourceFiles(self.user_packages),
-                    running_frames=recording.running_frames,
-                    forward_operator=operators.forward_operator,
-                    marked_lines=self.marked_lines,
-                )
+            sources = SourceFiles(self.user_packages)
+            places = {} if not self.with_stack else read_operator_lines(
+                self._event_tree(),
+                sources=sources,
+                running_frames=recording.running_frames,
+                forward_operator=operators.forward_operator,
+                marked_lines=self.marked_lines,
+            )
             recording.facts = {
                 **process_facts(),
                 "flags": option_flags(self),
@@ -346,6 +345,7 @@ class Profile(torch.profiler.profile):
                 "partial": recording.partial,
                 "ledger": self.ledger_name,
                 "slow_step": self.slow_step,
+                "cells": notebook_cell_facts(sources.user_files_asked_for(), recording.first_cell),
                 "lines": source_line_columns(places),
                 "ops": operators.columns(),
             }

@@ -1,0 +1,175 @@
+"""Records which cells of a notebook the files are that IPython invented for their code.
+
+A trace names a cell by the file name that its code was compiled under, which tells nobody which
+cell that is. The shell knows the execution count by that name, and keeps what the cells contained
+when they ran: a cell may be edited or deleted afterwards.
+"""
+
+import ast
+import linecache
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from selftime.names.notebook_cells import TIMED_CODE_FILES
+
+MAX_CELLS: Final = 200
+"""Largest number of cells that are recorded."""
+MAX_CELL_CHARACTERS: Final = 100_000
+"""Largest number of characters of a cell whose text is recorded; of a longer one only the count."""
+MAX_CHARACTERS: Final = 1_000_000
+"""Largest number of characters that are recorded of all cells."""
+
+_COUNT_IN_NAME: Final = re.compile(r"In\[(\d{1,9})\]")
+_TIME_MAGIC: Final = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}time(?:\s|$)")
+_FUNCTION_NODES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+class _Cell(NamedTuple):
+    """What is known of the code of one compiled file name."""
+
+    count: int
+    """The execution count of the cell that it is of, or that ran it."""
+    is_text_of_cell: bool
+    """Whether the code stands in the cell; else the cell made it and ran it."""
+    lines_above: int
+    """Number of lines of the cell above the first line of the code."""
+    text: str | None
+    """The whole cell, or the code if it is not in the cell; None if that is unknown."""
+
+
+def current_cell_count() -> int:
+    """Returns the execution count of the cell that runs; 0 outside of IPython."""
+    shell = _shell()
+    return 0 if shell is None else int(shell.execution_count)
+
+
+def notebook_cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, list[Any]] | None:
+    """Returns which cells compiled file names are of, as JSON columns; None if of none.
+
+    Args:
+        files: Names of the files that occur in a recording; those of no cell are left out.
+        first_cell: The execution count of the cell in which the recording began.
+    """
+    shell = _shell()
+    if shell is None:
+        return None
+    columns: dict[str, list[Any]] = {"file": [], "cell": [], "own": [], "above": [], "text": []}
+    characters_left = MAX_CHARACTERS
+    for file in dict.fromkeys(files):
+        cell = _cell_of_file(shell, file, first_cell)
+        if cell is None:
+            continue
+        size = len(cell.text or "")
+        is_kept = size <= min(MAX_CELL_CHARACTERS, characters_left)
+        characters_left -= size if is_kept else 0
+        row = (file, cell.count, int(cell.is_text_of_cell), cell.lines_above)
+        for column, value in zip(
+            columns.values(), (*row, cell.text if is_kept else None), strict=True
+        ):
+            column.append(value)
+        if len(columns["file"]) == MAX_CELLS:
+            break
+    return columns if columns["file"] else None
+
+
+def _shell() -> Any:
+    """Returns IPython's shell; None outside of IPython, which is not imported for this."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def _cell_of_file(shell: Any, file: str, first_cell: int) -> _Cell | None:
+    if file in TIMED_CODE_FILES:
+        return _cell_of_timed_code(shell, first_cell)
+    count = _execution_count(shell, file)
+    if count is None:
+        return None
+    compiled = "".join(linecache.getlines(file))
+    typed = _typed_text(shell, count)
+    if typed is not None:
+        above = _lines_above(typed.splitlines(), compiled.splitlines())
+        if above is not None:
+            return _Cell(count, True, above, typed)
+        if compiled.strip() == _parsed_text(shell, count).strip():
+            return _Cell(count, True, 0, compiled)  # a magic over several lines was joined
+        return _Cell(count, False, 0, compiled or None)
+    return _Cell(count, True, 0, compiled or None)
+
+
+def _execution_count(shell: Any, file: str) -> int | None:
+    """Returns the execution count of a compiled file name, as tracebacks of IPython show it."""
+    named = shell.compile.format_code_name(file)
+    found = None if named is None else _COUNT_IN_NAME.fullmatch(str(named[1]))
+    return None if found is None else int(found[1])
+
+
+def _typed_text(shell: Any, count: int) -> str | None:
+    """Returns the text of a cell as it was typed; None if the history was cleared."""
+    typed = shell.history_manager.input_hist_raw
+    return str(typed[count]) if 0 < count < len(typed) else None
+
+
+def _parsed_text(shell: Any, count: int) -> str:
+    parsed = shell.history_manager.input_hist_parsed
+    return str(parsed[count]) if 0 < count < len(parsed) else ""
+
+
+def _lines_above(typed: list[str], compiled: list[str]) -> int | None:
+    """Returns how many lines a cell has above its compiled code; None if the code is not its end.
+
+    IPython leaves out empty lines at the beginning, magics compile what is below them, and lines
+    with magics are replaced by calls.
+    """
+    while typed and not typed[-1].strip():
+        typed = typed[:-1]
+    while compiled and not compiled[-1].strip():
+        compiled = compiled[:-1]
+    above = len(typed) - len(compiled)
+    if above < 0 or not compiled:
+        return None
+    for own, other in zip(typed[above:], compiled, strict=True):
+        is_replaced = not other.strip() or "get_ipython()" in other
+        if not is_replaced and own.strip() != other.strip():
+            return None
+    return above
+
+
+def _cell_of_timed_code(shell: Any, first_cell: int) -> _Cell | None:
+    """Returns the cell of the code of `%%time` and `%time`, which has one name in all cells.
+
+    It is known if only one cell since the recording began has such code, and no cell before
+    defines functions in such code, which may run later.
+    """
+    found: dict[tuple[str, int], int] = {}
+    for count in range(1, int(shell.execution_count) + 1):
+        text = _typed_text(shell, count) or ""
+        for above in _lines_above_timed_code(text.splitlines()):
+            if count >= first_cell or _defines_functions(text, above):
+                found[text, above] = count
+    if len(found) != 1:
+        return None
+    [((text, above), count)] = found.items()
+    return _Cell(count, True, above, text)
+
+
+def _lines_above_timed_code(lines: list[str]) -> Iterator[int]:
+    """Yields for each magic in a cell that times code how many lines stand above that code."""
+    for number, line in enumerate(lines):
+        if _TIME_MAGIC.match(line) is None:
+            continue
+        if line.lstrip().startswith("%%"):
+            number += 1  # noqa: PLW2901 - the code is below the magic
+            while number < len(lines) and not lines[number].strip():
+                number += 1  # noqa: PLW2901 - IPython leaves out empty lines at the beginning
+        yield number
+
+
+def _defines_functions(text: str, lines_above: int) -> bool:
+    """Returns whether the code below a magic defines functions; also if it cannot be parsed."""
+    try:
+        tree = ast.parse("\n".join(text.splitlines()[lines_above:]))
+    except (SyntaxError, ValueError, RecursionError):
+        return True
+    return any(isinstance(node, _FUNCTION_NODES) for node in ast.walk(tree))

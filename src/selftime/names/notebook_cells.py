@@ -1,0 +1,90 @@
+"""Names the cells of a notebook, whose code Python knows only by file names that IPython invents.
+
+IPython compiles the code of a cell under a name such as `<ipython-input-3-0f1e2d3c4b5a>`, ipykernel
+under `/tmp/ipykernel_PID/HASH.py`, and the code below `%%time` is called `<timed exec>`. There is no
+such file. The reader's name of a cell is its execution count: `cell 3` is `In [3]`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+_IPYTHON_NAME: Final = re.compile(r"<ipython-input-(\d{1,9})-([^>;\n]{1,40})>")
+_IPYKERNEL_NAME: Final = re.compile(r"(?:.*[/\\])?ipykernel_\d+[/\\](\d+\.py)")
+_TIMED_NAME: Final = re.compile(r"<timed (exec|eval)>")
+_LABEL: Final = re.compile(r"(?:code run by )?cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\)")
+_FRAME_OF_CELL: Final = re.compile(
+    r"(?:^|(?<=[;\n]))((?:[^;\n(]*[/\\])?ipykernel_\d+[/\\]\d+\.py"
+    r"|<ipython-input-\d{1,9}-[^>;\n]{1,40}>|<timed (?:exec|eval)>)(?=\(\d+\): )"
+)
+_MAGIC_BY_TIMED_NAME: Final = {"exec": "%%time", "eval": "%time"}
+
+TIMED_CODE_FILES: Final = ("<timed exec>", "<timed eval>")
+"""File names of the code below `%%time` or behind `%time`, whichever cell it is in."""
+COMPILED_CELL_PREFIXES: Final = ("<ipython-input", *TIMED_CODE_FILES)
+"""How the names begin that IPython gives to compiled code, where these are no paths."""
+
+
+def cell_label(execution_count: int, *, is_text_of_cell: bool = True) -> str:
+    """Returns the name of the cell with an execution count, or of other code that it ran.
+
+    >>> cell_label(3), cell_label(3, is_text_of_cell=False)
+    ('cell 3', 'code run by cell 3')
+    """
+    return f"{'' if is_text_of_cell else 'code run by '}cell {execution_count}"
+
+
+def is_notebook_cell(file: str) -> bool:
+    """Returns whether what stands for a file is the name of a notebook's cell.
+
+    >>> is_notebook_cell("cell 3"), is_notebook_cell("notebook cell (25.py)")
+    (True, True)
+    >>> is_notebook_cell("train.py"), is_notebook_cell("cell.py")
+    (False, False)
+    """
+    return _LABEL.fullmatch(file) is not None
+
+
+def labels_of_compiled_names(compiled_names: Iterable[str]) -> dict[str, str]:
+    """Returns the name of the cell of each name that IPython gave to code; others are left out.
+
+    Only the older names hold the execution count. Two of one count are told apart, since a magic
+    compiles a part of its cell by itself.
+
+    >>> labels_of_compiled_names(["<ipython-input-3-0f1e>", "/tmp/ipykernel_7/25.py", "train.py"])
+    {'<ipython-input-3-0f1e>': 'cell 3', '/tmp/ipykernel_7/25.py': 'notebook cell (25.py)'}
+    """
+    told = dict.fromkeys(compiled_names)
+    numbered = {name: found for name in told if (found := _IPYTHON_NAME.fullmatch(name))}
+    counts = Counter(int(found[1]) for found in numbered.values())
+    labels = {}
+    for name in told:
+        if (found := numbered.get(name)) is not None:
+            label = cell_label(int(found[1]))
+            labels[name] = label if counts[int(found[1])] == 1 else f"{label} ({found[2]})"
+        elif found := _IPYKERNEL_NAME.fullmatch(name):
+            labels[name] = f"notebook cell ({found[1]})"
+        elif found := _TIMED_NAME.fullmatch(name):
+            labels[name] = f"notebook cell ({_MAGIC_BY_TIMED_NAME[found[1]]})"
+    return labels
+
+
+def compiled_names_in_frames(text: str) -> list[str]:
+    """Returns the names that IPython gave to code, in a Python frame or a stack of them.
+
+    >>> compiled_names_in_frames("torch/a.py(1): f;/tmp/ipykernel_7/25.py(8): train")
+    ['/tmp/ipykernel_7/25.py']
+    """
+    return _FRAME_OF_CELL.findall(text)
+
+
+def place_text(file: str, line: int | None) -> str:
+    """Returns a file and a line of it, if one is known, as people read and editors open them.
+
+    >>> place_text("train.py", 8), place_text("cell 3", 8), place_text("train.py", None)
+    ('train.py:8', 'cell 3, line 8', 'train.py')
+    """
+    if line is None:
+        return file
+    return f"{file}, line {line}" if is_notebook_cell(file) else f"{file}:{line}"
