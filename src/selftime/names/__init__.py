@@ -96,6 +96,7 @@ from selftime.names.memory_events import (
     program_phase_of_stack,
 )
 from selftime.names.notebook_cells import (
+    NOTEBOOK_CELL_PATTERN,
     cell_label,
     compiled_names_in_frames,
     is_notebook_cell,
@@ -227,6 +228,7 @@ from selftime.names.trace_recorders import (
 )
 
 __all__ = [
+    "NOTEBOOK_CELL_PATTERN",
     "RecordedCells",
     "cell_label",
     "compiled_names_in_frames",

@@ -13,7 +13,11 @@ from typing import Final
 _IPYTHON_NAME: Final = re.compile(r"<ipython-input-(\d{1,9})-([^>;\n]{1,40})>")
 _IPYKERNEL_NAME: Final = re.compile(r"(?:.*[/\\])?ipykernel_\d+[/\\](\d+\.py)")
 _TIMED_NAME: Final = re.compile(r"<timed (exec|eval)>")
-_LABEL: Final = re.compile(r"(?:code run by )?cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\)")
+NOTEBOOK_CELL_PATTERN: Final = (
+    r"^(?:(?:code run by )?cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\))$"
+)
+"""Matches the names of cells, which stand for files."""
+_LABEL: Final = re.compile(NOTEBOOK_CELL_PATTERN)
 _FRAME_OF_CELL: Final = re.compile(
     r"(?:^|(?<=[;\n]))((?:[^;\n(]*[/\\])?ipykernel_\d+[/\\]\d+\.py"
     r"|<ipython-input-\d{1,9}-[^>;\n]{1,40}>|<timed (?:exec|eval)>)(?=\(\d+\): )"

@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime import names
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.device.kernel_attributes import (
     with_cuda_graph_names,
@@ -45,7 +46,13 @@ _ROW_LABEL_BY_OPTION: Final = {
     "launch": pl.col("short").first(),
     "operator": pl.col("operator").first(),
     "line": pl.format(
-        "{}:{} {}", pl.col("file").str.extract(r"([^/\\]*)$"), "line", "function"
+        "{}{}{} {}",
+        pl.col("file").str.extract(r"([^/\\]*)$"),
+        pl.when(pl.col("file").cast(pl.String).str.contains(names.NOTEBOOK_CELL_PATTERN))
+        .then(pl.lit(", line "))
+        .otherwise(pl.lit(":")),
+        "line",
+        "function",
     ).first(),
     "class": pl.col("class").first(),
     "stream": pl.format("device {}, stream {}", "device", "stream").first(),

@@ -215,8 +215,9 @@ class UnexplainedTime:
         if not lines.height:
             return ""
         row = lines.row(0, named=True)
-        share, file = whole_percent_text(row["share"]), PurePath(row["file"]).name
-        return f"{share} of the samples of steps without recording are at `{file}:{row['line']}`"
+        share = whole_percent_text(row["share"])
+        place = names.place_text(PurePath(row["file"]).name, row["line"])
+        return f"{share} of the samples of steps without recording are at `{place}`"
 
     def _sentence_on_computing(
         self,

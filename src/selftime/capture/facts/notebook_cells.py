@@ -23,6 +23,8 @@ MAX_CHARACTERS: Final = 1_000_000
 
 _COUNT_IN_NAME: Final = re.compile(r"In\[(\d{1,9})\]")
 _TIME_MAGIC: Final = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}time(?:\s|$)")
+_CALL_OF_CELL_MAGIC: Final = "get_ipython().run_cell_magic("
+"""What a cell that begins with a magic of the whole cell is compiled to, in one line."""
 _FUNCTION_NODES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -40,9 +42,9 @@ class _Cell(NamedTuple):
 
 
 def current_cell_count() -> int:
-    """Returns the execution count of the cell that runs; 0 outside of IPython."""
+    """Returns the execution count of the cell that runs, or ran last; 0 outside of IPython."""
     shell = _shell()
-    return 0 if shell is None else int(shell.execution_count)
+    return 0 if shell is None else _last_cell(shell)
 
 
 def notebook_cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, list[Any]] | None:
@@ -78,6 +80,14 @@ def _shell() -> Any:
     """Returns IPython's shell; None outside of IPython, which is not imported for this."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
+
+
+def _last_cell(shell: Any) -> int:
+    """Returns the execution count of the last cell that began.
+
+    `shell.execution_count` is that of the next cell already, in newer versions.
+    """
+    return len(shell.history_manager.input_hist_raw) - 1
 
 
 def _cell_of_file(shell: Any, file: str, first_cell: int) -> _Cell | None:
@@ -126,6 +136,8 @@ def _lines_above(typed: list[str], compiled: list[str]) -> int | None:
         typed = typed[:-1]
     while compiled and not compiled[-1].strip():
         compiled = compiled[:-1]
+    if len(compiled) == 1 and compiled[0].startswith(_CALL_OF_CELL_MAGIC):
+        return next((at for at, line in enumerate(typed) if line.strip()), None)
     above = len(typed) - len(compiled)
     if above < 0 or not compiled:
         return None
@@ -143,7 +155,7 @@ def _cell_of_timed_code(shell: Any, first_cell: int) -> _Cell | None:
     defines functions in such code, which may run later.
     """
     found: dict[tuple[str, int], int] = {}
-    for count in range(1, int(shell.execution_count) + 1):
+    for count in range(1, _last_cell(shell) + 1):
         text = _typed_text(shell, count) or ""
         for above in _lines_above_timed_code(text.splitlines()):
             if count >= first_cell or _defines_functions(text, above):

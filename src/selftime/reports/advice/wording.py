@@ -19,6 +19,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
+from selftime.names import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
@@ -80,13 +81,16 @@ def relative_file(file: str, root: str | None) -> str:
 def file_and_line_text(file: str, line: int | None, root: str | None = None) -> str:
     """Returns `file:line` for a user, or `file` if no line is known, relative to `root`.
 
+    A line in a cell of a notebook is `cell 3, line 8`.
+
     >>> file_and_line_text("/job/train.py", 7, "/job")
     'train.py:7'
     >>> file_and_line_text("/lib/data.py", None, "/job")
     '/lib/data.py'
+    >>> file_and_line_text("cell 3", 8, "/job")
+    'cell 3, line 8'
     """
-    path = plain(relative_file(file, root))
-    return path if line is None else f"{path}:{line}"
+    return place_text(plain(relative_file(file, root)), line)
 
 
 def with_relative_files(text: str, root: str | None) -> str:
