@@ -43,7 +43,6 @@ from selftime.run import (
     Run,
 )
 
-
 _NO_CELLS: Final = RecordedCells()
 
 
@@ -120,7 +119,7 @@ def _run(
     end_facts = {key: value for line in ends for key, value in line.items() if key != "end"}
     peaks = cpu_peak_rates_from_json(end_facts.pop("cpu_peaks", None))
     facts |= end_facts
-    facts |= {"cells": line["cells"] for line in lines if "cells" in line}
+    facts |= next(({"cells": line["cells"]} for line in lines if "cells" in line), {})
     return Run(
         segments=segments,
         readings=_readings(lines, segments, began),

@@ -24,7 +24,7 @@ _MARKS_OF_COMPILED_NAMES: Final = ("ipykernel_", "<ipython-input-", "<timed e")
 
 
 def name_notebook_cells(strings: pl.Series, metadata: dict[str, Any]) -> pl.Series:
-    """Returns the strings of a trace with cells named in Python frames, and names them in its facts.
+    """Returns a trace's strings with cells named in Python frames, and names them in its facts.
 
     Args:
         strings: The distinct strings of the events, as a categorical series.

@@ -1,8 +1,9 @@
 """Names the cells of a notebook, whose code Python knows only by file names that IPython invents.
 
-IPython compiles the code of a cell under a name such as `<ipython-input-3-0f1e2d3c4b5a>`, ipykernel
-under `/tmp/ipykernel_PID/HASH.py`, and the code below `%%time` is called `<timed exec>`. There is no
-such file. The reader's name of a cell is its execution count: `cell 3` is `In [3]`.
+IPython compiles the code of a cell under a name such as `<ipython-input-3-0f1e2d3c4b5a>`,
+ipykernel under one such as `TEMPORARY/ipykernel_PID/HASH.py`, and the code below `%%time` is called
+`<timed exec>`. There is no such file. The reader's name of a cell is its execution count: `cell 3`
+is `In [3]`.
 """
 
 import re

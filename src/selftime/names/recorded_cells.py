@@ -44,7 +44,7 @@ class RecordedCells:
             return cls()
         places: dict[str, tuple[str, int]] = {}
         texts: dict[str, str] = {}
-        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=False)  # type: ignore[arg-type]  # lists
+        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=False)
         for file, count, own, above, text in islice(rows, _MAX_CELLS):
             if not isinstance(file, str) or not (_is_number(count) and _is_number(above)):
                 continue

@@ -25,7 +25,7 @@ export function Line(props: { place: Place | null }) {
   const name = file.slice(Math.max(file.lastIndexOf("/"), file.lastIndexOf("\\")) + 1);
   return (
     <a class="mono run-line" title={plain(placeText(file, line))} href={link("lines", { file, line: String(line) })}>
-      <span>{plain(name)}</span>:{line}
+      <span>{plain(name)}</span>{placeText(file, line).slice(file.length)}
     </a>
   );
 }

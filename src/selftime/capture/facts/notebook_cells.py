@@ -31,8 +31,8 @@ _FUNCTION_NODES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast
 class _Cell(NamedTuple):
     """What is known of the code of one compiled file name."""
 
-    count: int
-    """The execution count of the cell that it is of, or that ran it."""
+    execution_count: int
+    """That of the cell that it is of, or that ran it."""
     is_text_of_cell: bool
     """Whether the code stands in the cell; else the cell made it and ran it."""
     lines_above: int
@@ -66,7 +66,7 @@ def notebook_cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, 
         size = len(cell.text or "")
         is_kept = size <= min(MAX_CELL_CHARACTERS, characters_left)
         characters_left -= size if is_kept else 0
-        row = (file, cell.count, int(cell.is_text_of_cell), cell.lines_above)
+        row = (file, cell.execution_count, int(cell.is_text_of_cell), cell.lines_above)
         for column, value in zip(
             columns.values(), (*row, cell.text if is_kept else None), strict=True
         ):

@@ -133,7 +133,9 @@ class Profile(torch.profiler.profile):
         """
         if not self.running:  # torch would lose the recording
             if self.step_num == 0 and not self._recording_count:
-                self.pitfalls.warn_once("stop", "prof.stop() ends nothing: call prof.start() before")
+                self.pitfalls.warn_once(
+                    "stop", "prof.stop() ends nothing: call prof.start() before"
+                )
             return
         self.pitfalls.check_recording_thread("stop")
         self._close_step_annotation()
@@ -325,12 +327,16 @@ class Profile(torch.profiler.profile):
             recording.take_times(self.recorded_times, events, self.step_times)
             operators = read_operator_facts(events)
             sources = SourceFiles(self.user_packages)
-            places = {} if not self.with_stack else read_operator_lines(
-                self._event_tree(),
-                sources=sources,
-                running_frames=recording.running_frames,
-                forward_operator=operators.forward_operator,
-                marked_lines=self.marked_lines,
+            places = (
+                {}
+                if not self.with_stack
+                else read_operator_lines(
+                    self._event_tree(),
+                    sources=sources,
+                    running_frames=recording.running_frames,
+                    forward_operator=operators.forward_operator,
+                    marked_lines=self.marked_lines,
+                )
             )
             recording.facts = {
                 **process_facts(),
