@@ -100,6 +100,7 @@ from selftime.names.notebook_cells import (
     cell_label,
     compiled_names_in_frames,
     is_notebook_cell,
+    labels_of_compiled_names,
     place_text,
 )
 from selftime.names.operator_kinds import (
@@ -360,6 +361,7 @@ __all__ = [
     "keeps_elements",
     "kernel_class",
     "kernel_element_size",
+    "labels_of_compiled_names",
     "lightning_module",
     "loads_on_main_thread",
     "loads_samples",

@@ -14,9 +14,7 @@ from typing import Final
 _IPYTHON_NAME: Final = re.compile(r"<ipython-input-(\d{1,9})-([^>;\n]{1,40})>")
 _IPYKERNEL_NAME: Final = re.compile(r"(?:.*[/\\])?ipykernel_\d+[/\\](\d+\.py)")
 _TIMED_NAME: Final = re.compile(r"<timed (exec|eval)>")
-NOTEBOOK_CELL_PATTERN: Final = (
-    r"^(?:(?:code run by )?cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\))$"
-)
+NOTEBOOK_CELL_PATTERN: Final = r"^(?:cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\))$"
 """Matches the names of cells, which stand for files."""
 _LABEL: Final = re.compile(NOTEBOOK_CELL_PATTERN)
 _FRAME_OF_CELL: Final = re.compile(
@@ -31,13 +29,13 @@ COMPILED_CELL_PREFIXES: Final = ("<ipython-input", *TIMED_CODE_FILES)
 """How the names begin that IPython gives to compiled code, where these are no paths."""
 
 
-def cell_label(execution_count: int, *, is_text_of_cell: bool = True) -> str:
-    """Returns the name of the cell with an execution count, or of other code that it ran.
+def cell_label(execution_count: int) -> str:
+    """Returns the name of the cell with an execution count.
 
-    >>> cell_label(3), cell_label(3, is_text_of_cell=False)
-    ('cell 3', 'code run by cell 3')
+    >>> cell_label(3)
+    'cell 3'
     """
-    return f"{'' if is_text_of_cell else 'code run by '}cell {execution_count}"
+    return f"cell {execution_count}"
 
 
 def is_notebook_cell(file: str) -> bool:

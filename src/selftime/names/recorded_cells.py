@@ -17,7 +17,7 @@ _MAX_CELL_CHARACTERS: Final = 1_000_000
 """Largest number of characters of a cell whose text is read."""
 _MAX_NUMBER: Final = 10**9
 """Execution counts and numbers of lines are smaller."""
-_COLUMNS: Final = ("file", "cell", "own", "above", "text")
+_COLUMNS: Final = ("file", "cell", "above", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RecordedCells:
     def from_facts(cls, facts: Mapping[str, Any]) -> "RecordedCells":
         """Returns the cells in what a recorder wrote; rows that are none are left out.
 
-        >>> cells = {"file": ["/tmp/ipykernel_7/25.py"], "cell": [3], "own": [1], "above": [2]}
+        >>> cells = {"file": ["/tmp/ipykernel_7/25.py"], "cell": [3], "above": [2]}
         >>> RecordedCells.from_facts({"cells": {**cells, "text": ["x = 1"]}}).text_by_label
         mappingproxy({'cell 3': 'x = 1'})
         """
@@ -45,10 +45,10 @@ class RecordedCells:
         places: dict[str, tuple[str, int]] = {}
         texts: dict[str, str] = {}
         rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=False)
-        for file, count, own, above, text in islice(rows, _MAX_CELLS):
+        for file, count, above, text in islice(rows, _MAX_CELLS):
             if not isinstance(file, str) or not (_is_number(count) and _is_number(above)):
                 continue
-            label = cell_label(count, is_text_of_cell=own == 1)
+            label = cell_label(count)
             places[file] = (label, above)
             if isinstance(text, str) and len(text) <= _MAX_CELL_CHARACTERS:
                 texts.setdefault(label, text)

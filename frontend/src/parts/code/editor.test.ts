@@ -23,7 +23,7 @@ test("an address of one's own may lead to a repository", () => {
 test("a cell of a notebook is no file that an editor opens", () => {
   const own = { editor: "own" as const, pattern: "https://git.example/{path}#L{line}", folder: "" };
   assert.equal(editorAddress(own, "cell 3.py", 8), "https://git.example/cell%203.py#L8");
-  for (const cell of ["cell 3", "code run by cell 3", "notebook cell (25.py)"]) assert.equal(editorAddress(own, cell, 8), null);
+  for (const cell of ["cell 3", "notebook cell (25.py)"]) assert.equal(editorAddress(own, cell, 8), null);
 });
 
 test("a name from a trace adds nothing to the address, and no address runs anything", () => {

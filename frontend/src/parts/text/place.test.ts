@@ -6,7 +6,7 @@ test("a line of a file is as editors open it, one of a cell as people say it", (
   assert.equal(placeText("train.py", 8), "train.py:8");
   assert.equal(placeText("cell 3", 8), "cell 3, line 8");
   assert.equal(placeText("notebook cell (25.py)", 8), "notebook cell (25.py), line 8");
-  assert.equal(placeText("code run by cell 3", null), "code run by cell 3");
+  assert.equal(placeText("cell 3", null), "cell 3");
   assert.equal(placeText("/a/cell 3", 8), "/a/cell 3:8");
 });
 

@@ -1,6 +1,6 @@
 // A file and a line of it as people read them; twin of `place_text` in names/notebook_cells.py.
 
-const CELL = /^(?:(?:code run by )?cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\))$/;
+const CELL = /^(?:cell \d+(?: \([^)\n]+\))?|notebook cell \([^)\n]+\))$/;
 
 /** Whether what stands for a file is the name of a notebook's cell, such as `cell 3`. */
 export function isCell(file: string): boolean {

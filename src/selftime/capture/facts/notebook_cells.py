@@ -32,13 +32,10 @@ class _Cell(NamedTuple):
     """What is known of the code of one compiled file name."""
 
     execution_count: int
-    """That of the cell that it is of, or that ran it."""
-    is_text_of_cell: bool
-    """Whether the code stands in the cell; else the cell made it and ran it."""
     lines_above: int
     """Number of lines of the cell above the first line of the code."""
-    text: str | None
-    """The whole cell, or the code if it is not in the cell; None if that is unknown."""
+    text: str
+    """The whole cell."""
 
 
 def current_cell_count() -> int:
@@ -57,19 +54,18 @@ def notebook_cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, 
     shell = _shell()
     if shell is None:
         return None
-    columns: dict[str, list[Any]] = {"file": [], "cell": [], "own": [], "above": [], "text": []}
+    columns: dict[str, list[Any]] = {"file": [], "cell": [], "above": [], "text": []}
     characters_left = MAX_CHARACTERS
     for file in dict.fromkeys(files):
         cell = _cell_of_file(shell, file, first_cell)
         if cell is None:
             continue
-        size = len(cell.text or "")
+        size = len(cell.text)
         is_kept = size <= min(MAX_CELL_CHARACTERS, characters_left)
         characters_left -= size if is_kept else 0
-        row = (file, cell.execution_count, int(cell.is_text_of_cell), cell.lines_above)
-        for column, value in zip(
-            columns.values(), (*row, cell.text if is_kept else None), strict=True
-        ):
+        text = cell.text if is_kept else None
+        row = (file, cell.execution_count, cell.lines_above, text)
+        for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
         if len(columns["file"]) == MAX_CELLS:
             break
@@ -91,21 +87,22 @@ def _last_cell(shell: Any) -> int:
 
 
 def _cell_of_file(shell: Any, file: str, first_cell: int) -> _Cell | None:
+    """Returns the cell of a compiled file name; None if it is of none, or of code that a cell made.
+
+    Newer versions of IPython count one more for what a magic compiles of its cell.
+    """
     if file in TIMED_CODE_FILES:
         return _cell_of_timed_code(shell, first_cell)
-    count = _execution_count(shell, file)
-    if count is None:
-        return None
+    named = _execution_count(shell, file)
     compiled = "".join(linecache.getlines(file))
-    typed = _typed_text(shell, count)
-    if typed is not None:
-        above = _lines_above(typed.splitlines(), compiled.splitlines())
+    for count in () if named is None else (named, named - 1):
+        typed = _typed_text(shell, count)
+        above = None if typed is None else _lines_above(typed.splitlines(), compiled.splitlines())
         if above is not None:
-            return _Cell(count, True, above, typed)
-        if compiled.strip() == _parsed_text(shell, count).strip():
-            return _Cell(count, True, 0, compiled)  # a magic over several lines was joined
-        return _Cell(count, False, 0, compiled or None)
-    return _Cell(count, True, 0, compiled or None)
+            return _Cell(count, above, typed)
+        if typed and compiled.strip() == _parsed_text(shell, count).strip():
+            return _Cell(count, 0, compiled)  # a magic over several lines was joined
+    return None
 
 
 def _execution_count(shell: Any, file: str) -> int | None:
@@ -163,7 +160,7 @@ def _cell_of_timed_code(shell: Any, first_cell: int) -> _Cell | None:
     if len(found) != 1:
         return None
     [((text, above), count)] = found.items()
-    return _Cell(count, True, above, text)
+    return _Cell(count, above, text)
 
 
 def _lines_above_timed_code(lines: list[str]) -> Iterator[int]:

@@ -274,6 +274,7 @@ class _StackTextCache:
             return ""
         found = self.frames.get((file, line, name))
         if found is None:
+            file = names.labels_of_compiled_names([file]).get(file, file)
             text = names.profiler_stack_frame(
                 file[:_MAX_KEPT_CHARACTERS_PER_FRAME], line, name[:_MAX_KEPT_CHARACTERS_PER_FRAME]
             )[:_MAX_KEPT_CHARACTERS_PER_FRAME]
