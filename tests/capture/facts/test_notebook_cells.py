@@ -92,6 +92,12 @@ def test_code_below_a_magic_is_numbered_in_its_cell(shell: Shell) -> None:
     assert shell.cells() == [(1, 3), (2, 2)]
 
 
+def test_code_that_may_be_of_two_cells_is_of_none(shell: Shell) -> None:
+    shell.run("%%capture output\nhere()")
+    shell.run("here()")
+    assert shell.cells() == [None, None]
+
+
 def test_a_function_is_in_the_cell_that_defines_it(shell: Shell) -> None:
     shell.run("def called():\n    here()")
     shell.run("x = 2")

@@ -87,22 +87,28 @@ def _last_cell(shell: Any) -> int:
 
 
 def _cell_of_file(shell: Any, file: str, first_cell: int) -> _Cell | None:
-    """Returns the cell of a compiled file name; None if it is of none, or of code that a cell made.
+    """Returns the cell of a compiled file name; None if it is of none, or may be of two.
 
-    Newer versions of IPython count one more for what a magic compiles of its cell.
+    It may be the code of the whole cell, or what a magic of the whole cell compiles of it. Newer
+    versions of IPython count one more for that.
     """
     if file in TIMED_CODE_FILES:
         return _cell_of_timed_code(shell, first_cell)
     named = _execution_count(shell, file)
+    if named is None:
+        return None
     compiled = "".join(linecache.getlines(file))
-    for count in () if named is None else (named, named - 1):
-        typed = _typed_text(shell, count)
-        above = None if typed is None else _lines_above(typed.splitlines(), compiled.splitlines())
-        if above is not None:
-            return _Cell(count, above, typed)
-        if typed and compiled.strip() == _parsed_text(shell, count).strip():
-            return _Cell(count, 0, compiled)  # a magic over several lines was joined
-    return None
+    found = {}
+    for count in (named - 1, named):
+        typed = _text_of_cell(shell.history_manager.input_hist_raw, count)
+        parsed = _text_of_cell(shell.history_manager.input_hist_parsed, count)
+        above = _lines_above(typed.splitlines(), compiled.splitlines())
+        is_whole_cell = count == named and compiled.strip() == parsed.strip() != ""
+        if above is not None and (is_whole_cell or typed.lstrip().startswith("%%")):
+            found[typed] = _Cell(count, above, typed)
+        elif is_whole_cell:
+            found[typed] = _Cell(count, 0, compiled)  # a magic over several lines was joined
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _execution_count(shell: Any, file: str) -> int | None:
@@ -112,22 +118,16 @@ def _execution_count(shell: Any, file: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _typed_text(shell: Any, count: int) -> str | None:
-    """Returns the text of a cell as it was typed; None if the history was cleared."""
-    typed = shell.history_manager.input_hist_raw
-    return str(typed[count]) if 0 < count < len(typed) else None
-
-
-def _parsed_text(shell: Any, count: int) -> str:
-    parsed = shell.history_manager.input_hist_parsed
-    return str(parsed[count]) if 0 < count < len(parsed) else ""
+def _text_of_cell(history: list[str], count: int) -> str:
+    """Returns the text of a cell in the history; empty if that was cleared."""
+    return str(history[count]) if 0 < count < len(history) else ""
 
 
 def _lines_above(typed: list[str], compiled: list[str]) -> int | None:
     """Returns how many lines a cell has above its compiled code; None if the code is not its end.
 
     IPython leaves out empty lines at the beginning, magics compile what is below them, and lines
-    with magics are replaced by calls.
+    with magics are replaced by calls. Nothing else of a cell is left out.
     """
     while typed and not typed[-1].strip():
         typed = typed[:-1]
@@ -136,7 +136,8 @@ def _lines_above(typed: list[str], compiled: list[str]) -> int | None:
     if len(compiled) == 1 and compiled[0].startswith(_CALL_OF_CELL_MAGIC):
         return next((at for at, line in enumerate(typed) if line.strip()), None)
     above = len(typed) - len(compiled)
-    if above < 0 or not compiled:
+    is_left_out = (not line.strip() or line.startswith("%%") for line in typed[: max(above, 0)])
+    if above < 0 or not compiled or not all(is_left_out):
         return None
     for own, other in zip(typed[above:], compiled, strict=True):
         is_replaced = not other.strip() or "get_ipython()" in other
@@ -153,7 +154,7 @@ def _cell_of_timed_code(shell: Any, first_cell: int) -> _Cell | None:
     """
     found: dict[tuple[str, int], int] = {}
     for count in range(1, _last_cell(shell) + 1):
-        text = _typed_text(shell, count) or ""
+        text = _text_of_cell(shell.history_manager.input_hist_raw, count)
         for above in _lines_above_timed_code(text.splitlines()):
             if count >= first_cell or _defines_functions(text, above):
                 found[text, above] = count
