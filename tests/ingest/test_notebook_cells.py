@@ -1,6 +1,7 @@
 """Cells of a notebook have one name wherever a recording names their compiled code."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.ledgers import Step, ledger_text
 
 import selftime
 from selftime.advice import advise
+from selftime.advice.rule_definition import Finding, Fix, Where
 from selftime.ingest.ledger import read_ledger
 from selftime.reports.page_data.snippets import source_snippet
 from selftime.rewrite.private_data_removal import (
@@ -218,3 +220,12 @@ def test_a_redacted_trace_has_no_text_of_cells_and_names_them_all_the_same(tmp_p
         trace = selftime.load(path, cache=False)
         assert isinstance(trace, Trace)
         assert names_of_frames(trace)[0].startswith("cell 5(3): ")
+
+
+def test_the_answer_shows_the_line_of_a_cell(tmp_path: Path) -> None:
+    trace = load(tmp_path / "a.json", {"cells": CELLS, "lines": LINES}, f"{TRAIN}(3): <module>")
+    place = Where("cell 2", 5, "train", "stack")
+    found = Finding(id="a-1", title="Slow", where=place, confidence="high", fix=Fix("Do less."))
+    told = replace(advise(trace), findings=(found,))
+    lines = [line.strip() for line in str(told).splitlines()]
+    assert lines[lines.index("cell 2, line 5 in train") + 1] == "x + x"

@@ -12,6 +12,12 @@ def source_text_of_cell(trace: Trace, cell: str) -> str | None:
     return _text_by_cell(trace).get(cell)
 
 
+def source_line_of_cell(trace: Trace, file: str | None, line: int | None) -> str:
+    """Returns the text of a line in a cell; empty if it is in none, or its text is not known."""
+    lines = [] if file is None else (source_text_of_cell(trace, file) or "").splitlines()
+    return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
+
+
 @cached_per_trace
 def _text_by_cell(trace: Trace) -> Mapping[str, str]:
     recorded = RecordedCells.from_facts(trace.facts)

@@ -77,7 +77,15 @@ _LIBRARY_FOLDERS: Final = frozenset(
 """
 _RUNNING_PACKAGES: Final = (
     *("typer/", "click/"),
-    *("IPython/", "ipykernel/", "ipykernel_launcher.py", "traitlets/", "tornado/", "zmq/"),
+    *(
+        "IPython/",
+        "ipykernel/",
+        "ipykernel_launcher.py",
+        "jupyter_client/",
+        "traitlets/",
+        "tornado/",
+        "zmq/",
+    ),
 )
 """Packages that run a command, such as `selftime run`, or the cells of a notebook: they are around
 all that the program does.

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from selftime.advice.advice_result import Advice, HealthVerdict
 from selftime.advice.rule_definition import Evidence, Finding, Unknown
+from selftime.analysis.notebook_cells import source_line_of_cell
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import (
     account_sentence,
@@ -180,6 +181,11 @@ def _numbered_finding_text_blocks(
     head = Table.grid()
     head.add_row(NamesText(plain(finding.title), "bold"))
     head.add_row(NamesText(wording.source_location_text(finding.where, root), "cyan"))
+    code = (
+        "" if trace is None else source_line_of_cell(trace, finding.where.file, finding.where.line)
+    )
+    if code:  # no editor can open it
+        head.add_row(Text(f"    {plain(code)}"))
     head.add_row(Text(wording.saving_text(finding.saving), "green"))
     head.add_row(NamesText(plain(wording.with_relative_files(finding.fix.text, root))))
     numbered = Table.grid(padding=(0, 1, 0, 0))

@@ -81,12 +81,8 @@ def relative_file(file: str, root: str | None) -> str:
 def file_and_line_text(file: str, line: int | None, root: str | None = None) -> str:
     """Returns `file:line` for a user, or `file` if no line is known, relative to `root`.
 
-    A line in a cell of a notebook is `cell 3, line 8`.
-
     >>> file_and_line_text("/job/train.py", 7, "/job")
     'train.py:7'
-    >>> file_and_line_text("/lib/data.py", None, "/job")
-    '/lib/data.py'
     >>> file_and_line_text("cell 3", 8, "/job")
     'cell 3, line 8'
     """
