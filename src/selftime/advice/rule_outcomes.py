@@ -11,7 +11,7 @@ from selftime.advice.replay import Change
 from selftime.advice.savings.claims import SavingClaim
 from selftime.advice.savings.saving import Saving
 from selftime.analysis.source_sites import EVIDENCE_OF_EXECUTING_LINE
-from selftime.names import place_text
+from selftime.names.notebook_cells import place_text
 from selftime.units import Unit
 
 LineEvidence: TypeAlias = Literal["stamp", "stack", "static", "definition", "module", "unknown"]

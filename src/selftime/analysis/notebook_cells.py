@@ -3,19 +3,13 @@
 from collections.abc import Mapping
 
 from selftime.analysis.per_trace_cache import cached_per_trace
-from selftime.names import RecordedCells
+from selftime.names.recorded_cells import RecordedCells
 from selftime.trace import Trace
 
 
 def source_text_of_cell(trace: Trace, cell: str) -> str | None:
     """Returns the text of a cell by its name, such as `cell 3`; None if it was not recorded."""
     return _text_by_cell(trace).get(cell)
-
-
-def source_line_of_cell(trace: Trace, file: str | None, line: int | None) -> str:
-    """Returns the text of a line in a cell; empty if it is in none, or its text is not known."""
-    lines = [] if file is None else (source_text_of_cell(trace, file) or "").splitlines()
-    return lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else ""
 
 
 @cached_per_trace

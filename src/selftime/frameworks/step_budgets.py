@@ -22,7 +22,7 @@ from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
-from selftime.names import place_text
+from selftime.names.notebook_cells import place_text
 from selftime.session import profile
 from selftime.trace import Trace
 from selftime.units import bytes_text

@@ -31,7 +31,7 @@ from selftime.ledger_format import (
     UNCOUNTED_STEPS,
     UNCOUNTED_STEPS_NAME,
 )
-from selftime.names import RecordedCells
+from selftime.names.recorded_cells import RecordedCells
 from selftime.run import (
     COUNTED,
     PHASES,

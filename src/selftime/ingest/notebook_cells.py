@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime import names
-from selftime.names import RecordedCells
+from selftime.names.notebook_cells import compiled_names_in_frames, place_text
+from selftime.names.recorded_cells import RecordedCells
 
 _MAX_DEPTH: Final = 20
 """Greatest depth of JSON values in which file names are replaced."""
@@ -34,7 +34,7 @@ def name_notebook_cells(strings: pl.Series, metadata: dict[str, Any]) -> pl.Seri
     facts: dict[str, Any] = told if isinstance(told, dict) else {}
     texts = strings.cast(pl.String)
     marked = texts.filter(texts.str.contains_any(list(_MARKS_OF_COMPILED_NAMES)))
-    framed = [name for text in marked.to_list() for name in names.compiled_names_in_frames(text)]
+    framed = [name for text in marked.to_list() for name in compiled_names_in_frames(text)]
     cells = RecordedCells.from_facts(facts)
     cells = cells.with_compiled_names([*framed, *_files_in_json(facts)])
     if not cells.label_and_lines_above:
@@ -142,6 +142,6 @@ def step_kind_with_cell_named(name: str, cells: RecordedCells) -> str:
         return name
     for file, (label, above) in cells.label_and_lines_above.items():
         if PurePath(file).name == found[1]:
-            place = names.place_text(label, int(found[2]) + above)
+            place = place_text(label, int(found[2]) + above)
             return f"{name[: found.start(1)]}{place}{name[found.end() :]}"
     return name

@@ -61,9 +61,7 @@ def build_trace_and_order(
     between_stages: Callable[[], None] = lambda: None,
 ) -> tuple[Trace, OrderedSlices]:
     """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
-    threads = original_thread_by_added_thread(parsed_trace.metadata)
-    columns = merge_chunks(parsed_trace.chunks, threads)
-    columns.strings = name_notebook_cells(columns.strings, parsed_trace.metadata)
+    columns = _merged_columns(parsed_trace)
     between_stages()
     normalize_times(columns, parsed_trace.metadata)
     erase_invalid_shapes(columns)
@@ -105,6 +103,14 @@ def build_trace_and_order(
         source=source,
     )
     return trace, slices
+
+
+def _merged_columns(parsed_trace: ParsedTrace) -> FileEventColumns:
+    """Returns the columns of all chunks; names cells of a notebook in them and in the facts."""
+    threads = original_thread_by_added_thread(parsed_trace.metadata)
+    columns = merge_chunks(parsed_trace.chunks, threads)
+    columns.strings = name_notebook_cells(columns.strings, parsed_trace.metadata)
+    return columns
 
 
 def _slice_table(

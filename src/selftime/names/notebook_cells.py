@@ -21,6 +21,9 @@ _FRAME_OF_CELL: Final = re.compile(
     r"(?:^|(?<=[;\n]))((?:[^;\n(]*[/\\])?ipykernel_\d+[/\\]\d+\.py"
     r"|<ipython-input-\d{1,9}-[^>;\n]{1,40}>|<timed (?:exec|eval)>)(?=\(\d+\): )"
 )
+_COUNT_OF_CELL: Final = re.compile(r"In\[(\d{1,9})\]")
+_TIME_MAGIC: Final = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}time(?:\s|$)")
+_LINE_THAT_IS_NO_PYTHON: Final = re.compile(r"^[%!?].*$", re.MULTILINE)
 _MAGIC_BY_TIMED_NAME: Final = {"exec": "%%time", "eval": "%time"}
 
 TIMED_CODE_FILES: Final = ("<timed exec>", "<timed eval>")
@@ -91,3 +94,31 @@ def place_text(file: str, line: int | None) -> str:
     if line is None:
         return file
     return f"{file}, line {line}" if is_notebook_cell(file) else f"{file}:{line}"
+
+
+def execution_count_in(cell_name: str) -> int | None:
+    """Returns the execution count in the name that IPython's tracebacks have for a cell.
+
+    >>> execution_count_in("In[3]"), execution_count_in("file.py")
+    (3, None)
+    """
+    found = _COUNT_OF_CELL.fullmatch(cell_name)
+    return None if found is None else int(found[1])
+
+
+def is_time_magic(line: str) -> bool:
+    """Returns whether a line of a cell has IPython time what is below it or behind it.
+
+    >>> is_time_magic("%%time"), is_time_magic("y = %time f(x)"), is_time_magic("%timeit f(x)")
+    (True, True, False)
+    """
+    return _TIME_MAGIC.match(line) is not None
+
+
+def python_in_cell(text: str) -> str:
+    r"""Returns a cell's text with lines that are no Python, such as magics, empty.
+
+    >>> python_in_cell("%%time\nx = 1")
+    '\nx = 1'
+    """
+    return _LINE_THAT_IS_NO_PYTHON.sub("", text)

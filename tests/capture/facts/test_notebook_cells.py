@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from selftime.capture.facts import notebook_cells
-from selftime.capture.facts.notebook_cells import current_cell_count, notebook_cell_facts
+from selftime.capture.facts.notebook_cells import cell_facts, current_cell_count
 
 pytestmark = pytest.mark.torch
 
@@ -42,7 +42,7 @@ class Shell:
 
     def cells(self, first_cell: int = 0) -> list[tuple[int, int] | None]:
         """Returns (cell, line in it) of each call of `here()`; None where that is unknown."""
-        told = notebook_cell_facts(self.files, first_cell) or {"file": [], "cell": [], "above": []}
+        told = cell_facts(self.files, first_cell) or {"file": [], "cell": [], "above": []}
         known = {
             file: (cell, above)
             for file, cell, above in zip(told["file"], told["cell"], told["above"], strict=True)
@@ -72,7 +72,7 @@ def shell(
 
 
 def test_outside_of_a_notebook_there_are_no_cells() -> None:
-    assert notebook_cell_facts([__file__]) is None
+    assert cell_facts([__file__]) is None
     assert current_cell_count() == 0
 
 
@@ -81,7 +81,7 @@ def test_a_line_is_that_of_the_cell_as_it_was_typed(shell: Shell) -> None:
     shell.run("\n\n%matplotlib_is_not_here\nhere()\n")
     shell.run("y = !echo a\nhere()")
     assert shell.cells() == [(3, 2)]  # the one before raised an error at its magic
-    told = notebook_cell_facts(shell.files)
+    told = cell_facts(shell.files)
     assert told is not None
     assert told["text"] == ["y = !echo a\nhere()"]
 
@@ -115,7 +115,7 @@ def test_a_cell_that_ran_twice_is_the_last_of_its_runs(shell: Shell) -> None:
 def test_an_edited_cell_keeps_the_text_that_ran(shell: Shell) -> None:
     shell.run("# before\nhere()")
     shell.run("here()  # after")
-    told = notebook_cell_facts(shell.files)
+    told = cell_facts(shell.files)
     assert told is not None
     assert list(zip(told["cell"], told["text"], strict=True)) == [
         (1, "# before\nhere()"),
@@ -164,15 +164,15 @@ def test_large_cells_leave_their_text(shell: Shell, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(notebook_cells, "MAX_CHARACTERS", 25)
     for comment in ("1", "2" * 40, "3", "4"):
         shell.run(f"here()  # {comment}")
-    told = notebook_cell_facts(shell.files)
+    told = cell_facts(shell.files)
     assert told is not None
     assert told["cell"] == [1, 2, 3, 4]
     assert told["text"] == ["here()  # 1", None, "here()  # 3", None]
     monkeypatch.setattr(notebook_cells, "MAX_CELLS", 2)
-    assert notebook_cell_facts(shell.files) is not None
-    assert len((notebook_cell_facts(shell.files) or {})["file"]) == 2
+    assert cell_facts(shell.files) is not None
+    assert len((cell_facts(shell.files) or {})["file"]) == 2
 
 
 def test_files_that_are_no_cells_are_left_out(shell: Shell) -> None:
     shell.run("here()")
-    assert (notebook_cell_facts([__file__, ast.__file__, *shell.files]) or {})["cell"] == [1]
+    assert (cell_facts([__file__, ast.__file__, *shell.files]) or {})["cell"] == [1]

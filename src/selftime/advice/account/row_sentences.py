@@ -20,6 +20,7 @@ from selftime.analysis.models.modelled_operator_work import common_peak_rates_of
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.devices import CpuPeakRates
+from selftime.names.notebook_cells import place_text
 from selftime.trace import Trace
 from selftime.units import rate_text, time_text, whole_percent_text
 
@@ -216,7 +217,7 @@ class UnexplainedTime:
             return ""
         row = lines.row(0, named=True)
         share = whole_percent_text(row["share"])
-        place = names.place_text(PurePath(row["file"]).name, row["line"])
+        place = place_text(PurePath(row["file"]).name, row["line"])
         return f"{share} of the samples of steps without recording are at `{place}`"
 
     def _sentence_on_computing(

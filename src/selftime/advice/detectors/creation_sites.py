@@ -8,7 +8,7 @@ from typing import Any
 
 from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.rule_outcomes import Where
-from selftime.names import place_text
+from selftime.names.notebook_cells import place_text
 from selftime.trace import Trace
 
 

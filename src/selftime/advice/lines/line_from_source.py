@@ -24,6 +24,7 @@ from selftime.advice.lines.source_syntax import (
     scope_of_frame,
 )
 from selftime.advice.rule_definition import Evidence, Finding, Where
+from selftime.names.notebook_cells import is_notebook_cell
 from selftime.names.python_expressions import is_decorator_frame
 from selftime.trace import Trace
 
@@ -110,7 +111,7 @@ def syntax_scope_of_place(trace: Trace, place: Where) -> SyntaxScope | None:
 
 def _syntax_tree(trace: Trace, file: str) -> ast.Module | None:
     """Returns the syntax tree of a source file or a notebook's cell; None if it was not found."""
-    if names.is_notebook_cell(file):
+    if is_notebook_cell(file):
         return parse_cell(trace, file)
     trees = (parse_file(Path(folder) / file) for folder in _source_folders(trace, file))
     return next((tree for tree in trees if tree is not None), None)

@@ -1,7 +1,6 @@
 """Parses the user's source files to find functions, loops and calls in them."""
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Final, TypeAlias
 
 from selftime.advice.rule_definition import Where
 from selftime.analysis.notebook_cells import source_text_of_cell
+from selftime.names.notebook_cells import python_in_cell
 from selftime.trace import Trace
 
 MAX_READ_SOURCE_FILES: Final = 50
@@ -20,8 +20,6 @@ MAX_SOURCE_FILE_BYTES: Final = 1 << 20
 _WINDOWS_UNC_PATH_PREFIX: Final = "\\\\"
 """Prefix of Windows paths on other machines, which are not read: a trace must not make this program
 contact another machine."""
-_LINE_THAT_IS_NO_PYTHON: Final = re.compile(r"^[%!?].*$", re.MULTILINE)
-"""Matches lines of a notebook's cell that IPython replaces before Python compiles it."""
 SyntaxScope: TypeAlias = (
     ast.FunctionDef
     | ast.AsyncFunctionDef
@@ -100,7 +98,7 @@ def parse_cell(trace: Trace, cell: str) -> ast.Module | None:
 @lru_cache(maxsize=MAX_READ_SOURCE_FILES)
 def _parse_text_of_cell(text: str) -> ast.Module:
     """Returns the syntax tree of a cell; nobody changes it."""
-    return ast.parse(_LINE_THAT_IS_NO_PYTHON.sub("", text))
+    return ast.parse(python_in_cell(text))
 
 
 def parse_file(path: Path) -> ast.Module | None:

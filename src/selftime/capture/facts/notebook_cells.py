@@ -7,12 +7,11 @@ when they ran: a cell may be edited or deleted afterwards.
 
 import ast
 import linecache
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from selftime.names.notebook_cells import TIMED_CODE_FILES
+from selftime.names.notebook_cells import TIMED_CODE_FILES, execution_count_in, is_time_magic
 
 MAX_CELLS: Final = 200
 """Largest number of cells that are recorded."""
@@ -21,8 +20,6 @@ MAX_CELL_CHARACTERS: Final = 100_000
 MAX_CHARACTERS: Final = 1_000_000
 """Largest number of characters that are recorded of all cells."""
 
-_COUNT_IN_NAME: Final = re.compile(r"In\[(\d{1,9})\]")
-_TIME_MAGIC: Final = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}time(?:\s|$)")
 _CALL_OF_CELL_MAGIC: Final = "get_ipython().run_cell_magic("
 """What a cell that begins with a magic of the whole cell is compiled to, in one line."""
 _FUNCTION_NODES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -44,7 +41,7 @@ def current_cell_count() -> int:
     return 0 if shell is None else _last_cell(shell)
 
 
-def notebook_cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, list[Any]] | None:
+def cell_facts(files: Iterable[str], first_cell: int = 0) -> dict[str, list[Any]] | None:
     """Returns which cells compiled file names are of, as JSON columns; None if of none.
 
     Args:
@@ -114,8 +111,7 @@ def _cell_of_file(shell: Any, file: str, first_cell: int) -> _Cell | None:
 def _execution_count(shell: Any, file: str) -> int | None:
     """Returns the execution count of a compiled file name, as tracebacks of IPython show it."""
     named = shell.compile.format_code_name(file)
-    found = None if named is None else _COUNT_IN_NAME.fullmatch(str(named[1]))
-    return None if found is None else int(found[1])
+    return None if named is None else execution_count_in(str(named[1]))
 
 
 def _text_of_cell(history: list[str], count: int) -> str:
@@ -167,7 +163,7 @@ def _cell_of_timed_code(shell: Any, first_cell: int) -> _Cell | None:
 def _lines_above_timed_code(lines: list[str]) -> Iterator[int]:
     """Yields for each magic in a cell that times code how many lines stand above that code."""
     for number, line in enumerate(lines):
-        if _TIME_MAGIC.match(line) is None:
+        if not is_time_magic(line):
             continue
         if line.lstrip().startswith("%%"):
             number += 1  # noqa: PLW2901 - the code is below the magic

@@ -107,7 +107,7 @@ class SourceFiles:
             self._user_files[recorded_name] = path if is_user else None
         return self._user_files[recorded_name]
 
-    def user_files_asked_for(self) -> list[str]:
+    def user_files(self) -> list[str]:
         """Returns the names of the user's files so far: as they were recorded, and their paths."""
         known = [(name, path) for name, path in self._user_files.items() if path is not None]
         return list(dict.fromkeys(name for pair in known for name in pair))

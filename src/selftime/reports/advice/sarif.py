@@ -16,7 +16,7 @@ from urllib.parse import quote
 from selftime._version import __version__
 from selftime.advice.advice_result import Advice
 from selftime.advice.rule_definition import Finding, Rule, Where
-from selftime.names import is_notebook_cell
+from selftime.names.notebook_cells import is_notebook_cell
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
 

@@ -19,7 +19,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
-from selftime.names import place_text
+from selftime.names.notebook_cells import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
