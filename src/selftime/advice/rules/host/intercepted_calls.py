@@ -109,6 +109,7 @@ from selftime.intervals import Intervals, length, subtract
 from selftime.names.tensor_operators import intercepts_operators, is_module_call
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_HOOK_CALLS_PER_STEP: Final = 4
 """Smallest number of calls of a hook per step to report."""
@@ -143,7 +144,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for description, hook_calls, times in found:
         spent = step_stats.scaled_to_typical_step(length(times) / counted_step_count(trace) / 1e6)
         if spent < MIN_HOOK_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_HOOK_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_HOOK_SHARE_OF_STEP)
             yield Checked(
                 f"{description} ({hook_calls.where}) takes less than {least} of the step", spent
             )

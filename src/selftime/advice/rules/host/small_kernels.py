@@ -98,6 +98,7 @@ from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradi
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, length, subtract
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS: Final = 0.15
 """Assumed share of the host's dispatch time that remains if CUDA graphs are replayed."""
@@ -251,9 +252,10 @@ def _outcome_on_cpu(
     claim = _compilation_claim(dispatching, compiled)
     recorded = estimated_saving_of_recorded_step(trace, claim)
     if recorded.estimate_ms < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
+        least = whole_percent_text(MIN_SAVED_STEP_SHARE_ON_CPU)
         return Checked(
-            f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
-            "and take seconds before the first",
+            f"compiling would likely save less than {least} of a step, and take seconds "
+            "before the first",
             recorded.upper_ms,
         )
     return _finding(trace, step_stats, dispatching, compiled, "dispatch takes most of the step")

@@ -160,6 +160,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RemovalClaim, SavingRange
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP: Final = 0.03
 """Smallest share of the step that the optimizer takes, where no other work hides it, to report."""
@@ -198,7 +199,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         location = where_from_row(row)
         optimizer = f"`{row['name']}`" + ("" if location.file is None else f" ({location})")
         if exposed < MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP * limits.step_ms:
-            least = f"{MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP)
             yield Checked(f"{optimizer} takes less than {least} of the step", exposed)
             continue
         reason = _reason_to_keep_optimizer_form(row, updates)
