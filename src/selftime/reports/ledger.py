@@ -32,7 +32,13 @@ from selftime.reports.run_steps_text import (
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import PHASES, Run
-from selftime.units import milliseconds_text, seconds_text, share_text, whole_percent_text
+from selftime.units import (
+    count_text,
+    milliseconds_text,
+    seconds_text,
+    share_text,
+    whole_percent_text,
+)
 
 FORMAT: Final = "selftime.run/1"
 
@@ -310,7 +316,7 @@ def _slowtext_of_steps(run: Run, root: str | None) -> str:
         return ""
     cost = seconds_text(float(slow["excess"].sum()))
     verb = "step was" if slow.height == 1 else "steps were"
-    text = f"{slow.height:,} {verb} slow, by {cost}"
+    text = f"{count_text(slow.height)} {verb} slow, by {cost}"
     causes = slow.drop_nulls("cause").group_by("cause", "file", "line").agg(pl.col("excess").sum())
     if not causes.height:
         return text

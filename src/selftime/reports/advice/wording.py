@@ -156,7 +156,7 @@ def _seconds(seconds: float) -> str:
 
 def speedup_text(speedup: float) -> str:
     """Returns a speed-up as text, such as `1.25 times as fast`."""
-    return f"{speedup:.2f} times as fast"
+    return f"{units.times_text(speedup)} as fast"
 
 
 def finding_confidence_text(finding: Finding) -> str:

@@ -98,7 +98,7 @@ from selftime.intervals import length, union
 from selftime.names.tensor_operators import asks_for_conversion, copies_between_devices
 from selftime.nesting import nearest_ancestor
 from selftime.trace import Trace
-from selftime.units import whole_percent_text
+from selftime.units import count_text, whole_percent_text
 
 MIN_EQUAL_CONVERSIONS_PER_STEP: Final = 3
 """Smallest number of equal conversions per step to report; two may be an input and its target."""
@@ -261,7 +261,10 @@ def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) 
     unique_share = conversions.slices.select("input_shapes", "input_types").n_unique() / count
     changes = changes_shortening_intervals(trace, conversions.times, min(unique_share, 1.0))
     return Finding(
-        title=f"Tensors of one shape are converted {count:.0f} times a step, without a gradient",
+        title=(
+            f"Tensors of one shape are converted {count_text(count)} times a step, without a "
+            "gradient"
+        ),
         where=conversions.where,
         count_per_step=count,
         claim=RemovalClaim(

@@ -36,7 +36,7 @@ def drawing(
 
 def test_the_share_and_the_time_of_a_number_are_told(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing())
-    assert finding.title == "60% of the step draws masks of dropout, 6 ns a number"
+    assert finding.title == "60 % of the step draws masks of dropout, 6 ns a number"
     assert finding.where.line == 8
     assert finding.saving.estimate_ms == pytest.approx(4)
     assert finding.semantics == "training"

@@ -113,7 +113,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.names.reductions import is_reduction
 from selftime.trace import Trace
-from selftime.units import whole_percent_text
+from selftime.units import time_text, whole_percent_text
 
 MAX_SLOW_SHARE_OF_COPY_RATE: Final = 0.1
 """Largest rate of a slow reduction, as a share of a copy's: those that vectorise reach a third and
@@ -223,7 +223,9 @@ def _title(reduction: Reduction, longest_ns: float) -> str:
     words = reduction.kind.replace("_", "-")
     result = "row" if reduction.keeps_size else "result"
     each_ns = longest_ns / max(reduction.results, 1)
-    return f"The {words} of {reduction.length} elements each takes {each_ns:.0f} ns for a {result}"
+    return (
+        f"The {words} of {reduction.length} elements each takes {time_text(each_ns)} for a {result}"
+    )
 
 
 def _fix(rewrite: Rewrite, reduction: Reduction) -> Fix:

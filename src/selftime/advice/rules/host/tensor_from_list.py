@@ -82,7 +82,7 @@ from selftime.intervals import Intervals, length, union
 from selftime.names.tensor_operators import makes_tensor_of_values
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
-from selftime.units import whole_percent_text
+from selftime.units import count_text, whole_percent_text
 
 MIN_CONVERSION_NS: Final = 20_000
 """Shortest call that counts, in ns: those of a few numbers take 2 to 10 us."""
@@ -170,7 +170,7 @@ def _finding(
     times, calls = _times(conversions), conversions["call"].unique(maintain_order=True)
     own = significance_limits_for_cause(trace, step_stats, times)
     count = calls.len() / counted_step_count(trace)
-    often = "once" if round(count) == 1 else f"{count:.0f} times"
+    often = "once" if round(count) == 1 else f"{count_text(count)} times"
     return Finding(
         title=f"A tensor is made of a Python list {often} a step",
         where=where_from_row(conversions.row(0, named=True)),

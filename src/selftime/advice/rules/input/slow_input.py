@@ -136,7 +136,7 @@ from selftime.advice.savings.claims import (
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.trace import Trace
-from selftime.units import share_text, whole_percent_text
+from selftime.units import share_text, times_text, whole_percent_text
 
 MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
 """Largest share of a step spent waiting for data at which loading counts as hidden by other
@@ -242,19 +242,17 @@ def _is_loading_hidden(loading: DataLoadingTimes) -> bool:
 
 
 def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | None) -> str:
-    text = (
-        "data loading is hidden, no need to optimise: the loop waits "
-        f"{share_text(loading.exposed_share)} of each step"
-    )
+    share = share_text(loading.exposed_share)
+    text = f"data loading is hidden, no need to optimise: the loop waits {share} of each step"
     if not loading.has_workers:
         margin = loading.device_lag_ms / loading.total_ms if loading.total_ms else 1.0
-        return f"{text}; it could take {margin:.1f} times as long before it costs anything"
+        return f"{text}; it could take {times_text(margin)} as long before it costs anything"
     demand = None if workers is None else workers.core_demand_share
     if not demand:
         return f"{text}; only a recording with `selftime` shows by how much"
     return (
         f"{text}; its workers compute for {whole_percent_text(demand)} of the time: if they never "
-        f"wait for storage, it could take {1 / demand:.1f} times as long before it costs anything"
+        f"wait for storage, it could take {times_text(1 / demand)} as long before it costs anything"
     )
 
 
@@ -340,14 +338,12 @@ def _slow_batch_transfer_finding(
     upper_ms: float,
 ) -> Finding:
     """Returns the finding that workers send batches slowly: the loop waits, and so do workers."""
-    waited, sent = loading.exposed_share, record.sending_share
+    waited, sent = whole_percent_text(loading.exposed_share), record.sending_share
     first = annotation["first"]
     sending = Evidence("share of the workers' time spent sending batches", sent, "ratio")
     return Finding(
         covers=("A2",),
-        title=(
-            f"The loop waits {whole_percent_text(waited)} of each step for batches of idle workers"
-        ),
+        title=f"The loop waits {waited} of each step for batches of idle workers",
         where=where_from_row(annotation),
         count_per_step=annotation["count_per_step"],
         claim=UpperBoundClaim(upper_ms, is_slowed=False),

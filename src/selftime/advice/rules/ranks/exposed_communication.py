@@ -117,7 +117,7 @@ from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
-from selftime.units import whole_percent_text
+from selftime.units import rate_text, whole_percent_text
 
 MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the step with communication but no computation to report."""
@@ -226,13 +226,10 @@ def _outcome_of_exposed_time(
     most = next(slices_by_line(trace, carried), every)
     per_step_ms = length(every.times) / counted_step_count(trace) / 1e6
     every_ms = step_stats.scaled_to_typical_step(per_step_ms)
-    share = exposed_ms / step_stats.step_ms
+    share = whole_percent_text(exposed_ms / step_stats.step_ms)
     return Finding(
         covers=("I3",),
-        title=(
-            f"{whole_percent_text(share)} of the step is communication between ranks that no "
-            "computation hides"
-        ),
+        title=f"{share} of the step is communication between ranks that no computation hides",
         where=most.where if most.where.file else _line_of_forward_pass(trace, forward_passes),
         count_per_step=carried.height / counted_step_count(trace),
         claim=UpperBoundClaim(most_ms, is_slowed=False, removing_changes=without),
@@ -319,7 +316,7 @@ def _slow_link_finding(
     return Finding(
         covers=("I8",),
         title=(
-            f"Collectives move {totals.fastest_bytes_per_s / 1e6:,.0f} MB/s, less than any link "
+            f"Collectives move {rate_text(totals.fastest_bytes_per_s, 'B')}, less than any link "
             "between the ranks"
         ),
         where=_line_of_forward_pass(trace, forward_passes),
