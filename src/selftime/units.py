@@ -51,8 +51,8 @@ _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 <
 """Pairs (number of bytes, unit of size), the largest first."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 """Pairs (factor, prefix) for rates such as FLOP/s, the largest first."""
-_LEAST_MEAN_COUNT_WITHOUT_TENTHS: Final = 10
-"""Smallest mean count, such as a number of cores, that is rounded to a whole number."""
+_LEAST_WITHOUT_TENTHS: Final = 10
+"""Smallest number, such as a mean number of cores, that is rounded to a whole one."""
 _COUNT_PREFIXES: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 """Pairs (factor, prefix) for counts, the largest first."""
 
@@ -169,16 +169,16 @@ def count_text(count: float) -> str:
     return f"{round(count):,}"
 
 
-def mean_count_text(count: float) -> str:
-    """Returns a mean of counts as text: with tenths below ten if it is not whole.
+def tenths_text(count: float) -> str:
+    """Returns a mean of counts, or a rough factor, as text: with tenths below ten if not whole.
 
-    >>> mean_count_text(2.5), mean_count_text(12.0), mean_count_text(1234.4), mean_count_text(0.04)
+    >>> tenths_text(2.5), tenths_text(12.0), tenths_text(1234.4), tenths_text(0.04)
     ('2.5', '12', '1,234', '0.040')
     """
     tenths = round(float(count), 1)
     if count and not tenths:
         return three_digits_text(count)
-    if tenths.is_integer() or abs(tenths) >= _LEAST_MEAN_COUNT_WITHOUT_TENTHS:
+    if tenths.is_integer() or abs(tenths) >= _LEAST_WITHOUT_TENTHS:
         return count_text(count)
     return f"{tenths:.1f}"
 

@@ -24,7 +24,7 @@ from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace
-from selftime.units import bytes_text, mean_count_text, milliseconds_text, time_text
+from selftime.units import bytes_text, milliseconds_text, tenths_text, time_text
 
 WARMUP_STEPS: Final = 3
 """Number of unmeasured first steps, in which allocators and caches warm up."""
@@ -248,7 +248,7 @@ def _line_cost_text(limit_name: str, amount: float) -> str:
         return f"{time_text(amount)} a step while it is recorded"
     if limit_name == "peak_bytes":
         return f"{bytes_text(int(amount * RECORDED_STEPS))} at the peak"
-    return f"{mean_count_text(amount)} a step"
+    return f"{tenths_text(amount)} a step"
 
 
 def _source_line_text(file: str, line: int) -> str:

@@ -17,11 +17,10 @@ from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
 from selftime.units import (
     count_text,
-    mean_count_text,
     milliseconds_text,
     seconds_text,
     share_text,
-    three_digits_text,
+    tenths_text,
     times_text,
     whole_percent_text,
 )
@@ -78,7 +77,7 @@ def estimate_figures(one: DeviceEstimate) -> Iterator[tuple[str, str]]:
     fastest = one.step_ms / one.step.low_ms
     yield "Step now", f"{milliseconds_text(one.step_ms)} on the CPU"
     yield f"On {plain(_names_of_devices(one))}", f"{_range_text(step)}; not measured"
-    yield "That is", f"{three_digits_text(slowest)} to {times_text(fastest)} as fast"
+    yield "That is", f"{tenths_text(slowest)} to {tenths_text(fastest)} times as fast"
     yield "Device", _range_text(one.device)
     yield "Host", f"{_range_text(one.host)}, for Python and {count_text(one.launches)} operators"
     share = whole_percent_text(one.modelled_share)
@@ -132,7 +131,7 @@ def _tables_of_changes(one: WhatIf) -> Iterator[Text | Table]:
         table.add_column(overflow="fold")
         for matched in change.names[:MAX_NAMES_IN_TEXT]:
             name = cut_text_end(plain(matched.name), _MAX_NAME_CHARACTERS)
-            count = f"{mean_count_text(matched.count_per_step)} times"
+            count = f"{tenths_text(matched.count_per_step)} times"
             table.add_row(f"  {milliseconds_text(matched.ms)}", count, matched.kind, name)
         yield table
         left = change.name_count - min(len(change.names), MAX_NAMES_IN_TEXT)
@@ -185,7 +184,7 @@ def _change_as_markdown(change: AppliedChange, max_names: int) -> str:
     title = f"## {_verb(change)} {code_span(plain(change.pattern))}: {_times_text(change)}"
     rows = [
         f"| {_cell(one.name)} | {one.kind} "
-        f"| {mean_count_text(one.count_per_step)} | {milliseconds_text(one.ms)} |"
+        f"| {tenths_text(one.count_per_step)} | {milliseconds_text(one.ms)} |"
         for one in change.names[:max_names]
     ]
     header = "| name | kind | a step | time |\n|---|---|---:|---:|"

@@ -180,7 +180,7 @@ def evidence_value_text(evidence: Evidence) -> str:
     if unit == "ms":
         return units.value_text(None if value is None else value * 1e6, "ns")
     if unit == "count" and value is not None:
-        return units.mean_count_text(value)
+        return units.tenths_text(value)
     return units.value_text(value, unit)
 
 

@@ -136,7 +136,7 @@ from selftime.advice.savings.claims import (
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.trace import Trace
-from selftime.units import share_text, times_text, whole_percent_text
+from selftime.units import share_text, tenths_text, whole_percent_text
 
 MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
 """Largest share of a step spent waiting for data at which loading counts as hidden by other
@@ -246,13 +246,13 @@ def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | Non
     text = f"data loading is hidden, no need to optimise: the loop waits {share} of each step"
     if not loading.has_workers:
         margin = loading.device_lag_ms / loading.total_ms if loading.total_ms else 1.0
-        return f"{text}; it could take {times_text(margin)} as long before it costs anything"
-    demand = None if workers is None else workers.core_demand_share
-    if not demand:
+        return f"{text}; it could take {tenths_text(margin)} times as long before it costs anything"
+    if not (demand := None if workers is None else workers.core_demand_share):
         return f"{text}; only a recording with `selftime` shows by how much"
     return (
         f"{text}; its workers compute for {whole_percent_text(demand)} of the time: if they never "
-        f"wait for storage, it could take {times_text(1 / demand)} as long before it costs anything"
+        f"wait for storage, it could take {tenths_text(1 / demand)} times as long before it costs "
+        "anything"
     )
 
 

@@ -218,7 +218,7 @@ def test_loading_beside_the_step_is_hidden_with_a_margin(rule: Rule) -> None:
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
     assert "50 % of the time" in outcome.reason
-    assert "2.0 times as long" in outcome.reason
+    assert "2 times as long" in outcome.reason
     assert "sync" not in outcome.reason
 
 
