@@ -80,7 +80,7 @@ def test_dropout_within_attention_is_no_call_of_the_program(judge: Judge[Finding
 def test_a_fast_generator_is_said_to_be_checked(rule: Rule) -> None:
     [outcome] = rule(sketch(drawing("ddllllllll", "bb        ")))
     assert isinstance(outcome, Checked)
-    assert "2.0 ns a number" in outcome.reason
+    assert "2 ns a number" in outcome.reason
 
 
 @pytest.mark.torch
