@@ -102,18 +102,18 @@ def test_a_notebook_shows_the_page(shell: Shell) -> None:
     assert "<iframe" in output.data["text/html"]
 
 
-def test_the_answer_names_cells_and_their_lines(shell: Shell, tmp_path: Path) -> None:
+def test_a_recording_names_cells_and_their_lines(shell: Shell, tmp_path: Path) -> None:
     shell.run("\ndef slow(x):\n    for _ in range(200):\n        x = torch.sin(x)\n    return x")
     defined = shell.shell.execution_count - 1
     shell.run("%%selftime\nimport torch\nslow(torch.zeros(9))")
 
     (answer,) = shell.answers
-    assert f"cell {defined}, line 4" in " ".join(answer.split())
     (output,) = shell.shown.outputs
     assert "ipython-input" not in answer + output.data["text/html"]
     (file,) = tmp_path.glob("selftime-runs/*.gz")
     trace: Any = selftime.load(file)
-    assert ("cell " + str(defined + 1), 3) in trace.lines.select("file", "line").rows()
+    places = {(file, line) for file, line in trace.lines.select("file", "line").rows()}
+    assert {(f"cell {defined}", 4), (f"cell {defined + 1}", 3)} <= places
     source = source_snippet(trace, f"cell {defined}", 4, 1)
     assert source is not None
     assert source["lines"] == ["        x = torch.sin(x)"]
