@@ -8,6 +8,7 @@ import { countedText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Forest } from "./forest.ts";
 import { isUniqueName, passes } from "./forest.ts";
+import { PassLegend } from "./passes.tsx";
 
 interface DetailsProps extends PanelProps {
   forest: Forest;
@@ -36,9 +37,7 @@ export function Details(props: DetailsProps) {
 function Legend() {
   return (
     <p>
-      {["forward", "backward", "recompute"].map((pass) => (
-        <span key={pass} class="modules-pass"><i class={`pass-${pass}`} />{pass}</span>
-      ))}
+      <PassLegend />
       <span class="muted">Shares are of all time recorded. Double click shows one module only.</span>
     </p>
   );

@@ -6,6 +6,7 @@ import { plain } from "../../../parts/text/plain.ts";
 import { link } from "../../../route.ts";
 import { timeText, countedText, shareText, text } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
+import { PassLegend } from "../passes.tsx";
 import type { Profile } from "./profile.ts";
 import { ACHIEVED, tableOf, UNKNOWN_COLOUR } from "./profile.ts";
 
@@ -48,9 +49,7 @@ function Legend({ profile, hasPasses }: { profile: Profile; hasPasses: boolean }
         </span>
       )}
       {hasPasses && <span class="muted">Bars by pass:</span>}
-      {hasPasses && ["forward", "backward", "recompute"].map((pass) => (
-        <span key={pass} class="modules-pass"><i class={`pass-${pass}`} />{pass}</span>
-      ))}
+      {hasPasses && <PassLegend />}
     </p>
   );
 }
