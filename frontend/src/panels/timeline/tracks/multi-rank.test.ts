@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { TraceClock, Job, Options, Page } from "../../../data/api.ts";
 import { SameCollectives, parseRankKeys, rankKeysText, shownRanks } from "./multi-rank.ts";
-import { ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack } from "./sources.ts";
+import { MOST_RANKS, ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack } from "./sources.ts";
 import { JointTiles, ownPlaces } from "../tiles/joint.ts";
 import { Names } from "../drawing/names.ts";
 import { Store } from "../tiles/store.ts";
@@ -40,6 +40,12 @@ describe("ranks beside the shown one", () => {
     assert.deepEqual([ownId(id), ownTrack(track), ownTrack(counters)], [7, 7, -1]);
     assert.deepEqual([placeOfId(id), placeOfTrack(track), placeOfTrack(counters)], [1, 1, 1]);
     assert.equal(shownId(second, -1), -1);
+  });
+  test("are no more than can be told apart", () => {
+    const ranks = Array.from({ length: 12 }, () => ({ shift: 0, drift: 0 }));
+    const shown = shownRanks(job(...ranks), "trace 0", ranks.map((_, key) => key));
+    assert.deepEqual(shown.ranks.map(({ label }) => label), Array.from({ length: MOST_RANKS }, (_, rank) => `rank ${rank}`));
+    assert.deepEqual(shown.left, []);
   });
   test("stand in the address by their keys", () => {
     assert.deepEqual(parseRankKeys("5.0.5.x.-1"), [5, 0]);
