@@ -3,22 +3,21 @@
 import { useMemo } from "preact/hooks";
 import type { Box, Link } from "../../draw/tree.ts";
 import { nodesOfBox } from "../../draw/tree.ts";
-import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { QueryResult } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { loadTable } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
 import { bytesText } from "../../units.ts";
 import { label } from "../flame/frames.ts";
 import { versusText } from "./against.tsx";
 import { allocationsOf } from "./allocations.ts";
-import { ofDevice } from "./curves.ts";
 import type { Versus } from "./differences.ts";
-import { sideOf, signedBytes } from "./differences.ts";
+import { signedBytes } from "./differences.ts";
 import type { FlameDifference } from "./flame-differences.ts";
 import { changeOf, flameDifference, strengthOf } from "./flame-differences.ts";
 import { FocusedIcicle } from "./focused-icicle.tsx";
 import type { FlameProps } from "./flame.tsx";
+import { useOtherSide } from "./loading.ts";
 import type { When } from "./stretch.ts";
 
 interface DifferenceProps extends FlameProps {
@@ -29,11 +28,7 @@ interface DifferenceProps extends FlameProps {
 }
 
 export function FlameOfDifference(props: DifferenceProps) {
-  const { data, trace, curve, by, versus } = props;
-  const side = sideOf(versus, trace.id);
-  const where = ofDevice(curve);
-  const key = JSON.stringify([side, by, where]);
-  const asked = useQuery(() => loadTable(data, side.trace, "memory_flame", { by, ...side.options }, { where }), key);
+  const asked = useOtherSide(props, "memory_flame");
   return <QueryResult asked={asked} what="what it is compared with">{(before) => <Drawn {...props} before={before} />}</QueryResult>;
 }
 

@@ -8,6 +8,7 @@ import { countedText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Forest } from "./forest.ts";
 import { isUniqueName, passes } from "./forest.ts";
+import { NodeFooter } from "./node-footer.tsx";
 import { PassLegend } from "./passes.tsx";
 
 interface DetailsProps extends PanelProps {
@@ -20,17 +21,9 @@ interface DetailsProps extends PanelProps {
 export function Details(props: DetailsProps) {
   const { forest, node, root, onFocus } = props;
   return (
-    <footer class="modules-details">
-      <div class="modules-node">
-        {node < 0 ? <Legend /> : <Chosen {...props} />}
-      </div>
-      {root >= 0 && (
-        <span class="modules-moves">
-          <button type="button" onClick={() => onFocus(forest.tree.parent[root] ?? -1)}>what is around it</button>
-          <button type="button" onClick={() => onFocus(-1)}>show all</button>
-        </span>
-      )}
-    </footer>
+    <NodeFooter tree={forest.tree} root={root} onFocus={onFocus}>
+      {node < 0 ? <Legend /> : <Chosen {...props} />}
+    </NodeFooter>
   );
 }
 
