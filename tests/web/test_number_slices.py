@@ -102,6 +102,16 @@ def test_links_of_the_advice_lead_to_as_many_slices_as_they_say(file: Path) -> N
         assert found["slice_count"] + found["stretch_count"] > 0
 
 
+def test_a_row_of_the_account_is_opened_by_its_place(file: Path) -> None:
+    page = Page(file)
+    rows = page.ask("advice")["said"]["account"]["rows"]
+    linked = [(at, row["slices"]) for at, row in enumerate(rows) if row["slices"] is not None]
+    assert len(linked) > 1
+    for at, link in linked:
+        found = page.ask("number_slices", of=link["of"])
+        assert found["answer"] == {"why": str(at + 1), "rows": "all"}
+
+
 def test_slices_of_a_number_lie_where_the_timeline_draws_them(file: Path) -> None:
     page = Page(file)
     texts = page.ask("advice")["said"]["findings"][0]
