@@ -164,6 +164,7 @@ describe("source", () => {
   test("is null elsewhere", async () => {
     assert.equal(await data.source("a", "train.py", 60, 10), null);
     assert.equal(await data.source("a", "train.py", 1, 10), null); // ends where the carried part begins
+    assert.equal(await data.source("a", "train.py", 13, 10), null); // begins where it has ended
     assert.equal(await data.source("a", "other.py", 1, 10), null);
   });
 });
