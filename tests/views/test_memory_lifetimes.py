@@ -42,7 +42,7 @@ def test_a_line_has_a_row_for_each_place_of_release() -> None:
         1,
     )
     assert rows(trace, "bytes", start=10 * US, end=40 * US) == [(512,)]
-    assert rows(trace, "bytes", end=10 * US) == [(2 * KIB,), (512,)]
+    assert rows(trace, "bytes", end=20 * US) == [(2 * KIB,), (512,)]
 
 
 def test_of_several_blocks_the_median_and_the_longest_lifetime_are_told() -> None:
