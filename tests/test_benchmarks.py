@@ -58,6 +58,7 @@ def test_a_process_is_measured_from_start_to_exit() -> None:
 
 
 @linux
+@pytest.mark.timed
 def test_memory_is_that_of_all_processes() -> None:
     program = """
 import subprocess, sys, time
