@@ -25,6 +25,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 GOAL_MS = 1000 / 60
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+PATIENCE_MS = 600_000
 WATCH = """
 window.frames_ = [];
 let last = null;
@@ -138,8 +139,8 @@ def open_(page: Page, address: str) -> None:
     page.goto(address)
     while not page.evaluate("performance.getEntriesByName('timeline whole').length"):
         page.wait_for_timeout(20)
-    page.wait_for_selector(".timeline-stage[aria-busy=false]")
-    page.wait_for_load_state("networkidle")  # what is beside it comes later
+    page.wait_for_load_state("networkidle", timeout=PATIENCE_MS)  # what is beside it comes later
+    page.wait_for_selector(".timeline-stage[aria-busy=false]", timeout=PATIENCE_MS)
 
 
 def drawn_after(page: Page) -> float:
