@@ -17,24 +17,22 @@ export interface ComparedRow {
   amounts: readonly (Amounts | null)[];
 }
 
-const ALL = "";
+const ADDRESS = /\b0x[0-9a-f]+/gi;
 
 /**
  * The rows of all pages: first that of all slices, then those that differ most; of more than two traces
- * those of which there is most. Rows with the same name and category are one row.
+ * those of which there is most. Rows of the same name and category are one row, where each trace has one
+ * of them at most; addresses in names differ from run to run and do not count.
  */
 export function comparedRows(pages: readonly Page[], measure: Measure): ComparedRow[] {
   const found = new Map<string, ComparedRow & { amounts: (Amounts | null)[] }>();
+  const names = pages.map(namesOf);
+  const repeated = new Set(names.flatMap((known) => known.filter(isAgain())));
   for (const [at, page] of pages.entries()) {
     const read = cellReader(page);
-    const times = new Map<string, number>();
-    for (let row = 0; row < page.rows; row++) {
-      const [what, category] = [read.text("what", row), read.text("category", row)];
-      const name = `${category}\0${what}`;
-      const time = times.get(name) ?? 0; // tracks of two processes may have the same name
-      if (row > 0) times.set(name, time + 1);
-      const key = row === 0 ? ALL : `${time}\0${name}`;
-      const known = found.get(key) ?? { what, category, amounts: pages.map(() => null) };
+    for (const [row, name] of (names[at] ?? []).entries()) {
+      const key = repeated.has(name) ? `${at} ${row}` : name;
+      const known = found.get(key) ?? { what: read.text("what", row), category: read.text("category", row), amounts: pages.map(() => null) };
       known.amounts[at] = amountsOf(read, row);
       found.set(key, known);
     }
@@ -44,6 +42,21 @@ export function comparedRows(pages: readonly Page[], measure: Measure): Compared
   const size = (row: ComparedRow) => (pages.length === 2 ? Math.abs(difference(row, measure)) : sum(row, measure));
   const others = [...found.values()].sort((one, other) => size(other) - size(one) || sum(other, measure) - sum(one, measure));
   return all === undefined ? others : [all, ...others];
+}
+
+const ALL = "";
+
+/** Tells of each name whether it was there before. */
+function isAgain(): (name: string) => boolean {
+  const seen = new Set<string>();
+  return (name) => seen.size === seen.add(name).size;
+}
+
+/** What the rows are known by in all traces; the first is that of all slices. */
+function namesOf(page: Page): string[] {
+  const read = cellReader(page);
+  const name = (row: number) => `${read.text("category", row)}\0${read.text("what", row).replaceAll(ADDRESS, "0x")}`;
+  return Array.from({ length: page.rows }, (_, row) => (row === 0 ? ALL : name(row)));
 }
 
 function amountsOf(read: ReturnType<typeof cellReader>, row: number): Amounts {
