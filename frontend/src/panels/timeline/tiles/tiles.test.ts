@@ -174,3 +174,13 @@ test("areas and stretches stand in the address, and what is none is none", () =>
   assert.deepEqual(readSpan("5", "9"), { from: 5, to: 9 });
   for (const [from, to] of [["9", "5"], ["x", "5"], [undefined, "5"]] as const) assert.equal(readSpan(from, to), null);
 });
+
+test("sources share the requests that run at once", () => {
+  for (const [sources, most] of [[1, 4], [2, 2], [4, 1], [8, 1]] as const) {
+    let asked = 0;
+    const store = new Store(() => new Promise<Page>(() => (asked += 1)), new Names());
+    store.share(sources, () => {});
+    store.want(Array.from({ length: 6 }, (_, number) => wanted(1, 0, number)));
+    assert.equal(asked, most);
+  }
+});
