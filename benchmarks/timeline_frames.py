@@ -77,7 +77,9 @@ def measure(url: str, queries: Sequence[str], seconds: float, only: list[str] | 
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         for case, words in cases(browser, url, queries).items():
             if only is None or case in only:
-                measure_case(browser, f"{url.rstrip('/')}/#/timeline?{urlencode(words)}", case, seconds)
+                measure_case(
+                    browser, f"{url.rstrip('/')}/#/timeline?{urlencode(words)}", case, seconds
+                )
         browser.close()
     print(
         f"\nThe goal is 60 frames a second, {GOAL_MS:.1f} ms. CPU is processor time of the page's"

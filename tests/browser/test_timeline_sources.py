@@ -153,8 +153,8 @@ def test_a_marked_area_has_the_statistics_of_both_traces(
         times = [one["self"] for one in told]
         assert texts[name][:2] == [time_text(time) for time in times]
         assert texts[name][3:] == [str(one["count"]) for one in told]
-    assert texts["cudaLaunchKernel"][1] == "–"
-    assert texts["hipLaunchKernel"][0] == "–"
+    assert texts["cudaLaunchKernel"][1] == "-"
+    assert texts["hipLaunchKernel"][0] == "-"
     screenshot(page, "timeline-area-of-both")
 
     pane.get_by_role("button", name="count", exact=True).click()

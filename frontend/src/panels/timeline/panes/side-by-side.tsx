@@ -66,7 +66,7 @@ export function SideBySide({ controller, area, sources, pages, measure }: Props)
 /** A dash where the trace has no such slice in the area. */
 function Amount(props: { amounts: Amounts | null; of: Measure; source: Source; controller: TimelineController }) {
   const { amounts, of, source, controller } = props;
-  if (amounts === null) return <td class="number muted" title={`no such slice in ${plain(source.label)}`}>–</td>;
+  if (amounts === null) return <td class="number muted" title={`no such slice in ${plain(source.label)}`}>-</td>;
   if (of === "count") return <td class="number">{countText(amounts.count)}</td>;
   return (
     <td class="number">
