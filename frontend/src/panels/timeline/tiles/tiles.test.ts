@@ -179,3 +179,13 @@ test("an area of all tracks has no list, and rows by name are asked of a server 
   assert.deepEqual([areaText({ from: 1.4, to: 9.6, tracks: null }), areaText({ from: 1, to: 9, tracks: ["t1", "t2"] })], ["1-10", "1-9:t1.t2"]);
   assert.deepEqual([rowsOf("name", false), rowsOf("name", true), rowsOf(undefined, false)], [{ lanes: "name" }, {}, {}]);
 });
+
+test("sources share the requests that run at once", () => {
+  for (const [sources, most] of [[1, 4], [2, 2], [4, 1], [8, 1]] as const) {
+    let asked = 0;
+    const store = new Store(() => new Promise<Page>(() => (asked += 1)), new Names());
+    store.share(sources, () => {});
+    store.want(Array.from({ length: 6 }, (_, number) => wanted(1, 0, number)));
+    assert.equal(asked, most);
+  }
+});
