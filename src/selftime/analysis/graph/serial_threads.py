@@ -26,7 +26,14 @@ from selftime.analysis.slice_arguments import parent_of_every_slice
 from selftime.analysis.slice_filters import filter_by_name, slices_on, with_known_end
 from selftime.analysis.source_line_owners import profiler_step_ids
 from selftime.array_types import Ints
-from selftime.intervals import Intervals, intersect, length, subtract, union
+from selftime.intervals import (
+    Intervals,
+    intersect,
+    length,
+    order_by_start_and_end,
+    subtract,
+    union,
+)
 from selftime.nesting import NO_SLICE, innermost_slice_at
 from selftime.trace import Trace
 
@@ -133,7 +140,7 @@ def cut_to_outermost_slices(start: Ints, end: Ints, slice_id: Ints) -> DisjointH
         end: End of each slice.
         slice_id: The id of each slice.
     """
-    order = np.lexsort((-end, start))
+    order = order_by_start_and_end(start, -end, np.arange(start.size))
     start, end, slice_id = start[order], end[order], slice_id[order]
     reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[:-1]
     begin = np.maximum(start, reach)
