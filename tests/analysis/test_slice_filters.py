@@ -15,7 +15,6 @@ from selftime.analysis.call_tree.training_passes import (
     may_recompute_forward_work,
     takes_gradients_of_gradients,
 )
-from selftime.analysis.graph.calls import order_by_start_and_end
 from selftime.analysis.slice_arguments import (
     arguments_of_slices,
     caller_of_every_frame,

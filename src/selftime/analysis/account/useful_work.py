@@ -105,8 +105,8 @@ def operator_efficiencies(trace: Trace) -> OperatorEfficiencies:
     if trace.device_args.height:
         counted = np.flatnonzero(work.is_counted)
         values = _efficiencies_on_device(trace, host, work, counted)
-        row = np.full(host.id.size + 1, NO_SLICE, np.int32)
-        row[counted] = np.arange(counted.size, dtype=np.int32)
+        row = np.full(host.id.size + 1, NO_SLICE, np.int64)
+        row[counted] = np.arange(counted.size)
         modelled = row[nearest_ancestor(host.parent, work.is_counted, modelled)]
     elif peaks is not None:
         values, modelled = _efficiencies_at_cpu_peaks(peaks, host, work)
