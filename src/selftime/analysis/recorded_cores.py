@@ -1,0 +1,37 @@
+"""Reads from the recorder's facts which processor a recording ran on, and who used its cores."""
+
+from typing import Any
+
+from selftime.trace import Trace
+
+
+def processor_name(trace: Trace) -> str | None:
+    """Returns the name of the CPU; None if it was not recorded."""
+    name = trace.facts.get("processor")
+    return name if isinstance(name, str) and name else None
+
+
+def usable_cores(trace: Trace) -> float | None:
+    """Returns how many CPU cores the process could use; None if it was not recorded."""
+    cores = _fact_group(trace, "cores").get("effective")
+    return float(cores) if isinstance(cores, int | float) and cores > 0 else None
+
+
+def cores_used_by_others(trace: Trace) -> float | None:
+    """Returns the mean number of CPU cores that other programs used; None if not recorded."""
+    usage, machine = _fact_group(trace, "usage"), _fact_group(trace, "cores")
+    workers = usage.get("workers")
+    in_workers = workers.get("cpu_s") if isinstance(workers, dict) else 0.0
+    told = [usage.get("busy"), machine.get("affinity"), usage.get("process_s"), in_workers]
+    wall = usage.get("wall_s")
+    known = [float(value) for value in told if isinstance(value, int | float)]
+    if len(known) < len(told) or not isinstance(wall, int | float) or wall <= 0:
+        return None
+    busy, count, own, theirs = known
+    return max(busy * count - (own + theirs) / wall, 0.0)
+
+
+def _fact_group(trace: Trace, name: str) -> dict[str, Any]:
+    """Returns the recorder's facts under one key, such as `usage`; {} if not recorded."""
+    part = trace.facts.get(name)
+    return part if isinstance(part, dict) else {}
