@@ -139,6 +139,15 @@ def test_a_baseline_and_a_check(folder: Path, tmp_path: Path) -> None:
     for name in ("before", "after"):
         words = (folder / f"{name}.json", "--baseline", baseline, "--format", "json")
         assert validated(say("check", *words))["checked"]
+    history = tmp_path / "history"
+    words = (folder / "before.json", folder / "after.json", "--history", history)
+    told = validated(say("check", *words, "--format", "json"))["history"]
+    assert (told["runs"], len(told["series"][0]["points"])) == (2, 1)  # of one commit
+    for kept in history.iterdir():
+        assert validated(kept.read_text())["measures"]
+    more = tmp_path / "more.json"
+    say("check", folder / "before.json", folder / "after.json", "--write-baseline", more)
+    assert validated(more.read_text())["more_runs"]
 
 
 def test_what_is_said_of_traces_that_are_written_anew(folder: Path, tmp_path: Path) -> None:

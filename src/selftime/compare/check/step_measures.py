@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.device.device_work import device_work
+from selftime.analysis.memory.memory_records import memory_records_with_totals
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.array_types import Floats
 from selftime.compare.amounts_per_step import StepWindows, step_windows
@@ -101,9 +102,17 @@ def _allocation_counts(trace: Trace, steps: StepWindows) -> Floats:
 
 
 def _peak_increases_in_bytes(trace: Trace, steps: StepWindows) -> Floats:
-    """Returns the largest increase of allocated bytes on any device within each step."""
+    """Returns the largest increase of allocated bytes on any device within each step.
+
+    It is empty, which is unknown, if a record tells neither its bytes nor the total after it: what
+    such a record adds may be the peak. Totals that the trace lacks are summed from the records.
+    """
+    is_untold = pl.col("bytes").is_null() & (pl.col("allocated").fill_null(-1) < 0)
+    if trace.memory.select(is_untold.any()).item():
+        return np.zeros(0)
     rises = np.zeros(steps.count)
-    for _, events in trace.memory.group_by("device_type", "device", maintain_order=True):
+    records = memory_records_with_totals(trace)
+    for _, events in records.group_by("type", "device", maintain_order=True):
         sizes, totals = events["bytes"].to_numpy(), events["allocated"].to_numpy()
         step = steps.step_index_at(events["time"].to_numpy())
         for number in range(steps.count):

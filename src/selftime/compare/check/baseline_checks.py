@@ -1,0 +1,206 @@
+"""Compares runs with those of a baseline: counts always, times if asked.
+
+Counts of events and bytes do not depend on the load of the machine, and are compared step by step.
+What happens in every tenth step only may be in one recording and not in another, so a count exceeds
+the baseline if every step takes more than any of the baseline, or more steps do than chance has it:
+of n and m steps of one program the k largest are all among the m with the probability
+C(m, k) / C(n + m, k) (Rosenbaum, "Tables for a nonparametric test of location", 1954).
+
+Times are those of runs, and are judged by how runs vary. They are compared only with runs on the
+same kind of machine, and with a load that could explain a difference none is claimed: other
+programs make steps longer, never shorter.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import comb
+from typing import Final
+
+import numpy as np
+
+from selftime.array_types import Floats
+from selftime.compare.check.baseline_files import Baseline
+from selftime.compare.check.measured_runs import (
+    MeasuredRun,
+    figures_of_runs,
+    is_time,
+    pooled_steps,
+)
+from selftime.compare.check.run_checks import CheckState, MeasureCheck
+from selftime.compare.comparability import (
+    Comparability,
+    least_difference_of_load,
+    property_differences,
+)
+from selftime.compare.run_differences import MIN_RUNS_TO_ESTIMATE_VARIATION, shift_between_runs
+from selftime.compare.statistical_significance import CONFIDENCE_LEVEL
+from selftime.units import share_text
+
+_CHANCE: Final = 1 - CONFIDENCE_LEVEL
+"""Probability with which a check calls any measure of an unchanged program too large."""
+
+_LARGEST_HIDDEN_SLOWDOWN: Final = 0.5
+"""Largest slow-down that may pass unseen for a time to be within: a gate that cannot see half as
+much again is none."""
+
+
+def check_count(
+    name: str, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> MeasureCheck:
+    """Compares a count that all later runs and a run of the baseline have."""
+    old, new = (_counts(runs, name) for runs in (before, after))
+    now, limit = float(new.max()), float(old.max())
+    exceeding = int(np.count_nonzero(new > limit))
+    state: CheckState = "within"
+    if exceeding == new.size or (exceeding and _chance_of_largest(old, new, exceeding) < _CHANCE):
+        state = "over"
+    elif now < limit and float(np.median(new)) < float(np.median(old)):
+        state = "better"
+    return MeasureCheck(name, "baseline", state, now, limit, now - limit)
+
+
+def note_on_larger_steps(
+    check: MeasureCheck, before: Sequence[MeasuredRun], after: Sequence[MeasuredRun]
+) -> str:
+    """Returns a sentence if some steps take more than the baseline and chance explains it."""
+    if (
+        check.state == "over"
+        or check.now is None
+        or check.limit is None
+        or check.now <= check.limit
+    ):
+        return ""
+    old, new = (_counts(runs, check.measure) for runs in (before, after))
+    exceeding = int(np.count_nonzero(new > check.limit))
+    chance = _chance_of_largest(old, new, exceeding)
+    return (
+        f"{exceeding} of {new.size} steps exceed the baseline's `{check.measure}`; what happens in "
+        f"some steps only is seen so with a chance of {chance:.0%}, thus it is within"
+    )
+
+
+def _counts(runs: Sequence[MeasuredRun], name: str) -> Floats:
+    values = pooled_steps([run for run in runs if name in run.measures], name)
+    return figures_of_runs(runs, name) if values is None else values
+
+
+def _chance_of_largest(before: Floats, after: Floats, count: int) -> float:
+    """Returns the chance that the `count` largest of all values are all in `after`."""
+    return comb(after.size, count) / comb(before.size + after.size, count)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeComparison:
+    """The runs of a baseline whose times can be compared with those of later runs, or why none."""
+
+    before: tuple[MeasuredRun, ...]
+    after: tuple[MeasuredRun, ...]
+    refusal: str
+    """Why times cannot be compared; empty if they can."""
+
+    @classmethod
+    def of_runs(cls, baseline: Baseline, after: Sequence[MeasuredRun]) -> "TimeComparison":
+        like = after[0].comparability
+        unlike = [tuple(_reasons_not_to_compare(run.comparability, like)) for run in baseline.runs]
+        pairs = zip(baseline.runs, unlike, strict=True)
+        alike = tuple(run for run, reasons in pairs if not reasons)
+        if len(alike) >= MIN_RUNS_TO_ESTIMATE_VARIATION:
+            return cls(alike, tuple(after), "")
+        reasons = next((reasons for reasons in unlike if reasons), ())
+        if reasons:
+            return cls((), tuple(after), "; ".join(reasons))
+        count = f"{len(alike)} run{'' if len(alike) == 1 else 's'}"
+        return cls(
+            (),
+            tuple(after),
+            f"the baseline is of {count}, which does not tell how runs vary; times need at least "
+            f"{MIN_RUNS_TO_ESTIMATE_VARIATION}, such as by `--runs 5 --write-baseline FILE`",
+        )
+
+    def check(self, name: str, max_regress: float, measure_count: int) -> MeasureCheck:
+        """Compares a time, one of `measure_count` that share the chance of a false alarm."""
+        old, new = (figures_of_runs(runs, name) for runs in (self.before, self.after))
+        shift = shift_between_runs(old, new)
+        if self.refusal or shift is None:
+            now = float(np.median(new)) if new.size else None
+            few = f"{old.size} runs of the baseline have it, which does not tell how runs vary"
+            return MeasureCheck(name, "baseline", "unknown", now, None, why=self.refusal or few)
+        state: CheckState = "within"
+        if shift.chance < _CHANCE / measure_count:
+            state = "over" if shift.difference > max_regress * shift.before else "within"
+        elif 1 - shift.chance < _CHANCE / measure_count:
+            state = "better"
+        found = MeasureCheck(
+            name,
+            "baseline",
+            state,
+            shift.after,
+            shift.before,
+            shift.difference,
+            shift.low,
+            shift.high,
+        )
+        blind = shift.least_increase_told(_CHANCE / measure_count)
+        why = self._load_that_explains(is_over=state == "over")
+        if not why and state == "within" and (blind is None or blind > _LARGEST_HIDDEN_SLOWDOWN):
+            hidden = "no slow-down" if blind is None else f"no slow-down below {share_text(blind)}"
+            why = f"runs vary so much that {hidden} is told from chance; record more runs"
+        return replace(found, state="unknown", why=why) if why else found
+
+    def _load_that_explains(self, *, is_over: bool) -> str:
+        """Returns why the load of the machine forbids a verdict; empty if it does not."""
+        old = [run.load for run in self.before if run.load is not None]
+        new = [run.load for run in self.after if run.load is not None]
+        if not old or not new:
+            return ""
+        least = least_difference_of_load(self.after[0].comparability.cores)
+        told = f"other programs used {_loads_text(new)}, and {_loads_text(old)} in the baseline"
+        if is_over and float(np.mean(new)) - max(old) >= least:
+            return f"{told}: the load may have made it slower"
+        if not is_over and min(old) - float(np.mean(new)) >= least:
+            return f"{told}: the load then may hide that it is slower now"
+        return ""
+
+    def load_sentence(self) -> str:
+        """Returns a sentence on the load during the runs; says if it is not known."""
+        return load_sentence(self.after, self.before)
+
+
+def load_sentence(after: Sequence[MeasuredRun], before: Sequence[MeasuredRun] = ()) -> str:
+    """Returns a sentence on the load of the machine during runs, and during earlier ones."""
+    new = [run.load for run in after if run.load is not None]
+    cores = after[0].comparability.cores
+    if not new:
+        return "how much other programs used the cores meanwhile is not known"
+    of = "" if cores is None else f" of {cores:g}"
+    text = f"other programs used {_loads_text(new)}{of} meanwhile"
+    old = [run.load for run in before if run.load is not None]
+    return f"{text}, and {_loads_text(old)} in the baseline" if old else text
+
+
+def _loads_text(loads: Sequence[float]) -> str:
+    low, high = f"{min(loads):.1f}", f"{max(loads):.1f}"
+    return f"{low} cores" if low == high else f"{low} to {high} cores"
+
+
+def _reasons_not_to_compare(before: Comparability, after: Comparability) -> list[str]:
+    """Returns why the times of two runs cannot be compared, one clause each."""
+    reasons = list(property_differences(before, after))
+    for one, which in ((before, "the baseline"), (after, "this recording")):
+        if one.processor is None or one.cores is None:
+            reasons.append(
+                f"{which} does not name its processor and cores; record with `selftime run`"
+            )
+        elif one.versions.get("torch") is None:
+            reasons.append(f"{which} does not tell its version of PyTorch")
+    return reasons
+
+
+def time_measures(baseline: Baseline) -> tuple[str, ...]:
+    """Returns the names of the times in a baseline."""
+    return tuple(filter(is_time, baseline.measures))
+
+
+def count_measures(baseline: Baseline) -> tuple[str, ...]:
+    """Returns the names of the counts and sizes in a baseline."""
+    return tuple(name for name in baseline.measures if not is_time(name))
