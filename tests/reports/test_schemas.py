@@ -122,6 +122,8 @@ def test_a_comparison_and_a_verdict(folder: Path) -> None:
     pair = folder / "before.json", folder / "after.json"
     told = validated(say("compare", *pair, "--format", "json"))
     assert told["tables"]["steps"]["rows"]
+    several = validated(say("compare", *pair, pair[0], "--format", "json"))
+    assert several["tables"]["measures"]["rows"]
     assert validated(say("verify", *pair, "--format", "json"))["left"]
 
 

@@ -42,8 +42,8 @@ FORMAT: Final = "selftime.verification/1"
 
 
 _DRIFT_IS_NOT_HELD: Final = (
-    "the interval holds how steps vary within each of the two runs, and no drift from one run to the "
-    "next; time both programs in turn with `selftime bench`, and give its file with `--bench`"
+    "the interval holds how steps vary within each of the two runs, and no drift from one run to "
+    "the next; time both programs in turn with `selftime bench`, and give its file with `--bench`"
 )
 """What two recordings alone do not tell of a saving."""
 

@@ -1,19 +1,28 @@
 """Reads from the recorder's facts which processor a recording ran on, and who used its cores."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from selftime.trace import Trace
 
 
+def recorded_machine(trace: Trace) -> Mapping[str, Any]:
+    """Returns the facts of the recording, or of the ledger of a run without one."""
+    machine = trace.run.facts.get("machine")
+    is_ledger_alone = trace.run.source == trace.source != ""
+    return machine if is_ledger_alone and isinstance(machine, dict) else trace.facts
+
+
 def processor_name(trace: Trace) -> str | None:
     """Returns the name of the CPU; None if it was not recorded."""
-    name = trace.facts.get("processor")
+    name = recorded_machine(trace).get("processor")
     return name if isinstance(name, str) and name else None
 
 
 def usable_cores(trace: Trace) -> float | None:
     """Returns how many CPU cores the process could use; None if it was not recorded."""
-    cores = _fact_group(trace, "cores").get("effective")
+    told = recorded_machine(trace).get("cores")
+    cores = told.get("effective") if isinstance(told, dict) else None
     return float(cores) if isinstance(cores, int | float) and cores > 0 else None
 
 

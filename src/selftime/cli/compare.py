@@ -56,7 +56,7 @@ class KernelGroupingName(str, Enum):
 def add_command(app: typer.Typer) -> None:
     app.command(
         "compare",
-        short_help="Compare two recordings: what changed, and how certain that is.",
+        short_help="Compare recordings: what changed, and how certain that is.",
         epilog="Example: selftime compare before.json.gz after.json.gz",
     )(compare)
 
@@ -64,6 +64,10 @@ def add_command(app: typer.Typer) -> None:
 def compare(  # noqa: PLR0913, PLR0917 - the command's options
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The first recording.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The second.")],
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MORE...", help="Further ones, each compared with the first."),
+    ] = None,
     metric: Annotated[
         MetricName | None,
         typer.Option(
@@ -82,20 +86,26 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
 ) -> None:
-    """Compare two recordings of a program.
+    """Compare two recordings of a program, or more of them with the first.
 
     Prints the step times of host and device with the 95 % interval of the difference, the parts of
     a step, modules and operators matched by position and name, and kernels. Times are per step,
     differences are after minus before, and the rows of a table add up to the total difference. As
     HTML, writes one file about both recordings: the comparison with a difference flame graph, and
     the contents of `selftime report` without source lines. Where both have the ledger of their
-    run, compares its parts and its steps too.
+    run, compares its parts and its steps too. Of three recordings and more, prints the times and
+    counts of a step of each.
     """
     from selftime.compare import compare as compare_traces
     from selftime.reports.compare import as_json, as_text
     from selftime.reports.tables.tabular import as_csv
 
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
+    if more:
+        if metric is not None or rank is not None or output_format is OutputFormat.html:
+            raise UsageError("`--metric`, `--rank` and html are for two recordings; name two")
+        _compare_several([before, after, *more], output_format, output)
+        return
     if output_format is OutputFormat.html:
         _write_comparison_html(before, after, rank, metric, output)
         return
@@ -110,6 +120,25 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
         page = as_text(found, width=width, rows=rows, colour=colour)
+    output_writing.write_output(page, to=output)
+
+
+def _compare_several(paths: list[str], output_format: OutputFormat, output: Path | None) -> None:
+    """Writes what several recordings took, side by side."""
+    from selftime.compare.several_recordings import compare_several
+    from selftime.reports import several_recordings as report
+    from selftime.reports.tables.tabular import as_csv
+
+    traces = [trace_reading.read_only_trace(path) for path in paths]
+    output_writing.refuse_overwriting_inputs(output, [trace.source for trace in traces])
+    found = compare_several(traces)
+    if output_format is OutputFormat.json:
+        page = report.as_json(found)
+    elif output_format is OutputFormat.csv:
+        page = as_csv(found.measures)
+    else:
+        colour = output is None and output_writing.uses_colour()
+        page = report.as_text(found, width=output_writing.terminal_width(), colour=colour)
     output_writing.write_output(page, to=output)
 
 

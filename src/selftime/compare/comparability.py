@@ -6,7 +6,12 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.analysis.recorded_cores import cores_used_by_others, processor_name, usable_cores
+from selftime.analysis.recorded_cores import (
+    cores_used_by_others,
+    processor_name,
+    recorded_machine,
+    usable_cores,
+)
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, RecordingNeed
 from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.compare.amounts_per_step import step_windows
@@ -58,16 +63,17 @@ class Comparability:
 
     @classmethod
     def from_trace(cls, trace: Trace) -> "Comparability":
+        facts = recorded_machine(trace)
         settings = trace.facts.get("settings")
-        threads = settings.get("threads") if isinstance(settings, dict) else None
+        threads = settings.get("threads") if isinstance(settings, dict) else facts.get("threads")
         job = trace.metadata.get("distributedInfo")
         told = job if isinstance(job, dict) else {}
         return cls(
             tuple(sorted(trace.devices["name"].cast(pl.String).drop_nulls().unique().to_list())),
             {
-                key: str(trace.facts[key])
+                key: str(facts[key])
                 for key in _SOFTWARE_NAME_BY_VERSION_KEY
-                if trace.facts.get(key) is not None
+                if facts.get(key) is not None
             },
             _integer_or_none(threads),
             _integer_or_none(told.get("rank")),
