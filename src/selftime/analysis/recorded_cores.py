@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from selftime.trace import Trace
 
 
@@ -38,6 +40,26 @@ def cores_used_by_others(trace: Trace) -> float | None:
         return None
     busy, count, own, theirs = known
     return max(busy * count - (own + theirs) / wall, 0.0)
+
+
+def core_wait_share(trace: Trace) -> float | None:
+    """Returns in which share of the time the main thread was ready to run and had no core.
+
+    It is that of all steps of the run, or of the recorded ones if these waited longer; None if
+    neither was recorded.
+    """
+    usage = _fact_group(trace, "usage")
+    segments = trace.run.segments.filter(pl.col("queued").is_not_null())
+    pairs = [
+        (usage.get("queued_s"), usage.get("wall_s")),
+        (float(segments["queued"].sum()), float(segments["duration"].sum())),
+    ]
+    shares = [
+        queued / wall
+        for queued, wall in pairs
+        if isinstance(queued, int | float) and isinstance(wall, int | float) and wall > 0
+    ]
+    return min(max(0.0, *shares), 1.0) if shares else None
 
 
 def _fact_group(trace: Trace, name: str) -> dict[str, Any]:

@@ -4,10 +4,9 @@ The method is E-divisive (Matteson and James, "A nonparametric approach for mult
 analysis of multivariate data", JASA 109, 2014), as MongoDB uses it for commits (Daly, Brown, Ingo,
 O'Leary and Bradford, "The use of change point detection to identify software performance
 regressions in a continuous integration system", ICPE 2020): a series is split where the energy
-distance of its two sides is largest, if random orders of the same values give such a distance too
-rarely; both sides are then looked at alone. Nothing is assumed of the noise but that its order is
-random. Orders are drawn until ten give such a distance (Besag and Clifford, "Sequential Monte Carlo
-p-values", 1991), so a series without a change costs little.
+distance of a side to what follows is largest, if random orders of the same values give such a
+distance too rarely; both sides are then looked at alone. Nothing is assumed of the noise but that
+its order is random.
 """
 
 from dataclasses import dataclass
@@ -19,12 +18,11 @@ from selftime.array_types import Floats
 
 MIN_SEGMENT_VALUES: Final = 3
 """Smallest number of values on either side of a change: a single slow run is no change."""
-CHANCE_OF_FALSE_CHANGE: Final = 0.005
+CHANCE_OF_FALSE_CHANGE: Final = 0.002
 """Probability with which a change is found in a series that has none."""
-_MAX_PERMUTATIONS: Final = 999
-_ENOUGH_LARGER_PERMUTATIONS: Final = 10
-"""Number of orders with as large a distance after which no more are drawn."""
-MAX_VALUES: Final = 300
+_PERMUTATIONS: Final = 999
+"""Number of random orders; they end early where the change cannot be found any more."""
+MAX_VALUES: Final = 120
 """Largest number of values that are looked at; the time grows with their square."""
 
 
@@ -58,34 +56,37 @@ def _significant_split(values: Floats, draw: np.random.Generator) -> ChangePoint
         return None
     apart = np.abs(values[:, None] - values[None, :])
     index, distance = _best_split(apart)
-    chance = 0.0
     larger = 0
-    for drawn in range(1, _MAX_PERMUTATIONS + 1):
+    for _ in range(_PERMUTATIONS):
         order = draw.permutation(values.size)
         larger += _best_split(apart[np.ix_(order, order)])[1] >= distance * (1 - 1e-12)
-        if larger == _ENOUGH_LARGER_PERMUTATIONS:
-            return None  # at the most orders, their share is above the chance that is allowed
-        chance = (larger + 1) / (drawn + 1)
-    return ChangePoint(index, chance) if chance <= CHANCE_OF_FALSE_CHANGE else None
+        if (larger + 1) / (_PERMUTATIONS + 1) > CHANCE_OF_FALSE_CHANGE:
+            return None
+    return ChangePoint(index, (larger + 1) / (_PERMUTATIONS + 1))
 
 
 def _best_split(apart: Floats) -> tuple[int, float]:
     """Returns the size of the left side with the largest energy distance, and the distance.
+
+    The right side may end before the values do, so that a level which is left again is seen, too.
 
     Args:
         apart: The absolute differences of all pairs of values; shape (n, n).
     """
     count = apart.shape[0]
     sums = apart.cumsum(axis=0).cumsum(axis=1)
-    left_sizes = np.arange(MIN_SEGMENT_VALUES, count - MIN_SEGMENT_VALUES + 1)
-    right_sizes = count - left_sizes
-    within_left = sums[left_sizes - 1, left_sizes - 1]
-    between = sums[left_sizes - 1, -1] - within_left
-    within_right = sums[-1, -1] - within_left - 2 * between
+    within = np.diagonal(sums)
+    left = np.arange(MIN_SEGMENT_VALUES, count - MIN_SEGMENT_VALUES + 1)[:, None]
+    ends = np.arange(2 * MIN_SEGMENT_VALUES, count + 1)[None, :]
+    right = np.maximum(ends - left, 2)
+    within_left = within[left - 1]
+    between = sums[left - 1, ends - 1] - within_left
+    within_right = within[ends - 1] - within_left - 2 * between
     distance = (
-        2 * between / (left_sizes * right_sizes)
-        - within_left / (left_sizes * (left_sizes - 1))
-        - within_right / (right_sizes * (right_sizes - 1))
-    ) * (left_sizes * right_sizes / count)
-    best = int(np.argmax(distance))
-    return int(left_sizes[best]), float(distance[best])
+        2 * between / (left * right)
+        - within_left / (left * (left - 1))
+        - within_right / (right * (right - 1))
+    ) * (left * right / (left + right))
+    distance[ends - left < MIN_SEGMENT_VALUES] = -np.inf
+    best, _ = np.unravel_index(int(np.argmax(distance)), distance.shape)
+    return int(left[best, 0]), float(distance.max())

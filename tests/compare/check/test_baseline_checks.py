@@ -35,7 +35,9 @@ def counted(before: Sequence[float], after: Sequence[float]) -> MeasureCheck:
     [
         ([100] * 7, [100] * 7, "within"),
         ([100] * 7, [101] * 7, "over"),
-        ([100], [101], "over"),
+        ([100] * 7, [101], "unknown"),  # a recording that a busy machine cut short
+        ([100] * 7, [101] * 2, "over"),
+        ([100], [101] * 2, "unknown"),
         ([101] * 7, [100] * 7, "better"),
         ([100] * 7, [100] * 6 + [150], "within"),  # what happens in every tenth step
         ([100] * 7, [100] * 3 + [150] * 4, "over"),  # chance has it in 1 of 28
@@ -96,6 +98,19 @@ def test_what_the_load_may_explain_is_not_said(
     found = timed(run(ms=ms, load=load))
     assert found.state == state
     assert why in found.why
+
+
+def test_a_program_that_waited_for_cores_is_not_called_slower() -> None:
+    """Whether others use two cores of two with two threads or with twenty, they use two."""
+    waited = replace(run(ms=30.0), core_wait=0.8)
+    calm = Baseline(tuple(replace(one, core_wait=0.05) for one in BEFORE.runs))
+    found = timed(waited, baseline=calm)
+    assert found.state == "unknown"
+    assert "the program waited for a core 80 % of the time, which others had" in found.why
+    assert timed(replace(waited, core_wait=0.1), baseline=calm).state == "over"
+    assert timed(replace(run(), core_wait=0.8), baseline=calm).state == "within"
+    busy = Baseline(tuple(replace(one, core_wait=0.8) for one in BEFORE.runs))
+    assert "that of the baseline waited for a core 80 %" in timed(run(), baseline=busy).why
 
 
 def test_a_quieter_machine_may_hide_that_a_program_is_slower() -> None:

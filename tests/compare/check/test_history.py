@@ -80,8 +80,8 @@ def test_the_commit_at_which_times_changed_is_named() -> None:
 
 def test_slower_times_fail_once_and_only_if_asked() -> None:
     """Of 24 flat runs and slower ones, one after the other: a failure at one of them."""
-    entries = [entry(day, ms=ms * (1.3 if day >= 24 else 1)) for day, ms in enumerate(noisy(34))]
-    failed = [end for end in range(25, 35) if told(entries[:end]).has_new_regression]
+    entries = [entry(day, ms=ms * (1.3 if day >= 24 else 1)) for day, ms in enumerate(noisy(31))]
+    failed = [end for end in range(25, 31) if told(entries[:end]).has_new_regression]
     assert len(failed) == 1
     assert failed[0] <= 28
     assert not told(entries[: failed[0]], times=False).has_new_regression
@@ -95,7 +95,15 @@ def test_times_of_other_machines_are_left_out_and_counts_are_not() -> None:
     report = told([*entries[:11], *moved, entries[11]])
     times, counts = report.series
     assert (len(times.points), len(counts.points)) == (12, 16)
-    assert "4 runs are of another machine" in report.notes[0]
+    assert report.notes == ("left out of times: 4 runs on another machine than the newest",)
+
+
+def test_times_of_runs_that_waited_for_cores_are_left_out() -> None:
+    entries = [entry(day, ms=ms) for day, ms in enumerate(noisy(12))]
+    waited = [replace(one, run=replace(one.run, core_wait=0.4)) for one in entries[3:9]]
+    report = told([*entries[:3], *waited, *entries[9:]])
+    assert [len(series.points) for series in report.series] == [6, 12]
+    assert "6 runs while other programs had the cores" in report.notes[0]
 
 
 def test_runs_of_a_commit_are_one_point_and_those_with_changes_their_own() -> None:

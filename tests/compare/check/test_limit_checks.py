@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.compare.programs import Program, record
 from typer.testing import CliRunner, Result
 
 from selftime.cli import app
+from selftime.compare.amounts_per_step import StepWindows
 from selftime.compare.check.baseline_files import Baseline
 from selftime.compare.check.limit_checks import RecordingCheck, check_recording, check_recordings
 from selftime.compare.check.run_checks import ContributingLine, MeasureCheck
+from selftime.compare.check.step_measures import MEASURES
 from selftime.reports.check import as_json, as_junit, as_markdown, as_text
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -60,8 +63,20 @@ FACTS = {
     "processor": "Processor 3000",
     "torch": "2.9",
     "cores": {"effective": 2, "affinity": 2},
-    "usage": {"wall_s": 1.0, "process_s": 1.0, "busy": 0.55, "workers": {"cpu_s": 0.0}},
+    "usage": {
+        "wall_s": 1.0,
+        "process_s": 1.0,
+        "busy": 0.55,
+        "queued_s": 0.02,
+        "workers": {"cpu_s": 0.0},
+    },
 }
+
+
+LOAD = (
+    "other programs used 0.1 cores of 2 meanwhile, and the program waited for a core 2 % of the "
+    "time"
+)
 
 
 def runs(folder: Path, count: int, **changes: Any) -> list[Trace]:
@@ -80,9 +95,7 @@ def test_a_slower_program_fails_only_where_times_are_asked_for(tmp_path: Path) -
         "host_ms",
     }
     assert found.exit_status == 1
-    assert found.notes == (
-        "other programs used 0.1 cores of 2 meanwhile, and 0.1 cores in the baseline",
-    )
+    assert found.notes == (f"{LOAD}; they used 0.1 cores in the baseline",)
     generous = check_recording(slow, baseline=baseline, max_regress=0.2, judges_times=True)
     assert generous.exit_status == 0
 
@@ -98,7 +111,7 @@ def test_times_of_a_baseline_without_a_processor_are_refused(tmp_path: Path) -> 
 
 def test_a_budget_on_a_time_tells_the_load(tmp_path: Path) -> None:
     found = check_recording(runs(tmp_path, 1)[0], budgets={"host_ms": 1.5, "launches": 3})
-    assert found.notes == ("other programs used 0.1 cores of 2 meanwhile",)
+    assert found.notes == (LOAD,)
     three = check_recordings(runs(tmp_path, 3), budgets={"host_ms": 0.45, "launches": 3})
     host, launches = three.checked
     assert (host.state, launches.state, three.runs) == ("over", "within", 3)
@@ -159,6 +172,15 @@ def test_a_peak_is_summed_where_the_trace_has_no_totals() -> None:
     """It was 0 B and within whatever the budget, as in traces of PyTorch before 1.10."""
     [found] = check_recording(with_memory(), budgets={"peak_bytes": 1e6}).checked
     assert (found.state, found.now) == ("over", 300_000_000)
+
+
+def test_the_peak_of_a_recording_of_one_step_is_not_known() -> None:
+    """Releases of what was allocated before are missing in it: on a busy machine it was over."""
+    trace = with_memory()
+    only = StepWindows(np.zeros(1, np.int64), np.full(1, 8_000_000))
+    assert MEASURES["peak_bytes"].per_step(trace, only).size == 0
+    told = with_memory(allocated=[10**9 + 300_000_000, 10**9] * 5)  # by the device's allocator
+    assert MEASURES["peak_bytes"].per_step(told, only).tolist() == [300_000_000]
 
 
 def test_a_peak_that_the_trace_does_not_tell_is_unknown() -> None:

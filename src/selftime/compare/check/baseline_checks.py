@@ -21,12 +21,14 @@ import numpy as np
 from selftime.array_types import Floats
 from selftime.compare.check.baseline_files import Baseline
 from selftime.compare.check.measured_runs import (
+    LEAST_CORE_WAIT,
     MeasuredRun,
     figures_of_runs,
     is_time,
     pooled_steps,
 )
 from selftime.compare.check.run_checks import CheckState, MeasureCheck
+from selftime.compare.check.step_measures import MEASURES
 from selftime.compare.comparability import (
     Comparability,
     least_difference_of_load,
@@ -39,6 +41,11 @@ from selftime.units import share_text
 _CHANCE: Final = 1 - CONFIDENCE_LEVEL
 """Probability with which a check calls any measure of an unchanged program too large."""
 
+_LOAD_EXPLAINS: Final = {
+    True: "the load may have made it slower",
+    False: "the load then may hide that it is slower now",
+}
+"""What a load explains, by whether a time is over."""
 _LARGEST_HIDDEN_SLOWDOWN: Final = 0.5
 """Largest slow-down that may pass unseen for a time to be within: a gate that cannot see half as
 much again is none."""
@@ -52,8 +59,12 @@ def check_count(
     now, limit = float(new.max()), float(old.max())
     exceeding = int(np.count_nonzero(new > limit))
     state: CheckState = "within"
-    if exceeding == new.size or (exceeding and _chance_of_largest(old, new, exceeding) < _CHANCE):
+    is_every_step = exceeding == new.size and (name not in MEASURES or min(old.size, new.size) > 1)
+    if is_every_step or (exceeding and _chance_of_largest(old, new, exceeding) < _CHANCE):
         state = "over"
+    elif exceeding == new.size:
+        why = "one step alone, against which it is held, may be unlike the others; record more"
+        return MeasureCheck(name, "baseline", "unknown", now, limit, now - limit, why=why)
     elif now < limit and float(np.median(new)) < float(np.median(old)):
         state = "better"
     return MeasureCheck(name, "baseline", state, now, limit, now - limit)
@@ -148,18 +159,26 @@ class TimeComparison:
         return replace(found, state="unknown", why=why) if why else found
 
     def _load_that_explains(self, *, is_over: bool) -> str:
-        """Returns why the load of the machine forbids a verdict; empty if it does not."""
-        old = [run.load for run in self.before if run.load is not None]
-        new = [run.load for run in self.after if run.load is not None]
-        if not old or not new:
+        """Returns why the load of the machine forbids a verdict; empty if it does not.
+
+        A slower time is not told of runs that waited for cores, or with more load than any of the
+        baseline; that a time is within is not, if that is so of the baseline.
+        """
+        (old, old_waits), (new, new_waits) = (
+            (_known(runs, "load"), _known(runs, "core_wait")) for runs in (self.before, self.after)
+        )
+        for waits, whose in ((new_waits, "the program"), (old_waits, "that of the baseline")):
+            if waits and is_over == (waits is new_waits) and np.median(waits) > LEAST_CORE_WAIT:
+                told = f"{whose} waited for a core {_range_text('core_wait', waits)} of the time"
+                return f"{told}, which others had: {_LOAD_EXPLAINS[is_over]}"
+        if not (old and new):
             return ""
-        least = least_difference_of_load(self.after[0].comparability.cores)
-        told = f"other programs used {_loads_text(new)}, and {_loads_text(old)} in the baseline"
-        if is_over and float(np.mean(new)) - max(old) >= least:
-            return f"{told}: the load may have made it slower"
-        if not is_over and min(old) - float(np.mean(new)) >= least:
-            return f"{told}: the load then may hide that it is slower now"
-        return ""
+        more = float(np.mean(new)) - max(old) if is_over else min(old) - float(np.mean(new))
+        if more < least_difference_of_load(self.after[0].comparability.cores):
+            return ""
+        then = f"{_range_text('load', old)} in the baseline"
+        told = f"other programs used {_range_text('load', new)}, and {then}"
+        return f"{told}: {_LOAD_EXPLAINS[is_over]}"
 
     def load_sentence(self) -> str:
         """Returns a sentence on the load during the runs; says if it is not known."""
@@ -168,19 +187,29 @@ class TimeComparison:
 
 def load_sentence(after: Sequence[MeasuredRun], before: Sequence[MeasuredRun] = ()) -> str:
     """Returns a sentence on the load of the machine during runs, and during earlier ones."""
-    new = [run.load for run in after if run.load is not None]
+    new, waits = _known(after, "load"), _known(after, "core_wait")
     cores = after[0].comparability.cores
     if not new:
         return "how much other programs used the cores meanwhile is not known"
     of = "" if cores is None else f" of {cores:g}"
-    text = f"other programs used {_loads_text(new)}{of} meanwhile"
-    old = [run.load for run in before if run.load is not None]
-    return f"{text}, and {_loads_text(old)} in the baseline" if old else text
+    text = f"other programs used {_range_text('load', new)}{of} meanwhile"
+    if waits:
+        text += f", and the program waited for a core {_range_text('core_wait', waits)} of the time"
+    old = _known(before, "load")
+    return f"{text}; they used {_range_text('load', old)} in the baseline" if old else text
 
 
-def _loads_text(loads: Sequence[float]) -> str:
-    low, high = f"{min(loads):.1f}", f"{max(loads):.1f}"
-    return f"{low} cores" if low == high else f"{low} to {high} cores"
+def _known(runs: Sequence[MeasuredRun], name: str) -> list[float]:
+    """Returns the known values of `load` or `core_wait`."""
+    values = (getattr(run, name) for run in runs)
+    return [value for value in values if value is not None]
+
+
+def _range_text(name: str, values: Sequence[float]) -> str:
+    ends = min(values), max(values)
+    low, high = (f"{end:.1f}" if name == "load" else f"{100 * end:.0f}" for end in ends)
+    unit = "cores" if name == "load" else "%"
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def _reasons_not_to_compare(before: Comparability, after: Comparability) -> list[str]:

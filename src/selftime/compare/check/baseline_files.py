@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,9 +29,11 @@ class RunInFile(msgspec.Struct, forbid_unknown_fields=True, rename={"comparabili
     comparability: Comparability
     measures: dict[str, list[float]]
     load: float | None = None
+    core_wait: float | None = None
 
     def measured_run(self) -> MeasuredRun:
-        return MeasuredRun.from_numbers(self.source, self.comparability, self.measures, self.load)
+        run = MeasuredRun.from_numbers(self.source, self.comparability, self.measures)
+        return replace(run, load=self.load, core_wait=self.core_wait)
 
 
 class _BaselineFile(RunInFile, forbid_unknown_fields=True, kw_only=True):

@@ -5,7 +5,7 @@ by itself. Times change where `change_points` says so, and by a share that matte
 machines than that of the newest run are left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -114,7 +114,11 @@ def history_report(
     newest = new[-1] if new else history.entries[-1]
     names = [*newest.run.measures, *newest.run.run_measures]
     new_names = {entry.file_name for entry in new}
-    alike = [entry for entry in history.entries if _has_same_machine(entry, newest)]
+    alike = [
+        entry
+        for entry in history.entries
+        if _has_same_machine(entry, newest) and not entry.run.waited_for_cores
+    ]
     series = []
     for name in names:
         entries = alike if is_time(name) else history.entries
@@ -124,13 +128,7 @@ def history_report(
         known = _changes(name, older[-MAX_VALUES:], least_change)
         changes = tuple(replace(one, is_new=not _is_known(one, known)) for one in found)
         series.append(HistorySeries(name, points, changes))
-    others = len(history.entries) - len(alike)
-    notes = list(history.left_out)
-    if others:
-        notes.append(
-            f"{others} run{' is' if others == 1 else 's are'} of another machine than the newest, "
-            "and left out of times"
-        )
+    notes = [*history.left_out, *_notes_on_times(history.entries, newest)]
     return HistoryReport(folder, len(history.entries), tuple(series), tuple(notes), judges_times)
 
 
@@ -140,6 +138,18 @@ def _has_same_machine(entry: HistoryEntry, newest: HistoryEntry) -> bool:
         for one in (entry.run.comparability, newest.run.comparability)
     )
     return next(machines) == next(machines)
+
+
+def _notes_on_times(entries: Sequence[HistoryEntry], newest: HistoryEntry) -> Iterator[str]:
+    """Yields which runs are left out of times."""
+    others = [one for one in entries if not _has_same_machine(one, newest)]
+    waited = [one for one in entries if one not in others and one.run.waited_for_cores]
+    for runs, why in (
+        (others, "on another machine than the newest"),
+        (waited, "while other programs had the cores that they waited for"),
+    ):
+        if runs:
+            yield f"left out of times: {len(runs)} run{'' if len(runs) == 1 else 's'} {why}"
 
 
 def _points(entries: Sequence[HistoryEntry], name: str) -> tuple[HistoryPoint, ...]:
@@ -166,6 +176,8 @@ def _changes(
     name: str, points: Sequence[HistoryPoint], least_change: float
 ) -> tuple[HistoryChange, ...]:
     """Returns the changes of a measure."""
+    if not points:
+        return ()
     values = np.array([point.value for point in points])
     found: tuple[tuple[int, float | None], ...] = tuple(
         (int(index), None) for index in np.flatnonzero(np.diff(values)) + 1

@@ -287,7 +287,14 @@ def _maximum_or_median_of_steps(measure: Measure, values: Values) -> float:
 
 def _why_measure_is_unknown(trace: Trace, measure: Measure) -> str:
     lacks = missing_requirement_sentences(trace, ("steps", *measure.needs))
-    return f"the recording lacks {lacks[0]}" if lacks else "the recording does not contain it"
+    if lacks:
+        return f"the recording lacks {lacks[0]}"
+    if "memory" in measure.needs:
+        return (
+            "the recording does not tell it: there is no steady step but its first, in which "
+            "releases of what was allocated before are missing, or there are records without sizes"
+        )
+    return "the recording does not contain it"
 
 
 def _contributing_lines_if_over(

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from selftime.analysis.recorded_cores import cores_used_by_others
+from selftime.analysis.recorded_cores import core_wait_share, cores_used_by_others
 from selftime.array_types import Floats
 from selftime.compare.check.step_measures import MEASURES, measure_steps
 from selftime.compare.comparability import Comparability
@@ -15,6 +15,9 @@ from selftime.compare.run_figures import baseline_measures, run_measure
 from selftime.compare.section_statistics import SectionedFigure
 from selftime.run import Run
 from selftime.trace import Trace
+
+LEAST_CORE_WAIT: Final = 0.1
+"""Share of the time without a core from which a run's times are those of other programs, too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +33,14 @@ class MeasuredRun:
     """Figures of the run, by the name of the measure; empty without a ledger of the run."""
     load: float | None = None
     """Mean number of cores that other programs used meanwhile; None if it was not recorded."""
+    core_wait: float | None = None
+    """Share of the time in which the main thread was ready to run and had no core; None if
+    unknown."""
+
+    @property
+    def waited_for_cores(self) -> bool:
+        """Returns whether other programs had the cores for so long that times are theirs, too."""
+        return self.core_wait is not None and self.core_wait > LEAST_CORE_WAIT
 
     @classmethod
     def from_trace(cls, trace: Trace) -> "MeasuredRun":
@@ -39,16 +50,12 @@ class MeasuredRun:
             if measure.figure is not None
         }
         like = Comparability.from_trace(trace)
-        load = cores_used_by_others(trace)
-        return cls(trace.source, like, measure_steps(trace), told, load)
+        load, wait = cores_used_by_others(trace), core_wait_share(trace)
+        return cls(trace.source, like, measure_steps(trace), told, load, wait)
 
     @classmethod
     def from_numbers(
-        cls,
-        source: str,
-        like: Comparability,
-        numbers: dict[str, list[float]],
-        load: float | None,
+        cls, source: str, like: Comparability, numbers: dict[str, list[float]]
     ) -> "MeasuredRun":
         """Returns a run from the numbers that `numbers` returned; leaves out unknown measures."""
         values = {
@@ -61,7 +68,7 @@ class MeasuredRun:
             for name, each in numbers.items()
             if name not in MEASURES and each and run_measure(Run(), name) is not None
         }
-        return cls(source, like, values, told, load)
+        return cls(source, like, values, told)
 
     def numbers(self) -> dict[str, list[float]]:
         """Returns the values of each measure for JSON, rounded to 6 decimals."""
@@ -89,6 +96,7 @@ class MeasuredRun:
             "source": Path(self.source).name,
             "like": asdict(self.comparability),
             "load": None if self.load is None else round(self.load, 3),
+            "core_wait": None if self.core_wait is None else round(self.core_wait, 4),
             "measures": self.numbers(),
         }
 
