@@ -142,13 +142,14 @@ def test_a_baseline_and_a_check(folder: Path, tmp_path: Path) -> None:
         words = (folder / f"{name}.json", "--baseline", baseline, "--format", "json")
         assert validated(say("check", *words))["checked"]
     history = tmp_path / "history"
-    words = (folder / "before.json", folder / "after.json", "--history", history)
-    told = validated(say("check", *words, "--format", "json"))["history"]
+    both = folder / "before.json", folder / "after.json"
+    words = (*both, "--history", history, "--commit", "c0ffee", "--format", "json")
+    told = validated(say("check", *words))["history"]
     assert (told["runs"], len(told["series"][0]["points"])) == (2, 1)  # of one commit
     for kept in history.iterdir():
         assert validated(kept.read_text())["measures"]
     more = tmp_path / "more.json"
-    say("check", folder / "before.json", folder / "after.json", "--write-baseline", more)
+    say("check", *both, "--write-baseline", more)
     assert validated(more.read_text())["more_runs"]
 
 

@@ -27,7 +27,8 @@ body {{
   font: 15px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
 }}
 h1 {{ font-size: 1.3rem; }} h2 {{ font-size: 1.1rem; }} figure {{ margin: 1.5rem 0; }}
-table {{ display: block; overflow-x: auto; }} td, th {{ padding-right: 1rem; text-align: left; }}
+table {{ display: block; overflow-x: auto; }}
+td, th {{ padding-right: 1rem; text-align: left; white-space: nowrap; }}
 .over td:first-child {{ color: var(--worse); }}
 svg {{ width: 100%; border-bottom: 1px solid currentColor; }}
 svg text {{ font-size: 11px; fill: currentColor; }}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from textwrap import fill
 from typing import Any, Final
 
 from rich.table import Table
@@ -14,13 +15,14 @@ from selftime.compare.check.history_changes import (
     HistoryReport,
     HistorySeries,
 )
+from selftime.compare.check.measured_runs import is_time
 from selftime.reports.measures import measure_value_text, measure_value_texts
 from selftime.reports.plain import plain
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 """Characters of a sparkline, from the smallest value to the largest."""
 _SMALLEST_RANGE: Final = 0.1
-"""Smallest range of values, by the largest, that fills a chart: less is drawn as less."""
+"""Smallest range of times, by the largest, that fills a chart: less is drawn as less."""
 _CHART_WIDTH, _CHART_HEIGHT, _CHART_MARGIN = 720.0, 120.0, 8.0
 """Size of a chart in a page, and the space around its points, in pixels."""
 _DATE_CHARACTERS: Final = 10
@@ -36,33 +38,36 @@ def history_text_blocks(history: HistoryReport, width: int) -> Iterator[Text | T
         if series.points:
             values = [point.value for point in series.points]
             first, last = measure_value_texts(series.measure, values[0], values[-1])
-            table.add_row(series.measure, sparkline(values[-shown:]), f"{first} to {last}")
+            line = sparkline(values[-shown:], is_exact=not is_time(series.measure))
+            table.add_row(series.measure, line, f"{first}, now {last}")
     yield table
-    for sentence in change_sentences(history):
-        yield Text(f"- {plain(sentence)}")
-    for note in history.notes:
-        yield Text(f"- {plain(note)}")
+    for sentence in (*change_sentences(history), *history.notes):
+        yield Text(fill(f"- {plain(sentence)}", width, subsequent_indent="  "))
 
 
 def _runs_text(history: HistoryReport) -> str:
     return f"{history.entries} run{'' if history.entries == 1 else 's'}"
 
 
-def sparkline(values: Sequence[float]) -> str:
+def sparkline(values: Sequence[float], *, is_exact: bool = False) -> str:
     """Returns values as a line of bars, between the smallest and the largest.
 
     >>> sparkline([50, 51, 50, 66, 65]), sparkline([3, 3])
     ('▁▁▁█▇', '▁▁')
+    >>> sparkline([1008, 1008, 1011]), sparkline([1008, 1008, 1011], is_exact=True)
+    ('▁▁▁', '▁▁█')
     """
-    low, span = _low_and_span(values)
+    low, span = _low_and_span(values, is_exact=is_exact)
     return "".join(
         _BARS[min(int((value - low) / span * len(_BARS)), len(_BARS) - 1)] for value in values
     )
 
 
-def _low_and_span(values: Sequence[float]) -> tuple[float, float]:
+def _low_and_span(values: Sequence[float], *, is_exact: bool) -> tuple[float, float]:
+    """Returns the lowest value of a chart and its range, which for times has a smallest size."""
     low, high = min(values), max(values)
-    return low, max(high - low, _SMALLEST_RANGE * abs(high), 1e-12)
+    least = 0.0 if is_exact else _SMALLEST_RANGE * abs(high)
+    return low, max(high - low, least) or 1.0
 
 
 def change_sentences(history: HistoryReport) -> list[str]:
@@ -149,7 +154,7 @@ def history_as_html(history: HistoryReport) -> Iterator[str]:
 def _chart(series: HistorySeries) -> str:
     """Returns a chart of a measure as SVG in a figure; points tell their commit and value."""
     values = [point.value for point in series.points]
-    low, span = _low_and_span(values)
+    low, span = _low_and_span(values, is_exact=not is_time(series.measure))
     inner = _CHART_WIDTH - 2 * _CHART_MARGIN, _CHART_HEIGHT - 2 * _CHART_MARGIN
     xs = [_CHART_MARGIN + inner[0] * (at + 0.5) / len(values) for at in range(len(values))]
     ys = [_CHART_HEIGHT - _CHART_MARGIN - inner[1] * (value - low) / span for value in values]

@@ -35,7 +35,9 @@ def told(entries: Sequence[HistoryEntry], *, new: int = 1, times: bool = True) -
 
 
 def noisy(count: int, seed: int = 0) -> list[float]:
-    return (10 * np.exp(0.03 * np.random.default_rng(seed).standard_normal(count))).tolist()
+    return [
+        10 * float(np.exp(0.03 * one)) for one in np.random.default_rng(seed).normal(size=count)
+    ]
 
 
 def changes(report: HistoryReport) -> list[tuple[str, int, bool]]:

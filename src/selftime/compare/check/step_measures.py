@@ -124,7 +124,8 @@ def _peak_increases_in_bytes(trace: Trace, steps: StepWindows) -> Floats:
                 own[number] = max(own[number], float(totals[inside].max() - before))
     is_first = steps.start <= all_step_windows(trace).start.min()
     is_known = ~is_first | (rises["summed"] <= rises["recorded"])
-    return np.maximum(rises["recorded"], rises["summed"])[is_known]
+    known: Floats = np.maximum(rises["recorded"], rises["summed"])[is_known]
+    return known
 
 
 _MEASURES: Final = (
