@@ -17,6 +17,7 @@ from selftime.cli.shared_options import FORMAT_OPTION, OutputFile, TraceName, pa
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
+    from selftime.compare.check.baseline_files import Baseline
     from selftime.compare.check.history_changes import HistoryReport
     from selftime.compare.check.limit_checks import RecordingCheck
     from selftime.trace import Trace
@@ -37,6 +38,24 @@ _NO_BASELINE_OR_BUDGET_MESSAGE: Final = (
     "there is nothing to check against: give `--baseline PATH` (`--write-baseline` writes a file), "
     "or `--budget NAME=MOST`, or `[tool.selftime.budgets]` in pyproject.toml"
 )
+_RunPaths: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="A trace, a ledger, or a folder; several: runs."),
+]
+_BaselineOptions: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--baseline",
+        metavar="PATH",
+        help="Baseline file, trace, ledger, or folder of runs; repeat for several runs.",
+    ),
+]
+_TimesOption: TypeAlias = Annotated[
+    bool, typer.Option("--times", help="Also judge times; needs a baseline of 3 runs or more.")
+]
+_RunsOption: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Read the N newest runs of a folder.")
+]
 _BudgetOptions: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,24 +104,10 @@ def add_command(app: typer.Typer) -> None:
 
 
 def check(  # noqa: PLR0913, PLR0917 - the command's options
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="A trace, a ledger, or a folder; several: runs."),
-    ],
-    baseline_paths: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--baseline",
-            metavar="PATH",
-            help="Baseline file, trace, ledger, or folder of runs; repeat for several runs.",
-        ),
-    ] = None,
-    times: Annotated[
-        bool, typer.Option("--times", help="Also judge times; needs a baseline of 3 runs or more.")
-    ] = False,
-    runs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Read the N newest runs of a folder.")
-    ] = 1,
+    paths: _RunPaths,
+    baseline_paths: _BaselineOptions = None,
+    times: _TimesOption = False,
+    runs: _RunsOption = 1,
     max_regress: Annotated[
         str, typer.Option(metavar="SHARE", help="Allowed slowdown of times, such as 5%.")
     ] = "5%",
@@ -124,37 +129,49 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     and `steps.training.p95_ms`, are read from the run's ledger. The exit status is 0 within the
     limits, 1 above one, 3 if unknown, and 2 for an error.
     """
-    from selftime.compare.check.limit_checks import check_recordings
-
     output_format = output_format or output_writing.format_for_file(output, OutputFormat.text)
     traces = read_runs(paths, name_part=trace_name, runs=runs)
-    sources = [trace.source for trace in traces]
-    output_writing.refuse_overwriting_inputs(output, sources)
+    output_writing.refuse_overwriting_inputs(output, [trace.source for trace in traces])
     if new_baseline_file is not None:
         _write_baseline(traces, new_baseline_file)
         return
     budgets = _read_budgets_from_toml(config_file) | dict(
         _parse_budget_option(option) for option in budget_options or ()
     )
-    if not baseline_paths and not budgets and history is None:
-        raise UsageError(_NO_BASELINE_OR_BUDGET_MESSAGE)
     share = parse_share("--max-regress", max_regress)
-    report = check_recordings(
-        traces,
-        baseline=read_baseline(baseline_paths, name_part=trace_name) if baseline_paths else None,
-        budgets=budgets,
-        max_regress=share,
-        judges_times=times,
-    )
+    baseline = read_baseline(baseline_paths, name_part=trace_name) if baseline_paths else None
+    report = _check_runs(traces, baseline, budgets, share, judges_times=times, kept=history)
     if history is not None:
-        report = replace(
-            report, history=_kept_history(traces, history, commit, share, judges_times=times)
-        )
+        told = _kept_history(traces, history, commit, share, judges_times=times)
+        report = replace(report, history=told)
     output_writing.write_output(
         _check_report_text(report, output_format, is_colourful=output is None), to=output
     )
     if report.exit_status:
         raise typer.Exit(report.exit_status)
+
+
+def _check_runs(
+    traces: "list[Trace]",
+    baseline: "Baseline | None",
+    budgets: dict[str, float],
+    max_regress: float,
+    *,
+    judges_times: bool,
+    kept: Path | None,
+) -> "RecordingCheck":
+    """Checks runs; without a limit only if they are kept in a history."""
+    from selftime.compare.check.limit_checks import check_recordings
+
+    if baseline is None and not budgets and kept is None:
+        raise UsageError(_NO_BASELINE_OR_BUDGET_MESSAGE)
+    return check_recordings(
+        traces,
+        baseline=baseline,
+        budgets=budgets,
+        max_regress=max_regress,
+        judges_times=judges_times,
+    )
 
 
 def _kept_history(

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -53,6 +53,20 @@ class KernelGroupingName(str, Enum):
     name = "name"
 
 
+_MoreRecordings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="MORE...", help="Further ones, each compared with the first."),
+]
+_MetricOption: TypeAlias = Annotated[
+    MetricName | None,
+    typer.Option(help="Time that the module tree compares; default: device time if both have it."),
+]
+_KernelsOption: TypeAlias = Annotated[
+    KernelGroupingName,
+    typer.Option(help="Group the table of kernels by kernel class or by name."),
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "compare",
@@ -64,20 +78,9 @@ def add_command(app: typer.Typer) -> None:
 def compare(  # noqa: PLR0913, PLR0917 - the command's options
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The first recording.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The second.")],
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="MORE...", help="Further ones, each compared with the first."),
-    ] = None,
-    metric: Annotated[
-        MetricName | None,
-        typer.Option(
-            help="Time that the module tree compares; default: device time if both have it."
-        ),
-    ] = None,
-    kernels: Annotated[
-        KernelGroupingName,
-        typer.Option(help="Group the table of kernels by kernel class or by name."),
-    ] = KernelGroupingName.class_,
+    more: _MoreRecordings = None,
+    metric: _MetricOption = None,
+    kernels: _KernelsOption = KernelGroupingName.class_,
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,

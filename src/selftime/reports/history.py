@@ -53,7 +53,7 @@ def sparkline(values: Sequence[float], *, is_exact: bool = False) -> str:
     """Returns values as a line of bars, between the smallest and the largest.
 
     >>> sparkline([50, 51, 50, 66, 65]), sparkline([3, 3])
-    ('▁▁▁█▇', '▁▁')
+    ('▁▁▁██', '▁▁')
     >>> sparkline([1008, 1008, 1011]), sparkline([1008, 1008, 1011], is_exact=True)
     ('▁▁▁', '▁▁█')
     """
