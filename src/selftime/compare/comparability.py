@@ -16,6 +16,7 @@ from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED, Record
 from selftime.analysis.steps.steady_steps import is_instant_in_windows
 from selftime.compare.amounts_per_step import step_windows
 from selftime.trace import Trace
+from selftime.units import tenths_text
 
 _NAME_BY_SLOWING_RECORDED_DATA: Final[dict[RecordingNeed, str]] = {
     "stacks": "Python stacks",
@@ -137,7 +138,7 @@ def _machine_differences(before: Comparability, after: Comparability) -> Iterato
     if None not in (before.processor, after.processor) and before.processor != after.processor:
         yield f"the processors differ: {_text_before_after([before.processor], [after.processor])}"
     if before.cores is not None and after.cores is not None and before.cores != after.cores:
-        counts = [f"{cores:g}" for cores in (before.cores, after.cores)]
+        counts = [tenths_text(cores) for cores in (before.cores, after.cores)]
         yield f"the numbers of cores differ: {_text_before_after(counts[:1], counts[1:])}"
 
 
@@ -151,7 +152,8 @@ def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
     old, new = cores_used_by_others(before), cores_used_by_others(after)
     least = least_difference_of_load(usable_cores(after))
     if old is not None and new is not None and abs(new - old) >= least:
-        yield f"other programs used {old:.1f} cores before and {new:.1f} cores after"
+        used = f"{tenths_text(old)} cores before and {tenths_text(new)} cores after"
+        yield f"other programs used {used}"
 
 
 def _notes_on_lack_of_steps(before: Trace, after: Trace) -> Iterator[str]:

@@ -24,7 +24,7 @@ from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace
-from selftime.units import bytes_text
+from selftime.units import bytes_text, milliseconds_text, tenths_text, time_text
 
 WARMUP_STEPS: Final = 3
 """Number of unmeasured first steps, in which allocators and caches warm up."""
@@ -177,7 +177,10 @@ class StepMeasurement:
             quick = quantiles(self._times, n=4)[0] / 1e6
             if quick <= limit:
                 return []
-            told = f"three of four steps took {quick:.3g} ms or more, and {limit:g} ms are allowed"
+            told = (
+                f"three of four steps took {milliseconds_text(quick)} or more, and {limit:g} ms "
+                "are allowed"
+            )
         else:
             values = MEASURES[limit_name].per_step(trace, all_step_windows(trace))
             if not values.size:
@@ -245,10 +248,10 @@ def _relative_to_working_folder(file: str) -> str:
 
 def _line_cost_text(limit_name: str, amount: float) -> str:
     if limit_name == "host_ms":
-        return f"{amount / 1e6:.3g} ms a step while it is recorded"
+        return f"{time_text(amount)} a step while it is recorded"
     if limit_name == "peak_bytes":
         return f"{bytes_text(int(amount * RECORDED_STEPS))} at the peak"
-    return f"{amount:.3g} a step"
+    return f"{tenths_text(amount)} a step"
 
 
 def _source_line_text(file: str, line: int) -> str:

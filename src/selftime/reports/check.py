@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from rich.table import Table
 from rich.text import Text
 
+from selftime import units
 from selftime._version import __version__
 from selftime.compare.check.account_measures import BUDGET_MEASURES
 from selftime.compare.check.limit_checks import RecordingCheck
@@ -116,8 +117,12 @@ def value_and_limit_texts(result: MeasureCheck) -> tuple[str, str]:
         and result.limit
     ):
         low, high = (bound / result.limit for bound in (result.low, result.high))
-        value += f" ({low:+.1%} to {high:+.1%})"
+        value += f" ({_signed_share_text(low)} to {_signed_share_text(high)})"
     return value, limit
+
+
+def _signed_share_text(share: float) -> str:
+    return f"{'+' if share > 0 else ''}{units.share_text(share)}"
 
 
 def contributing_line_text(line: ContributingLine, root: str | None) -> str:

@@ -55,7 +55,7 @@ def test_single_larger_steps_are_told() -> None:
     before, after = [run(*[100] * 7)], [run(*[100] * 6, 150)]
     note = note_on_larger_steps(check_count("operators", before, after), before, after)
     assert "1 of 7 steps exceed the baseline's `operators`" in note
-    assert "chance of 50%" in note
+    assert "chance of 50 %" in note
     assert not note_on_larger_steps(check_count("operators", before, before), before, before)
 
 

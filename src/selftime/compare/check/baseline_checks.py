@@ -36,7 +36,7 @@ from selftime.compare.comparability import (
 )
 from selftime.compare.run_differences import MIN_RUNS_TO_ESTIMATE_VARIATION, shift_between_runs
 from selftime.compare.statistical_significance import CONFIDENCE_LEVEL
-from selftime.units import share_text
+from selftime.units import range_text, share_text, tenths_text, whole_percent_text
 
 _CHANCE: Final = 1 - CONFIDENCE_LEVEL
 """Probability with which a check calls any measure of an unchanged program too large."""
@@ -86,7 +86,7 @@ def note_on_larger_steps(
     chance = _chance_of_largest(old, new, exceeding)
     return (
         f"{exceeding} of {new.size} steps exceed the baseline's `{check.measure}`; what happens in "
-        f"some steps only is seen so with a chance of {chance:.0%}, thus it is within"
+        f"some steps only is seen so with a chance of {whole_percent_text(chance)}, so it is within"
     )
 
 
@@ -191,7 +191,7 @@ def load_sentence(after: Sequence[MeasuredRun], before: Sequence[MeasuredRun] = 
     cores = after[0].comparability.cores
     if not new:
         return "how much other programs used the cores meanwhile is not known"
-    of = "" if cores is None else f" of {cores:g}"
+    of = "" if cores is None else f" of {tenths_text(cores)}"
     text = f"other programs used {_range_text('load', new)}{of} meanwhile"
     if waits:
         text += f", and the program waited for a core {_range_text('core_wait', waits)} of the time"
@@ -206,10 +206,13 @@ def _known(runs: Sequence[MeasuredRun], name: str) -> list[float]:
 
 
 def _range_text(name: str, values: Sequence[float]) -> str:
+    """Returns values of `load` or `core_wait` as text: from the least to the most."""
     ends = min(values), max(values)
-    low, high = (f"{end:.1f}" if name == "load" else f"{100 * end:.0f}" for end in ends)
-    unit = "cores" if name == "load" else "%"
-    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+    if name == "load":
+        low, high = (f"{tenths_text(end)} cores" for end in ends)
+    else:
+        low, high = (whole_percent_text(end) for end in ends)
+    return low if low == high else range_text(low, high)
 
 
 def _reasons_not_to_compare(before: Comparability, after: Comparability) -> list[str]:

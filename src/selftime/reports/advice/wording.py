@@ -63,9 +63,6 @@ _MIN_LISTED_SHARE: Final = 0.001
 """Smallest share of the step, or of the run, that a cause which is not worth a fix must take at
 most to be listed; smaller ones are counted."""
 
-_MIN_COUNT_WITHOUT_TENTHS: Final = 10
-"""Smallest count, such as a mean number of cores, that is rounded to a whole number."""
-
 
 def relative_file(file: str, root: str | None) -> str:
     """Returns the file's path relative to the folder `root`; unchanged if outside `root`."""
@@ -159,7 +156,7 @@ def _seconds(seconds: float) -> str:
 
 def speedup_text(speedup: float) -> str:
     """Returns a speed-up as text, such as `1.25 times as fast`."""
-    return f"{speedup:.2f} times as fast"
+    return f"{units.times_text(speedup)} as fast"
 
 
 def finding_confidence_text(finding: Finding) -> str:
@@ -182,9 +179,8 @@ def evidence_value_text(evidence: Evidence) -> str:
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
         return units.value_text(None if value is None else value * 1e6, "ns")
-    if unit == "count" and isinstance(value, float) and value < _MIN_COUNT_WITHOUT_TENTHS:
-        tenths = round(value, 1)
-        return units.value_text(value, unit) if tenths.is_integer() else f"{tenths:.1f}"
+    if unit == "count" and value is not None:
+        return units.tenths_text(value)
     return units.value_text(value, unit)
 
 

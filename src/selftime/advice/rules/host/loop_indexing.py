@@ -138,6 +138,7 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, subtract
 from selftime.trace import Trace
+from selftime.units import count_text
 
 REMAINING_LOOP_TIME_SHARE: Final = 0.05
 """Share of the loop's time that remains: one operation on the whole tensor instead."""
@@ -227,8 +228,13 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
 def _title(elements: float, rounds: float | None, *, is_iteration: bool) -> str:
     """Returns what a loop does in a step, with its rounds where they take several elements."""
     does = "goes through tensors" if is_iteration else "indexes tensors"
-    of_rounds = f"in {rounds:.0f} rounds, " if rounds is not None and rounds < elements else ""
-    return f"A Python loop {does} {elements:.0f} times a step, {of_rounds}one element at a time"
+    of_rounds = (
+        f"in {count_text(rounds)} rounds, " if rounds is not None and rounds < elements else ""
+    )
+    return (
+        f"A Python loop {does} {count_text(elements)} times a step, {of_rounds}one element at a "
+        "time"
+    )
 
 
 def _fix_of_iteration() -> Fix:

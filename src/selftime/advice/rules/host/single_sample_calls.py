@@ -126,6 +126,7 @@ from selftime.intervals import Intervals, length
 from selftime.names.tensor_operators import is_batch_norm
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
+from selftime.units import count_text
 
 OPERATOR_OVERHEAD_NS: Final = 5_000
 """Assumed time of an operator or kernel, in ns, that does not grow with the batch."""
@@ -251,7 +252,7 @@ def _finding(
     own = significance_limits_for_cause(trace, step_stats, times)
     batch = ASSUMED_BATCH if loop.is_step else loop.calls_per_step
     spent = step_stats.scaled_to_typical_step(length(times) / steps / 1e6)
-    often = "once" if loop.is_step else f"{loop.calls_per_step:.0f} times"
+    often = "once" if loop.is_step else f"{count_text(loop.calls_per_step)} times"
     return Finding(
         title=f"A loop calls `{loop.model}` {often} a step, with one sample",
         where=place,
