@@ -29,8 +29,8 @@ def current_commit(commit_id: str | None = None) -> "Commit | None":
     """
     from selftime.compare.check.history_files import Commit
 
-    text = _git("show", "--no-patch", "--format=%H%x00%cI%x00%s", commit_id or "HEAD", "--")
-    parts = (text or "").rstrip("\n").split("\0")
+    text = _git("show", "--no-patch", "--format=%H%n%cI%n%s", commit_id or "HEAD", "--")
+    parts = (text or "").rstrip("\n").split("\n")
     if len(parts) != 3:
         return None if commit_id is None else Commit(commit_id)
     has_changes = commit_id is None and _git("diff-index", "--quiet", "HEAD", "--") is None

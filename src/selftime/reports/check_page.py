@@ -30,7 +30,7 @@ h1 {{ font-size: 1.3rem; }} h2 {{ font-size: 1.1rem; }} figure {{ margin: 1.5rem
 table {{ display: block; overflow-x: auto; }}
 td, th {{ padding-right: 1rem; text-align: left; white-space: nowrap; }}
 .over td:first-child {{ color: var(--worse); }}
-svg {{ width: 100%; border-bottom: 1px solid currentColor; }}
+svg {{ display: block; border-bottom: 1px solid currentColor; }}
 svg text {{ font-size: 11px; fill: currentColor; }}
 polyline {{ fill: none; stroke: var(--line); }} circle {{ fill: var(--line); }}
 line {{ stroke-dasharray: 4 3; }}
