@@ -143,8 +143,8 @@ def test_a_baseline_and_a_check(folder: Path, tmp_path: Path) -> None:
         assert validated(say("check", *words))["checked"]
     history = tmp_path / "history"
     both = folder / "before.json", folder / "after.json"
-    words = (*both, "--history", history, "--commit", "c0ffee", "--format", "json")
-    told = validated(say("check", *words))["history"]
+    kept_in = ("--history", history, "--commit", "c0ffee", "--format", "json")
+    told = validated(say("check", *both, *kept_in))["history"]
     assert (told["runs"], len(told["series"][0]["points"])) == (2, 1)  # of one commit
     for kept in history.iterdir():
         assert validated(kept.read_text())["measures"]
