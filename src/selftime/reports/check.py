@@ -60,7 +60,7 @@ def as_text(
             *value_and_limit_texts(result),
             result.against,
         )
-    parts: list[Text | Table] = [heading, Text(), table]
+    parts: list[Text | Table] = [heading, *([Text(), table] if check.checked else [])]
     for result in check.checked:
         if result.why:
             parts.append(
@@ -99,7 +99,8 @@ def _measures_by_state_text(check: RecordingCheck) -> str:
     """Returns as text how many measures are within their limit, over it, and unknown."""
     states = [result.state for result in check.checked]
     if not states and check.history is not None:
-        return "nothing is larger than before" if check.state == "within" else "see the history"
+        is_new = check.history.has_new_regression
+        return f"these runs show {'a' if is_new else 'no'} change for the worse that is new"
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states))]
     return ", ".join(counts) if counts else "nothing was checked against a limit"
 
@@ -152,7 +153,8 @@ def _contributing_line_as_json(fields: Mapping[str, Any]) -> dict[str, Any]:
 def as_markdown(check: RecordingCheck, *, root: str | None = None) -> str:
     """Returns a check as Markdown for a pull request: the result, and one row per measure."""
     lines = [f"**{_CHECK_STATE_SENTENCES[check.state]}**: {_measures_by_state_text(check)}", ""]
-    lines += ["| | measure | now | limit | against |", "|---|---|---|---|---|"]
+    if check.checked:
+        lines += ["| | measure | now | limit | against |", "|---|---|---|---|---|"]
     for result in check.checked:
         value, limit = value_and_limit_texts(result)
         lines.append(

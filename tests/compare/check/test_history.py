@@ -166,6 +166,9 @@ def test_every_form_tells_the_commit() -> None:
     found = RecordingCheck("run.json", None, (), (), history=told(hostile))
     assert (found.state, found.exit_status) == ("over", 1)
     text, page = as_text(found), as_html(found)
+    assert text.startswith(
+        "A limit is exceeded: these runs show a change for the worse that is new\n\nHISTORY: 6 runs"
+    )
     assert "operators rose by 1.0 %, 100 to 101, at ccccccccc" in " ".join(text.split())
     assert "\x1b" not in text + page
     assert "<script>" not in page
