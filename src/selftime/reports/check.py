@@ -60,7 +60,9 @@ def as_text(
             *value_and_limit_texts(result),
             result.against,
         )
-    parts: list[Text | Table] = [heading, *([Text(), table] if check.checked else [])]
+    parts: list[Text | Table] = [heading]
+    if check.checked:
+        parts += [Text(), table]
     for result in check.checked:
         if result.why:
             parts.append(
