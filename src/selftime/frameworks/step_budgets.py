@@ -22,6 +22,7 @@ from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
+from selftime.names.notebook_cells import place_text
 from selftime.session import profile
 from selftime.trace import Trace
 from selftime.units import bytes_text, milliseconds_text, tenths_text, time_text
@@ -204,7 +205,8 @@ def _costliest_source_lines_text(limit_name: str, trace: Trace) -> list[str]:
         text = _source_line_text(file, line)
         if how == "definition":
             text = f"(somewhere in it; line {line} is where it begins)"
-        told += [f"    {file}:{line} in {function}: {_line_cost_text(limit_name, cost / steps)}"]
+        place = place_text(file, line)
+        told += [f"    {place} in {function}: {_line_cost_text(limit_name, cost / steps)}"]
         told += [f"        {text}"] if text else []
     return told
 

@@ -20,6 +20,7 @@ from selftime.analysis.models.modelled_operator_work import common_peak_rates_of
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.devices import CpuPeakRates
+from selftime.names.notebook_cells import place_text
 from selftime.trace import Trace
 from selftime.units import count_text, rate_text, time_text, whole_percent_text
 
@@ -218,8 +219,9 @@ class UnexplainedTime:
         if not lines.height:
             return ""
         row = lines.row(0, named=True)
-        share, file = whole_percent_text(row["share"]), PurePath(row["file"]).name
-        return f"{share} of the samples of steps without recording are at `{file}:{row['line']}`"
+        share = whole_percent_text(row["share"])
+        place = place_text(PurePath(row["file"]).name, row["line"])
+        return f"{share} of the samples of steps without recording are at `{place}`"
 
     def _sentence_on_computing(
         self,

@@ -19,6 +19,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
+from selftime.names.notebook_cells import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
@@ -79,11 +80,10 @@ def file_and_line_text(file: str, line: int | None, root: str | None = None) -> 
 
     >>> file_and_line_text("/job/train.py", 7, "/job")
     'train.py:7'
-    >>> file_and_line_text("/lib/data.py", None, "/job")
-    '/lib/data.py'
+    >>> file_and_line_text("cell 3", 8, "/job")
+    'cell 3, line 8'
     """
-    path = plain(relative_file(file, root))
-    return path if line is None else f"{path}:{line}"
+    return place_text(plain(relative_file(file, root)), line)
 
 
 def with_relative_files(text: str, root: str | None) -> str:

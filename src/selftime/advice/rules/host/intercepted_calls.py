@@ -98,7 +98,7 @@ from selftime.advice.detectors.counted_steps import (
     times_of_slices_named,
 )
 from selftime.advice.detectors.source_lines import LineSlices
-from selftime.advice.lines.line_from_source import class_of_place, source_folders
+from selftime.advice.lines.line_from_source import class_of_place
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
@@ -256,7 +256,7 @@ def _tensor_subclass(trace: Trace, where: Where) -> str | None:
     """Returns the class whose handler of operators it is; None for a mode, a hook, or unknown."""
     if not (where.function or "").startswith("__torch_"):
         return None
-    found = class_of_place(where, source_folders(trace, where.file or ""))
+    found = class_of_place(trace, where)
     if found is None or any(ast.unparse(base).endswith("Mode") for base in found.bases):
         return None
     return found.name

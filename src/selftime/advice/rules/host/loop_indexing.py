@@ -130,7 +130,7 @@ from selftime.advice.detectors.python_loops import (
     tensor_element_loops,
 )
 from selftime.advice.detectors.source_lines import LineSlices
-from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.line_from_source import syntax_scope_of_place
 from selftime.advice.lines.loop_dependence import outermost_loops
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
@@ -248,6 +248,6 @@ def _line_of_loop(trace: Trace, place: Where) -> Where:
     """Returns the line of a function's only loop where it is only known that the function ran."""
     if place.how != "definition" or names.is_comprehension(place.function or ""):
         return place
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    scope = syntax_scope_of_place(trace, place)
     loops = [] if scope is None else outermost_loops(scope)
     return replace(place, line=loops[0].lineno, how="static") if len(loops) == 1 else place

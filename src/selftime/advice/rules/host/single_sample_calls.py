@@ -97,7 +97,7 @@ from selftime.advice.detectors.single_sample_calls import (
     single_sample_loops,
 )
 from selftime.advice.detectors.token_decoding import token_decoding_of
-from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.line_from_source import syntax_scope_of_place
 from selftime.advice.lines.loop_dependence import (
     CallInLoop,
     attributes_kept_between_calls,
@@ -207,7 +207,7 @@ def _calls_in_source(trace: Trace, loop: SingleSampleLoop, place: Where) -> list
 
     A module is called by any name: it is one that no recorded call of the function has.
     """
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    scope = syntax_scope_of_place(trace, place)
     if scope is None:
         return None
     told = list(calls_in_loops(scope))
@@ -228,7 +228,7 @@ def _scopes_called(trace: Trace, loop: SingleSampleLoop) -> Iterator[SyntaxScope
     for frame in filter(None, map(names.parse_frame, texts)):
         if frame.origin == "user":
             place = Where(frame.file, frame.line, frame.function)
-            scope = syntax_scope_of_place(place, source_folders(trace, frame.file))
+            scope = syntax_scope_of_place(trace, place)
             if scope is not None:
                 yield scope
 
