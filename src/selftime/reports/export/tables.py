@@ -39,7 +39,7 @@ def write(suffix: str, trace: Trace, output: Path, options: ExportOptions) -> Ex
         SelftimeError: The folder cannot be written.
     """
     result, descriptions = ExportResult(), {}
-    tables = list(_names_columns_and_tables_to_export(trace, options.views))
+    tables = list(names_columns_and_tables_to_export(trace, options.views))
     with report_output_errors(output), ExitStack() as files:
         if output.exists() and not output.is_dir():
             raise UsageError(f"`{output}` is a file; name a folder for the tables with `-o`")
@@ -83,7 +83,7 @@ CSV: Final = Export(
 )
 
 
-def _names_columns_and_tables_to_export(
+def names_columns_and_tables_to_export(
     trace: Trace, views: tuple[str, ...]
 ) -> Iterator[tuple[str, str, tuple[Column, ...], Callable[[], pl.DataFrame]]]:
     """Yields (name, description, columns, function that computes the table) for each table."""
