@@ -25,9 +25,7 @@ Span: TypeAlias = tuple[str, int, int | None, int]
 """Name, start and duration in ns, depth."""
 Rows: TypeAlias = list[list[Any]]
 
-SLICES: Final = (
-    """select s.track_id, s.name, s.ts, s.dur, s.depth from slice s order by s.track_id"""
-)
+SLICES: Final = "select track_id, name, ts, dur, depth from slice order by track_id"
 FLOWS: Final = """select a.name, a.ts, a.dur, b.name, b.ts, b.dur
     from flow f join slice a on a.id = f.slice_out join slice b on b.id = f.slice_in"""
 SAMPLES: Final = """select t.name, c.ts, c.value from counter c
@@ -111,9 +109,8 @@ def recorded(trace: Trace, *, as_json: bool) -> Shown:
     for thread, at, name in _marks(trace, as_json=as_json):
         rows[thread, 0].append((at, -at, 0, name))
     by_track = {where: list(_nested(spans, as_json=as_json)) for where, spans in rows.items()}
-    span = [
-        (title[n], int(start[n]), int(length[n]) if timed[n] else -1) for n in range(len(title))
-    ]
+    known = length.fill_null(-1).to_list()
+    span = list(zip(title, start.tolist(), known, strict=True))
     return _shown(by_track, _arrows(trace, span), _samples(trace, as_json=as_json), [])
 
 

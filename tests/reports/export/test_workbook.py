@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
 import polars as pl
@@ -27,16 +27,16 @@ def _needs_xlsxwriter() -> None:
     pytest.importorskip("xlsxwriter", reason="needs XlsxWriter")
 
 
-def sheets_of(path: Path) -> dict[str, ElementTree.Element]:
+def sheets_of(path: Path) -> dict[str, ET.Element]:
     """The XML of each sheet, by its name."""
     with ZipFile(path) as file:
-        book = ElementTree.fromstring(file.read("xl/workbook.xml"))
+        book = ET.fromstring(file.read("xl/workbook.xml"))  # noqa: S314 - our own file
         names = [sheet.attrib["name"] for sheet in book.iter(f"{MAIN}sheet")]
         texts = [file.read(f"xl/worksheets/sheet{n}.xml") for n in range(1, len(names) + 1)]
-    return dict(zip(names, map(ElementTree.fromstring, texts), strict=True))
+    return dict(zip(names, map(ET.fromstring, texts), strict=True))
 
 
-def cell_of(one: ElementTree.Element) -> Cell:
+def cell_of(one: ET.Element) -> Cell:
     kind = one.attrib.get("t", "n")
     if kind == "inlineStr":
         text = "".join(part.text or "" for part in one.iter(f"{MAIN}t"))
@@ -46,7 +46,7 @@ def cell_of(one: ElementTree.Element) -> Cell:
     return bool(int(value)) if kind == "b" else float(value)
 
 
-def rows_of(sheet: ElementTree.Element) -> list[dict[str, Cell]]:
+def rows_of(sheet: ET.Element) -> list[dict[str, Cell]]:
     """Each row by the letters of its columns."""
     return [
         {one.attrib["r"].rstrip("0123456789"): cell_of(one) for one in row.iter(f"{MAIN}c")}
