@@ -98,7 +98,7 @@ def recorded(trace: Trace, *, as_json: bool) -> Shown:
     end = start + length.fill_null(0).to_numpy()
     timed = length.is_not_null().to_numpy()
     kept = timed | as_json
-    lanes = AddedThreads(trace, kept, start, end).lane
+    lanes = AddedThreads(trace, kept, start, end, for_json=as_json).lane
     lanes[~kept] = -1
     threads = trace.tracks["thread"].gather(slices["track"]).to_list()
     title = slice_names_with_overloads(trace).cast(pl.String).to_list()
@@ -126,7 +126,9 @@ def _nested(spans: list[tuple[int, int, int | None, str]], *, as_json: bool) -> 
                 break
             open_spans.pop()
         yield name, start, duration, len(open_spans)
-        if duration is not None and (duration or as_json):
+        if duration is None:
+            open_spans.append((start, 1 << 63))
+        elif duration or as_json:
             open_spans.append((start, -end))
 
 

@@ -73,7 +73,9 @@ class EventCutter:
         self.target, self.trace_positions, self.part = target, trace_positions, part
         self.count = 0
         """Number of events that were written."""
-        self._threads = AddedThreads(trace_positions.trace, part.kept, part.start, part.end)
+        self._threads = AddedThreads(
+            trace_positions.trace, part.kept, part.start, part.end, for_json=True
+        )
         self._arrows = FlowArrowBuffer()
         self._begun: dict[tuple[str, str], list[bool]] = {}
         trace = trace_positions.trace

@@ -76,6 +76,7 @@ def write(trace: Trace, output: Path, options: ExportOptions) -> ExportResult:
             np.ones(trace.slices.height, bool),
             trace.slices["start"].to_numpy(),
             slice_end_times(trace.slices),
+            for_json=True,
         )
         _write_process_and_thread_names(trace, file, added_threads)
         result.written["slices"] = trace.slices.height
