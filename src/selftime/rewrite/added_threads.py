@@ -188,7 +188,7 @@ class AddedThreads:
     In JSON (`for_json`) others move, too, since Perfetto would show them in the wrong place or drop
     others: slices without length where a longer one begins at the same time, which it takes for its
     caller; slices without an end, in which it puts all that follow; and all slices of threads whose
-    id is negative or has more than 32 bits, which it takes for one thread.
+    id it takes for another thread's.
     """
 
     def __init__(
@@ -297,9 +297,7 @@ def _assign_lanes_with_few_moves(
 def _move_empty_slices(lane: Ints, at: Ints, thread: Ints, start: Ints, end: Ints) -> None:
     """Moves empty slices before a longer one of their row and time to a new row, in place.
 
-    Args:
-        lane: The row of each slice of the trace; changed.
-        at: The slices that are looked at; `thread`, `start` and `end` are theirs.
+    `lane` is of each slice of the trace; `thread`, `start`, `end` are of the slices `at` alone.
     """
     order = np.lexsort((np.arange(at.size), start, lane[at], thread))
     key = np.stack([thread[order], lane[at][order], start[order]])
@@ -322,11 +320,18 @@ def _move_to_new_lane(lane: Ints, thread: Ints, chosen: Ints) -> None:
 
 
 def _threads_with_other_ids(tracks: pl.DataFrame) -> frozenset[int]:
-    """Returns the threads with an integer for an id that Perfetto cannot hold in 32 bits."""
-    ids = zip(tracks["thread"], map(number_if_integer, tracks["tid"]), strict=True)
-    return frozenset(
-        thread for thread, tid in ids if isinstance(tid, int) and not 0 <= tid < 1 << 32
-    )
+    """Returns the threads with an integer for an id that Perfetto takes for another thread's.
+
+    It holds ids in 32 bits, and takes the thread 0 of a process for its main thread.
+    """
+    main_threads = {*tracks.filter(pl.col("process") == pl.col("tid"))["process"]}
+    found = set[int]()
+    for thread, process, text in tracks.select("thread", "process", "tid").iter_rows():
+        tid = number_if_integer(text)
+        is_zero_beside_main = tid == 0 and process != "0" and process in main_threads
+        if isinstance(tid, int) and (not 0 <= tid < 1 << 32 or is_zero_beside_main):
+            found.add(thread)
+    return frozenset(found)
 
 
 def _event_arguments_or_empty(event: dict[str, Any]) -> dict[str, Any]:
