@@ -84,3 +84,12 @@ def test_of_jobs_the_same_rank_is_compared(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "there is no trace of rank 1 in both" in refused.stderr
     assert "has the ranks 1, 2" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--rows", "0"), ("--rows", "2")])
+def test_rows_of_csv(words: tuple[str, ...], pair: tuple[str, str]) -> None:
+    """All of a table, if no number is given."""
+    whole = run(*pair, "--format", "csv").stdout.splitlines()
+    assert len(whole) > 4
+    done = run(*pair, "--format", "csv", *words)
+    assert done.stdout.splitlines() == (whole[:3] if "2" in words else whole)

@@ -15,6 +15,7 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
+_DEFAULT_ROWS_OF_TEXT: Final = 10
 _NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
 
 
@@ -77,7 +78,10 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=0, help="Rows of each table; 0 is all. Default: 10, of CSV all."),
+    ] = None,
     table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
@@ -105,11 +109,12 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output_format is OutputFormat.json:
         page = as_json(found)
     elif output_format is OutputFormat.csv:
-        page = as_csv(found.tables()[table.value])
+        page = as_csv(found.tables()[table.value].head(rows or found.tables()[table.value].height))
     else:
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
-        page = as_text(found, width=width, rows=rows, colour=colour)
+        shown = _DEFAULT_ROWS_OF_TEXT if rows is None else rows
+        page = as_text(found, width=width, rows=shown, colour=colour)
     output_writing.write_output(page, to=output)
 
 

@@ -66,12 +66,17 @@ _OPERATOR: Final = re.compile(
     r"|triton_(?:poi|per|red|tem|for|mm|bmm|unk|spl)_fused_\w+|\[memory\]|\[OutOfMemory\]"
 )
 _KERNEL: Final = re.compile(
-    r"at::|at_cuda_detail|c10::|cutlass|cublas|cudnn|cub::|thrust::|nccl|rccl|ncclKernel|gemm|gemv"
-    r"|ampere_|volta_|turing_|hopper|sm\d\d_|xmma|winograd|implicit_con|convolve|fft|splitK|dot_kernel"
-    r"|reduce_1Block|triton_(?:poi|per|red|tem|for|mm|bmm|unk|spl)_fused_|flash_\w*(?:fwd|bwd)|fmha"
-    r"|flash::|vllm::|sglang|aiter|fbgemm|Cijk_|ck::|ck_tile::|miopen|MIOpen|mlopen|Im2|hipblas|rocblas"
-    r"|rocprim|hipcub|__amd_rocclr|bn_(?:fw|bw)_|nchwToNhwc|nhwcToNchw|elementwise_kernel|Memcpy"
-    r"|Memset|memcpy|memset|cuda_kernel|fused_dropout|cunn_|magma|transformer_engine|apex|deepspeed"
+    r"(?:void |std::enable_if<[^>]*>::type )?(?:at::|at_cuda_detail::|c10::|cutlass|cublas\w*::"
+    r"|cudnn\w*"
+    r"|cub::|thrust::|nccl(?:Dev)?Kernel|rccl\w*Kernel|(?:ampere|volta|turing|hopper|maxwell|pascal)_"
+    r"|sm\d\d_|(?:\w+_)?xmma_|nvjet_|cask\w*::|gem[mv]\w*[_:]kernel|splitK\w*|dot_kernel|wgrad_alg"
+    r"|dgrad_\w*engine|reduce_1Block_kernel|implicit_convolve|conv2d_grouped|fft[\w:]+|SubTensorOp\w+"
+    r"|multi_tensor_apply_kernel|batched_transpose_\d|(?:trans)pose_(?:CNHW|NCHW)|tensorrt_llm::"
+    r"|\(anonymous namespace\)::softmax_warp|flash::|flash_(?:fwd|bwd)|pytorch_flash::|fmha_|vllm::"
+    r"|fbgemm_gpu::|Cijk_|ck::|ck_tile::|_ZN\d+(?:ck|ck_tile|at|cub|rocprim)\d|miopen\w*|MIOpen\w*"
+    r"|mlopen\w*|hipblas\w*::|rocblas\w*|rocprim::|hipcub::|__amd_rocclr|bn_(?:fw|bw)_|nchwToNhwc"
+    r"|nhwcToNchw|magma_|transformer_engine::|triton_(?:poi|per|red|tem|for|mm|bmm|unk|spl)_fused_"
+    r"|fused_dropout_kernel|cunn_\w+|Memcpy|Memset|memcpy|memset)"
 )
 _CALL: Final = re.compile(
     r"(?:cuda|hip|cu|hsa|nccl|rccl|ze)[A-Z_]\w*|Memcpy .*|Memset .*|Runtime Triggered \w+"
@@ -159,7 +164,7 @@ def is_public_name(category: str, name: str) -> bool:
         bare = _AUTOGRAD_PREFIX.sub("", name)
         return _OPERATOR.fullmatch(bare) is not None
     if category == "kernel":
-        return _KERNEL.search(name) is not None
+        return _KERNEL.match(name) is not None
     return _CALL.fullmatch(name) is not None
 
 
