@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,10 +116,8 @@ def unpacked(data: bytes) -> Iterator[bytes]:
     for part in re.findall(rb"[A-Za-z0-9+/]{64,}={0,2}", data):
         packed = base64.b64decode(part[: len(part) // 4 * 4])
         for window in (15, -15, 31):
-            try:
+            with suppress(zlib.error):
                 yield zlib.decompressobj(window).decompress(packed)
-            except zlib.error:
-                continue
 
 
 def assert_clean(data: bytes) -> None:

@@ -15,7 +15,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-_DEFAULT_ROWS_OF_TEXT: Final = 10
 _NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
 
 
@@ -79,8 +78,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
     rows: Annotated[
-        int | None,
-        typer.Option(min=0, help="Rows of each table; 0 is all. Default: 10, of CSV all."),
+        int | None, typer.Option(min=0, help="Rows of a table; 0 is all. Default: 10, of CSV all.")
     ] = None,
     table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
@@ -90,10 +88,9 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
 
     Prints the step times of host and device with the 95 % interval of the difference, the parts of
     a step, modules and operators matched by position and name, and kernels. Times are per step,
-    differences are after minus before, and the rows of a table add up to the total difference. As
-    HTML, writes one file about both recordings: the comparison with a difference flame graph, and
-    the contents of `selftime report` without source lines. Where both have the ledger of their
-    run, compares its parts and its steps too.
+    differences are after minus before, and the rows of a table add up to the total. As HTML, writes
+    one file about both recordings: the comparison with a difference flame graph, and the contents
+    of `selftime report` without source lines. Compares the ledgers of two runs, too.
     """
     from selftime.compare import compare as compare_traces
     from selftime.reports.compare import as_json, as_text
@@ -109,12 +106,12 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output_format is OutputFormat.json:
         page = as_json(found)
     elif output_format is OutputFormat.csv:
-        page = as_csv(found.tables()[table.value].head(rows or found.tables()[table.value].height))
+        chosen = found.tables()[table.value]
+        page = as_csv(chosen.head(rows or chosen.height))
     else:
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
-        shown = _DEFAULT_ROWS_OF_TEXT if rows is None else rows
-        page = as_text(found, width=width, rows=shown, colour=colour)
+        page = as_text(found, width=width, rows=10 if rows is None else rows, colour=colour)
     output_writing.write_output(page, to=output)
 
 

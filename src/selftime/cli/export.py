@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.reports.export import Export, ExportOptions, ExportResult
     from selftime.trace import Job, Trace
 
+_FORMATS_HELP: Final = "chrome, perfetto, speedscope, folded, parquet, csv or xlsx."
 _SUFFIXES_REMOVED_FROM_TRACE_NAME: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
 """Suffixes that are removed from a trace's name before the format's suffix is added."""
 _SUFFIXES_OF_FILES: Final = frozenset(
@@ -57,11 +58,7 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ],
     target_format: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="FORMAT",
-            help="chrome, perfetto, speedscope, folded, parquet, csv or xlsx.",
-        ),
+        typer.Option("--to", metavar="FORMAT", help=_FORMATS_HELP),
     ],
     output: Annotated[
         Path | None,

@@ -232,6 +232,23 @@ class AddedThreads:
         """Returns the thread id of the added thread that the slice was moved to."""
         return self._tid[int(self._thread[slice_index]), int(self.lane[slice_index])]
 
+    def added_thread_by_start(
+        self, is_kept: Flags, starts: Ints
+    ) -> dict[tuple[ThreadKey, int], int]:
+        """Maps the (thread, start) of moved slices to their added thread, for events at that time.
+
+        Where a slice that was not moved begins at the same time, the events are taken for its own.
+        """
+        kept = np.flatnonzero(is_kept)
+        where = list(zip(self._thread[kept].tolist(), starts[kept].tolist(), strict=True))
+        lanes = self.lane[kept].tolist()
+        unmoved = {place for place, lane in zip(where, lanes, strict=True) if not lane}
+        return {
+            (self._keys[thread], start): self._tid[thread, lane]
+            for (thread, start), lane in zip(where, lanes, strict=True)
+            if lane and (thread, start) not in unmoved
+        }
+
     def note_thread_label(
         self, thread_key: ThreadKey, event_name: object, event_json: bytes
     ) -> None:

@@ -83,6 +83,7 @@ class EventCutter:
         self._base_time_json: bytes | None = None
         self._mask = 0
         self._starts = _starts_of_kept_slices(part)
+        self._thread_of_moved_arrow = self._threads.added_thread_by_start(part.kept, part.start)
         self._ids = _external_ids_of_kept_operators(trace_positions, part)
         self._original_threads = original_thread_by_added_thread(trace_positions.trace.metadata)
 
@@ -125,9 +126,9 @@ class EventCutter:
             wanted[where] = not is_label and self._is_non_slice_event_kept(
                 fields, where, int(times[where]), texts[where]
             )
-            moved = self._clock.rebased_time(fields, where) if wanted[where] else None
-            if moved is not None and fields.phase[where] != "M":
-                texts[where] = msgspec.Raw(event_with_values(bytes(texts[where]), {"ts": moved}))
+            values = self._changed_values_of_other_event(fields, where, int(times[where]))
+            if wanted[where] and values:
+                texts[where] = msgspec.Raw(event_with_values(bytes(texts[where]), values))
         arrows = [
             where
             for where in np.flatnonzero(wanted).tolist()
@@ -198,6 +199,22 @@ class EventCutter:
             values["dur"] = self._clock.duration_json(end - start, is_integer=is_integer)
         if self._threads.lane[slice_index]:
             values["tid"] = self._threads.added_thread_number(slice_index)
+        return values
+
+    def _changed_values_of_other_event(
+        self, fields: IdentifyingEventFields, event_index: int, time_ns: int
+    ) -> dict[str, Any]:
+        """Returns the fields to replace in an event that is no slice: its time, an arrow's thread.
+
+        An arrow goes with the slice at which it begins or ends.
+        """
+        if fields.phase[event_index] == "M":
+            return {}
+        time = self._clock.rebased_time(fields, event_index)
+        values: dict[str, Any] = {} if time is None else {"ts": time}
+        if fields.phase[event_index] in FLOW_EVENT_PHASES:
+            thread = self._thread_of_moved_arrow.get((fields.thread[event_index], time_ns))
+            values |= {} if thread is None else {"tid": thread}
         return values
 
     def _is_non_slice_event_kept(
