@@ -24,6 +24,10 @@ from selftime.names.private_data import Match, Pattern
 from selftime.rewrite.user_names import UserNames
 
 _REPLACEMENT_PREFIX_BY_PRIVATE_KIND: Final = {"folder": "dir", "function": "fn"}
+_FACTS_KEY: Final = "selftime"
+"""Top-level key of what selftime's recorder adds to a trace."""
+_CELL_TEXT: Final = "text of a notebook's cell"
+"""Kind of private text that is removed whole; no word stands for it."""
 _HASH_DIGITS_IN_REPLACEMENT: Final = 8
 _KEYS_OF_NAMES: Final = frozenset({"name", "labels", "cat"})
 """Keys of events with names of what is recorded."""
@@ -125,11 +129,21 @@ class Redactor:
     def receive_key(self, name: str, value: bytes) -> None:
         """Writes a top-level key with the private data in its JSON value replaced."""
         is_added = self._hides_names and name not in public_names.FILE_KEYS
-        changed = self._redacted_json_value(
-            name, _JSON_VALUE_DECODER.decode(value), is_private=is_added
-        )
+        decoded = _JSON_VALUE_DECODER.decode(value)
+        if name == _FACTS_KEY:
+            decoded = self._without_text_of_cells(decoded)
+        changed = self._redacted_json_value(name, decoded, is_private=is_added)
         written = self.hidden("key", name) if is_added else self._redacted_text("", name)
         self._required_target().receive_key(written, msgspec.json.encode(changed))
+
+    def _without_text_of_cells(self, facts: Any) -> Any:
+        """Returns the recorder's facts without the source text of a notebook's cells."""
+        cells = facts.get("cells") if isinstance(facts, dict) else None
+        if not isinstance(cells, dict) or "text" not in cells:
+            return facts
+        texts = cells["text"] if isinstance(cells["text"], list) else [cells["text"]]
+        self.hidden.counts[_CELL_TEXT] += sum(text is not None for text in texts)
+        return {**facts, "cells": {**cells, "text": [None] * len(texts)}}
 
     def _required_target(self) -> TraceTextReceiver:
         assert self.target is not None, "parts of text need a target"  # noqa: S101 - a fault of ours

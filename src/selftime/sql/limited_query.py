@@ -25,6 +25,7 @@ from selftime.sql import QueryError
 from selftime.sql.query_limits import QueryLimits
 from selftime.sql.query_tokens import require_read_only_query
 from selftime.sql.query_worker import EncodedResult, FailedQuery, QueryRequest
+from selftime.units import bytes_text
 
 __all__ = ["LimitedQueries", "QueryLimits", "QueryRequest", "QueryResult", "StoppedQuery"]
 
@@ -134,9 +135,9 @@ class LimitedQueries:
 
         out_of_memory = {-getattr(signal, name, 0) for name in ("SIGABRT", "SIGKILL")} - {0}
         if status in out_of_memory:
-            gib = self.limits.memory_bytes / _BYTES_PER_GIB
+            limit = bytes_text(self.limits.memory_bytes)
             return StoppedQuery(
-                f"the query was stopped, as it needs more memory than {gib:.3g} GiB; ask for less, "
+                f"the query was stopped, as it needs more memory than {limit}; ask for less, "
                 "or allow it more memory"
             )
         return StoppedQuery(f"the process of the query ended (status {status}); ask for less")
