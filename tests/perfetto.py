@@ -54,7 +54,7 @@ class Shown:
 
     tracks: Counter[frozenset[Hashable]]
     """Of each track its spans with how often each is there."""
-    spans: Counter[Hashable]
+    spans: Counter[Any]
     arrows: Counter[Hashable]
     samples: Counter[Hashable]
     lost: Rows = field(default_factory=list)

@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
@@ -13,6 +13,8 @@ from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
     from selftime.trace import Trace
 
 _NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
@@ -53,6 +55,11 @@ class KernelGroupingName(str, Enum):
     name = "name"
 
 
+_RowsOption: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Rows of a table; 0 is all. Default: 10, of CSV all.")
+]
+
+
 def add_command(app: typer.Typer) -> None:
     app.command(
         "compare",
@@ -77,9 +84,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(min=0, help="Rows of a table; 0 is all. Default: 10, of CSV all.")
-    ] = None,
+    rows: _RowsOption = None,
     table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
@@ -106,13 +111,17 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output_format is OutputFormat.json:
         page = as_json(found)
     elif output_format is OutputFormat.csv:
-        chosen = found.tables()[table.value]
-        page = as_csv(chosen.head(rows or chosen.height))
+        page = as_csv(_first_rows(found.tables()[table.value], rows))
     else:
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
         page = as_text(found, width=width, rows=10 if rows is None else rows, colour=colour)
     output_writing.write_output(page, to=output)
+
+
+def _first_rows(table: "pl.DataFrame", rows: int | None) -> "pl.DataFrame":
+    """Returns the first rows of a table; all of them if their number is not given, or 0."""
+    return table.head(rows or table.height)
 
 
 def _write_comparison_html(
