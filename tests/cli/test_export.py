@@ -172,6 +172,8 @@ def test_a_file_is_not_made_a_folder_of_files(to: str, job: Path) -> None:
 
 @pytest.mark.parametrize("to", ["chrome", "folded", "xlsx"])
 def test_of_one_trace_of_a_job_the_file_is_written(to: str, job: Path) -> None:
+    if to == "xlsx":
+        pytest.importorskip("xlsxwriter", reason="needs XlsxWriter")
     name = f"x{EXPORTS[to].suffix}"
     done = say(str(job), "--to", to, "-o", name, "--trace", "rank1")
     assert done.exit_code == 0, done.output
