@@ -105,3 +105,12 @@ def test_several_recordings_stand_side_by_side(pair: tuple[str, str]) -> None:
     for words in (("--metric", "host"), ("--format", "html", "-o", "a.html")):
         refused = run(*pair, pair[0], *words)
         assert (refused.exit_code, "for two recordings" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [(), ("--rows", "0"), ("--rows", "2")])
+def test_rows_of_csv(words: tuple[str, ...], pair: tuple[str, str]) -> None:
+    """All of a table, if no number is given."""
+    whole = run(*pair, "--format", "csv").stdout.splitlines()
+    assert len(whole) > 4
+    done = run(*pair, "--format", "csv", *words)
+    assert done.stdout.splitlines() == (whole[:3] if "2" in words else whole)

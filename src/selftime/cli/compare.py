@@ -13,6 +13,8 @@ from selftime.cli.shared_options import FORMAT_OPTION, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
     from selftime.trace import Trace
 
 _NAMES_OF_COMPARED_RECORDINGS: Final = ("before", "after")
@@ -65,6 +67,9 @@ _KernelsOption: TypeAlias = Annotated[
     KernelGroupingName,
     typer.Option(help="Group the table of kernels by kernel class or by name."),
 ]
+_RowsOption: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Rows of a table; 0 is all. Default: 10, of CSV all.")
+]
 
 
 def add_command(app: typer.Typer) -> None:
@@ -84,7 +89,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     rank: Annotated[
         int | None, typer.Option(min=0, help="For jobs: the rank to compare; default: the lowest.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
+    rows: _RowsOption = None,
     table: Annotated[TableName, typer.Option(help="For CSV: the table.")] = TableName.tree,
     output_format: Annotated[OutputFormat | None, FORMAT_OPTION] = None,
     output: OutputFile = None,
@@ -118,11 +123,11 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     if output_format is OutputFormat.json:
         page = as_json(found)
     elif output_format is OutputFormat.csv:
-        page = as_csv(found.tables()[table.value])
+        page = as_csv(_first_rows(found.tables()[table.value], rows))
     else:
         width = output_writing.terminal_width()
         colour = output is None and output_writing.uses_colour()
-        page = as_text(found, width=width, rows=rows, colour=colour)
+        page = as_text(found, width=width, rows=10 if rows is None else rows, colour=colour)
     output_writing.write_output(page, to=output)
 
 
@@ -143,6 +148,11 @@ def _compare_several(paths: list[str], output_format: OutputFormat, output: Path
         colour = output is None and output_writing.uses_colour()
         page = report.as_text(found, width=output_writing.terminal_width(), colour=colour)
     output_writing.write_output(page, to=output)
+
+
+def _first_rows(table: "pl.DataFrame", rows: int | None) -> "pl.DataFrame":
+    """Returns the first rows of a table; all of them if their number is not given, or 0."""
+    return table.head(rows or table.height)
 
 
 def _write_comparison_html(
