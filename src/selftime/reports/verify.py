@@ -56,6 +56,8 @@ def _verification_text_blocks(
     yield Text(f"Predicted  {_predicted_saving_text(verification)}")
     if verification.repaired is not None:
         yield from _repaired_finding_lines(verification.repaired, root)
+    for limit in verification.limits:
+        yield Text(f"\nOf this saving {limit}.")
     if verification.notes:
         yield Text("\nDIFFERENCES BETWEEN THE RECORDINGS", style="bold")
         yield from (Text(f"- {plain(note)}") for note in verification.notes)
