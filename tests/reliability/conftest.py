@@ -112,7 +112,7 @@ def run(program: Program, folder: Path, *, recorded: bool) -> Ending:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise
-    left = [] if program.may_leave_processes else _processes_marked(str(folder))
+    left = [] if program.may_leave_processes else processes_marked(str(folder))
     left += sorted(str(one.relative_to(temporary)) for one in temporary.rglob("*"))
     return Ending(process.returncode, stdout or b"", _without_our_lines(stderr), _files(work), left)
 
@@ -147,7 +147,7 @@ def _content_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "special"
 
 
-def _processes_marked(mark: str) -> list[str]:
+def processes_marked(mark: str) -> list[str]:
     """Names the processes that have the mark in their environment, after a second of grace."""
     end = time.monotonic() + 1
     while True:
