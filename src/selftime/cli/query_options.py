@@ -1,6 +1,7 @@
 """Options of commands that answer queries in SQL: how much time and memory one may take."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -13,7 +14,9 @@ _BYTES_PER_GIB: Final = 1 << 30
 QuerySeconds: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        min=0.1, metavar="S", help="Time that a query in SQL may take, in seconds. Default: 30."
+        min=0.1,
+        metavar="S",
+        help="Time that a query in SQL may take once the trace is read, in seconds. Default: 30.",
     ),
 ]
 QueryMemory: TypeAlias = Annotated[
@@ -25,14 +28,25 @@ QueryMemory: TypeAlias = Annotated[
         "of the machine's.",
     ),
 ]
+QueryThreads: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Threads that compute a query in SQL. Default: half of the processor's cores.",
+    ),
+]
 
 
-def limits_of_options(seconds: float | None, memory_gib: float | None) -> "QueryLimits":
+def limits_of_options(
+    seconds: float | None, memory_gib: float | None, threads: int | None
+) -> "QueryLimits":
     """Returns the limits that the options ask for; the defaults where they ask for none."""
     from selftime.sql.query_limits import QueryLimits
 
-    limits = QueryLimits()
-    return QueryLimits(
-        limits.seconds if seconds is None else seconds,
-        limits.memory_bytes if memory_gib is None else int(memory_gib * _BYTES_PER_GIB),
-    )
+    given = {
+        "seconds": seconds,
+        "memory_bytes": None if memory_gib is None else int(memory_gib * _BYTES_PER_GIB),
+        "threads": threads,
+    }
+    return replace(QueryLimits(), **{name: one for name, one in given.items() if one is not None})
