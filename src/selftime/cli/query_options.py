@@ -1,7 +1,6 @@
 """Options of commands that answer queries in SQL: how much time and memory one may take."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
@@ -44,9 +43,10 @@ def limits_of_options(
     """Returns the limits that the options ask for; the defaults where they ask for none."""
     from selftime.sql.query_limits import QueryLimits
 
-    given = {
-        "seconds": seconds,
-        "memory_bytes": None if memory_gib is None else int(memory_gib * _BYTES_PER_GIB),
-        "threads": threads,
-    }
-    return replace(QueryLimits(), **{name: one for name, one in given.items() if one is not None})
+    limits = QueryLimits()
+    memory_bytes = None if memory_gib is None else int(memory_gib * _BYTES_PER_GIB)
+    return QueryLimits(
+        seconds=limits.seconds if seconds is None else seconds,
+        memory_bytes=limits.memory_bytes if memory_bytes is None else memory_bytes,
+        threads=limits.threads if threads is None else threads,
+    )

@@ -20,7 +20,7 @@ from selftime.errors import SelftimeError
 from selftime.mcp.tool_handlers import ToolHandlers
 from selftime.mcp.tools import TOOL_BY_NAME, call_tool
 from selftime.reports.plain import plain
-from selftime.web.readings import is_client_gone
+from selftime.web.client_presence import is_client_gone
 
 _SERVER_INSTRUCTIONS_FOR_AGENTS: Final = (
     "Recordings of PyTorch programs, and what to change in them. Begin with `list_traces`,"

@@ -29,7 +29,7 @@ from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views import View, find_view
 from selftime.web.caches import SharedCache
-from selftime.web.readings import is_client_gone
+from selftime.web.client_presence import is_client_gone
 
 DEFAULT_TABLE_ROWS: Final = 20
 """Default number of rows of a table in an answer."""

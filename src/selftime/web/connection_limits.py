@@ -40,14 +40,16 @@ class _Connection(HTTPChannel):  # type: ignore[misc]  # Waitress has no types
     """A connection that knows since when its client owes it something."""
 
     request_began_at: float | None = None
+    """When the request began that has come in part; of the first one, when the connection did."""
+    has_asked = False
 
     def received(self, data: bytes) -> bool:
         """Takes a part of a request."""
         is_taken = bool(super().received(data))
         if self.request is None:
-            self.request_began_at = None
+            self.request_began_at, self.has_asked = None, True
         elif self.request_began_at is None:
-            self.request_began_at = time.time()
+            self.request_began_at = time.time() if self.has_asked else self.creation_time
         return is_taken
 
     def owed_since(self) -> float | None:
@@ -62,12 +64,8 @@ class _Connection(HTTPChannel):  # type: ignore[misc]  # Waitress has no types
         """Returns how long the client may take for what it has to do."""
         if self.total_outbufs_len:
             return limits.seconds_for_answer
-        is_new = self.last_activity == self.creation_time
-        return (
-            limits.seconds_for_request
-            if is_new or self.request_began_at is not None
-            else limits.seconds_idle
-        )
+        is_idle = self.has_asked and self.request_began_at is None
+        return limits.seconds_idle if is_idle else limits.seconds_for_request
 
 
 class LimitedServer(TcpWSGIServer):  # type: ignore[misc]  # Waitress has no types
@@ -106,10 +104,10 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]  # Waitress has no typ
         """Returns whether to accept a connection; closes the one that waits longest if need be."""
         is_checked = bool(super().readable())
         connections = self.active_channels.values()
-        waiting = [one for one in connections if one.owed_since() is not None]
-        if len(connections) > self.limits.connections and waiting:
-            min(waiting, key=_Connection.owed_since).handle_close()
-        return is_checked and (bool(waiting) or len(connections) < self.limits.connections)
+        owed_since = {one: since for one in connections if (since := one.owed_since()) is not None}
+        if len(connections) > self.limits.connections and owed_since:
+            min(owed_since, key=owed_since.__getitem__).handle_close()
+        return is_checked and (bool(owed_since) or len(connections) < self.limits.connections)
 
     def maintenance(self, now: float) -> None:
         """Closes the connections whose clients have taken too long."""
