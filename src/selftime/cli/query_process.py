@@ -56,8 +56,9 @@ def held_to(limits: "QueryLimits") -> Iterator[None]:
     if _pipe_to_parent is None:
         yield
         return
-    from selftime.sql.query_limits import limit_memory_of_process
+    from selftime.sql.query_limits import end_process_with_parent, limit_memory_of_process
 
+    end_process_with_parent()
     sentences = f"{limits.time_sentence}\n{limits.memory_sentence}"
     os.write(_pipe_to_parent, sentences.encode()[:_MAX_SENTENCES_BYTES])
     on_interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends the process at once

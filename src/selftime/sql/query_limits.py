@@ -5,6 +5,8 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Final
 
 _MAX_DEFAULT_MEMORY_BYTES: Final = 4 << 30
@@ -13,6 +15,7 @@ _DEFAULT_SHARE_OF_MACHINE: Final = 0.25
 """Share of the machine's memory that one query may take by default."""
 _DEFAULT_SECONDS: Final = 30.0
 """Default limit of a query's time, in s."""
+_SECONDS_BETWEEN_LOOKS_FOR_PARENT: Final = 0.5
 _BYTES_PER_GIB: Final = 1 << 30
 
 
@@ -59,6 +62,18 @@ class QueryLimits:
             f"{self.memory_bytes / _BYTES_PER_GIB:.3g} GiB; ask for less, or allow it more memory "
             "with `--query-memory`"
         )
+
+
+def end_process_with_parent() -> None:
+    """Ends this process soon after the one that started it, however that ends."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(_SECONDS_BETWEEN_LOOKS_FOR_PARENT)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True, name="selftime-parent").start()
 
 
 def limit_memory_of_process(more_bytes: int) -> None:

@@ -23,6 +23,7 @@ from selftime.ingest.process_pipes import receive_value, send_value
 from selftime.sql import QueryError, query
 from selftime.sql.query_limits import (
     QueryLimits,
+    end_process_with_parent,
     lift_memory_limit_of_process,
     limit_memory_of_process,
 )
@@ -102,6 +103,7 @@ class _Worker:
 
 def serve() -> None:
     """Answers requests from stdin on stdout, until the pipe is closed."""
+    end_process_with_parent()
     worker, out = _Worker(), sys.stdout.buffer
     while True:
         try:
