@@ -8,10 +8,11 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 import pytest
 
@@ -65,11 +66,27 @@ FOR_RULES: Final = {
 UNRECORDED_TIMES: Final = {"unrecorded_time_ms", "unrecorded_step_ms", "measured_slowdown"}
 """What of a step's statistics turns recorded time into time without profiler."""
 
-MAY_STATE_MS: Final = {
+MAY_STATE_TIMES: Final = {
+    "advice/rules/cpu/serial_dropout.py": "how long one number takes, which is no saving",
+    "advice/rules/cpu/slow_reduction.py": "how long one result takes, which is no saving",
     "advice/rules/host/garbage_collection.py": "how long one pause lasts, which is no saving",
     "advice/rules/input/restarted_workers.py": "how long a start lasts that happens once",
 }
-"""Rules whose sentences hold milliseconds, and of what."""
+"""Rules whose sentences hold times of the step, and of what."""
+TIME_TEXTS: Final = {"time_text", "milliseconds_text", "time_range_text"}
+"""What writes them. Times of the whole run, in `seconds_text`, are as it was, not as recorded."""
+
+MAY_WRITE_PERCENT: Final = {
+    "units.py": "writes it, for all others",
+    "reports/tables/averages.py": "titles of the columns that torch's table has",
+    "reports/tables/averages_text.py": "writes the table that torch writes, to the last character",
+    "cli/bench.py": "a share as it is typed in a command: 2%",
+    "cli/check.py": "a share as it is typed in a command: 5%",
+    "cli/shared_options.py": "a share as it is typed in a command: 5%",
+    "cli/what_if.py": "a share as it is typed in a command: 50%",
+    "notebook.py": "a width in a style of HTML: 100%",
+}
+"""Modules that write percentages other than through `units`, and why."""
 
 OPTIONAL: Final = ("torch", "tensorboard", "ray", "IPython", "pandas")
 """What `import selftime` must not load."""
@@ -283,7 +300,7 @@ def test_only_savings_convert_recorded_time() -> None:
     assert converting == set()
 
 
-def test_rules_state_shares_of_the_step_and_no_ms_in_sentences() -> None:
+def test_rules_state_shares_of_the_step_and_no_times_in_sentences() -> None:
     """Times in a sentence would be recorded ones, and those of savings beside it are not."""
     stating = {
         inside(path)
@@ -293,9 +310,69 @@ def test_rules_state_shares_of_the_step_and_no_ms_in_sentences() -> None:
         for node in nodes(path)
         if isinstance(node, ast.JoinedStr)
         for part in node.values
-        if isinstance(part, ast.Constant) and re.match(r" ms\b", str(part.value))
+        if (isinstance(part, ast.Constant) and re.match(r" [mnµu]s\b", str(part.value)))
+        or (isinstance(part, ast.FormattedValue) and calls_any(part.value, TIME_TEXTS))
     }
-    assert stating == MAY_STATE_MS.keys()
+    assert stating == MAY_STATE_TIMES.keys()
+
+
+def calls_any(node: ast.AST, names: Collection[str]) -> bool:
+    called = (c.func for c in ast.walk(node) if isinstance(c, ast.Call))
+    return any(ast.unparse(func).rpartition(".")[2] in names for func in called)
+
+
+def test_only_units_writes_percentages() -> None:
+    """One form, in which a share that is not nothing and not all is not said to be."""
+    writing = {inside(p) for p in package_files() if any(map(writes_percent, nodes(p)))}
+    assert writing == MAY_WRITE_PERCENT.keys()
+
+
+def test_only_units_writes_percentages_in_the_page() -> None:
+    sources = [p for p in (ROOT / "frontend" / "src").rglob("*.ts*") if ".test." not in p.name]
+    assert len(sources) > 10
+    writing = {p.name for p in sources if re.search(r"\} %", p.read_text(encoding="utf-8"))}
+    assert writing == {"units.ts"}
+
+
+def writes_percent(node: ast.AST) -> bool:
+    """Whether a literal formats a number as a percentage, or puts the sign behind one."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and bool(re.search(r"\d%", node.value))
+    if not isinstance(node, ast.JoinedStr):
+        return False
+    formats = [ast.unparse(v.format_spec or v) for v in node.values if is_field(v)]
+    behind = [
+        after.value
+        for before, after in pairwise(node.values)
+        if is_field(before) and isinstance(after, ast.Constant)
+    ]
+    return any(text.rstrip("'").endswith("%") for text in formats) or any(
+        re.match(r" ?%", str(text)) for text in behind
+    )
+
+
+def is_field(node: ast.AST) -> TypeGuard[ast.FormattedValue]:
+    return isinstance(node, ast.FormattedValue)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_written"),
+    [
+        ("f'{share:.0%} of the step'", True),
+        ("f'{low:+.1%}'", True),
+        ("f'{share:.{digits}%}'", True),
+        ("'{:.2%}'.format(share)", True),
+        ("f'{100 * share:.0f}%'", True),
+        ("f'{round(100 * share)} % of it'", True),
+        ("'at most 5% of it'", True),
+        ("f'{share_text(share)} of the step'", False),
+        ("'its 95 % interval'", False),
+        ("f'{count % 5}'", False),
+        ("'a%20b'", False),
+    ],
+)
+def test_what_writes_a_percentage(source: str, *, is_written: bool) -> None:
+    assert any(map(writes_percent, ast.walk(ast.parse(source)))) is is_written
 
 
 def writes_saving(node: ast.Call | ast.Assign | ast.AugAssign) -> bool:

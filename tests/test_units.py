@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from selftime import units
@@ -66,6 +66,16 @@ def test_shares(value: float) -> None:
     text = units.share_text(value)
     assert text.endswith(" %")
     assert abs(float(text[:-2].strip("<>")) / 100 - value) <= 0.001
+
+
+@given(st.floats(0, 1.1))
+@example(0.0004)
+@example(0.9996)
+@example(1.0)
+def test_only_nothing_and_all_are_written_so(value: float) -> None:
+    for text in (units.share_text(value), units.whole_percent_text(value)):
+        assert (text in {"0 %", "0.0 %"}) == (value == 0), text
+        assert text not in {"100 %", "100.0 %"} or value > 1 - 1e-11, text
 
 
 @pytest.mark.parametrize("unit", units.UNITS)

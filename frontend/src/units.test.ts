@@ -77,7 +77,7 @@ test("a written quantity is read with its unit", () => {
 
 test("what is written can be read back", () => {
   for (const { value, unit, text: written } of CASES) {
-    if (typeof value !== "number" || Math.abs(value) < 1 || unit === "flops/byte") continue;
+    if (typeof value !== "number" || Math.abs(value) < 1 || unit === "flops/byte" || /^[<>]/.test(written)) continue;
     const read = parseQuantity(written, unit);
     assert.ok(read !== null, `${written} as ${unit}`);
     const shown = unit === "instant" ? 501 : 0.51;

@@ -96,11 +96,16 @@ export function rateText(rate: number, unit: string): string {
   return step ? `${threeDigitsText(rate / step[0])} ${step[1]}${unit}/s` : `${threeDigitsText(rate)} ${unit}/s`;
 }
 
-/** A share of the whole in percent; one that is not 0 is not written as 0. */
+/** A share of the whole in percent; what is not nothing or not all is not written so. */
 export function shareText(ratio: number): string {
-  const isTiny = ratio !== 0 && Math.abs(ratio) < 0.0005;
-  return isTiny ? (ratio > 0 ? "<0.1 %" : ">-0.1 %") : `${fixed(ratio * 100, 1)} %`;
+  if (ratio !== 0 && Math.abs(ratio) < 0.0005) return ratio > 0 ? "<0.1 %" : ">-0.1 %";
+  const written = `${fixed(Math.abs(ratio) * 100, 1)} %`;
+  if (Math.abs(ratio) < LARGEST_PART && written === "100.0 %") return ratio > 0 ? ">99.9 %" : "<-99.9 %";
+  return ratio < 0 ? `-${written}` : written;
 }
+
+/** The largest share that is less than the whole by more than its rounding as a float. */
+const LARGEST_PART = 1 - 1e-12;
 
 /** A rounded number is 0, never -0. */
 function unsigned(whole: string): string {

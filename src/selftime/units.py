@@ -41,6 +41,8 @@ _SMALLEST_SHARE_SHOWN: Final = 0.0005
 """Smallest share that one decimal of a percentage does not write as 0."""
 _SMALLEST_WHOLE_PERCENT: Final = 0.005
 """Smallest share that a whole percentage does not write as 0."""
+_LARGEST_PART: Final = 1 - 1e-12
+"""Largest share that is less than the whole by more than its rounding as a float."""
 _SHORTEST_WHOLE_MILLISECONDS: Final = 9_995_000
 """Smallest long time in ns that whole milliseconds write with two digits."""
 _LONGEST_INSTANT_IN_MS: Final = 10_000_000_000
@@ -49,6 +51,8 @@ _BYTE_UNITS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 <
 """Pairs (number of bytes, unit of size), the largest first."""
 _RATE_PREFIXES: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 """Pairs (factor, prefix) for rates such as FLOP/s, the largest first."""
+_LEAST_WITHOUT_TENTHS: Final = 10
+"""Smallest number, such as a mean number of cores, that is rounded to a whole one."""
 _COUNT_PREFIXES: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 """Pairs (factor, prefix) for counts, the largest first."""
 
@@ -165,6 +169,20 @@ def count_text(count: float) -> str:
     return f"{round(count):,}"
 
 
+def tenths_text(count: float) -> str:
+    """Returns a mean of counts, or a rough factor, as text: with tenths below ten if not whole.
+
+    >>> tenths_text(2.5), tenths_text(12.0), tenths_text(1234.4), tenths_text(0.04)
+    ('2.5', '12', '1,234', '0.040')
+    """
+    tenths = round(float(count), 1)
+    if count and not tenths:
+        return three_digits_text(count)
+    if tenths.is_integer() or abs(tenths) >= _LEAST_WITHOUT_TENTHS:
+        return count_text(count)
+    return f"{tenths:.1f}"
+
+
 def rate_text(rate: float, unit: str) -> str:
     """Returns a rate as text with a decimal prefix, such as `1.50 TFLOP/s`.
 
@@ -180,23 +198,42 @@ def rate_text(rate: float, unit: str) -> str:
 def share_text(ratio: float) -> str:
     """Returns a ratio such as 0.05 as a percentage, such as `5.0 %`.
 
-    >>> share_text(0.1234), share_text(1), share_text(0.0001), share_text(0)
-    ('12.3 %', '100.0 %', '<0.1 %', '0.0 %')
+    What is not nothing or not all is not written so.
+
+    >>> share_text(0.1234), share_text(1), share_text(0.0001), share_text(0), share_text(0.9999)
+    ('12.3 %', '100.0 %', '<0.1 %', '0.0 %', '>99.9 %')
     """
     if 0 < abs(ratio) < _SMALLEST_SHARE_SHOWN:
         return "<0.1 %" if ratio > 0 else ">-0.1 %"
-    return f"{ratio:.1%}".replace("%", " %")
+    text = f"{abs(ratio):.1%}".replace("%", " %")
+    if abs(ratio) < _LARGEST_PART and text == "100.0 %":
+        return ">99.9 %" if ratio > 0 else "<-99.9 %"
+    return text if ratio >= 0 else f"-{text}"
 
 
 def whole_percent_text(ratio: float) -> str:
     """Returns a ratio such as 0.05 as a whole percentage, such as `5 %`.
 
+    What is not nothing or not all is not written so.
+
     >>> whole_percent_text(0.1234), whole_percent_text(1), whole_percent_text(0.001)
     ('12 %', '100 %', '<1 %')
+    >>> whole_percent_text(0.996), whole_percent_text(0)
+    ('>99 %', '0 %')
     """
     if 0 < ratio < _SMALLEST_WHOLE_PERCENT:
         return "<1 %"
-    return f"{ratio:.0%}".replace("%", " %")
+    text = f"{ratio:.0%}".replace("%", " %")
+    return ">99 %" if ratio < _LARGEST_PART and text == "100 %" else text
+
+
+def times_text(factor: float) -> str:
+    """Returns a factor as text with three significant digits, such as `1.50 times`.
+
+    >>> times_text(1.5), times_text(161.876)
+    ('1.50 times', '162 times')
+    """
+    return f"{three_digits_text(factor)} times"
 
 
 def milliseconds_text(milliseconds: float) -> str:
@@ -254,6 +291,6 @@ _TEXT_FUNCTION_OF_UNIT: Final[dict[Unit, Callable[[float], str]]] = {
     "ratio": share_text,
     "percent": lambda value: share_text(value / 100),
     "gb/s": lambda value: f"{three_digits_text(value)} GB/s",
-    "times": lambda value: f"{three_digits_text(value)} times",
+    "times": times_text,
 }
 """Maps each unit to the function that formats a number in that unit as text."""

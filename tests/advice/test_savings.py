@@ -204,7 +204,7 @@ def test_host_time_may_be_the_recorders_where_nobody_measured_it(
 def test_what_is_small_was_checked() -> None:
     assert isinstance(told(ModelledClaim(2.0, 3.0)), Finding)
     small = told(ModelledClaim(1.0, 1.5))
-    assert small == Checked("It waits: saves less than 2% of the step", upper_ms=1.5)
+    assert small == Checked("It waits: saves less than 2 % of the step", upper_ms=1.5)
 
 
 def test_what_varies_by_more_was_checked_unless_it_is_large() -> None:

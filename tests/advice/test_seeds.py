@@ -165,7 +165,7 @@ def test_on_a_cpu_without_a_free_core_the_sample_is_to_get_cheaper() -> None:
     assert finding.title.endswith("of the data loading, and no core is free")
     assert "num_workers" not in (finding.fix.code or "")
     [told] = (c for c in advice.checked if c.rule == "slow_input")
-    assert told.reason == "data loading takes 27% of each step; no core is free for workers"
+    assert told.reason == "data loading takes 27 % of each step; no core is free for workers"
     assert told.upper_ms == pytest.approx(LOADING_MS)
 
 

@@ -31,7 +31,7 @@ def test_without_cost_of_recording_it_is_a_share_of_the_shorter_step() -> None:
 def test_why_a_saving_is_not_told() -> None:
     assert (
         StepStatistics(100.0).reason_saving_is_small("It waits.")
-        == "It waits: saves less than 2% of the step"
+        == "It waits: saves less than 2 % of the step"
     )
     assert StepStatistics(100.0, 9.0).reason_saving_is_small("It waits") == (
         "It waits: the saving is within step-to-step variation"

@@ -30,5 +30,5 @@ def test_a_thread_that_had_its_core_is_not_told(queued: float | None) -> None:
 def test_what_a_starved_process_computed_is_told() -> None:
     assert told({"wall_s": 1.6, "process_s": 0.32, "queued_s": 1.2})["cores"].startswith(
         "the main thread was ready to run and had no core for 75.0 % of the recording; the process "
-        "computed for 0.32 s in 1.60 s"
+        "computed for 320 ms in 1.60 s"
     )

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.timeline_page import heading, opened_timeline, settled, words
 
 REAL_TRACE = "v100-2021-resnet50-workers0.pt.trace"
-FINDING = "The loop loads data on the main thread for 33% of each step"
+FINDING = "The loop loads data on the main thread for 33 % of each step"
 COLOURS = """() => {
   const shown = document.querySelector(".timeline-stage canvas");
   const { width, height } = shown;

@@ -29,7 +29,7 @@ def test_changes_are_added_and_taken_back(
     form.get_by_label("Pattern").fill("aten::*")
     form.get_by_label("Share that is left").fill("25")
     form.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("list", name="Changes")).to_contain_text("Scale aten::* to 25 %")
+    expect(page.get_by_role("list", name="Changes")).to_contain_text("Scale aten::* to 25.0 %")
     expect(page.locator(".asked-figures")).to_contain_text("Predicted")
     form.get_by_label("Change").select_option("remove")
     form.get_by_label("Pattern").fill("syncs")

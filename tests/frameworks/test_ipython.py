@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import selftime
+from selftime.reports.page_data.snippets import source_snippet
 
 pytestmark = pytest.mark.torch
 
@@ -99,6 +100,23 @@ def test_a_notebook_shows_the_page(shell: Shell) -> None:
     shell.run("%%selftime\nnet(torch.randn(4, 8)).sum().item()")
     (output,) = shell.shown.outputs
     assert "<iframe" in output.data["text/html"]
+
+
+def test_a_recording_names_cells_and_their_lines(shell: Shell, tmp_path: Path) -> None:
+    shell.run("\ndef slow(x):\n    for _ in range(200):\n        x = torch.sin(x)\n    return x")
+    defined = shell.shell.execution_count - 1
+    shell.run("%%selftime\nimport torch\nslow(torch.zeros(9))")
+
+    (answer,) = shell.answers
+    (output,) = shell.shown.outputs
+    assert "ipython-input" not in answer + output.data["text/html"]
+    (file,) = tmp_path.glob("selftime-runs/*.gz")
+    trace: Any = selftime.load(file)
+    places = {(file, line) for file, line in trace.lines.select("file", "line").rows()}
+    assert {(f"cell {defined}", 4), (f"cell {defined + 1}", 3)} <= places
+    source = source_snippet(trace, f"cell {defined}", 4, 1)
+    assert source is not None
+    assert source["lines"] == ["        x = torch.sin(x)"]
 
 
 @pytest.mark.sweep

@@ -44,7 +44,7 @@ def test_a_saving_that_rounds_to_nothing_is_no_number() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.2, "0.2"), (1.8, "1.8"), (2.0, "2"), (0.04, "0"), (9.96, "10"), (12.4, "12"), (3, "3")],
+    [(0.2, "0.2"), (1.8, "1.8"), (2.0, "2"), (0.04, "0.040"), (9.96, "10"), (12.4, "12"), (3, "3")],
 )
 def test_a_small_mean_count_has_a_decimal(value: float, text: str) -> None:
     assert evidence_text(Evidence("cores available", value, "count")) == f"cores available: {text}"

@@ -67,7 +67,7 @@ def has_ended(process: int) -> bool:
 @pytest.mark.parametrize(
     ("query", "option", "said"),
     [
-        (EVERY_ROW_WITH_EVERY, "--query-memory=0.2", "it needs more memory than 0.2 GiB"),
+        (EVERY_ROW_WITH_EVERY, "--query-memory=0.25", "it needs more memory than 256 MiB"),
         (WITHOUT_END, "--query-seconds=0.5", "the query was stopped after 0.5 s"),
     ],
 )
@@ -135,11 +135,11 @@ class Agent:
 
 def test_queries_do_not_end_the_server_of_an_agent(folder: Path) -> None:
     pytest.importorskip("mcp")
-    words = ("mcp", folder / "trace.json", *LONG, "--query-memory", "0.2")
+    words = ("mcp", folder / "trace.json", *LONG, "--query-memory", "0.25")
     with selftime(*words, stdin=subprocess.PIPE) as process:
         agent = Agent(process)
         agent.query(EVERY_ROW_WITH_EVERY, 2)
-        assert "it needs more memory than 0.2 GiB; ask for less" in agent.answer_to(2)
+        assert "it needs more memory than 256 MiB; ask for less" in agent.answer_to(2)
         agent.query(COUNT_FOR_EVER, 3)
         worker = child_that_answers(process)
         agent.say("notifications/cancelled", {"requestId": 3})

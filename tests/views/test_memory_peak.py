@@ -281,6 +281,26 @@ def test_a_cache_that_filled_is_no_leak() -> None:
     assert growing("A  L     B  M             ") == []
 
 
+def test_a_block_that_outlives_the_recording_is_what_its_siblings_were() -> None:
+    trace = sketch("""
+        r = ProfilerStep#1
+        s = ProfilerStep#2
+        t = ProfilerStep#3
+        u = ProfilerStep#4
+        l = aten::clone; line = train.py:31 step
+        m = aten::mm; line = net.py:12 forward
+        b = autograd::engine::evaluate_function: MmBackward0
+        mark 1   | rrrrrrrr ssssssss tttttttt uuuuuuuu
+        cpu 1    | mm ll bb mm ll bb mm ll bb mm ll bb
+        memory 1 | A  L     Ba M     Cb N     Dc O
+    """)
+
+    assert rows(trace, "category", "growth_per_step", "bytes", by="category") == [
+        ("unknown", 1 * KIB, 3 * KIB),
+        ("activation", 0, 2 * KIB),
+    ]
+
+
 def test_without_steps_growth_is_unknown() -> None:
     assert rows(sketch("memory 1 | A"), "growth_per_step") == [(None,)]
 

@@ -39,7 +39,7 @@ def test_the_page_is_told_what_python_says(file: Path) -> None:
     assert told == json.loads(json.dumps(what_if_data(found)))
     assert told["step"]["after_ms"] == found.predicted_ms
     assert [one["text"].partition(":")[0] for one in told["changes"]] == [
-        "Scale to 0.5 aten",
+        "Scale to 50.0 % aten",
         "Remove data",
     ]
 

@@ -33,6 +33,7 @@ from selftime.analysis.concurrent_calls import concurrent_calls
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Job, Trace
+from selftime.units import count_text
 
 _MAX_RANKS_IN_MESSAGE: Final = 8
 """Largest number of ranks that one message lists."""
@@ -82,7 +83,7 @@ def _notes_on_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
     if missing_ranks:
         named = ", ".join(map(str, missing_ranks[:_MAX_RANKS_IN_MESSAGE]))
         more = (
-            f" and {len(missing_ranks) - _MAX_RANKS_IN_MESSAGE:,} more"
+            f" and {count_text(len(missing_ranks) - _MAX_RANKS_IN_MESSAGE)} more"
             if missing_ranks[_MAX_RANKS_IN_MESSAGE:]
             else ""
         )

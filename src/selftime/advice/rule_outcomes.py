@@ -11,6 +11,7 @@ from selftime.advice.replay import Change
 from selftime.advice.savings.claims import SavingClaim
 from selftime.advice.savings.saving import Saving
 from selftime.analysis.source_sites import EVIDENCE_OF_EXECUTING_LINE
+from selftime.names.notebook_cells import place_text
 from selftime.units import Unit
 
 LineEvidence: TypeAlias = Literal["stamp", "stack", "static", "definition", "module", "unknown"]
@@ -37,7 +38,7 @@ class Where:
         """Returns `file:line in function` in backticks, or `line unknown` without backticks."""
         if self.file is None:
             return "line unknown"
-        at = self.file if self.line is None else f"{self.file}:{self.line}"
+        at = place_text(self.file, self.line)
         whole = at if self.function is None else f"{at} in {self.function}"
         quotable = whole.replace("`", "'")
         return f"`{quotable}`"

@@ -16,6 +16,7 @@ from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.recording_slowdown import recording_slowdown
 from selftime.analysis.steps.bound_by import step_bound_by
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP: Final = 0.02
 """Smallest share of the step that a saving must have to be reported."""
@@ -90,10 +91,11 @@ class StepStatistics:
         is_noise = (
             self.least_significant_saving_ms() > MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * self.step_ms
         )
+        least = whole_percent_text(MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP)
         limit = (
             "the saving is within step-to-step variation"
             if is_noise
-            else f"saves less than {MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP:.0%} of the step"
+            else f"saves less than {least} of the step"
         )
         return f"{finding_title.rstrip('.')}: {limit}"
 

@@ -33,7 +33,7 @@ from selftime.compare.statistical_significance import median_shift
 from selftime.compare.step_times import unrecorded_step_times
 from selftime.errors import UsageError
 from selftime.trace import Trace
-from selftime.units import rounded_json
+from selftime.units import rounded_json, tenths_text
 
 PredictionVerdict: TypeAlias = Literal["kept", "exceeded", "missed", "unknown"]
 """`kept` if the measured and predicted intervals overlap; `exceeded` if more was saved, `missed` if
@@ -219,7 +219,8 @@ def _notes_on_load(before: Trace, after: Trace) -> Iterator[str]:
     """Yields a sentence if other programs used the cores more during one of the recordings."""
     old, new = cores_used_by_others(before), cores_used_by_others(after)
     if old is not None and new is not None and abs(new - old) >= MIN_DIFFERENCE_OF_LOAD_CORES:
-        yield f"other programs used {old:.1f} cores before and {new:.1f} cores after"
+        used = f"{tenths_text(old)} cores before and {tenths_text(new)} cores after"
+        yield f"other programs used {used}"
 
 
 def _finding_key(finding: Finding, root: PurePath) -> tuple[str, str | None, str | None]:

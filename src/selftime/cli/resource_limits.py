@@ -16,6 +16,7 @@ from tempfile import TemporaryFile
 from typing import Final, NoReturn
 
 from selftime.cli.error_reporting import print_notice
+from selftime.units import bytes_text, count_text
 
 _COMMANDS_NEVER_RUN_IN_CHILD: Final = frozenset(
     {"bench", "doctor", "mcp", "preflight", "run", "serve"}
@@ -53,11 +54,11 @@ def tight_resource_limits(arguments: list[str]) -> list[str]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = []
     if memory != resource.RLIM_INFINITY:
-        found.append(f"{memory // _BYTES_PER_MIB:,} MiB of memory (`ulimit -v`)")
+        found.append(f"{bytes_text(memory)} of memory (`ulimit -v`)")
     if tasks != resource.RLIM_INFINITY and tasks < _PROCESS_LIMIT_BELOW_WHICH_TIGHT:
-        found.append(f"{tasks:,} processes and threads (`ulimit -u`)")
+        found.append(f"{count_text(tasks)} processes and threads (`ulimit -u`)")
     if files != resource.RLIM_INFINITY and files < _OPEN_FILE_LIMIT_BELOW_WHICH_TIGHT:
-        found.append(f"{files:,} open files (`ulimit -n`)")
+        found.append(f"{count_text(files)} open files (`ulimit -n`)")
     return found
 
 

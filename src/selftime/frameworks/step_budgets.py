@@ -22,9 +22,10 @@ from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.profiler.profiler_stderr import hide_usdt_lines
 from selftime.compare.check.step_measures import MEASURES, all_step_windows
 from selftime.errors import SelftimeError, UsageError
+from selftime.names.notebook_cells import place_text
 from selftime.session import profile
 from selftime.trace import Trace
-from selftime.units import bytes_text
+from selftime.units import bytes_text, milliseconds_text, tenths_text, time_text
 
 WARMUP_STEPS: Final = 3
 """Number of unmeasured first steps, in which allocators and caches warm up."""
@@ -177,7 +178,10 @@ class StepMeasurement:
             quick = quantiles(self._times, n=4)[0] / 1e6
             if quick <= limit:
                 return []
-            told = f"three of four steps took {quick:.3g} ms or more, and {limit:g} ms are allowed"
+            told = (
+                f"three of four steps took {milliseconds_text(quick)} or more, and {limit:g} ms "
+                "are allowed"
+            )
         else:
             most = int(MEASURES[limit_name].per_step(trace, all_step_windows(trace)).max())
             if most <= limit:
@@ -198,7 +202,8 @@ def _costliest_source_lines_text(limit_name: str, trace: Trace) -> list[str]:
         text = _source_line_text(file, line)
         if how == "definition":
             text = f"(somewhere in it; line {line} is where it begins)"
-        told += [f"    {file}:{line} in {function}: {_line_cost_text(limit_name, cost / steps)}"]
+        place = place_text(file, line)
+        told += [f"    {place} in {function}: {_line_cost_text(limit_name, cost / steps)}"]
         told += [f"        {text}"] if text else []
     return told
 
@@ -242,10 +247,10 @@ def _relative_to_working_folder(file: str) -> str:
 
 def _line_cost_text(limit_name: str, amount: float) -> str:
     if limit_name == "host_ms":
-        return f"{amount / 1e6:.3g} ms a step while it is recorded"
+        return f"{time_text(amount)} a step while it is recorded"
     if limit_name == "peak_bytes":
         return f"{bytes_text(int(amount * RECORDED_STEPS))} at the peak"
-    return f"{amount:.3g} a step"
+    return f"{tenths_text(amount)} a step"
 
 
 def _source_line_text(file: str, line: int) -> str:

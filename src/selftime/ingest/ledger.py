@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import polars as pl
 
 from selftime.devices import cpu_peak_rates_from_json
 from selftime.errors import UnreadableTrace
+from selftime.ingest.notebook_cells import (
+    cells_of_ledger,
+    step_kind_with_cell_named,
+    with_cells_named,
+)
 from selftime.ingest.open_segment import lines_of_open_segment
 from selftime.ingest.superseded_steps import with_acting, with_superseded_steps
 from selftime.ledger_format import (
@@ -26,6 +31,7 @@ from selftime.ledger_format import (
     UNCOUNTED_STEPS,
     UNCOUNTED_STEPS_NAME,
 )
+from selftime.names.recorded_cells import RecordedCells
 from selftime.run import (
     COUNTED,
     PHASES,
@@ -36,6 +42,8 @@ from selftime.run import (
     RUN_SEGMENTS,
     Run,
 )
+
+_NO_CELLS: Final = RecordedCells()
 
 
 def ledger_beside(trace: str, facts: Mapping[str, Any]) -> Run:
@@ -51,12 +59,15 @@ def ledger_beside(trace: str, facts: Mapping[str, Any]) -> Run:
         for beside in (Path(trace), Path(trace).resolve()):
             path = beside.with_name(name)
             if path.exists() and path.resolve().parent == path.parent.resolve():
-                return read_ledger(path.read_bytes(), str(path))
+                cells = RecordedCells.from_facts(facts)
+                return read_ledger(path.read_bytes(), str(path), cells)
     return Run()
 
 
-def read_ledger(data: bytes, source: str) -> Run:
+def read_ledger(data: bytes, source: str, cells_of_trace: RecordedCells = _NO_CELLS) -> Run:
     """Parses the bytes of a ledger file, and returns the run that it records.
+
+    Cells of a notebook that it does not know are named as those of its trace.
 
     Raises:
         UnreadableTrace: They are no ledger.
@@ -66,8 +77,10 @@ def read_ledger(data: bytes, source: str) -> Run:
         raise UnreadableTrace(
             f"`{source}` cannot be read: it is not the ledger (step log) of a run"
         )
-    lines = [*decoded[1:], *lines_of_open_segment(decoded[0], decoded[1:])]
-    return _run(decoded[0], lines, source)
+    cells = cells_of_ledger(decoded, cells_of_trace)
+    told = with_cells_named(decoded[1:], cells)
+    lines = [*told, *lines_of_open_segment(decoded[0], told)]
+    return _run(decoded[0], lines, source, cells)
 
 
 def is_ledger(first: bytes) -> bool:
@@ -86,9 +99,17 @@ def _decoded(lines: list[bytes]) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> Run:
+def _run(
+    head: Mapping[str, Any], lines: list[dict[str, Any]], source: str, cells: RecordedCells
+) -> Run:
     began = _number(head.get("process_began"), _number(head.get("began"), 0))
-    kind_lines = [line for line in lines if "kind" in line and "name" in line]
+    kind_lines = [
+        {**line, "name": step_kind_with_cell_named(line["name"], cells)}
+        if isinstance(line["name"], str)
+        else line
+        for line in lines
+        if "kind" in line and "name" in line
+    ]
     kinds = {_number(line["kind"]): _kind_name(line) for line in kind_lines}
     kinds |= {UNCOUNTED_STEPS: UNCOUNTED_STEPS_NAME, BEFORE_FIRST_STEP: None, AFTER_LAST_STEP: None}
     loop_lines = _loop_lines(kind_lines)
@@ -98,6 +119,7 @@ def _run(head: Mapping[str, Any], lines: list[dict[str, Any]], source: str) -> R
     end_facts = {key: value for line in ends for key, value in line.items() if key != "end"}
     peaks = cpu_peak_rates_from_json(end_facts.pop("cpu_peaks", None))
     facts |= end_facts
+    facts |= next(({"cells": line["cells"]} for line in lines if "cells" in line), {})
     return Run(
         segments=segments,
         readings=_readings(lines, segments, began),

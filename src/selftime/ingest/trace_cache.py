@@ -28,7 +28,7 @@ from isal import isal_zlib
 from selftime.ingest.table_file import TableFileLayout, read_tables, write_tables
 from selftime.trace import Trace
 
-CACHE_FORMAT_VERSION: Final = 9
+CACHE_FORMAT_VERSION: Final = 10
 """Version of the tables and of the cache's file layout; any change of these needs a new version."""
 
 _CACHE_ENTRY_PREFIX: Final = "tables-"

@@ -23,6 +23,7 @@ from selftime.ingest.links.slice_ordering import (
     order_slices,
     original_thread_by_added_thread,
 )
+from selftime.ingest.notebook_cells import name_notebook_cells
 from selftime.ingest.recorded_facts import recorded_operator_facts
 from selftime.ingest.table_of_arrays import series_of_column, table_of_arrays
 from selftime.ingest.text.trace_header import device_table, device_table_rows, origin_since_epoch
@@ -60,8 +61,7 @@ def build_trace_and_order(
     between_stages: Callable[[], None] = lambda: None,
 ) -> tuple[Trace, OrderedSlices]:
     """Returns the `Trace` built from a file's parsed text, and its slices sorted by start."""
-    threads = original_thread_by_added_thread(parsed_trace.metadata)
-    columns = merge_chunks(parsed_trace.chunks, threads)
+    columns = _merged_columns(parsed_trace)
     between_stages()
     normalize_times(columns, parsed_trace.metadata)
     erase_invalid_shapes(columns)
@@ -103,6 +103,14 @@ def build_trace_and_order(
         source=source,
     )
     return trace, slices
+
+
+def _merged_columns(parsed_trace: ParsedTrace) -> FileEventColumns:
+    """Returns the columns of all chunks; names cells of a notebook in them and in the facts."""
+    threads = original_thread_by_added_thread(parsed_trace.metadata)
+    columns = merge_chunks(parsed_trace.chunks, threads)
+    columns.strings = name_notebook_cells(columns.strings, parsed_trace.metadata)
+    return columns
 
 
 def _slice_table(

@@ -75,9 +75,22 @@ _LIBRARY_FOLDERS: Final = frozenset(
 )
 """Names of the top-level packages of known libraries, for paths relative to an installation folder.
 """
-_COMMAND_LINE_PACKAGES: Final = ("typer/", "click/")
-"""Packages that run a command, such as `selftime run`, around all that the program does."""
-_SYSTEM_PACKAGES: Final = ("torch/", "selftime/", *_COMMAND_LINE_PACKAGES)
+_RUNNING_PACKAGES: Final = (
+    *("typer/", "click/"),
+    *(
+        "IPython/",
+        "ipykernel/",
+        "ipykernel_launcher.py",
+        "jupyter_client/",
+        "traitlets/",
+        "tornado/",
+        "zmq/",
+    ),
+)
+"""Packages that run a command, such as `selftime run`, or the cells of a notebook: they are around
+all that the program does.
+"""
+_SYSTEM_PACKAGES: Final = ("torch/", "selftime/", *_RUNNING_PACKAGES)
 """Installed packages whose lines are never named for what they call."""
 _LIBRARY_FILES: Final = frozenset({"six.py", "typing_extensions.py"})
 """Single-file libraries; any other file, such as `datasets.py`, counts as the user's."""
@@ -111,7 +124,7 @@ def _file_origin(file: str) -> str:
     if _PACKAGE_FOLDER.search(path):
         inside = _PACKAGE_FOLDER.split(path)[-1]
         return "system" if inside.startswith(_SYSTEM_PACKAGES) else "library"
-    if path.startswith(_COMMAND_LINE_PACKAGES):
+    if path.startswith(_RUNNING_PACKAGES):
         return "system"
     first, _, below = path.partition("/")
     standard = first.removesuffix(".py") in sys.stdlib_module_names

@@ -162,7 +162,9 @@ def _result_sentences(bench: Bench) -> list[str]:
         ratio = bench.before.process_ms / bench.after.process_ms
         sentences.append(f"Whole processes, by their medians: {_ratio_text(ratio)} times as fast.")
     count = len(bench.rounds)
-    rounds = f"{count} round{'' if count == 1 else 's'} in {bench.seconds:.0f} s"
+    rounds = (
+        f"{count} round{'' if count == 1 else 's'} in {units.seconds_text(bench.seconds * 1e9)}"
+    )
     return [*sentences, f"Stopped after {rounds}: {_stop_reason_sentence(bench)}."]
 
 

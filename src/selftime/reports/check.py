@@ -94,8 +94,12 @@ def _measure_value_and_limit_texts(result: MeasureCheck) -> tuple[str, str]:
         and result.limit
     ):
         low, high = (bound / result.limit for bound in (result.low, result.high))
-        value += f" ({low:+.1%} to {high:+.1%})"
+        value += f" ({_signed_share_text(low)} to {_signed_share_text(high)})"
     return value, limit
+
+
+def _signed_share_text(share: float) -> str:
+    return f"{'+' if share > 0 else ''}{units.share_text(share)}"
 
 
 def _measure_value_text(measure: str, value: float | None) -> str:

@@ -123,7 +123,7 @@ def change_text(change: float) -> str:
     """
     if change < MIN_CHANGE_IN_TIMES:
         return units.share_text(change)
-    return f"{change:,.0f} times"
+    return f"{units.count_text(change)} times"
 
 
 def run_comparison_sentence(run_parts: pl.DataFrame) -> str:
@@ -208,7 +208,10 @@ def _blocks_of_steps_of_run(run_steps: pl.DataFrame, *, width: int, colour: bool
     columns = tuple(by_name[name] for name in _COLUMNS_OF_STEPS_OF_RUN)
     for rows in run_steps.partition_by("kind", maintain_order=True):
         before, after = (rows[f"steps_{side}"][0] for side in ("before", "after"))
-        title = f"STEPS OF THE RUN, {plain(rows['kind'][0])}: {before:,} and {after:,} steps"
+        title = (
+            f"STEPS OF THE RUN, {plain(rows['kind'][0])}: {units.count_text(before)} and "
+            f"{units.count_text(after)} steps"
+        )
         shown = rows.select(_COLUMNS_OF_STEPS_OF_RUN)
         yield f"{title}\n{as_table(shown, columns, width=width, rows=rows.height, colour=colour)}"
 

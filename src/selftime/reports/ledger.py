@@ -32,7 +32,13 @@ from selftime.reports.run_steps_text import (
 from selftime.reports.terminal import render_as_text
 from selftime.reports.wrapping import NamesText
 from selftime.run import PHASES, Run
-from selftime.units import milliseconds_text, seconds_text, share_text
+from selftime.units import (
+    count_text,
+    milliseconds_text,
+    seconds_text,
+    share_text,
+    whole_percent_text,
+)
 
 FORMAT: Final = "selftime.run/1"
 
@@ -51,7 +57,7 @@ def _table_of_parts(run: Run, root: str | None) -> Table:
     table.add_column()
     for row in _total_time_by_part(run).rows(named=True):
         if row["duration"] >= SMALL * run.wall_ns:
-            share = f"{row['duration'] / run.wall_ns:.0%}"
+            share = whole_percent_text(row["duration"] / run.wall_ns)
             text = NamesText(_text_of_part(run, row, root))
             table.add_row(seconds_text(row["duration"]), share, text)
     return table
@@ -310,7 +316,7 @@ def _slowtext_of_steps(run: Run, root: str | None) -> str:
         return ""
     cost = seconds_text(float(slow["excess"].sum()))
     verb = "step was" if slow.height == 1 else "steps were"
-    text = f"{slow.height:,} {verb} slow, by {cost}"
+    text = f"{count_text(slow.height)} {verb} slow, by {cost}"
     causes = slow.drop_nulls("cause").group_by("cause", "file", "line").agg(pl.col("excess").sum())
     if not causes.height:
         return text

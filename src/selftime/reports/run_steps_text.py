@@ -11,7 +11,7 @@ from selftime.ledger_format import ROLLOUT_KIND, UNCOUNTED_STEPS_NAME, UNUSUAL_K
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.plain import plain
 from selftime.run import Run
-from selftime.units import whole_percent_text
+from selftime.units import count_text, whole_percent_text
 
 _MAX_KINDS: Final = 3
 """Largest number of kinds of steps that the text counts apart."""
@@ -109,4 +109,4 @@ def at_file_and_line_text(row: dict[str, Any], root: str | None) -> str:
 
 def number_text(count: int, noun: str) -> str:
     """Returns a count with its noun, such as `1,200 steps`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"

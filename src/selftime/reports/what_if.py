@@ -15,7 +15,15 @@ from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES, BoundBy
 from selftime.reports.advice.markdown import code_span
 from selftime.reports.plain import cut_text_end, plain
 from selftime.reports.terminal import render_as_text
-from selftime.units import count_text, milliseconds_text, seconds_text, whole_percent_text
+from selftime.units import (
+    count_text,
+    milliseconds_text,
+    seconds_text,
+    share_text,
+    tenths_text,
+    times_text,
+    whole_percent_text,
+)
 
 MAX_NAMES_IN_TEXT: Final = 8
 """Largest number of matched names that the text lists of one change."""
@@ -69,9 +77,9 @@ def estimate_figures(one: DeviceEstimate) -> Iterator[tuple[str, str]]:
     fastest = one.step_ms / one.step.low_ms
     yield "Step now", f"{milliseconds_text(one.step_ms)} on the CPU"
     yield f"On {plain(_names_of_devices(one))}", f"{_range_text(step)}; not measured"
-    yield "That is", f"{slowest:.2g} to {fastest:.2g} times as fast"
+    yield "That is", f"{tenths_text(slowest)} to {tenths_text(fastest)} times as fast"
     yield "Device", _range_text(one.device)
-    yield "Host", f"{_range_text(one.host)}, for Python and {one.launches:,.0f} operators"
+    yield "Host", f"{_range_text(one.host)}, for Python and {count_text(one.launches)} operators"
     share = whole_percent_text(one.modelled_share)
     yield "Known", f"the work of {share} of the operators' time on the CPU, by shapes"
 
@@ -102,7 +110,7 @@ def _saving_text(one: WhatIf) -> str:
         return "nothing: the step does not wait for it"
     text = f"{milliseconds_text(saving.estimate_ms)} a step"
     if saving.speedup is not None:
-        text += f", {saving.speedup:.2f} times as fast"
+        text += f", {times_text(saving.speedup)} as fast"
     if saving.run_s is not None:
         text += f"; {seconds_text(saving.run_s * 1e9)} of the run"
     return text
@@ -123,7 +131,7 @@ def _tables_of_changes(one: WhatIf) -> Iterator[Text | Table]:
         table.add_column(overflow="fold")
         for matched in change.names[:MAX_NAMES_IN_TEXT]:
             name = cut_text_end(plain(matched.name), _MAX_NAME_CHARACTERS)
-            count = f"{matched.count_per_step:.3g} times"
+            count = f"{tenths_text(matched.count_per_step)} times"
             table.add_row(f"  {milliseconds_text(matched.ms)}", count, matched.kind, name)
         yield table
         left = change.name_count - min(len(change.names), MAX_NAMES_IN_TEXT)
@@ -138,7 +146,7 @@ def change_text(change: AppliedChange) -> str:
 
 def _verb(change: AppliedChange) -> str:
     if change.change == "scale":
-        return f"Scale to {change.kept_share:.3g}"
+        return f"Scale to {share_text(change.kept_share)}"
     return "Remove" if change.change == "remove" else "Hide"
 
 
@@ -176,7 +184,7 @@ def _change_as_markdown(change: AppliedChange, max_names: int) -> str:
     title = f"## {_verb(change)} {code_span(plain(change.pattern))}: {_times_text(change)}"
     rows = [
         f"| {_cell(one.name)} | {one.kind} "
-        f"| {one.count_per_step:.3g} | {milliseconds_text(one.ms)} |"
+        f"| {tenths_text(one.count_per_step)} | {milliseconds_text(one.ms)} |"
         for one in change.names[:max_names]
     ]
     header = "| name | kind | a step | time |\n|---|---|---:|---:|"

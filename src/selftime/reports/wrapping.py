@@ -42,13 +42,16 @@ class NamesText:
 def line_break_offsets(text: str, width: int) -> list[int]:
     """Returns the offsets at which a text is broken so that no line is wider than `width`.
 
-    A line ends after a space; within a word only if the word alone is wider than a line.
+    A line ends after a space; within a word only if the word alone is wider than a line. A `%`
+    stays with its number.
 
     >>> line_break_offsets("the file `/a/long_folder/train.py`", 18)
     [9, 25]
+    >>> line_break_offsets("it takes 30 % of it", 12)
+    [9]
     """
     offsets, column, start = [], 0, 0
-    for word in text.split(" "):
+    for word in _words_with_percent(text):
         if column and column + cell_len(word) > width:
             offsets.append(start)
             column = 0
@@ -60,6 +63,17 @@ def line_break_offsets(text: str, width: int) -> list[int]:
         column += cell_len(rest) + 1
         start += len(word) + 1
     return offsets
+
+
+def _words_with_percent(text: str) -> list[str]:
+    """Returns the words of a text, of which a number and the `%` behind it are one."""
+    words: list[str] = []
+    for word in text.split(" "):
+        if words and word.startswith("%"):
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _length_of_first_line(word: str, width: int) -> int:

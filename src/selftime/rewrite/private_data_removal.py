@@ -22,6 +22,10 @@ from selftime.ingest.text.trace_text_stream import TraceTextReceiver
 from selftime.names.private_data import Match, Pattern
 
 _REPLACEMENT_PREFIX_BY_PRIVATE_KIND: Final = {"folder": "dir", "function": "fn"}
+_FACTS_KEY: Final = "selftime"
+"""Top-level key of what selftime's recorder adds to a trace."""
+_CELL_TEXT: Final = "text of a notebook's cell"
+"""Kind of private text that is removed whole; no word stands for it."""
 _HASH_DIGITS_IN_REPLACEMENT: Final = 8
 _JSON_VALUE_DECODER: Final = msgspec.json.Decoder(Any, float_hook=lambda text: Raw(text.encode()))
 _WORDS_IN_KEYS_OF_DEVICE_IDENTITIES: Final = ("pci", "serial", "uuid")
@@ -112,12 +116,22 @@ class Redactor:
 
     def receive_key(self, name: str, value: bytes) -> None:
         """Writes a top-level key with the private data in its JSON value replaced."""
-        changed = self._redacted_json_value(
-            name, _JSON_VALUE_DECODER.decode(value), is_private=False
-        )
+        decoded = _JSON_VALUE_DECODER.decode(value)
+        if name == _FACTS_KEY:
+            decoded = self._without_text_of_cells(decoded)
+        changed = self._redacted_json_value(name, decoded, is_private=False)
         self._required_target().receive_key(
             self._redacted_text("", name), msgspec.json.encode(changed)
         )
+
+    def _without_text_of_cells(self, facts: Any) -> Any:
+        """Returns the recorder's facts without the source text of a notebook's cells."""
+        cells = facts.get("cells") if isinstance(facts, dict) else None
+        if not isinstance(cells, dict) or "text" not in cells:
+            return facts
+        texts = cells["text"] if isinstance(cells["text"], list) else [cells["text"]]
+        self.hidden.counts[_CELL_TEXT] += sum(text is not None for text in texts)
+        return {**facts, "cells": {**cells, "text": [None] * len(texts)}}
 
     def _required_target(self) -> TraceTextReceiver:
         assert self.target is not None, "parts of text need a target"  # noqa: S101 - a fault of ours

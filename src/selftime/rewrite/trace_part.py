@@ -19,6 +19,7 @@ from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Flags, Ints
 from selftime.errors import UsageError
 from selftime.trace import Trace
+from selftime.units import instant_text
 
 _CATEGORIES_NEVER_CLIPPED: Final = (*names.OPERATOR_CATEGORIES, *names.RUNTIME_CALL_CATEGORIES)
 """Event categories whose slices keep their full duration in a cut trace: operators, runtime
@@ -88,7 +89,7 @@ def span_of_time(trace: Trace, begin: int | None, end: int | None) -> HostTimeSp
     low, high = begin or 0, last if end is None else end
     if low >= last:
         raise UsageError(
-            f"the trace ends {last / 1e9:.6g} s after its begin; choose an earlier time"
+            f"the trace ends {instant_text(last)} after its begin; choose an earlier time"
         )
     if low >= high:
         raise UsageError("the time range ends before it begins; write `--time 1.2s:1.9s`")

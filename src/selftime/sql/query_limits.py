@@ -9,6 +9,8 @@ from threading import Thread
 from time import sleep
 from typing import Final
 
+from selftime.units import bytes_text
+
 _MAX_DEFAULT_MEMORY_BYTES: Final = 4 << 30
 """Largest default limit of a query's memory, in bytes."""
 _DEFAULT_SHARE_OF_MACHINE: Final = 0.25
@@ -16,7 +18,6 @@ _DEFAULT_SHARE_OF_MACHINE: Final = 0.25
 _DEFAULT_SECONDS: Final = 30.0
 """Default limit of a query's time, in s."""
 _SECONDS_BETWEEN_LOOKS_FOR_PARENT: Final = 0.5
-_BYTES_PER_GIB: Final = 1 << 30
 
 
 def _default_memory_bytes() -> int:
@@ -59,8 +60,8 @@ class QueryLimits:
         """What is said of a query that takes more memory."""
         return (
             "the query was stopped, as it needs more memory than "
-            f"{self.memory_bytes / _BYTES_PER_GIB:.3g} GiB; ask for less, or allow it more memory "
-            "with `--query-memory`"
+            f"{bytes_text(self.memory_bytes)}; ask for less, or allow it more memory with "
+            "`--query-memory`"
         )
 
 

@@ -13,6 +13,7 @@ from selftime.analysis.device.kernel_attributes import (
 from selftime.analysis.slice_filters import common_value_expression
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
+from selftime.names.notebook_cells import NOTEBOOK_CELL_PATTERN
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.view_declaration import LINE_EVIDENCE_DOC, RowLimit, view
@@ -45,7 +46,13 @@ _ROW_LABEL_BY_OPTION: Final = {
     "launch": pl.col("short").first(),
     "operator": pl.col("operator").first(),
     "line": pl.format(
-        "{}:{} {}", pl.col("file").str.extract(r"([^/\\]*)$"), "line", "function"
+        "{}{}{} {}",
+        pl.col("file").str.extract(r"([^/\\]*)$"),
+        pl.when(pl.col("file").cast(pl.String).str.contains(NOTEBOOK_CELL_PATTERN))
+        .then(pl.lit(", line "))
+        .otherwise(pl.lit(":")),
+        "line",
+        "function",
     ).first(),
     "class": pl.col("class").first(),
     "stream": pl.format("device {}, stream {}", "device", "stream").first(),

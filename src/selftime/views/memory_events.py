@@ -2,8 +2,8 @@
 
 import polars as pl
 
+from selftime.analysis.memory.block_categories import categories_of_memory_blocks
 from selftime.analysis.memory.block_holders import (
-    categories_of_memory_blocks,
     operator_labels_of_memory_records,
     source_sites_of_memory_records,
     step_numbers,

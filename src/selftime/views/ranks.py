@@ -13,6 +13,7 @@ from selftime.analysis.ranks.lateness import (
     rank_lateness_by_round,
 )
 from selftime.schema import Column
+from selftime.units import count_text
 from selftime.views.view_declaration import view
 
 _STEP_TIME_COLUMNS = ("time", "host_time", "device_time", *STEP_TIME_PARTS)
@@ -246,7 +247,10 @@ def _notes_on_unshared_steps(job: Ranks) -> dict[int, str]:
     common = own.filter(pl.len().over("round") == every).group_by("rank").len("common")
     both = own.group_by("rank").len("all").join(common, on="rank", how="left").fill_null(0)
     return {
-        rank: f"the other ranks recorded {shared:,} of its {recorded:,} steps with collectives, too"
+        rank: (
+            f"the other ranks recorded {count_text(shared)} of its {count_text(recorded)} steps "
+            "with collectives, too"
+        )
         for rank, recorded, shared in both.select("rank", "all", "common").rows()
         if shared < recorded
     }

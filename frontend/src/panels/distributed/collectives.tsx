@@ -10,6 +10,7 @@ import { change, link } from "../../route.ts";
 import { text } from "../../units.ts";
 import { describedAs } from "./group-names.ts";
 import type { JobProps } from "./index.tsx";
+import { placeText } from "../../parts/text/place.ts";
 
 const BY = [["kind", "kind"], ["group", "group"], ["size", "size"], ["line", "line"]] as const;
 /** Rows shown here; the table has all. */
@@ -108,7 +109,7 @@ function Name(props: { table: FullTable; row: number; by: string }) {
       {by === "size" && size !== null && ` ${text(size, "bytes")}`}
       {by === "line" && file !== null && (
         <> <a class="mono" title={plain(file)} href={link("lines", { file, ...(line === null ? {} : { line: String(line) }) })}>
-          {plain(file.split(/[/\\]/).at(-1) ?? file)}{line === null ? "" : `:${line}`}
+          {plain(placeText(file.split(/[/\\]/).at(-1) ?? file, line))}
         </a></>
       )}
       <span class="muted"> {plain([...new Set(group)].join(" · "))}{number(table, "group_size", row) !== null && ` of ${text(number(table, "group_size", row), "count")}`}</span>

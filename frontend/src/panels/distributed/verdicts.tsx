@@ -10,6 +10,7 @@ import { link } from "../../route.ts";
 import { countText, timeText } from "../../units.ts";
 import type { JobProps } from "./index.tsx";
 import { traceOf } from "./rank-traces.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 export function Verdicts(props: JobProps & { table: FullTable }) {
   const { table, job, views } = props;
@@ -64,7 +65,7 @@ function Place(props: { job: Job; table: FullTable; row: number }) {
     <>
       {file !== null && (
         <a class="mono" title={plain(file)} href={link("lines", { ...trace, file, ...(line === null ? {} : { line: String(line) }) })}>
-          {plain(file.split(/[/\\]/).at(-1) ?? file)}{line === null ? "" : `:${line}`}
+          {plain(placeText(file.split(/[/\\]/).at(-1) ?? file, line))}
         </a>
       )}
       {file !== null && textAt(table, "function", row) !== null && <span class="muted"> in {plain(textAt(table, "function", row) ?? "")}</span>}

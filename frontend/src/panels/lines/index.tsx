@@ -18,6 +18,7 @@ import { initialLine, costsOf, nextHot } from "./costs.ts";
 import { Files } from "./files.tsx";
 import { chooseLine, Listing } from "./listing.tsx";
 import { Ran } from "./ran.tsx";
+import { placeText } from "../../parts/text/place.ts";
 
 KEYS["lines"] = [
   ["n, N", "the next line by cost, the one before"],
@@ -48,7 +49,7 @@ function Named(props: PanelProps & { file: string; line: number }) {
   const { data, trace, file, line } = props;
   return (
     <section>
-      <h2 class="mono">{plain(file)}:{line}</h2>
+      <h2 class="mono">{plain(placeText(file, line))}</h2>
       <SourceAt data={data} trace={trace.id} file={file} line={line} around={20} />
     </section>
   );

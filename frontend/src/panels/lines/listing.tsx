@@ -16,6 +16,7 @@ import type { Costs, FileCost } from "./costs.ts";
 import { heat, howMark } from "./costs.ts";
 import type { Row } from "./rows.ts";
 import { rowsOf } from "./rows.ts";
+import { isCell } from "../../parts/text/place.ts";
 
 const HEIGHT = 20;
 /** Lines of a file up to which it is shown completely. */
@@ -99,7 +100,9 @@ function Rows(props: ListingProps & { parts: readonly Source[] }) {
 }
 
 function Absent(props: { file: string }) {
-  const reason = props.file.endsWith(".py")
+  const reason = isCell(props.file)
+    ? "The text of the cell was not recorded: these are its lines with a cost."
+    : props.file.endsWith(".py")
     ? "The source file is not available: these are its lines with a cost."
     : "No Python file: these are the places in it with a cost.";
   return <p class="lines-absent muted" role="note">{reason}</p>;

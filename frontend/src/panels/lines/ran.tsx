@@ -14,6 +14,7 @@ import { bytesText, countText, text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Cost, Metric } from "./costs.ts";
 import { splitPath } from "./costs.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 interface RanProps extends PanelProps {
   file: string;
@@ -29,7 +30,7 @@ export function Ran(props: RanProps) {
   return (
     <section class="ran" aria-label="What ran on the line">
       <h2>
-        <span class="mono" title={plain(file)}>{plain(splitPath(file).name)}{line !== null && `:${line}`}</span>
+        <span class="mono" title={plain(file)}>{plain(placeText(splitPath(file).name, line))}</span>
         {cost?.function && <span class="muted"> in {plain(cost.function)}</span>}
         {cost !== undefined && line !== null && cost.operators > 0 && (
           <a href={link("operators", { by: "name+line", where: JSON.stringify(on(file, line)) })}>its operators</a>

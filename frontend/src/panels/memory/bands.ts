@@ -3,6 +3,7 @@
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, textAt } from "../../parts/data/full-table.ts";
 import { pointAt } from "./curves.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 /** What a band of the stack is of: words of the option `by`. */
 export const GROUPINGS = ["category", "module", "operator", "line"] as const;
@@ -72,7 +73,7 @@ function begun(table: FullTable, row: number, by: Grouping, colours: Map<string,
 function labelOf(table: FullTable, row: number, by: Grouping): string {
   if (by !== "line") return textAt(table, by, row)?.replace(/^nn\.Module: /, "") ?? NOWHERE[by];
   const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
-  return file === null ? NOWHERE.line : `${file.slice(file.lastIndexOf("/") + 1)}:${line ?? "?"}`;
+  return file === null ? NOWHERE.line : placeText(file.slice(file.lastIndexOf("/") + 1), line ?? "?");
 }
 
 /** Whether it is of what no recorded allocation explains. */

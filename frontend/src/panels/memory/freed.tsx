@@ -10,6 +10,7 @@ import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
 import type { Place } from "./freed.ts";
 import { placesOf } from "./freed.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 const MOST = 12;
 
@@ -58,7 +59,7 @@ function Where(props: { place: Place }) {
       released{file === null && operator === null && " outside of operators and known lines"}
       {operator !== null && <> by <span class="mono">{plain(operator)}</span></>}
       {file !== null && (
-        <> at <a class="mono" href={link("lines", line === null ? { file } : { file, line: String(line) })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line !== null && `:${line}`}</a></>
+        <> at <a class="mono" href={link("lines", line === null ? { file } : { file, line: String(line) })}>{plain(placeText(file.slice(file.lastIndexOf("/") + 1), line))}</a></>
       )}
     </span>
   );

@@ -4,6 +4,7 @@ import type { FullTable } from "../../parts/data/full-table.ts";
 import { textAt } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { link } from "../../route.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 export const BY = [
   ["category", "category", "what it is for"],
@@ -28,12 +29,12 @@ export function Holder(props: { table: FullTable; row: number; by: HolderGroupin
   const of = (name: string) => textAt(table, name, row);
   const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);
   const said = [category, operator, module?.replace(/^nn\.Module: /, "")].filter((word): word is string => Boolean(word));
-  const title = [...said, file && `${file}:${line ?? "?"}`].filter(Boolean).join(", ");
+  const title = [...said, file && placeText(file, line ?? "?")].filter(Boolean).join(", ");
   return (
     <span class="holder-text" title={plain(title)}>
       {said.map((word, at) => <span key={at} class={at === 0 && category ? "holder-category" : "mono"}>{plain(word)}</span>)}
       {file && (
-        <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line && `:${line}`}</a>
+        <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(placeText(file.slice(file.lastIndexOf("/") + 1), line))}</a>
       )}
       {said.length === 0 && !file && <span class="muted">{NOWHERE[props.by]}</span>}
     </span>

@@ -15,6 +15,7 @@ import { text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import { Chart } from "./chart.tsx";
 import { extent, OTHER_KINDS, stepsOf, type ScaleKind, type Steps } from "./curve.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 interface StepsProps extends PanelProps {
   colours: ReadonlyMap<string, string>;
@@ -97,7 +98,7 @@ function StepTip(props: { steps: Steps; colour: string; labels: Labels }) {
       <Row name="at" value={timeText(steps.start)} />
       {steps.dataWait > 0 && <Row name="waited for data" value={timeText(steps.dataWait)} />}
       {steps.cause !== null && <Row name="most of it" value={labelOfValue(labels, steps.cause).text} />}
-      {steps.place !== null && <Row name="line" value={`${plain(nameOf(steps.place.file))}:${steps.place.line}`} />}
+      {steps.place !== null && <Row name="line" value={plain(placeText(nameOf(steps.place.file), steps.place.line))} />}
       {steps.recorded && <em>{steps.traceStart === null ? "recorded, but not in this trace" : "recorded: click to see it in the timeline"}</em>}
     </>
   );

@@ -12,6 +12,7 @@ import { link } from "../../route.ts";
 import { text, UNKNOWN } from "../../units.ts";
 import type { Cause, Part, Place } from "./parts.ts";
 import { namedShares, onlyShare, placeAt } from "./parts.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 /** Slow steps, and causes of them, that are listed. */
 const LISTED = 12;
@@ -23,8 +24,8 @@ export function Line(props: { place: Place | null }) {
   const { file, line } = place;
   const name = file.slice(Math.max(file.lastIndexOf("/"), file.lastIndexOf("\\")) + 1);
   return (
-    <a class="mono run-line" title={plain(`${file}:${line}`)} href={link("lines", { file, line: String(line) })}>
-      <span>{plain(name)}</span>:{line}
+    <a class="mono run-line" title={plain(placeText(file, line))} href={link("lines", { file, line: String(line) })}>
+      <span>{plain(name)}</span>{placeText(file, line).slice(file.length)}
     </a>
   );
 }

@@ -21,6 +21,6 @@ test("a change to the same pattern replaces the one before", () => {
 });
 
 test("a change is told in words", () => {
-  assert.equal(changeText(HALF), "Scale aten::mm to 50 %");
+  assert.equal(changeText(HALF), "Scale aten::mm to 50.0 %");
   assert.equal(changeText(SYNCS), "Remove syncs");
 });

@@ -1,6 +1,7 @@
 // The changes that are asked for, as the page's address holds them.
 
 import type { AskedChange, ChangeKind } from "../../data/api.ts";
+import { shareText } from "../../units.ts";
 
 /** Names that stand for a class of time, with what each holds. */
 export const CLASSES: readonly (readonly [string, string])[] = [
@@ -49,6 +50,6 @@ function isSame(one: AskedChange, other: AskedChange): boolean {
 }
 
 export function changeText({ change, pattern, kept_share: kept }: AskedChange): string {
-  if (change === "scale") return `Scale ${pattern} to ${+(100 * kept).toFixed(1)} %`;
+  if (change === "scale") return `Scale ${pattern} to ${shareText(kept)}`;
   return `${change === "remove" ? "Remove" : "Hide"} ${pattern}`;
 }

@@ -20,6 +20,12 @@ test("an address of one's own may lead to a repository", () => {
   assert.equal(editorAddress({ ...own, folder: "" }, "/srv/me/r/a.py", 7), null);
 });
 
+test("a cell of a notebook is no file that an editor opens", () => {
+  const own = { editor: "own" as const, pattern: "https://git.example/{path}#L{line}", folder: "" };
+  assert.equal(editorAddress(own, "cell 3.py", 8), "https://git.example/cell%203.py#L8");
+  for (const cell of ["cell 3", "notebook cell (25.py)"]) assert.equal(editorAddress(own, cell, 8), null);
+});
+
 test("a name from a trace adds nothing to the address, and no address runs anything", () => {
   assert.equal(editorAddress(vscode, "/a/?x#y&z={line}.py", 1), "vscode://file/a/%3Fx%23y%26z%3D%7Bline%7D.py:1");
   for (const pattern of ["javascript:alert('{file}')", " JavaScript:{file}", "data:text/html,{file}", "{file}", "//x/{file}"]) {

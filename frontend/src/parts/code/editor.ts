@@ -1,5 +1,7 @@
 // The address that opens a line in the reader's editor, or in a repository on the web.
 
+import { isCell } from "../text/place.ts";
+
 export const EDITORS = ["none", "vscode", "pycharm", "own"] as const;
 export type Editor = (typeof EDITORS)[number];
 
@@ -39,6 +41,7 @@ export function parseSetting(words: string | null): EditorSetting {
 
 /** The address of a line; null if the setting has none for this file. */
 export function editorAddress(setting: EditorSetting, file: string, line: number): string | null {
+  if (isCell(file)) return null;
   const pattern = setting.editor === "own" ? setting.pattern.trim() : PATTERNS[setting.editor];
   if (!/^[a-z][a-z0-9+.-]*:/i.test(pattern) || RUNS.test(pattern)) return null;
   const path = pathBelow(setting.folder.trim(), file);

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { patchOf } from "./patch.ts";
+import { changedLines, patchOf } from "./patch.ts";
 
 const LINES = Array.from({ length: 30 }, (_, at) => `line ${at + 1}`);
 const CHANGES = [
@@ -21,6 +21,14 @@ test("a patch has the lines around each change, once where changes are near", ()
   ].join("\n"));
   const heads = patchOf("/a/b.py", LINES, CHANGES).split("\n").filter((line) => /^(?:@@|---)/.test(line));
   assert.deepEqual(heads, ["--- a/a/b.py", "@@ -1,10 +1,10 @@", "@@ -17,6 +17,7 @@", "@@ -27,4 +28,3 @@"]);
+});
+
+test("the changed lines are those that git writes", () => {
+  const changed = changedLines(LINES, CHANGES);
+  assert.deepEqual(changed.slice(0, 8), ["first", "second", "line 2", "line 3", "line 4", "line 5", "six", "line 8"]);
+  assert.deepEqual(changed.slice(-3), ["line 27", "line 28", "line 29"]);
+  assert.equal(changed[changed.indexOf("before 20") + 1], "line 20");
+  assert.deepEqual(changedLines(LINES, []), LINES);
 });
 
 test("git applies it", { skip: spawnSync("git", ["--version"]).status !== 0 && "there is no git" }, () => {

@@ -17,6 +17,17 @@ export function patchOf(path: string, lines: readonly string[], changes: readonl
   return `--- a/${name}\n+++ b/${name}\n${hunks.join("")}`;
 }
 
+/** The lines after the changes, in order of their lines. */
+export function changedLines(lines: readonly string[], changes: readonly Change[]): string[] {
+  const found: string[] = [];
+  let at = 1;
+  for (const { at: start, removed, added } of changes) {
+    found.push(...lines.slice(at - 1, start - 1), ...added);
+    at = start + removed.length;
+  }
+  return [...found, ...lines.slice(at - 1)];
+}
+
 /** Changes so near to each other that they share their context. */
 function together(changes: readonly Change[]): Change[][] {
   const found: Change[][] = [];

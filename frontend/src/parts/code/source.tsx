@@ -6,6 +6,7 @@ import { useQuery } from "../data/asking.tsx";
 import { EditorLink } from "./editor-link.tsx";
 import { tokens } from "./python.ts";
 import type { Token } from "./python.ts";
+import { isCell } from "../text/place.ts";
 
 /** One line's text in colours; for panels that lay out the lines themselves. */
 export function Coloured(props: { tokens: readonly Token[] }) {
@@ -66,7 +67,9 @@ export function SourceAt(props: {
   if (asked.state === "failed") return <p class="muted">{asked.error}</p>;
   const source = asked.value;
   if (source === null || line >= source.from + source.lines.length) {
-    const words = "The source file is not available here, so its lines cannot be shown.";
+    const words = isCell(file)
+      ? "The text of the cell was not recorded, so its lines cannot be shown."
+      : "The source file is not available here, so its lines cannot be shown.";
     return <p class="muted">{words} <EditorLink file={file} line={line} /></p>;
   }
   const last = source.from + source.lines.length - 1;

@@ -8,6 +8,7 @@ import { STEP_COLUMNS, stepName, stepSpan } from "../../parts/steps/stepspan.ts"
 import { go } from "../../route.ts";
 import { countedText, timeText } from "../../units.ts";
 import type { Entry, EntryKind } from "./entries.ts";
+import { placeText } from "../../parts/text/place.ts";
 
 const MOST_NAMES = 40;
 const MOST_LINES = 8;
@@ -85,7 +86,7 @@ async function lines(data: Data, trace: string, text: string): Promise<Entry[]> 
     if (typeof file !== "string" || typeof line !== "number") return [];
     const detail = typeof code === "string" ? code : "";
     const run = () => go("lines", { file, line: String(line) });
-    return [{ id: `line ${file} ${line}`, kind: "line", title: `${file}:${line}`, detail, run }];
+    return [{ id: `line ${file} ${line}`, kind: "line", title: placeText(file, line), detail, run }];
   });
 }
 

@@ -8,6 +8,7 @@ from selftime.advice.rule_outcomes import Where
 from selftime.analysis.ranks.job_account import job_account
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.analysis.ranks.straggler_verdicts import StragglerVerdict, straggler_verdicts
+from selftime.names.notebook_cells import place_text
 
 _NS_PER_MS: Final = 1_000_000
 
@@ -99,7 +100,7 @@ def with_late_rank(account: StepAccount, late: LateRank, own_rank: str | None) -
     if late.rank == own_rank:
         return account
     file, line = late.where.file, late.where.line
-    where = "" if file is None else f" at `{file}`" if line is None else f" at `{file}:{line}`"
+    where = "" if file is None else f" at `{place_text(file, line)}`"
     if line is not None and late.where.how == "definition":
         where = f" in the function `{late.where.function}`, defined{where}"
     reason = f"{late.rank} makes the others wait: {late.why}{where}"

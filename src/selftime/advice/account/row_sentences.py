@@ -20,8 +20,9 @@ from selftime.analysis.models.modelled_operator_work import common_peak_rates_of
 from selftime.analysis.recording_requirements import RecordingNeed, missing_requirement_sentences
 from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.devices import CpuPeakRates
+from selftime.names.notebook_cells import place_text
 from selftime.trace import Trace
-from selftime.units import rate_text, time_text, whole_percent_text
+from selftime.units import count_text, rate_text, time_text, whole_percent_text
 
 _NEEDS_BY_CLASS: Final[dict[str, tuple[RecordingNeed, ...]]] = {
     "compute": ("operators", "shapes"),
@@ -83,7 +84,10 @@ def needed_sentence(
         return f"useful work at {share} of {_cpu_peak_text(cpu_peaks, by_memory=by_memory)}"
     if not on_device:
         rate = efficiency * FAST_PRODUCT_GFLOPS_PER_THREAD
-        return f"useful work: products of matrices at {rate:.0f} GFLOP/s or more for each thread"
+        return (
+            f"useful work: products of matrices at {rate_text(rate * 1e9, 'FLOP')} or more for "
+            "each thread"
+        )
     peak = "memory bandwidth" if by_memory else "peak rate"
     return f"useful work at {whole_percent_text(efficiency)} of the device's {peak}"
 
@@ -133,7 +137,7 @@ class OperatorsOfRow:
         """Returns how many operators a step has here, and that most of their time is dispatch."""
         trial = "`torch.compile`, of " if may_compile else ""
         count, short = max(round(self.per_step), 1), time_text(MIN_COMPUTING_OPERATOR_NS)
-        operators = "one operator" if count == 1 else f"{count:,} operators"
+        operators = "one operator" if count == 1 else f"{count_text(count)} operators"
         return (
             f"{operators} a step, {whole_percent_text(self.short_share)} of the time in those "
             f"shorter than {short}: mostly their dispatch, of which a trial of {trial}"
@@ -146,7 +150,7 @@ class OperatorsOfRow:
         if count == 1:
             return f"one operator a step, of {time_text(self.median_ns)}"
         median = time_text(self.median_ns)
-        return f"{count:,} operators a step, half of them shorter than {median}"
+        return f"{count_text(count)} operators a step, half of them shorter than {median}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +219,9 @@ class UnexplainedTime:
         if not lines.height:
             return ""
         row = lines.row(0, named=True)
-        share, file = whole_percent_text(row["share"]), PurePath(row["file"]).name
-        return f"{share} of the samples of steps without recording are at `{file}:{row['line']}`"
+        share = whole_percent_text(row["share"])
+        place = place_text(PurePath(row["file"]).name, row["line"])
+        return f"{share} of the samples of steps without recording are at `{place}`"
 
     def _sentence_on_computing(
         self,
@@ -268,8 +273,8 @@ def _reason_of_python(what: str | None, calls: OperatorsOfRow) -> str:
     """Returns why time of the interpreter is unexplained; of many calls, that none has most."""
     if what is None and calls.per_step >= 2:
         return (
-            f"{round(calls.per_step):,} calls a step, of which no function takes half of the time; "
-            f"{_REASONS_BY_CLASS['python']}"
+            f"{count_text(calls.per_step)} calls a step, of which no function takes half of the "
+            f"time; {_REASONS_BY_CLASS['python']}"
         )
     if what is not None and names.runs_backward_pass(what):
         return (

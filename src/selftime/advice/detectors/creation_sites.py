@@ -8,6 +8,7 @@ from typing import Any
 
 from selftime.advice.detectors.recorded_facts import recorded_setting
 from selftime.advice.rule_outcomes import Where
+from selftime.names.notebook_cells import place_text
 from selftime.trace import Trace
 
 
@@ -28,7 +29,7 @@ class CreationSite:
 
     def __str__(self) -> str:
         """Returns `file:line` in backticks; an unknown line without."""
-        return "line unknown" if self.file is None else f"`{self.file}:{self.line}`"
+        return "line unknown" if self.file is None else f"`{place_text(self.file, self.line)}`"
 
 
 def creation_sites(trace: Trace) -> tuple[CreationSite, ...]:

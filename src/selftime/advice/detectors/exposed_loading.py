@@ -29,6 +29,7 @@ from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, covered_time_before, length, subtract
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_EXPOSED_LOADING_MS: Final = 2.0
 """Shortest wait for data per step, in ms, for which worker processes are worth their cost: a worker
@@ -170,8 +171,8 @@ def longer_waits_of_run_text(trace: Trace) -> str | None:
         return None
     return (
         f"the recorded steps hardly wait for workers, but {found.late_count} of the "
-        f"{found.step_count} steps of the run do, {found.waiting_share:.0%} of their time: see "
-        "`data_waits_of_run`"
+        f"{found.step_count} steps of the run do, {whole_percent_text(found.waiting_share)} of "
+        "their time: see `data_waits_of_run`"
     )
 
 

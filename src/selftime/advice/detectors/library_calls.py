@@ -10,7 +10,6 @@ from selftime import names
 from selftime.advice.detectors.python_outside_torch import PythonFunctionTime
 from selftime.advice.lines.line_from_source import (
     lines_that_call,
-    source_folders,
     syntax_scope_of_place,
 )
 from selftime.advice.rule_definition import Where, where_from_row
@@ -110,6 +109,6 @@ def _line_of_call(trace: Trace, owner: int, function: str) -> Where | None:
     """Returns the only line of a frame's function that calls a function; None if unknown."""
     site = source_sites_of_slices(trace, pl.Series([owner], dtype=pl.UInt32)).row(0, named=True)
     where = where_from_row(site)
-    scope = syntax_scope_of_place(where, source_folders(trace, where.file or ""))
+    scope = syntax_scope_of_place(trace, where)
     lines = [] if scope is None else lines_that_call(scope, frozenset({function}))
     return Where(where.file, lines[0], where.function, "static") if len(lines) == 1 else None

@@ -14,6 +14,7 @@ from selftime.analysis.data_loader_workers import loader_worker_tables
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 USUAL_READY_BATCH_FETCH_MS: Final = 1.0
 """Usual time of `next` on a DataLoader, in ms, if the batch is ready; 0.1 to 1.9 ms were
@@ -107,7 +108,7 @@ def predict_step_with_workers(
 
 def reason_workers_save_nothing(loading: DataLoadingTimes, facts: Mapping[str, Any]) -> str:
     """Returns why no worker process would shorten a step that loads data on the main thread."""
-    loads = f"data loading takes {loading.exposed_share:.0%} of each step"
+    loads = f"data loading takes {whole_percent_text(loading.exposed_share)} of each step"
     if batch_hand_over_ms(facts) < loading.exposed_ms:
         return f"{loads}; no core is free for workers"
     tensors = facts.get("batch_tensors")

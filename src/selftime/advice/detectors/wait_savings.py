@@ -38,7 +38,7 @@ from selftime.advice.step_statistics import (
 from selftime.analysis.per_trace_cache import cached_per_trace
 from selftime.analysis.recording_requirements import missing_requirement_sentences
 from selftime.trace import Trace
-from selftime.units import share_text
+from selftime.units import share_text, tenths_text
 
 MAX_REPLAYED_WAITING_LINES: Final = 12
 """Largest number of waiting source lines, longest waits first, whose cost is simulated line by
@@ -251,7 +251,7 @@ def _outcome_of_insignificant_wait(
     )
     place = str(site.where) if site.where.file else waiting_call_text(site)
     share = share_text(limits.scaled_to_typical_step(site.wait_ns_per_step / 1e6) / limits.step_ms)
-    waits = f"waits at {place} ({site.waits_per_step:.3g} a step, {share} of it)"
+    waits = f"waits at {place} ({tenths_text(site.waits_per_step)} a step, {share} of it)"
     if most < MIN_SIGNIFICANT_SAVING_SHARE_OF_STEP * limits.step_ms:
         later = share_text(all_costs.saving_on_faster_device_ms / limits.step_ms)
         told = (

@@ -18,7 +18,6 @@ from selftime.advice.detectors.python_outside_torch import frames_of_program
 from selftime.advice.lines.line_from_source import (
     is_frame_of_place,
     lines_that_call,
-    source_folders,
     syntax_scope_of_place,
 )
 from selftime.advice.rule_outcomes import Evidence, Finding, Where, where_from_row
@@ -185,6 +184,6 @@ def _sites(trace: Trace, table: pl.DataFrame) -> Iterator[tuple[Where, list[int]
             for text in _names_of(trace, part["callee"]).unique()
             if text is not None and (known := names.parse_frame(text)) is not None
         )
-        scope = syntax_scope_of_place(where, source_folders(trace, where.file or ""))
+        scope = syntax_scope_of_place(trace, where)
         lines = [] if scope is None else lines_that_call(scope, called)
         yield where, lines, int(part["duration"].sum())

@@ -19,10 +19,12 @@ from selftime.advice.lines.source_syntax import (
     first_line_of_scope,
     ids_of_nodes_in_loops,
     nodes_in_scope,
+    parse_cell,
     parse_file,
     scope_of_frame,
 )
 from selftime.advice.rule_definition import Evidence, Finding, Where
+from selftime.names.notebook_cells import is_notebook_cell
 from selftime.names.python_expressions import is_decorator_frame
 from selftime.trace import Trace
 
@@ -68,7 +70,7 @@ def with_line_from_source(trace: Trace, finding: Finding) -> Finding:
     place = finding.where
     if place.how != "definition" or place.file is None or place.function is None:
         return finding
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file))
+    scope = syntax_scope_of_place(trace, place)
     if scope is None:
         return finding
     if place.function != "<module>":
@@ -93,7 +95,29 @@ def with_line_from_source(trace: Trace, finding: Finding) -> Finding:
     return replace(finding, evidence=(*finding.evidence, told))
 
 
-def source_folders(trace: Trace, file: str) -> tuple[str, ...]:
+def class_of_place(trace: Trace, place: Where) -> ast.ClassDef | None:
+    """Returns the class whose method is defined at `place`; None if its source was not found."""
+    tree = _syntax_tree(trace, place.file or "")
+    if tree is None:
+        return None
+    return class_around_frame(tree, place.function or "", place.line)
+
+
+def syntax_scope_of_place(trace: Trace, place: Where) -> SyntaxScope | None:
+    """Returns the syntax tree of the function at `place`; None if its source was not found."""
+    tree = _syntax_tree(trace, place.file or "")
+    return None if tree is None else scope_of_frame(tree, place.function or "", place.line)
+
+
+def _syntax_tree(trace: Trace, file: str) -> ast.Module | None:
+    """Returns the syntax tree of a source file or a notebook's cell; None if it was not found."""
+    if is_notebook_cell(file):
+        return parse_cell(trace, file)
+    trees = (parse_file(Path(folder) / file) for folder in _source_folders(trace, file))
+    return next((tree for tree in trees if tree is not None), None)
+
+
+def _source_folders(trace: Trace, file: str) -> tuple[str, ...]:
     """Returns the folders in which to look for a source file with a relative path.
 
     Frames name files from a folder that Python imports from; operators name the same files in full.
@@ -105,24 +129,6 @@ def source_folders(trace: Trace, file: str) -> tuple[str, ...]:
     imported = [text.removesuffix(file) for text in whole]
     ran_in = [ran] if isinstance(ran, str) else []
     return tuple(dict.fromkeys([*imported, *ran_in, ".", beside]))
-
-
-def class_of_place(place: Where, folders: tuple[str, ...]) -> ast.ClassDef | None:
-    """Returns the class whose method is defined at `place`; None if its source was not found."""
-    for folder in folders:
-        tree = parse_file(Path(folder) / (place.file or ""))
-        if tree is not None:
-            return class_around_frame(tree, place.function or "", place.line)
-    return None
-
-
-def syntax_scope_of_place(place: Where, folders: tuple[str, ...]) -> SyntaxScope | None:
-    """Returns the syntax tree of the function at `place`; None if its source was not found."""
-    for folder in folders:
-        tree = parse_file(Path(folder) / (place.file or ""))
-        if tree is not None:
-            return scope_of_frame(tree, place.function or "", place.line)
-    return None
 
 
 def _definition_line(scope: SyntaxScope, line: int | None) -> int | None:

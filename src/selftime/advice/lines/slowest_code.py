@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.line_from_source import syntax_scope_of_place
 from selftime.advice.lines.source_syntax import SyntaxScope, nodes_in_scope
 from selftime.advice.rule_definition import Where
 from selftime.analysis.run.sampled_lines import samples_by_line_of_function
@@ -63,7 +63,7 @@ def slowest_code_of_function(
         place: Where the function is defined.
         steps: The number of steps that the segments are of.
     """
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    scope = syntax_scope_of_place(trace, place)
     rounds = _most_calls_of_a_name(trace, segments)
     if segments["owner"].n_unique() == 1:  # the steps are within one call of the function
         rounds /= steps

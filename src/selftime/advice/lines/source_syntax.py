@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from selftime.advice.rule_definition import Where
+from selftime.analysis.notebook_cells import source_text_of_cell
+from selftime.names.notebook_cells import python_in_cell
 from selftime.trace import Trace
 
 MAX_READ_SOURCE_FILES: Final = 50
@@ -49,7 +51,7 @@ def line_of_only_call(trace: Trace, function: str) -> Where:
     found = [
         place
         for file in _source_files_of_operators(trace)
-        for place in _places_calling_function(file, function)
+        for place in _places_calling_function(trace, file, function)
     ]
     return found[0] if len(found) == 1 else Where()
 
@@ -60,9 +62,9 @@ def _source_files_of_operators(trace: Trace) -> Iterator[str]:
     yield from counts["file"].cast(str).head(MAX_READ_SOURCE_FILES).to_list()
 
 
-def _places_calling_function(file: str, function: str) -> Iterator[Where]:
+def _places_calling_function(trace: Trace, file: str, function: str) -> Iterator[Where]:
     """Yields the line of each call of a function named `function` in a source file."""
-    tree = parse_file(Path(file))
+    tree = parse_cell(trace, file) or parse_file(Path(file))
     if tree is None:
         return
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -79,6 +81,24 @@ def _called_name(callee: ast.expr) -> str | None:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return None
+
+
+def parse_cell(trace: Trace, cell: str) -> ast.Module | None:
+    """Returns the syntax tree of a notebook's cell by its name; None if its text is not known.
+
+    Lines that are no Python, such as magics, are empty in it.
+    """
+    text = source_text_of_cell(trace, cell)
+    try:
+        return None if text is None else _parse_text_of_cell(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@lru_cache(maxsize=MAX_READ_SOURCE_FILES)
+def _parse_text_of_cell(text: str) -> ast.Module:
+    """Returns the syntax tree of a cell; nobody changes it."""
+    return ast.parse(python_in_cell(text))
 
 
 def parse_file(path: Path) -> ast.Module | None:

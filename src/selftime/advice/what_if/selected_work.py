@@ -26,6 +26,7 @@ from selftime.errors import UsageError
 from selftime.intervals import Intervals
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
+from selftime.units import count_text
 
 _CATEGORIES_MATCHED_ON_HOST: Final = (
     *names.OPERATOR_CATEGORIES,
@@ -184,8 +185,8 @@ def _sentence_of_missing_name(trace: Trace, pattern: str) -> str:
     plain = "".join(letter for letter in pattern if letter not in _GLOB_CHARACTERS)
     near = get_close_matches(plain, existing, _MAX_NEAREST_NAMES, _MIN_NAME_SIMILARITY)
     if near:
-        return f"{asked}; the nearest of {len(existing):,} names are {_quoted(near)}"
-    return f"{asked}; there are {len(existing):,} names, such as {_quoted(existing)}"
+        return f"{asked}; the nearest of {count_text(len(existing))} names are {_quoted(near)}"
+    return f"{asked}; there are {count_text(len(existing))} names, such as {_quoted(existing)}"
 
 
 def _quoted(texts: Iterable[str]) -> str:

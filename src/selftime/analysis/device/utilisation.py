@@ -20,7 +20,7 @@ from selftime.analysis.slice_grouping import group_and_first_row_of_rows
 from selftime.analysis.steps.steady_steps import counted_step_spans
 from selftime.intervals import Intervals, covered_time_before, length, union
 from selftime.trace import Trace
-from selftime.units import Unit, share_text
+from selftime.units import Unit, count_text, share_text
 
 _KERNEL_WORK_KINDS = ("kernel", "communication")
 _UTILISATION_SCHEMA = {
@@ -260,7 +260,10 @@ def _occupancy_figures(device_use: dict[str, Any]) -> Iterator[OverviewFigure]:
     text = "Achieved occupancy, estimated by the recorder, weighted by kernel time."
     occupied, time = device_use["occupied_time"], device_use["occupancy_time"]
     yield share_figure(_SECTION_OF_DEVICE_FIGURES, "occupancy", occupied, time, text)
-    counts = f"{device_use['occupancy_kernels']:,} of {device_use['kernels']:,} kernels"
+    counts = (
+        f"{count_text(device_use['occupancy_kernels'])} of {count_text(device_use['kernels'])} "
+        "kernels"
+    )
     text = f"Share of kernel time that has such an estimate: {counts}."
     yield share_figure(_SECTION_OF_DEVICE_FIGURES, "occupancy known", time, kernels, text)
 

@@ -149,7 +149,10 @@ def check_launches_without_work(recording: RecordingUnderCheck) -> Iterator[Heal
     verdict = worst_verdict(
         verdict_on_faulty_share(share), "degraded" if _is_launch_loss_systematic(kinds) else "good"
     )
-    told = ", ".join(f"{name} {gone:,} of {all_:,}" for name, gone, all_, _ in kinds.rows()[:3])
+    told = ", ".join(
+        f"{name} {count_text(gone)} of {count_text(all_)}"
+        for name, gone, all_, _ in kinds.rows()[:3]
+    )
     text = f"{text} ({told}): {_place_of_lost_launches(recording)}"
     yield HealthCheckResult(
         "launches",

@@ -16,7 +16,7 @@ from selftime.analysis.recording_slowdown import MAX_ACCEPTABLE_SLOWDOWN, record
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import MIN_STEADY_STEPS
 from selftime.intervals import intersect, length
-from selftime.units import share_text
+from selftime.units import count_text, seconds_text, share_text, time_text, times_text
 
 _MIN_SHARE_WITH_OTHER_TIMES: Final = 0.8
 """Smallest share of a good trace's events that have the times of steps without details."""
@@ -57,8 +57,8 @@ def check_slow_step(recording: RecordingUnderCheck) -> Iterator[HealthCheckResul
     index, begin_s = slow.get("index"), slow.get("begin_s")
     if isinstance(index, int) and isinstance(begin_s, int | float):
         text = (
-            f"this is a slow step of the run, {begin_s:.1f} s after its start and after {index:,} "
-            "other steps: what it shows is not of usual steps"
+            f"this is a slow step of the run, {seconds_text(begin_s * 1e9)} after its start and "
+            f"after {count_text(index)} other steps: what it shows is not of usual steps"
         )
         yield HealthCheckResult("slow_step", "degraded", text, float(index), "typical times")
 
@@ -116,13 +116,14 @@ def check_recording_overhead(recording: RecordingUnderCheck) -> Iterator[HealthC
     is_slow = slowdown.of_typical_step > MAX_ACCEPTABLE_SLOWDOWN
     verdict: HealthVerdict = "degraded" if is_slow else "good"
     ratio = slowdown.of_shorter_steps
-    text = f"recorded steps took {ratio:.2f} times as long as unrecorded ones around them"
+    text = f"recorded steps took {times_text(ratio)} as long as unrecorded ones around them"
     share = _number_about_steps(recording, "matched_share")
     if slowdown.has_other_cause:
         text = (
-            f"recorded steps took {slowdown.of_typical_step:.2f} times as long as unrecorded ones "
-            f"around them, and the shorter of them {ratio:.2f} times: something else than the "
-            "recording slowed them, such as other programs; savings are divided by the first number"
+            f"recorded steps took {times_text(slowdown.of_typical_step)} as long as unrecorded "
+            f"ones around them, and the shorter of them {times_text(ratio)}: something else than "
+            "the recording slowed them, such as other programs; savings are divided by the first "
+            "number"
         )
     if share is not None:
         text += (
@@ -149,7 +150,7 @@ def check_cores_available(recording: RecordingUnderCheck) -> Iterator[HealthChec
         f"the main thread was ready to run and had no core for {share_text(share)} of the recording"
     )
     if isinstance(ran, int | float):
-        text += f"; the process computed for {ran:.2f} s in {wall:.2f} s"
+        text += f"; the process computed for {time_text(ran * 1e9)} in {time_text(wall * 1e9)}"
     text += ": other programs, or its own threads, took the cores, and host times are longer by it"
     yield HealthCheckResult("cores", "degraded", text, share, "host times")
 

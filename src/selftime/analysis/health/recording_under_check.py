@@ -89,7 +89,7 @@ def example_slice_ids_text(slice_ids: pl.Series) -> str:
     """
     first = slice_ids.sort().head(_MAX_EXAMPLE_SLICE_IDS).to_list()
     more = slice_ids.len() - len(first)
-    return " ".join(map(str, first)) + (f" and {more:,} more" if more else "")
+    return " ".join(map(str, first)) + (f" and {count_text(more)} more" if more else "")
 
 
 def counted_noun_text(count: int, noun: str) -> str:

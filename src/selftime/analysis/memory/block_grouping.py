@@ -6,8 +6,8 @@ from typing import Final
 
 import polars as pl
 
+from selftime.analysis.memory.block_categories import categories_of_memory_blocks
 from selftime.analysis.memory.block_holders import (
-    categories_of_memory_blocks,
     modules_of_memory_records,
     operator_labels_of_memory_records,
     source_sites_of_memory_records,

@@ -1,47 +1,15 @@
-"""Finds the operator and source line that allocated each memory block, and its category.
-
-A block's category depends only on when it was allocated and how long it lived:
-
-    before the recording   only its release was recorded
-    input                  allocated while loading, or by a copy of host memory to the device
-    temporary              released within the operator, loading or optimizer's step that
-                           allocated it, or else in the same pass and step
-    activation             allocated in the forward pass, released after backward began
-    gradient               allocated in the backward pass, released after that or alive at the
-                           step's end; or allocated where autograd accumulates a gradient
-    optimizer state        allocated by an optimizer's step, outlives the program's step
-    parameter              allocated where torch.nn builds or moves a module, outlives two steps
-    unknown                anything else
-"""
-
-from typing import Final
+"""Finds the operator, module and source line that allocated each memory block."""
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.self_times import NAME_OF_ALL_PROFILER_STEPS
-from selftime.analysis.memory.blocks import (
-    STATE_BEFORE_RECORDING,
-    TIME_OF_NEVER_RELEASED,
-    step_end_times,
-)
-from selftime.analysis.memory.phases import (
-    CODE_OF_BACKWARD_PHASE,
-    CODE_OF_FORWARD_PHASE,
-    CODE_OF_LOADING_PHASE,
-    CODE_OF_OPTIMIZER_PHASE,
-    backward_pass_start_times,
-    program_phases_of_memory_records,
-)
-from selftime.analysis.slice_arguments import arguments_of_slices, caller_of_every_frame
-from selftime.analysis.slice_filters import matches_name
+from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_grouping import group_and_first_row_of_rows
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.analysis.steps.step_boundaries import find_steps
-from selftime.array_types import Ints
-from selftime.nesting import NO_SLICE, innermost_slice_at, nearest_ancestor
+from selftime.nesting import NO_SLICE, innermost_slice_at
 from selftime.trace import Trace
 
 _STACK_SITE_SCHEMA = {
@@ -49,21 +17,6 @@ _STACK_SITE_SCHEMA = {
     **dict.fromkeys(SOURCE_SITE_COLUMNS, pl.String),
     "line": pl.Int32,
 }
-
-
-MEMORY_BLOCK_CATEGORIES: Final = (
-    "parameter",
-    "gradient",
-    "optimizer state",
-    "activation",
-    "input",
-    "temporary",
-    STATE_BEFORE_RECORDING,
-    "unknown",
-)
-"""The possible categories of a memory block."""
-_MIN_STEP_ENDS_OUTLIVED_BY_PARAMETER: Final = 2
-"""Smallest number of step ends that a memory block must outlive to count as a parameter."""
 
 
 def source_lines_of_stacks(stacks: pl.Series) -> pl.DataFrame:
@@ -206,80 +159,3 @@ def step_numbers(trace: Trace, times: pl.Series) -> pl.Series:
     known = at >= 0
     known[known] &= when[known] < steps["end"].to_numpy()[at[known]]
     return steps["number"].gather(pl.Series(at).set(pl.Series(~known), None).cast(pl.UInt32))
-
-
-def categories_of_memory_blocks(trace: Trace, blocks: pl.DataFrame) -> pl.Series:
-    """Returns the category of each memory block, one of `MEMORY_BLOCK_CATEGORIES`."""
-    lives = _MemoryBlockLives(trace, blocks)
-    gained, lost = lives.gained, lives.lost
-    forward, backward = (
-        gained.phase == CODE_OF_FORWARD_PHASE,
-        gained.phase == CODE_OF_BACKWARD_PHASE,
-    )
-    ended_within = (lives.end < TIME_OF_NEVER_RELEASED) & (lives.end <= gained.phase_end_ns)
-    outlives = (lives.seen_released & (lost.phase != CODE_OF_BACKWARD_PHASE)) | lives.outlasts_step
-    rules: list[tuple[str, NDArray[np.bool_]]] = [
-        (STATE_BEFORE_RECORDING, (blocks["state"] == STATE_BEFORE_RECORDING).to_numpy()),
-        (
-            "unknown",
-            blocks["allocation"].is_null().to_numpy() | (blocks["state"] == "unpaired").to_numpy(),
-        ),
-        ("input", (gained.phase == CODE_OF_LOADING_PHASE) & ~lives.lasts),
-        ("temporary", ended_within),
-        ("optimizer state", (gained.phase == CODE_OF_OPTIMIZER_PHASE) & lives.outlasts_step),
-        ("gradient", gained.is_accumulating_gradient | (backward & outlives)),
-        ("temporary", backward & lives.seen_released & (lost.phase == CODE_OF_BACKWARD_PHASE)),
-        (
-            "parameter",
-            lives.lasts & lives.built & ~backward & (gained.phase != CODE_OF_OPTIMIZER_PHASE),
-        ),
-        ("activation", forward & lives.seen_released & lives.meets_backward & ~lives.lasts),
-        ("temporary", forward & lives.seen_released & lost.is_known & ~lives.crosses),
-    ]
-    number = {category: place for place, category in enumerate(MEMORY_BLOCK_CATEGORIES)}
-    found = np.full(blocks.height, number["unknown"], np.int64)
-    for category, holds in reversed(rules):  # the first condition that applies is written last
-        found[holds] = number[category]
-    return pl.Series("category", MEMORY_BLOCK_CATEGORIES, dtype=pl.String).gather(pl.Series(found))
-
-
-class _MemoryBlockLives:
-    """Which phases, step ends and backward passes each memory block lived through; shape (n,)."""
-
-    def __init__(self, trace: Trace, blocks: pl.DataFrame) -> None:
-        both = program_phases_of_memory_records(
-            trace, pl.concat([blocks["allocation"], blocks["release"]])
-        )
-        self.gained, self.lost = both.part(0, blocks.height), both.part(blocks.height, None)
-        self.seen_released = (blocks["state"] == "released").to_numpy()
-        begin = blocks["allocated"].fill_null(0).to_numpy()
-        self.end: Ints = blocks["until"].to_numpy()
-        ends = _count_instants_in_intervals(step_end_times(trace), begin, self.end)
-        self.lasts = ends >= _MIN_STEP_ENDS_OUTLIVED_BY_PARAMETER
-        self.outlasts_step = ends > 0
-        self.meets_backward = (
-            _count_instants_in_intervals(backward_pass_start_times(trace), begin, self.end) > 0
-        )
-        self.crosses = self.outlasts_step | self.meets_backward
-        operators = trace.memory["operator"].gather(blocks["allocation"])
-        self.built = self.gained.is_building_module | _is_operator_building_module(trace, operators)
-
-
-def _count_instants_in_intervals(instants: Ints, begin: Ints, end: Ints) -> Ints:
-    """Returns for each interval `[begin, end)` how many of the sorted instants it contains."""
-    return np.searchsorted(instants, end) - np.searchsorted(instants, begin)
-
-
-def _is_operator_building_module(trace: Trace, operators: pl.Series) -> NDArray[np.bool_]:
-    """Flags operators that run where torch.nn builds or moves a module."""
-    wanted = matches_name(trace.slices, names.builds_module)
-    if not wanted.any():
-        return np.zeros(operators.len(), bool)
-    frame = (
-        arguments_of_slices(trace, "op_args", operators, "frame")["frame"]
-        .cast(pl.Int64)
-        .fill_null(NO_SLICE)
-    )
-    return np.asarray(
-        nearest_ancestor(caller_of_every_frame(trace), wanted, frame.to_numpy()) != NO_SLICE
-    )

@@ -29,6 +29,7 @@ from selftime.analysis.models import (
     work_of_operator_call,
 )
 from selftime.analysis.models.indexed_results import operators_that_tell_sizes
+from selftime.analysis.models.stopped_recomputation import calls_stopped_by_checkpointing
 from selftime.analysis.slice_filters import filter_by_name, matches_name
 from selftime.array_types import Flags, Ints
 from selftime.devices import DevicePeakRates, peak_rates
@@ -140,6 +141,7 @@ def modelled_work_of_operators(
     is_counted[_delegating_operators(host_times.parent, family, at)] = False
     is_counted[_operators_copying_over_bus(trace, host_times, family)] = False
     is_counted[_operators_on_sparse_tensors(host_times)] = False
+    is_counted[at[calls_stopped_by_checkpointing(trace, host_times, at, kind)]] = False
     single = MODELLED_DTYPES.index("float32")
     dtype[(dtype == single) & (core_times.used > 0) & _is_matrix_unit_family(family)] = (
         MODELLED_DTYPES.index("tf32")

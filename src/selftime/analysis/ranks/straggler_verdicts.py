@@ -21,6 +21,7 @@ from selftime.analysis.ranks.lateness import (
 from selftime.analysis.ranks.rank_summary import LATENESS_CAUSES
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS
 from selftime.analysis.students_t import one_sided_t_test_p_value
+from selftime.units import whole_percent_text
 
 _MAX_FALSE_REPORT_PROBABILITY: Final = 0.01
 """Largest accepted probability that any rank is reported in a job whose ranks are all equally fast.
@@ -162,7 +163,9 @@ def _reason_not_to_call_rank_straggler(
     if late < _MIN_LATENESS_IN_CLOCK_ERRORS * residual:
         return "its lateness is too small for the accuracy of the clocks"
     if late < _MIN_LATENESS_SHARE_OF_STEP * _typical_step_time_ns(ranks_by_key):
-        return f"its lateness is less than {_MIN_LATENESS_SHARE_OF_STEP:.0%} of a step"
+        return (
+            f"its lateness is less than {whole_percent_text(_MIN_LATENESS_SHARE_OF_STEP)} of a step"
+        )
     return None
 
 

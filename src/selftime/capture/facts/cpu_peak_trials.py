@@ -22,6 +22,7 @@ import torch
 from selftime.capture.facts.free_memory import free_memory_bytes
 from selftime.capture.profiler.user_warnings import take_warnings
 from selftime.devices import CpuPeakRates
+from selftime.units import bytes_text
 
 TRIAL_SECONDS: Final = 0.01
 """Time in s for which a trial is repeated."""
@@ -78,7 +79,7 @@ def measured_cpu_peak_rates() -> CpuPeakRates:
     """
     free = free_memory_bytes()
     if free is not None and free < MIN_FREE_BYTES:
-        raise TrialsFailed(f"only {free >> 20} MiB of memory are free")
+        raise TrialsFailed(f"only {bytes_text(free)} of memory are free")
     began, began_on_core = time.perf_counter(), time.thread_time()
     until = began + MAX_SECONDS
     try:

@@ -11,6 +11,7 @@ from time import perf_counter_ns
 from types import FrameType
 from typing import Any, Final
 
+from selftime.capture.facts.notebook_cells import cell_facts, current_cell_count
 from selftime.capture.ledger.compilations import CALLBACKS, CompilationClock
 from selftime.capture.ledger.device_times import DeviceStepTimes
 from selftime.capture.ledger.ledger import NO_END_FACTS, Ledger
@@ -53,6 +54,7 @@ class RunLedger:
         self._device_times = DeviceStepTimes(self.ledger)
         self.is_started = False
         self._process = os.getpid()
+        self._first_cell = current_cell_count()
 
     @property
     def path(self) -> Path | None:
@@ -131,6 +133,9 @@ class RunLedger:
             return
         self._stop()
         self._device_times.finish()
+        cells = cell_facts(self._reader.user_files(), self._first_cell)
+        if cells is not None:
+            self.ledger.add_line({"cells": cells})
         self.ledger.finish(reason or _WHOLE, end_facts)
 
     def abandon(self) -> None:

@@ -110,6 +110,10 @@ class StackReader:
             place = None, None, None
         return Activity(part or "program", what, *place)
 
+    def user_files(self) -> list[str]:
+        """Returns the names of the user's files on the stacks that were read."""
+        return [file for file, is_users in self._users.items() if is_users]
+
     def _runs_program(self, file: str) -> bool:
         if file not in self._runners:
             self._runners[file] = any(path in file for path in _RUNS_THE_PROGRAM)

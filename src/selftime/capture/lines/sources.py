@@ -18,9 +18,9 @@ from functools import cache
 
 import selftime
 from selftime.capture.trace_file.non_utf8_files import is_utf8, module_files
+from selftime.names.notebook_cells import COMPILED_CELL_PREFIXES
 
 INSTALLED_PACKAGE_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
-NOTEBOOK_CELL_FILE_PREFIX = "<ipython-input"
 
 
 def import_folders() -> list[str]:
@@ -107,6 +107,11 @@ class SourceFiles:
             self._user_files[recorded_name] = path if is_user else None
         return self._user_files[recorded_name]
 
+    def user_files(self) -> list[str]:
+        """Returns the names of the user's files so far: as they were recorded, and their paths."""
+        known = [(name, path) for name, path in self._user_files.items() if path is not None]
+        return list(dict.fromkeys(name for pair in known for name in pair))
+
     @staticmethod
     def recorded_name(file: str) -> str:
         """Returns the name of a file as the profiler records it."""
@@ -122,7 +127,7 @@ class SourceFiles:
 
     def _resolve_user_file(self, recorded_name: str) -> str | None:
         if recorded_name.startswith("<"):
-            return recorded_name if recorded_name.startswith(NOTEBOOK_CELL_FILE_PREFIX) else None
+            return recorded_name if recorded_name.startswith(COMPILED_CELL_PREFIXES) else None
         if os.path.isabs(recorded_name):
             return recorded_name
         if recorded_name in self._file_of_recorded_name:

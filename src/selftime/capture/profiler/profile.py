@@ -16,7 +16,7 @@ from torch._C._autograd import _KinetoEvent
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
-from selftime.capture.facts import allocator
+from selftime.capture.facts import allocator, notebook_cells
 from selftime.capture.facts.cpu_usage import CpuUsage
 from selftime.capture.facts.operators import read_operator_facts
 from selftime.capture.facts.process import process_facts
@@ -79,8 +79,7 @@ class Profile(torch.profiler.profile):
         """Marks selftime's own work, to exclude it from steps; None without a recorder."""
         self.non_utf8_file: str | None = None
         """Loaded file whose non-UTF-8 name prevents recording frames; None without one."""
-        self.running = False
-        """Whether `start` has been called and `stop` has not."""
+        self.running = False  # whether `start` has been called and `stop` has not
         self._recording = RecordingState()
         self._previous_recording: RecordingState | None = None
         """The previous recording, used if the current one has no complete step."""
@@ -324,11 +323,11 @@ class Profile(torch.profiler.profile):
             recording.corrections = TraceCorrections.from_events(events)
             recording.take_times(self.recorded_times, events, self.step_times)
             operators = read_operator_facts(events)
-            places = {}
+            places, sources = {}, SourceFiles(self.user_packages)
             if self.with_stack:
                 places = read_operator_lines(
                     self._event_tree(),
-                    sources=SourceFiles(self.user_packages),
+                    sources=sources,
                     running_frames=recording.running_frames,
                     forward_operator=operators.forward_operator,
                     marked_lines=self.marked_lines,
@@ -346,6 +345,7 @@ class Profile(torch.profiler.profile):
                 "partial": recording.partial,
                 "ledger": self.ledger_name,
                 "slow_step": self.slow_step,
+                "cells": notebook_cells.cell_facts(sources.user_files(), recording.first_cell),
                 "lines": source_line_columns(places),
                 "ops": operators.columns(),
             }

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from torch._C._autograd import _KinetoEvent
 
 from selftime.capture import temporary_folders
+from selftime.capture.facts.notebook_cells import current_cell_count
 from selftime.capture.facts.step_overhead import StepOverhead
 from selftime.capture.lines.operator_lines import RunningFrame
 from selftime.capture.trace_file.json_times import replace_times
@@ -51,6 +52,8 @@ class RecordingState:
     """Why the recording ended early; None if it did not."""
     running_frames: list[RunningFrame] = field(default_factory=list)
     """Python frames that were already running when the recording began."""
+    first_cell: int = field(default_factory=current_cell_count)
+    """Execution count of the notebook cell that began the recording; 0 outside of IPython."""
     settings: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
     paging: dict[str, Any] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from selftime.capture.recorder.program_memory import (
 from selftime.capture.recorder.recorded_details import STOP_PAUSE_NS_PER_PLAIN_EVENT
 from selftime.capture.recorder.recording_plan import EventLimit
 from selftime.capture.recorder.running_profiler import RunningProfiler
-from selftime.units import bytes_text, seconds_text
+from selftime.units import bytes_text, count_text, seconds_text
 
 MIN_NS_PER_EVENT: Final = 1_000
 """Smallest time in ns by which recording one event slows the program; measured: 990 to 2,900."""
@@ -199,7 +199,10 @@ def excess_of_frames(limit: EventLimit, frames: int) -> str | None:
     if limit.max_frames is None or frames <= limit.max_frames:
         return None
     held = seconds_text(frames * STOP_PAUSE_NS_PER_PLAIN_EVENT)
-    return f"the program made about {frames:,} calls, whose frames hold it for {held} at the end"
+    return (
+        f"the program made about {count_text(frames)} calls, whose frames hold it for {held} at "
+        "the end"
+    )
 
 
 def excess_over_limit(

@@ -15,6 +15,7 @@ import numpy as np
 from selftime import names
 from selftime.array_types import Ints
 from selftime.errors import UnreadableTrace
+from selftime.names.notebook_cells import labels_of_compiled_names
 
 _MAX_TIME_US: Final = (1 << 63) // 1000 - 1
 """Largest time, in microseconds, that fits 63 bits in ns."""
@@ -274,6 +275,7 @@ class _StackTextCache:
             return ""
         found = self.frames.get((file, line, name))
         if found is None:
+            file = labels_of_compiled_names([file]).get(file, file)
             text = names.profiler_stack_frame(
                 file[:_MAX_KEPT_CHARACTERS_PER_FRAME], line, name[:_MAX_KEPT_CHARACTERS_PER_FRAME]
             )[:_MAX_KEPT_CHARACTERS_PER_FRAME]

@@ -33,7 +33,7 @@ _MIN_CALLS_TO_INFER_TIME_UNIT: Final = 100
 """Smallest number of calls whose durations show the unit; among so many calls, some are short."""
 _QUANTILE_OF_SHORTEST_CALLS: Final = 0.01
 _MAX_PLAUSIBLE_SHORT_CALL_NS: Final = 100_000
-"""Longest plausible duration, in ns, of a program's shortest 1% of calls."""
+"""Longest plausible duration, in ns, of a program's shortest 1 % of calls."""
 _MIN_RATIO_OF_LATEST_TO_EARLIEST_TIME: Final = 100
 """Smallest ratio of latest to earliest time at which a file can hold two units, which differ by
 1,000.

@@ -9,6 +9,7 @@ from selftime.advice.rule_outcomes import Where
 from selftime.reports.advice.wording import file_and_line_text
 from selftime.reports.labels import TIME_CLASS_LABELS
 from selftime.reports.plain import cut_text_middle, plain
+from selftime.units import count_text
 
 _MAX_NAME_CHARACTERS: Final = 60
 """Largest width of a name in a sentence; a longer one loses its middle."""
@@ -122,7 +123,7 @@ def _need_names(rows: tuple[AccountRow, ...]) -> list[bool]:
 def _row_text(row: AccountRow, root: str | None, *, with_name: bool) -> str:
     label = _label_of(row)
     if row.places > 1:
-        return f"{label} in {row.places:,} places"
+        return f"{label} in {count_text(row.places)} places"
     optimizer = optimizer_of_row(row)
     place = place_of(row)
     if optimizer is not None:
@@ -162,7 +163,7 @@ def _row_cells(row: AccountRow, root: str | None, *, with_name: bool) -> RowCell
         line = file_and_line_text(place.file, place.line, root)
         line = _short_path(line, _MAX_PATH_CHARACTERS_OF_CELL)
     if row.places > 1:
-        name = f"{row.places:,} places"
+        name = f"{count_text(row.places)} places"
     elif optimizer is not None:
         name = f"in the optimizer `{plain(optimizer)}`"
     elif line is not None and not with_name and row.time_class != "communication":

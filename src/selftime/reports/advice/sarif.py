@@ -16,6 +16,7 @@ from urllib.parse import quote
 from selftime._version import __version__
 from selftime.advice.advice_result import Advice
 from selftime.advice.rule_definition import Finding, Rule, Where
+from selftime.names.notebook_cells import is_notebook_cell
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
 
@@ -116,8 +117,11 @@ def _sarif_location_of_finding(source_location: Where, root: str | None) -> dict
 def artifact_location(
     file_name: str | None, line: int | None, root: str | None
 ) -> dict[str, str] | None:
-    """Returns a file as a SARIF `artifactLocation`; None if unknown, remote or outside `root`."""
-    if file_name is None or line is None:
+    """Returns a file as a SARIF `artifactLocation`; None if unknown, remote or outside `root`.
+
+    None for a cell of a notebook, too.
+    """
+    if file_name is None or line is None or is_notebook_cell(file_name):
         return None
     file = wording.relative_file(file_name, root)
     if file.startswith("/"):

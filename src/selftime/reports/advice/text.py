@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime.advice.advice_result import Advice, HealthVerdict
-from selftime.advice.rule_definition import Evidence, Finding, Unknown
+from selftime.advice.rule_definition import Evidence, Finding, Unknown, Where
+from selftime.analysis.notebook_cells import source_text_of_cell
 from selftime.reports.advice import wording
 from selftime.reports.advice.account_sentence import (
     account_sentence,
@@ -112,7 +113,8 @@ def _finding_text_blocks(
         selector = (
             finding.rule if is_only_one_of_rule and trace is None else finding.id or finding.rule
         )
-        yield from _numbered_finding_text_blocks(number, finding, selector, root, trace)
+        code = "" if advice.trace is None else _source_line_of_cell(advice.trace, finding.where)
+        yield from _numbered_finding_text_blocks(number, finding, selector, root, trace, code=code)
     joint_sentence = wording.joint_saving_text(advice)
     if joint_sentence is not None:
         yield Padding(Text(joint_sentence), (1, 0, 0, 2))
@@ -167,6 +169,13 @@ def _trace_health_and_step_time_table(advice: Advice, root: str | None) -> Table
     return table
 
 
+def _source_line_of_cell(trace: Trace, where: Where) -> str:
+    """Returns the text of a line in a cell; empty if it is in none, or its text is not known."""
+    text = None if where.file is None else source_text_of_cell(trace, where.file)
+    lines = [] if text is None else text.splitlines()
+    return lines[where.line - 1].strip() if where.line and where.line <= len(lines) else ""
+
+
 def _section_title_lines(title: str) -> Iterator[Text]:
     """Yields an empty line and the title of a section."""
     yield Text()
@@ -174,12 +183,23 @@ def _section_title_lines(title: str) -> Iterator[Text]:
 
 
 def _numbered_finding_text_blocks(
-    number: int, finding: Finding, id_or_rule: str, root: str | None, trace: Trace | None
+    number: int,
+    finding: Finding,
+    id_or_rule: str,
+    root: str | None,
+    trace: Trace | None,
+    *,
+    code: str,
 ) -> Iterator[RenderableType]:
-    """Yields a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`."""
+    """Yields a finding as text; `id_or_rule` is what selects it in `selftime advise --finding`.
+
+    `code` is its line in a cell of a notebook, which no editor can open; else empty.
+    """
     head = Table.grid()
     head.add_row(NamesText(plain(finding.title), "bold"))
     head.add_row(NamesText(wording.source_location_text(finding.where, root), "cyan"))
+    if code:
+        head.add_row(Text(f"    {plain(code)}"))
     head.add_row(Text(wording.saving_text(finding.saving), "green"))
     head.add_row(NamesText(plain(wording.with_relative_files(finding.fix.text, root))))
     numbered = Table.grid(padding=(0, 1, 0, 0))

@@ -19,6 +19,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.analysis.recording_requirements import REQUIREMENT_BY_NEED
 from selftime.analysis.steps.bound_by import BOUND_BY_PHRASES
+from selftime.names.notebook_cells import place_text
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 from selftime.units import milliseconds_text as milliseconds
@@ -63,9 +64,6 @@ _MIN_LISTED_SHARE: Final = 0.001
 """Smallest share of the step, or of the run, that a cause which is not worth a fix must take at
 most to be listed; smaller ones are counted."""
 
-_MIN_COUNT_WITHOUT_TENTHS: Final = 10
-"""Smallest count, such as a mean number of cores, that is rounded to a whole number."""
-
 
 def relative_file(file: str, root: str | None) -> str:
     """Returns the file's path relative to the folder `root`; unchanged if outside `root`."""
@@ -82,11 +80,10 @@ def file_and_line_text(file: str, line: int | None, root: str | None = None) -> 
 
     >>> file_and_line_text("/job/train.py", 7, "/job")
     'train.py:7'
-    >>> file_and_line_text("/lib/data.py", None, "/job")
-    '/lib/data.py'
+    >>> file_and_line_text("cell 3", 8, "/job")
+    'cell 3, line 8'
     """
-    path = plain(relative_file(file, root))
-    return path if line is None else f"{path}:{line}"
+    return place_text(plain(relative_file(file, root)), line)
 
 
 def with_relative_files(text: str, root: str | None) -> str:
@@ -159,7 +156,7 @@ def _seconds(seconds: float) -> str:
 
 def speedup_text(speedup: float) -> str:
     """Returns a speed-up as text, such as `1.25 times as fast`."""
-    return f"{speedup:.2f} times as fast"
+    return f"{units.times_text(speedup)} as fast"
 
 
 def finding_confidence_text(finding: Finding) -> str:
@@ -182,9 +179,8 @@ def evidence_value_text(evidence: Evidence) -> str:
     value, unit = evidence.value, evidence.unit
     if unit == "ms":
         return units.value_text(None if value is None else value * 1e6, "ns")
-    if unit == "count" and isinstance(value, float) and value < _MIN_COUNT_WITHOUT_TENTHS:
-        tenths = round(value, 1)
-        return units.value_text(value, unit) if tenths.is_integer() else f"{tenths:.1f}"
+    if unit == "count" and value is not None:
+        return units.tenths_text(value)
     return units.value_text(value, unit)
 
 

@@ -9,7 +9,7 @@ from selftime.analysis.ranks.job_account import step_accounts_of_ranks
 from selftime.analysis.ranks.job_ranks import Ranks
 from selftime.reports.advice.account_sentence import job_parts_text, late_rank_text
 from selftime.reports.labels import TIME_CLASS_LABELS
-from selftime.units import milliseconds_text, whole_percent_text
+from selftime.units import count_text, milliseconds_text, whole_percent_text
 
 JOB_ACCOUNT_TITLE: Final = "What a step of each rank is spent on"
 """Heading of the ranks' accounts."""
@@ -29,7 +29,7 @@ def job_account_data(ranks: Ranks) -> dict[str, Any] | None:
     return {
         "title": JOB_ACCOUNT_TITLE,
         "step": milliseconds_text(account.step_ms),
-        "step_title": f"A recorded step, the mean of {account.ranks:,} ranks",
+        "step_title": f"A recorded step, the mean of {count_text(account.ranks)} ranks",
         "spent": truncate_middle(job_parts_text(account)),
         "late": None
         if late is None

@@ -18,7 +18,7 @@ from selftime.names.collectives import parallel_axes_of_group
 from selftime.reports.page_data.job_account import job_account_data
 from selftime.reports.plain import plain
 from selftime.trace import Trace, TraceInJob
-from selftime.units import time_text
+from selftime.units import count_text, time_text
 
 _MAX_JAVASCRIPT_INTEGER: Final = 1 << 53
 """Largest integer that JavaScript's numbers represent exactly."""
@@ -181,7 +181,11 @@ def _job_facts(ranks: Ranks, clocks: RankClocks, group_count: int) -> list[str]:
     """Returns the numbers of ranks and process groups, the device, and the error of the clocks."""
     ranks_by_key = ranks.ranks_by_key()
     count, size = len(ranks_by_key), ranks.size
-    rank_text = _counted(count, "rank") if size is None else f"{count:,} of {size:,} ranks"
+    rank_text = (
+        _counted(count, "rank")
+        if size is None
+        else f"{count_text(count)} of {count_text(size)} ranks"
+    )
     devices = {rank.summary.device for rank in ranks_by_key.values()} - {None}
     device_text = plain(str(*devices)) if len(devices) == 1 else f"{len(devices)} kinds of device"
     return [
@@ -193,7 +197,7 @@ def _job_facts(ranks: Ranks, clocks: RankClocks, group_count: int) -> list[str]:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _clock_error_text(clocks: RankClocks, rank_count: int) -> str:
@@ -203,7 +207,7 @@ def _clock_error_text(clocks: RankClocks, rank_count: int) -> str:
     aligned = sum(clock.residual is not None for clock in clocks.clock_by_rank.values())
     text = f"clocks agree within {time_text(max(ceil(clocks.residual), 1))}"
     unaligned = rank_count - aligned
-    return f"{text}, except for {unaligned:,} of the ranks" if unaligned else text
+    return f"{text}, except for {count_text(unaligned)} of the ranks" if unaligned else text
 
 
 def _single_rank_note(ranks: Ranks) -> str:

@@ -2,7 +2,8 @@
 
 A trace is untrusted and may name any file. A file is read only if the trace names it as the source
 of lines or frames, its name ends in `.py`, and it is a regular file of limited size on this
-machine; on Windows, opening a UNC path would contact another machine.
+machine; on Windows, opening a UNC path would contact another machine. The text of a notebook's cell
+is in the trace itself.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
+from selftime.analysis.notebook_cells import source_text_of_cell
 from selftime.trace import Trace
 
 _MAX_SOURCE_FILE_BYTES: Final = 2 << 20
@@ -30,17 +32,19 @@ def source_snippet(
     trace: Trace, file: str, first_line: int, line_count: int
 ) -> dict[str, Any] | None:
     """Returns lines of a source file as the JSON object `Source`; None if it may not be read."""
-    if not file.endswith(_PYTHON_FILE_SUFFIX) or not _does_trace_name_file(trace, file):
+    text = source_text_of_cell(trace, file)
+    if text is None:
+        if not file.endswith(_PYTHON_FILE_SUFFIX) or not _does_trace_name_file(trace, file):
+            return None
+        texts = map(_read_python_file, candidate_source_paths(trace, file))
+        text = next((text for text in texts if text is not None), None)
+    if text is None:
         return None
-    for path in candidate_source_paths(trace, file):
-        text = _read_python_file(path)
-        if text is not None:
-            lines = text.splitlines()
-            start = min(max(first_line, 1), max(len(lines), 1))
-            shown = lines[start - 1 : start - 1 + min(line_count, _MAX_LINES_PER_RESPONSE)]
-            cut_lines = [line[:_MAX_SOURCE_LINE_CHARACTERS] for line in shown]
-            return {"file": file, "from": start, "lines": cut_lines, "count": len(lines)}
-    return None
+    lines = text.splitlines()
+    start = min(max(first_line, 1), max(len(lines), 1))
+    shown = lines[start - 1 : start - 1 + min(line_count, _MAX_LINES_PER_RESPONSE)]
+    cut_lines = [line[:_MAX_SOURCE_LINE_CHARACTERS] for line in shown]
+    return {"file": file, "from": start, "lines": cut_lines, "count": len(lines)}
 
 
 def _does_trace_name_file(trace: Trace, file: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from selftime.advice.what_if import WhatIf
 from selftime.reports.what_if import change_text, figures
-from selftime.units import milliseconds_text
+from selftime.units import milliseconds_text, tenths_text
 
 
 def what_if_data(found: WhatIf) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def what_if_data(found: WhatIf) -> dict[str, Any]:
                     {
                         "name": one.name,
                         "kind": one.kind,
-                        "count": f"{one.count_per_step:.3g}",
+                        "count": tenths_text(one.count_per_step),
                         "time": milliseconds_text(one.ms),
                     }
                     for one in change.names

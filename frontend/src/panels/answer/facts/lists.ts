@@ -7,6 +7,7 @@ import { number, textAt, loadTable } from "../../../parts/data/full-table.ts";
 import type { FullTable } from "../../../parts/data/full-table.ts";
 import { link } from "../../../route.ts";
 import { distinctNames } from "./names.ts";
+import { placeText } from "../../../parts/text/place.ts";
 
 export const SHOWN = 4;
 /** Smallest share that is not written as 0.0 %; what has less is no answer to what takes the time. */
@@ -143,7 +144,7 @@ function lineOf(table: FullTable, row: number) {
   const line = number(table, "line", row);
   const inside = textAt(table, "function", row);
   if (file === null) return null;
-  const at = line === null ? file : `${file}:${line}`;
+  const at = placeText(file, line);
   return {
     name: shortened(at),
     title: plain(inside === null ? at : `${at} in ${inside}`),

@@ -4,12 +4,13 @@ import type { Finding, FindingTexts } from "../../../data/advice.ts";
 import type { Data } from "../../../data/api.ts";
 import { useQuery } from "../../../parts/data/asking.tsx";
 import { Diff } from "../../../parts/code/diff.tsx";
-import { patchOf } from "../../../parts/code/patch.ts";
+import { changedLines, patchOf } from "../../../parts/code/patch.ts";
 import { download } from "../../../parts/controls/download.ts";
 import { TraceText } from "../../../parts/text/trace-text.tsx";
 import { Code } from "../../../parts/code/source.tsx";
 import { CopyButton } from "../findings/copy.tsx";
 import { edits } from "./fix.ts";
+import { isCell } from "../../../parts/text/place.ts";
 
 /** Lines of a file that are searched for the fix's code. */
 const LONGEST = 5_000;
@@ -42,23 +43,35 @@ function AsCode(props: { data: Data; trace: string; finding: Finding; said: Find
       </figure>
     );
   }
-  const name = line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length);
-  const patch = patchOf(name, source.lines, changes);
+  const cell = file !== null && isCell(file) ? file : null;
+  const name = cell ?? (line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length));
+  const isWhole = source.lines.length === source.count;
   return (
     <figure class="remedy">
       <figcaption>
         The change in <code>{name}</code> <CopyButton text={code}>Copy code</CopyButton>
-        <CopyButton text={patch}>Copy patch</CopyButton>
-        <button
-          type="button"
-          class="quiet copy"
-          title="For `git apply`, in the folder that the path begins in"
-          onClick={() => download(`${finding.rule}.patch`, "text/x-patch", patch)}
-        >
-          Save patch
-        </button>
+        {cell !== null
+          ? isWhole && <CopyButton text={changedLines(source.lines, changes).join("\n")}>Copy changed cell</CopyButton>
+          : <Patch name={`${finding.rule}.patch`} text={patchOf(name, source.lines, changes)} />}
       </figcaption>
       <Diff lines={source.lines} changes={changes} label={`The fix as a change of ${name}`} />
     </figure>
+  );
+}
+
+function Patch(props: { name: string; text: string }) {
+  const { name, text } = props;
+  return (
+    <>
+      <CopyButton text={text}>Copy patch</CopyButton>
+      <button
+        type="button"
+        class="quiet copy"
+        title="For `git apply`, in the folder that the path begins in"
+        onClick={() => download(name, "text/x-patch", text)}
+      >
+        Save patch
+      </button>
+    </>
   );
 }

@@ -3,7 +3,7 @@
 import "./whatif.css";
 import type { StepWithFix } from "../../../data/advice.ts";
 import type { Mix } from "./background.ts";
-import { millisecondsText } from "../../../units.ts";
+import { millisecondsText, shareText } from "../../../units.ts";
 
 export function WhatIfPicture(props: { step: StepWithFix | null; mix: Mix; change?: string }) {
   const { step, mix } = props;
@@ -42,7 +42,7 @@ function Mixed(props: { mix: Mix }) {
       {props.mix.map(({ part, mean }) => (
         <span
           key={part.column}
-          title={`${part.label}: ${((100 * mean) / whole).toFixed(1)} %`}
+          title={`${part.label}: ${shareText(mean / whole)}`}
           style={{ flexGrow: mean / whole, background: `var(--${part.colour})` }}
         />
       ))}

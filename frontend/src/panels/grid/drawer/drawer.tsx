@@ -22,6 +22,7 @@ import { sliceOfRow } from "./slice-of-row.ts";
 import { SliceTable } from "./slice-table.tsx";
 import type { By } from "./split.tsx";
 import { Split } from "./split.tsx";
+import { placeText } from "../../../parts/text/place.ts";
 
 const PART_OF = "Its longest slice is part of";
 /** So many slices are listed; all of them are one click further. */
@@ -98,7 +99,7 @@ function titleOf(spec: ViewSpec, valueOf: ValueOf): string {
   const words = wordsOf(column, valueOf(column.name));
   if (!isText(column.unit)) return `${labelOf(column.name)} ${words}`;
   const line = column.name === "file" ? valueOf("line") : null;
-  return line === null ? words : `${words}:${line}`;
+  return typeof line === "number" ? placeText(words, line) : words;
 }
 
 interface BehindProps {

@@ -9,6 +9,7 @@ import type { FullTable } from "../../../parts/data/full-table.ts";
 import { cell, number, textAt, loadTable } from "../../../parts/data/full-table.ts";
 import { change, link } from "../../../route.ts";
 import { countText, shareText, timeText } from "../../../units.ts";
+import { placeText } from "../../../parts/text/place.ts";
 
 export type By = "name" | "line" | "stack" | "shape" | "thread" | "step";
 
@@ -78,8 +79,8 @@ function What(props: { table: FullTable; by: By; row: number }) {
     const file = textAt(table, "file", row);
     if (file === null) return <span class="muted">unknown line</span>;
     if (value === null) return <span class="mono" title={plain(file)}>{plain(tail(file))}</span>;
-    const words = `${tail(file)}:${value}`;
-    return <a class="mono" title={`${plain(file)}:${value}`} href={link("lines", { file, line: String(value) })}>{plain(words)}</a>;
+    const words = placeText(tail(file), String(value));
+    return <a class="mono" title={plain(placeText(file, String(value)))} href={link("lines", { file, line: String(value) })}>{plain(words)}</a>;
   }
   if (value === null) return <span class="muted">unknown</span>;
   const words = plain(String(value).slice(0, 2000));

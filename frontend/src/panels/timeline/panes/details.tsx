@@ -13,6 +13,7 @@ import { LINKS, WORK } from "../input/relations.ts";
 import { Compared } from "./compared.tsx";
 import { DeviceWork, Links } from "./links.tsx";
 import type { Slice } from "../drawing/viewport.ts";
+import { placeText } from "../../../parts/text/place.ts";
 
 interface Fact {
   key: string;
@@ -144,7 +145,7 @@ function Source(props: { facts: readonly Fact[]; trace: string }) {
     <div class="timeline-table">
       <h3>Source</h3>
       <dl>
-        <div><dt>line</dt><dd><a href={to} title={file}>{line === undefined ? short : `${short}:${line}`}</a></dd></div>
+        <div><dt>line</dt><dd><a href={to} title={file}>{placeText(short, line)}</a></dd></div>
         {function_ && <div><dt>function</dt><dd title={function_}>{function_}</dd></div>}
         {how && <div><dt>known by</dt><dd>{how}</dd></div>}
       </dl>

@@ -7,6 +7,7 @@ import type { TimelineController } from "../input/controller.ts";
 import { closeMoment, goToMoment } from "../input/jumps.ts";
 import { MOMENT_KINDS, MOST, SOURCES } from "../input/moments.ts";
 import type { Moment, MomentKind } from "../input/moments.ts";
+import { placeText } from "../../../parts/text/place.ts";
 
 export function MomentTools(props: { controller: TimelineController | null }) {
   const { controller } = props;
@@ -54,7 +55,7 @@ function Where({ moment }: { moment: Moment }) {
   const { file, line } = moment;
   if (file === null) return null;
   const short = plain(file.split(/[/\\]/).at(-1) ?? file);
-  return line === null ? <>, {short}</> : <>, <a href={link("lines", { file, line: String(line) })}>{short}:{line}</a></>;
+  return line === null ? <>, {short}</> : <>, <a href={link("lines", { file, line: String(line) })}>{placeText(short, line)}</a></>;
 }
 
 function capital(text: string): string {

@@ -1,7 +1,7 @@
 // Tracks and counters in groups, as the `timeline` view lists them.
 
 import type { Cell, Page } from "../../../data/api.ts";
-import { bytesText, countText, fixed, rateText } from "../../../units.ts";
+import { bytesText, countText, rateText, shareText } from "../../../units.ts";
 import type { Source } from "./sources.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 
@@ -64,7 +64,7 @@ export interface Group {
 export function counterText(kind: string, value: number): string {
   if (kind === "memory") return bytesText(value);
   if (kind === "flops") return rateText(value, "FLOP");
-  return kind === "utilization" ? `${fixed(value, 1)} %` : countText(value);
+  return kind === "utilization" ? shareText(value / 100) : countText(value);
 }
 
 /** Rows of a deep track that are shown by default. */

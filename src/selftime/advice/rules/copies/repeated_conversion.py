@@ -98,6 +98,7 @@ from selftime.intervals import length, union
 from selftime.names.tensor_operators import asks_for_conversion, copies_between_devices
 from selftime.nesting import nearest_ancestor
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 MIN_EQUAL_CONVERSIONS_PER_STEP: Final = 3
 """Smallest number of equal conversions per step to report; two may be an input and its target."""
@@ -142,7 +143,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         if spent_ms >= MIN_CONVERSION_SHARE_OF_STEP * limits.step_ms:
             yield _finding(trace, cause_limits, conversions)
         else:
-            least = f"{MIN_CONVERSION_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_CONVERSION_SHARE_OF_STEP)
             yield Checked(
                 f"conversions at {conversions.where} take less than {least} of the recorded step",
                 spent_ms,
@@ -167,7 +168,7 @@ def _outcome_without_backward_pass(trace: Trace, statistics: StepStatistics | No
             return Unknown(
                 "a backward pass, which distinguishes constants from activations; "
                 f"{conversions.where} converts tensors of one shape for "
-                f"{spent_ms / statistics.step_ms:.0%} of the recorded step: "
+                f"{whole_percent_text(spent_ms / statistics.step_ms)} of the recorded step: "
                 "if they are weights or tables, convert them once"
             )
     return Checked(
@@ -260,7 +261,10 @@ def _finding(trace: Trace, statistics: StepStatistics, conversions: LineSlices) 
     unique_share = conversions.slices.select("input_shapes", "input_types").n_unique() / count
     changes = changes_shortening_intervals(trace, conversions.times, min(unique_share, 1.0))
     return Finding(
-        title=f"Tensors of one shape are converted {count:.0f} times a step, without a gradient",
+        title=(
+            f"Tensors of one shape are converted {count_text(count)} times a step, without a "
+            "gradient"
+        ),
         where=conversions.where,
         count_per_step=count,
         claim=RemovalClaim(

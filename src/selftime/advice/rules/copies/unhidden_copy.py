@@ -85,6 +85,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_COPY_SHARE_OF_STEP: Final = 0.03
 """Smallest share of the step in copies to the device for which a separate stream is worthwhile."""
@@ -116,7 +117,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     spent_ms = limits.scaled_to_typical_step(sum(copies["time"].to_list()) / steps / 1e6)
     if spent_ms <= MIN_COPY_SHARE_OF_STEP * limits.step_ms:
         yield Checked(
-            f"copies to the device take {MIN_COPY_SHARE_OF_STEP:.0%} of the recorded step or less",
+            f"copies to the device take {whole_percent_text(MIN_COPY_SHARE_OF_STEP)} of the "
+            "recorded step or less",
             spent_ms,
             is_slowed=False,
         )
@@ -130,8 +132,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     largest = copies.sort("time", descending=True).row(0, named=True)
     first, every = (largest["longest"],), copies["longest"].to_numpy()
     copied_bytes: list[int] = copies["bytes"].drop_nulls().to_list()
+    share = whole_percent_text(spent_ms / limits.step_ms)
     yield Finding(
-        title=f"Copies to the device take {spent_ms / limits.step_ms:.0%} of the step",
+        title=f"Copies to the device take {share} of the step",
         where=where_from_row(largest),
         count_per_step=copies.height / steps,
         claim=RemovalClaim((change,), largest_changes=(ScaleDeviceWork(work),)),

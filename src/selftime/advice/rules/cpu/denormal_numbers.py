@@ -91,6 +91,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.trace import Trace
+from selftime.units import times_text
 
 MIN_DENORMAL_SLOWDOWN_RATIO: Final = 5.0
 """Smallest ratio of an operator's time to that of an equal operator for denormal numbers to be the
@@ -155,7 +156,7 @@ def _finding(trace: Trace, location: Where, slow_operators: pl.DataFrame) -> Fin
     name = slow_operators["name"][0]
     flush_call = line_of_only_call(trace, "set_flush_denormal")
     return Finding(
-        title=f"Denormal numbers make `{name}` take {1 / equal_share:.0f} times as long",
+        title=f"Denormal numbers make `{name}` take {times_text(1 / equal_share)} as long",
         where=location,
         count_per_step=slow_operators.height / recorded_step_count(trace),
         claim=RemovalClaim(

@@ -153,6 +153,7 @@ from selftime.analysis.slice_arguments import slices_with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import tenths_text
 
 MAX_THREADS_PER_CORE: Final = 1.25
 """Ratio of threads to cores above which threads wait for cores noticeably."""
@@ -228,7 +229,7 @@ def _oversubscription_outcome(
     ):
         demand = _ThreadDemand(thread_count, caller_count, 1, free_cores, other_load, worker_load)
     else:
-        return Checked(f"{own_threads * rank_count} threads have {core_count:g} cores")
+        return Checked(f"{own_threads * rank_count} threads have {tenths_text(core_count)} cores")
     return _finding(
         trace,
         demand,
@@ -290,9 +291,9 @@ class _ThreadDemand:
         if self.others_cores or self.workers_cores:
             every = self.cores + self.others_cores + self.workers_cores
             told = [(who, used) for who, used in self.users if used >= _LEAST_TOLD_CORES]
-            users = [f"{who} use {used:.1f}" for who, used in told]
-            return f"{threads} lack cores: {' and '.join(users)} of the {every:.3g} cores"
-        return f"{threads} share {self.cores:.3g} cores"
+            users = [f"{who} use {tenths_text(used)}" for who, used in told]
+            return f"{threads} lack cores: {' and '.join(users)} of the {tenths_text(every)} cores"
+        return f"{threads} share {tenths_text(self.cores)} cores"
 
 
 def _are_threads_too_many_for_cores(

@@ -161,7 +161,7 @@ def test_a_few_uneven_operators_beside_long_even_ones_are_no_sign(judge: Judge[F
 
 def test_the_programs_own_workers_take_cores_and_are_no_others(judge: Judge[Finding]) -> None:
     [finding] = judge(UNEVEN.format(facts=USAGE.format(own=2.0, workers=2.0)))
-    assert finding.title == "2 threads lack cores: DataLoader workers use 1.0 of the 2 cores"
+    assert finding.title == "2 threads lack cores: DataLoader workers use 1 of the 2 cores"
     assert finding.confidence == "medium"
     assert "set_num_threads(1)" in (finding.fix.code or "")
     [both] = judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=0.7)))

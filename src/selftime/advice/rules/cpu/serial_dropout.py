@@ -90,6 +90,7 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.names.tensor_operators import draws_dropout_mask, is_dropout
 from selftime.trace import Trace
+from selftime.units import time_text, whole_percent_text
 
 MIN_SERIAL_NS_PER_NUMBER: Final = 3.0
 """Shortest time of a random number, in ns, to report: a byte of a mask as in the fix takes two
@@ -143,12 +144,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no dropout on the CPU draws a mask in a forward pass", is_absent=True)
         return
     spent_ms = operator_ms_per_step(trace, drawn)
-    each_ns = _recorded_ns(drawn) / max(drawn["numbers"].sum(), 1)
+    each_ns = _recorded_ns(drawn) / max(int(drawn["numbers"].sum()), 1)
     if spent_ms < MIN_DROPOUT_SHARE_OF_STEP * limits.step_ms:
-        least = f"{MIN_DROPOUT_SHARE_OF_STEP:.0%}"
+        least = whole_percent_text(MIN_DROPOUT_SHARE_OF_STEP)
         yield Checked(f"drawing masks of dropout takes less than {least} of the step", spent_ms)
     elif each_ns < MIN_SERIAL_NS_PER_NUMBER:
-        yield Checked(f"masks of dropout are drawn at {each_ns:.1f} ns a number", spent_ms)
+        yield Checked(f"masks of dropout are drawn at {time_text(each_ns)} a number", spent_ms)
     else:
         yield from _findings(trace, limits, drawn)
 
@@ -190,7 +191,10 @@ def _finding(trace: Trace, limits: StepStatistics, drawn: pl.DataFrame, where: W
     share, each_ns = spent_ms / limits.step_ms, recorded / numbers
     kept = float(np.clip(BYTE_MASK_NS_PER_NUMBER / each_ns, LEAST_REMAINING_SHARE, 1))
     return Finding(
-        title=f"{share:.0%} of the step draws masks of dropout, {each_ns:.0f} ns a number",
+        title=(
+            f"{whole_percent_text(share)} of the step draws masks of dropout, "
+            f"{time_text(each_ns)} a number"
+        ),
         where=where,
         count_per_step=drawn.height / steps,
         claim=claim_of_shorter_operators(

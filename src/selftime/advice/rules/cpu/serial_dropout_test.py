@@ -36,7 +36,7 @@ def drawing(
 
 def test_the_share_and_the_time_of_a_number_are_told(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing())
-    assert finding.title == "60% of the step draws masks of dropout, 6 ns a number"
+    assert finding.title == "60 % of the step draws masks of dropout, 6 ns a number"
     assert finding.where.line == 8
     assert finding.saving.estimate_ms == pytest.approx(4)
     assert finding.semantics == "training"
@@ -80,7 +80,7 @@ def test_dropout_within_attention_is_no_call_of_the_program(judge: Judge[Finding
 def test_a_fast_generator_is_said_to_be_checked(rule: Rule) -> None:
     [outcome] = rule(sketch(drawing("ddllllllll", "bb        ")))
     assert isinstance(outcome, Checked)
-    assert "2.0 ns a number" in outcome.reason
+    assert "2 ns a number" in outcome.reason
 
 
 @pytest.mark.torch

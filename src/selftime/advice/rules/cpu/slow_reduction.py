@@ -113,6 +113,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.names.reductions import is_reduction
 from selftime.trace import Trace
+from selftime.units import time_text, whole_percent_text
 
 MAX_SLOW_SHARE_OF_COPY_RATE: Final = 0.1
 """Largest rate of a slow reduction, as a share of a copy's: those that vectorise reach a third and
@@ -133,7 +134,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = step_statistics(trace)
     slow = None if trace.device_args.height else _slow_reductions(trace)
     if limits is None or slow is None or not slow.height:
-        share = f"{MAX_SLOW_SHARE_OF_COPY_RATE:.0%}"
+        share = whole_percent_text(MAX_SLOW_SHARE_OF_COPY_RATE)
         text = f"no reduction on the CPU runs below {share} of the memory's rate"
         yield Checked(text, is_absent=True)
         return
@@ -144,7 +145,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         else:
             yield _finding(trace, of_line, where)
     if small:
-        least = f"{MIN_SLOW_REDUCTION_SHARE_OF_STEP:.0%}"
+        least = whole_percent_text(MIN_SLOW_REDUCTION_SHARE_OF_STEP)
         spent = operator_ms_per_step(trace, pl.concat(small))
         yield Checked(f"slow reductions take less than {least} of a step at each line", spent)
 
@@ -222,7 +223,9 @@ def _title(reduction: Reduction, longest_ns: float) -> str:
     words = reduction.kind.replace("_", "-")
     result = "row" if reduction.keeps_size else "result"
     each_ns = longest_ns / max(reduction.results, 1)
-    return f"The {words} of {reduction.length} elements each takes {each_ns:.0f} ns for a {result}"
+    return (
+        f"The {words} of {reduction.length} elements each takes {time_text(each_ns)} for a {result}"
+    )
 
 
 def _fix(rewrite: Rewrite, reduction: Reduction) -> Fix:

@@ -155,6 +155,7 @@ from selftime.analysis.models.modelled_operator_work import (
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_FLOAT32_PRODUCT_SHARE_OF_STEP: Final = 0.3
 """Smallest share of the step in float32 matrix products to report."""
@@ -312,7 +313,7 @@ def _finding(
         )
     )
     return Finding(
-        title=f"{share:.0%} of the step is float32 matrix products without AMX",
+        title=f"{whole_percent_text(share)} of the step is float32 matrix products without AMX",
         where=location,
         count_per_step=products.height / recorded_step_count(trace),
         claim=RemovalClaim(

@@ -79,6 +79,7 @@ from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
+from selftime.units import count_text
 
 REMAINING_LOGGING_TIME_SHARE: Final = 0.02
 """Share of the logging time that remains if the program logs in one of fifty steps."""
@@ -135,7 +136,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, logging_calls: LineSlices
     spent = step_stats.scaled_to_typical_step(length(logging_calls.times) / steps / 1e6)
     total = logging_calls.slices.group_by("name", maintain_order=True).agg(pl.col("duration").sum())
     most: str = total.sort("duration", descending=True)["name"].cast(pl.String)[0]
-    often = "once" if round(count) == 1 else f"{count:.0f} times"
+    often = "once" if round(count) == 1 else f"{count_text(count)} times"
     return Finding(
         covers=("B3",) if _do_calls_format_tensors(trace, logging_calls) else ("D5",),
         title=f"The step logs {often}, with `{names.without_object_address(most)}`",

@@ -96,6 +96,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.analysis.steps.steady_steps import is_instant_in_windows, steps_with_counted_flags
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import time_text
 
 REMAINING_COLLECTION_TIME_SHARE: Final = 0.05
 """Share of the garbage collector's time that remains after the fix, as it runs rarely then."""
@@ -175,10 +176,10 @@ def _finding(
     trace: Trace, collections: LineSlices, step_count: int, *, is_explicit: bool
 ) -> Finding:
     count = collections.slices.height / step_count
-    longest = max(collections.slices["duration"].to_list()) / 1e6
+    longest = max(collections.slices["duration"].to_list())
     who = "The program calls the garbage collector" if is_explicit else "Python collects garbage"
     return Finding(
-        title=f"{who}, which stops the program for up to {longest:.1f} ms",
+        title=f"{who}, which stops the program for up to {time_text(longest)}",
         where=collections.where,
         count_per_step=count,
         claim=_collection_time_claim(trace, collections, step_count),

@@ -98,7 +98,7 @@ from selftime.advice.detectors.counted_steps import (
     times_of_slices_named,
 )
 from selftime.advice.detectors.source_lines import LineSlices
-from selftime.advice.lines.line_from_source import class_of_place, source_folders
+from selftime.advice.lines.line_from_source import class_of_place
 from selftime.advice.replay import CutHostTime
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
@@ -109,6 +109,7 @@ from selftime.intervals import Intervals, length, subtract
 from selftime.names.tensor_operators import intercepts_operators, is_module_call
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 MIN_HOOK_CALLS_PER_STEP: Final = 4
 """Smallest number of calls of a hook per step to report."""
@@ -143,7 +144,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for description, hook_calls, times in found:
         spent = step_stats.scaled_to_typical_step(length(times) / counted_step_count(trace) / 1e6)
         if spent < MIN_HOOK_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_HOOK_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_HOOK_SHARE_OF_STEP)
             yield Checked(
                 f"{description} ({hook_calls.where}) takes less than {least} of the step", spent
             )
@@ -222,10 +223,13 @@ def _finding(
     spent = step_stats.scaled_to_typical_step(length(times) / steps / 1e6)
     function = hook_calls.where.function or "it"
     subclass = _tensor_subclass(trace, hook_calls.where)
-    title = f"`{function}`, {description}, runs {count:.0f} times a step"
+    title = f"`{function}`, {description}, runs {count_text(count)} times a step"
     fix = Fix("Remove it, or register it only for the steps that need it.", FIX_CODE)
     if subclass is not None:
-        title = f"The tensor subclass `{subclass}` runs Python around {count:.0f} operators a step"
+        title = (
+            f"The tensor subclass `{subclass}` runs Python around {count_text(count)} operators a "
+            "step"
+        )
         text = f"Run operators that need nothing of `{subclass}` on a plain tensor."
         fix = Fix(text, SUBCLASS_FIX_CODE.replace("Tagged", subclass))
     return Finding(
@@ -252,7 +256,7 @@ def _tensor_subclass(trace: Trace, where: Where) -> str | None:
     """Returns the class whose handler of operators it is; None for a mode, a hook, or unknown."""
     if not (where.function or "").startswith("__torch_"):
         return None
-    found = class_of_place(where, source_folders(trace, where.file or ""))
+    found = class_of_place(trace, where)
     if found is None or any(ast.unparse(base).endswith("Mode") for base in found.bases):
         return None
     return found.name

@@ -130,7 +130,7 @@ from selftime.advice.detectors.python_loops import (
     tensor_element_loops,
 )
 from selftime.advice.detectors.source_lines import LineSlices
-from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.line_from_source import syntax_scope_of_place
 from selftime.advice.lines.loop_dependence import outermost_loops
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.savings.claims import RemovalClaim
@@ -138,6 +138,7 @@ from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, subtract
 from selftime.trace import Trace
+from selftime.units import count_text
 
 REMAINING_LOOP_TIME_SHARE: Final = 0.05
 """Share of the loop's time that remains: one operation on the whole tensor instead."""
@@ -227,8 +228,13 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
 def _title(elements: float, rounds: float | None, *, is_iteration: bool) -> str:
     """Returns what a loop does in a step, with its rounds where they take several elements."""
     does = "goes through tensors" if is_iteration else "indexes tensors"
-    of_rounds = f"in {rounds:.0f} rounds, " if rounds is not None and rounds < elements else ""
-    return f"A Python loop {does} {elements:.0f} times a step, {of_rounds}one element at a time"
+    of_rounds = (
+        f"in {count_text(rounds)} rounds, " if rounds is not None and rounds < elements else ""
+    )
+    return (
+        f"A Python loop {does} {count_text(elements)} times a step, {of_rounds}one element at a "
+        "time"
+    )
 
 
 def _fix_of_iteration() -> Fix:
@@ -242,6 +248,6 @@ def _line_of_loop(trace: Trace, place: Where) -> Where:
     """Returns the line of a function's only loop where it is only known that the function ran."""
     if place.how != "definition" or names.is_comprehension(place.function or ""):
         return place
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    scope = syntax_scope_of_place(trace, place)
     loops = [] if scope is None else outermost_loops(scope)
     return replace(place, line=loops[0].lineno, how="static") if len(loops) == 1 else place

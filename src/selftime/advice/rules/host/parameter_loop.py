@@ -121,6 +121,7 @@ from selftime.names.tensor_operators import (
     updates_one_tensor,
 )
 from selftime.trace import Trace
+from selftime.units import count_text
 
 MIN_PARAMETERS_IN_LOOP: Final = 12
 """Smallest number of parameters in a loop to report; loops over losses and metrics are shorter."""
@@ -338,7 +339,7 @@ def _finding(trace: Trace, step_stats: StepStatistics, loop: LineSlices) -> Find
     )
     spent = step_stats.scaled_to_typical_step(length(loop.times) / steps / 1e6)
     return Finding(
-        title=f"A Python loop of {count:.0f} rounds a step works on one parameter in each",
+        title=f"A Python loop of {count_text(count)} rounds a step works on one parameter in each",
         where=loop.where,
         count_per_step=count,
         claim=RemovalClaim(less, largest_changes=most, noise_ms=step_stats.noise_ms),

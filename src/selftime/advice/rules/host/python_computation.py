@@ -114,6 +114,7 @@ from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import covered_time_before, length
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_PYTHON_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the median step in a function for the rule to report it; what the program does
@@ -234,7 +235,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield _finding(trace, step_stats, function, spent)
     if not large:
         most = max((spent for spent, _ in found), default=0.0)
-        share = f"{MIN_PYTHON_SHARE_OF_STEP:.0%}"
+        share = whole_percent_text(MIN_PYTHON_SHARE_OF_STEP)
         yield Checked(
             f"no function takes {share} of a step or more in Python outside of operators",
             most,
@@ -264,7 +265,10 @@ def _outcome_by_samples(trace: Trace, step_stats: StepStatistics) -> Outcome:
     share, cure = at_least / step_stats.step_ms, _CURE_ELSEWHERE
     kept = 1.0 - at_least / spent
     return Finding(
-        title=f"A line takes {share:.0%} of the step or more in Python, outside of operators",
+        title=(
+            f"A line takes {whole_percent_text(share)} of the step or more in Python, outside of "
+            "operators"
+        ),
         where=Where(line["file"], line["line"], line["function"], "stack"),
         claim=RemovalClaim(
             (CutHostTime(python, kept + (1.0 - kept) * cure.remaining_share),),
@@ -308,11 +312,11 @@ def _finding(
         slowest = replace(slowest, where=calls[0].where or slowest.where)
     cure = _CURE_OF_DRAWING if draws else cure
     own = significance_limits_for_cause(trace, step_stats, function.times)
-    share = median_ms / step_stats.step_ms
+    share = whole_percent_text(median_ms / step_stats.step_ms)
     libraries = " and ".join(f"`{call.name}`" for call in calls)
     within = f", most of it in {libraries}" if calls else ""
     return Finding(
-        title=f"`{name}` takes {share:.0%} of the step in Python, outside of operators{within}",
+        title=f"`{name}` takes {share} of the step in Python, outside of operators{within}",
         where=slowest.where,
         count_per_step=function.calls / steps,
         claim=RemovalClaim(

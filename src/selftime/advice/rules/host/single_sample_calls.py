@@ -97,7 +97,7 @@ from selftime.advice.detectors.single_sample_calls import (
     single_sample_loops,
 )
 from selftime.advice.detectors.token_decoding import token_decoding_of
-from selftime.advice.lines.line_from_source import source_folders, syntax_scope_of_place
+from selftime.advice.lines.line_from_source import syntax_scope_of_place
 from selftime.advice.lines.loop_dependence import (
     CallInLoop,
     attributes_kept_between_calls,
@@ -126,6 +126,7 @@ from selftime.intervals import Intervals, length
 from selftime.names.tensor_operators import is_batch_norm
 from selftime.nesting import NO_SLICE, nearest_ancestor
 from selftime.trace import Trace
+from selftime.units import count_text
 
 OPERATOR_OVERHEAD_NS: Final = 5_000
 """Assumed time of an operator or kernel, in ns, that does not grow with the batch."""
@@ -206,7 +207,7 @@ def _calls_in_source(trace: Trace, loop: SingleSampleLoop, place: Where) -> list
 
     A module is called by any name: it is one that no recorded call of the function has.
     """
-    scope = syntax_scope_of_place(place, source_folders(trace, place.file or ""))
+    scope = syntax_scope_of_place(trace, place)
     if scope is None:
         return None
     told = list(calls_in_loops(scope))
@@ -227,7 +228,7 @@ def _scopes_called(trace: Trace, loop: SingleSampleLoop) -> Iterator[SyntaxScope
     for frame in filter(None, map(names.parse_frame, texts)):
         if frame.origin == "user":
             place = Where(frame.file, frame.line, frame.function)
-            scope = syntax_scope_of_place(place, source_folders(trace, frame.file))
+            scope = syntax_scope_of_place(trace, place)
             if scope is not None:
                 yield scope
 
@@ -251,7 +252,7 @@ def _finding(
     own = significance_limits_for_cause(trace, step_stats, times)
     batch = ASSUMED_BATCH if loop.is_step else loop.calls_per_step
     spent = step_stats.scaled_to_typical_step(length(times) / steps / 1e6)
-    often = "once" if loop.is_step else f"{loop.calls_per_step:.0f} times"
+    often = "once" if loop.is_step else f"{count_text(loop.calls_per_step)} times"
     return Finding(
         title=f"A loop calls `{loop.model}` {often} a step, with one sample",
         where=place,

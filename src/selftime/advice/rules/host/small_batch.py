@@ -106,6 +106,7 @@ from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import length, union
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_UNDERFILLED_KERNEL_TIME_SHARE: Final = 0.5
 """Smallest share of kernel time in kernels with fewer blocks than multiprocessors to report."""
@@ -136,11 +137,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif (
         memory_share := _largest_used_memory_share(trace)
     ) is not None and memory_share > MAX_USED_MEMORY_SHARE:
-        yield Checked(f"{memory_share:.0%} of the device's memory is in use")
+        yield Checked(f"{whole_percent_text(memory_share)} of the device's memory is in use")
     elif (
         underfilled_share := _underfilled_kernel_time_share(trace)
     ) is None or underfilled_share <= MIN_UNDERFILLED_KERNEL_TIME_SHARE:
-        share = "unknown" if underfilled_share is None else f"{underfilled_share:.0%}"
+        share = "unknown" if underfilled_share is None else whole_percent_text(underfilled_share)
         yield Checked(f"the share of kernel time in kernels with fewer blocks than SMs is {share}")
     elif trace.frame_args.height and is_device_bound_without_recording(trace, dispatching):
         yield Checked("launches are late only because the recording of stacks slows the host")

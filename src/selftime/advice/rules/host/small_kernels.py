@@ -98,6 +98,7 @@ from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradi
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, length, subtract
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS: Final = 0.15
 """Assumed share of the host's dispatch time that remains if CUDA graphs are replayed."""
@@ -251,9 +252,10 @@ def _outcome_on_cpu(
     claim = _compilation_claim(dispatching, compiled)
     recorded = estimated_saving_of_recorded_step(trace, claim)
     if recorded.estimate_ms < MIN_SAVED_STEP_SHARE_ON_CPU * step_stats.step_ms:
+        least = whole_percent_text(MIN_SAVED_STEP_SHARE_ON_CPU)
         return Checked(
-            f"compiling would likely save less than {MIN_SAVED_STEP_SHARE_ON_CPU:.0%} of a step, "
-            "and take seconds before the first",
+            f"compiling would likely save less than {least} of a step, and take seconds "
+            "before the first",
             recorded.upper_ms,
         )
     return _finding(trace, step_stats, dispatching, compiled, "dispatch takes most of the step")
@@ -288,7 +290,7 @@ def _finding(
     count = dispatching.operators_per_step
     return Finding(
         covers=("D1",) if dispatching.on_device else ("J9",),
-        title=f"The step issues {count:,.0f} small operators, and {reason}",
+        title=f"The step issues {count_text(count)} small operators, and {reason}",
         where=most.where,
         count_per_step=count,
         claim=_compilation_claim(dispatching, compiled),
@@ -311,8 +313,8 @@ def _batching_text(model_calls: float) -> str:
     if model_calls < MIN_MODEL_CALLS_TO_BATCH:
         return "."
     return (
-        f". A step calls the model {model_calls:.0f} times: where no call needs the result of "
-        "another, call it once with all samples in one batch, which saves most."
+        f". A step calls the model {count_text(model_calls)} times: where no call needs the result "
+        "of another, call it once with all samples in one batch, which saves most."
     )
 
 

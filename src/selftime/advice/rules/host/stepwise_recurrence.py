@@ -114,6 +114,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import Intervals, length
 from selftime.names.recurrent_operators import is_recurrent_operator, picks_or_weighs_results
 from selftime.trace import Trace
+from selftime.units import count_text
 
 MIN_CALLS: Final = 8
 """Smallest number of calls a step: stacks of layers and directions make fewer."""
@@ -210,7 +211,9 @@ def _finding(trace: Trace, step_stats: StepStatistics, line: LineSlices) -> Find
     ]
     calls = line.slices.height / steps
     return Finding(
-        title=f"`{operator}` is called {calls:.0f} times a step, with one element at a time",
+        title=(
+            f"`{operator}` is called {count_text(calls)} times a step, with one element at a time"
+        ),
         where=line.where,
         count_per_step=calls,
         claim=RemovalClaim(

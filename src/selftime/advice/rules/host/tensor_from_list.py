@@ -82,6 +82,7 @@ from selftime.intervals import Intervals, length, union
 from selftime.names.tensor_operators import makes_tensor_of_values
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 MIN_CONVERSION_NS: Final = 20_000
 """Shortest call that counts, in ns: those of a few numbers take 2 to 10 us."""
@@ -114,7 +115,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for _, same in conversions.group_by(SOURCE_SITE_COLUMNS, maintain_order=True):
         spent = _ms_per_step(trace, step_stats, _times(same))
         if spent < MIN_CONVERSION_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_CONVERSION_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_CONVERSION_SHARE_OF_STEP)
             where = where_from_row(same.row(0, named=True))
             yield Checked(
                 f"a tensor is made of a list ({where}) in less than {least} of a step", spent
@@ -169,7 +170,7 @@ def _finding(
     times, calls = _times(conversions), conversions["call"].unique(maintain_order=True)
     own = significance_limits_for_cause(trace, step_stats, times)
     count = calls.len() / counted_step_count(trace)
-    often = "once" if round(count) == 1 else f"{count:.0f} times"
+    often = "once" if round(count) == 1 else f"{count_text(count)} times"
     return Finding(
         title=f"A tensor is made of a Python list {often} a step",
         where=where_from_row(conversions.row(0, named=True)),

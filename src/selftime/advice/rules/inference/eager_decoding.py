@@ -67,6 +67,7 @@ from selftime.advice.savings.claims import REPLAYED_SAVING_RANGE, RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import count_text
 
 DISPATCH_TIME_SHARE_WITH_DEVICE_GRAPHS: Final = 0.15
 """Assumed share of the host's dispatch time that remains if CUDA graphs are replayed."""
@@ -117,7 +118,9 @@ def _finding(trace: Trace, step_stats: StepStatistics, dispatching: DispatchAnal
         largest_changes=(CutHostTime(dispatching.dispatch_times),),
     )
     return Finding(
-        title=f"Each token issues {dispatching.operators_per_step:.0f} operators one by one",
+        title=(
+            f"Each token issues {count_text(dispatching.operators_per_step)} operators one by one"
+        ),
         where=most.where,
         count_per_step=dispatching.operators_per_step,
         claim=claim,

@@ -94,6 +94,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import length
 from selftime.nesting import NO_SLICE
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_PYTHON_FUNCTION_NS: Final = 100_000
 """Shortest Python function that counts, in ns; it takes as long as dispatching 20 operators."""
@@ -125,7 +126,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     found = _python_frames_without_operators(trace)
     spent = _python_ms_per_step(trace, step_stats, found)
     if spent < MIN_PYTHON_SHARE_OF_STEP * step_stats.step_ms:
-        least = f"{MIN_PYTHON_SHARE_OF_STEP:.0%}"
+        least = whole_percent_text(MIN_PYTHON_SHARE_OF_STEP)
         yield Checked(f"Python functions without operators take less than {least} of a step", spent)
         return
     for functions in slices_by_line(trace, found):

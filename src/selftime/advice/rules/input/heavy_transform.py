@@ -95,6 +95,7 @@ from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_FUNCTION_SHARE_OF_LOADING: Final = 0.3
 """Smallest share of the data loading time in one function for the rule to name it."""
@@ -128,7 +129,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     loading_share = share_of_loading_time(trace, loading_function.computing_times)
     told = (
-        f"`{loading_function.function}` computes for {loading_share:.0%} of the data loading time"
+        f"`{loading_function.function}` computes for {whole_percent_text(loading_share)} of the "
+        "data loading time"
     )
     if loading.is_small or loading_share < MIN_FUNCTION_SHARE_OF_LOADING:
         yield Checked(told, loading_share * loading.exposed_ms)
@@ -154,8 +156,8 @@ def _finding(
     bound = UpperBoundClaim(estimated_saving_of_recorded_step(trace, claim).upper_ms)
     return Finding(
         title=(
-            f"`{loading_function.function}` takes {loading_share:.0%} of the data loading, and no "
-            "core is free"
+            f"`{loading_function.function}` takes {whole_percent_text(loading_share)} of the data "
+            "loading, and no core is free"
         ),
         where=loading_function.where,
         claim=claim if is_python else bound,

@@ -75,6 +75,7 @@ from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.intervals import union
 from selftime.trace import Trace
+from selftime.units import times_text
 
 MIN_FIRST_TO_OTHER_WAIT_RATIO: Final = 10.0
 """Smallest ratio of the wait for an epoch's first batch to the wait for later ones to report."""
@@ -117,7 +118,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     taken = float(np.median((late["end"] - late["start"]).to_numpy()))
     change = CutHostTime(waits, usual / taken)
     yield Finding(
-        title=f"The first batch of an epoch takes {taken / usual:.0f} times as long as the others",
+        title=(
+            f"The first batch of an epoch takes {times_text(taken / usual)} as long as the others"
+        ),
         where=where_from_row(source_sites_of_slices(trace, late["id"][:1]).row(0, named=True)),
         count_per_step=late.height / counted_step_count(trace),
         claim=RemovalClaim((change,), largest_changes=(CutHostTime(waits),)),

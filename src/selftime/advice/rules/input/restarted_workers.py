@@ -97,6 +97,7 @@ from selftime.analysis.source_sites import source_sites_of_slices
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.intervals import Intervals, length, union
 from selftime.trace import Trace
+from selftime.units import time_text
 
 MIN_WORKER_RESTARTS: Final = 2
 """Smallest number of newly started DataLoader iterators in the measured steps to report."""
@@ -124,7 +125,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     start_times = union_of_interval_sets(union(start, end), worker_shutdown_times(trace))
     if new_iterators.height < MIN_WORKER_RESTARTS:
         reason = (
-            f"workers start once in {steps} steps, for {length(start_times) / 1e6:.1f} ms; "
+            f"workers start once in {steps} steps, for {time_text(length(start_times))}; "
             "record two epochs to learn their share of an epoch"
         )
         yield Checked(reason)

@@ -67,6 +67,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import UpperBoundClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 
 @rule(covers=("A3",))
@@ -84,17 +85,17 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     if not workers.saturate_cores:
         reason = (
-            f"{workers.core_use_share:.0%} of the cores are busy; each worker needs "
-            f"{workers.core_demand_share:.0%} of one"
+            f"{whole_percent_text(workers.core_use_share)} of the cores are busy; each worker "
+            f"needs {whole_percent_text(workers.core_demand_share)} of one"
         )
         yield Checked(reason, loading.exposed_ms, is_slowed=False)
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
-    share = loading.exposed_share
+    share = whole_percent_text(loading.exposed_share)
     told = loader_worker_record(trace)
     place = None if told is None else told.slowest_line
     yield Finding(
-        title=f"The loop waits for DataLoader workers {share:.0%} of each step; no core is free",
+        title=f"The loop waits for DataLoader workers {share} of each step; no core is free",
         where=where_from_row(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
         claim=UpperBoundClaim(loading.exposed_ms, is_slowed=False),

@@ -85,6 +85,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.intervals import Intervals, intersect
 from selftime.names.data_loading import may_take_tensor_row
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 MIN_ROWS_PER_STEP: Final = 32
 """Smallest number of samples in a step that the loader takes one at a time; of fewer the loader's
@@ -125,14 +126,14 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if loading.exposed_share < MIN_LOADING_SHARE_OF_STEP or share > MAX_PROGRAM_SHARE_OF_LOADING:
         yield Checked(
             "a loader takes rows of tensors one at a time in "
-            f"{loading.exposed_share:.0%} of the step, "
-            f"{share:.0%} of that in functions of the program",
+            f"{whole_percent_text(loading.exposed_share)} of the step, "
+            f"{whole_percent_text(share)} of that in functions of the program",
             loading.exposed_ms,
         )
         return
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     yield Finding(
-        title=f"A `DataLoader` takes rows of tensors one at a time, {count:.0f} a step",
+        title=f"A `DataLoader` takes rows of tensors one at a time, {count_text(count)} a step",
         where=where_from_row(row),
         count_per_step=count,
         claim=RemovalClaim(

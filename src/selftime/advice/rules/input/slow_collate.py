@@ -109,6 +109,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import intersect, length
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_COLLATE_SHARE_OF_LOADING: Final = 0.5
 """Smallest share of the data loading time in collating samples to a batch to report."""
@@ -147,7 +148,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     share = share_of_loading_time(trace, collate.python_times)
     if loading.is_small_share or share < MIN_COLLATE_SHARE_OF_LOADING:
-        reason = f"`{collate.function}` takes {share:.0%} of the data loading in Python"
+        reason = (
+            f"`{collate.function}` takes {whole_percent_text(share)} of the data loading in Python"
+        )
         yield Checked(reason, share * loading.exposed_ms)
         return
     # A function of the program is one place, whichever loader calls it; a library's is not.
@@ -162,7 +165,10 @@ def _finding(
     row = max(data_loading_annotations(trace), key=lambda row: row["exposed_time"])
     better = CutHostTime(collate.python_times, VECTORISED_COLLATE_TIME_SHARE)
     return Finding(
-        title=f"`{collate.function}` joins samples in Python for {share:.0%} of the data loading",
+        title=(
+            f"`{collate.function}` joins samples in Python for {whole_percent_text(share)} of the "
+            "data loading"
+        ),
         where=collate.where if collate.is_own else where_from_row(row),
         count_per_step=row["count_per_step"],
         claim=RemovalClaim(
@@ -210,7 +216,8 @@ def _outcome_from_worker_record(
         or workers_record.collating_share < MIN_COLLATE_SHARE_OF_LOADING
         or place is None
     ):
-        reason = f"workers join samples for {workers_record.collating_share:.0%} of their work"
+        share = whole_percent_text(workers_record.collating_share)
+        reason = f"workers join samples for {share} of their work"
         return Checked(reason, workers_record.collating_share * loading.exposed_ms, is_slowed=False)
     waits = mid_epoch_worker_wait_times(trace)
     # They end a batch every `step`; with the rest of their work they would end it so much sooner.
@@ -218,7 +225,10 @@ def _outcome_from_worker_record(
     gained = min(loading.exposed_ms, loading.step_ms - max(faster, loading.step_without_loading_ms))
     change = CutHostTime(waits, 1 - gained / loading.exposed_ms)
     return Finding(
-        title=f"`{place.where.function}` joins samples for {place.share:.0%} of the workers' work",
+        title=(
+            f"`{place.where.function}` joins samples for {whole_percent_text(place.share)} of the "
+            "workers' work"
+        ),
         where=place.where,
         count_per_step=1.0,
         claim=RemovalClaim(

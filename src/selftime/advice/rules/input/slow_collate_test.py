@@ -136,5 +136,5 @@ def test_a_library_joins_samples_of_two_loaders(
         c = torch/utils/data/_utils/collate.py(336): default_collate
     """)
     assert sorted(finding.where.line or 0 for finding in found) == places
-    assert all("for 75%" in finding.title for finding in found)
+    assert all("for 75 %" in finding.title for finding in found)
     assert sum(finding.saving.estimate_ms or 0 for finding in found) == pytest.approx(0.9 * 12)

@@ -136,6 +136,7 @@ from selftime.advice.savings.claims import (
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.frame_origins import parse_frame_of_trace
 from selftime.trace import Trace
+from selftime.units import share_text, tenths_text, whole_percent_text
 
 MAX_WAIT_SHARE_OF_HIDDEN_LOADING: Final = 0.01
 """Largest share of a step spent waiting for data at which loading counts as hidden by other
@@ -177,7 +178,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 
 def _title(loading: DataLoadingTimes) -> str:
-    share = f"{loading.exposed_share:.0%}"
+    share = whole_percent_text(loading.exposed_share)
     if loading.has_workers:
         return f"The loop waits for DataLoader workers {share} of each step"
     return f"The loop loads data on the main thread for {share} of each step"
@@ -189,12 +190,13 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
     if _is_loading_hidden(loading):
         return _hidden_loading_text(loading, workers)
     if loading.is_small and loading.at_epoch_ends_ms > loading.exposed_ms:
+        share = share_text(loading.at_epoch_ends_ms / loading.step_ms)
         return (
-            f"the loop waits {loading.at_epoch_ends_ms / loading.step_ms:.1%} of its time as "
-            "epochs begin and end: see `restarted_workers` and `late_first_batch`"
+            f"the loop waits {share} of its time as epochs begin and end: see "
+            "`restarted_workers` and `late_first_batch`"
         )
     if loading.is_small:
-        waits = f"the loop waits {loading.exposed_share:.1%} of each step for data"
+        waits = f"the loop waits {share_text(loading.exposed_share)} of each step for data"
         is_brief = not loading.is_small_share
         return f"{waits}, less than a worker takes to hand over a batch" if is_brief else waits
     if not loading.has_workers:
@@ -205,7 +207,7 @@ def _reason_against_adding_workers(trace: Trace, loading: DataLoadingTimes) -> s
 def _reason_against_more_workers(
     loading: DataLoadingTimes, workers: WorkerCoreUse | None, record: LoaderWorkerRecord | None
 ) -> str | None:
-    waits = f"the loop waits {loading.exposed_share:.1%} of its time for its workers"
+    waits = f"the loop waits {share_text(loading.exposed_share)} of its time for its workers"
     late, steps = len(loading.waiting_steps), len(loading.waiting_share_by_step)
     if loading.delivery == "uneven" or (loading.delivery == "unknown" and late < 2):
         return f"{waits}, but in {late} of {steps} steps only: see `bursty_input`"
@@ -213,7 +215,7 @@ def _reason_against_more_workers(
         return f"{waits}, and no core is free for more of them: see `saturated_cores`"
     collating = 0.0 if record is None or record.are_mostly_idle else record.collating_share
     if collating > MIN_COLLATE_SHARE:
-        joining = f"{waits}, which join samples for {collating:.0%} of their work"
+        joining = f"{waits}, which join samples for {whole_percent_text(collating)} of their work"
         return f"{joining}: see `slow_collate`"
     return None
 
@@ -226,7 +228,8 @@ def _reason_to_speed_up_collate_instead(trace: Trace, loading: DataLoadingTimes)
     rest = (1 - share) * loading.exposed_ms
     without_collating = replace(loading, exposed_ms=rest, mean_exposed_ms=rest)
     if share > MIN_COLLATE_SHARE and without_collating.is_small:
-        return f"`{collate.function}` takes {share:.0%} of the data loading: see `slow_collate`"
+        percent = whole_percent_text(share)
+        return f"`{collate.function}` takes {percent} of the data loading: see `slow_collate`"
     return None
 
 
@@ -239,19 +242,17 @@ def _is_loading_hidden(loading: DataLoadingTimes) -> bool:
 
 
 def _hidden_loading_text(loading: DataLoadingTimes, workers: WorkerCoreUse | None) -> str:
-    text = (
-        "data loading is hidden, no need to optimise: the loop waits "
-        f"{loading.exposed_share:.1%} of each step"
-    )
+    share = share_text(loading.exposed_share)
+    text = f"data loading is hidden, no need to optimise: the loop waits {share} of each step"
     if not loading.has_workers:
         margin = loading.device_lag_ms / loading.total_ms if loading.total_ms else 1.0
-        return f"{text}; it could take {margin:.1f} times as long before it costs anything"
-    demand = None if workers is None else workers.core_demand_share
-    if not demand:
+        return f"{text}; it could take {tenths_text(margin)} times as long before it costs anything"
+    if not (demand := None if workers is None else workers.core_demand_share):
         return f"{text}; only a recording with `selftime` shows by how much"
     return (
-        f"{text}; its workers compute for {demand:.0%} of the time: if they never wait for "
-        f"storage, it could take {1 / demand:.1f} times as long before it costs anything"
+        f"{text}; its workers compute for {whole_percent_text(demand)} of the time: if they never "
+        f"wait for storage, it could take {tenths_text(1 / demand)} times as long before it costs "
+        "anything"
     )
 
 
@@ -337,12 +338,12 @@ def _slow_batch_transfer_finding(
     upper_ms: float,
 ) -> Finding:
     """Returns the finding that workers send batches slowly: the loop waits, and so do workers."""
-    waited, sent = loading.exposed_share, record.sending_share
+    waited, sent = whole_percent_text(loading.exposed_share), record.sending_share
     first = annotation["first"]
     sending = Evidence("share of the workers' time spent sending batches", sent, "ratio")
     return Finding(
         covers=("A2",),
-        title=f"The loop waits {waited:.0%} of each step for batches of idle workers",
+        title=f"The loop waits {waited} of each step for batches of idle workers",
         where=where_from_row(annotation),
         count_per_step=annotation["count_per_step"],
         claim=UpperBoundClaim(upper_ms, is_slowed=False),

@@ -217,8 +217,8 @@ def test_loading_beside_the_step_is_hidden_with_a_margin(rule: Rule) -> None:
     [outcome] = rule(sketch(LOADING_BESIDE_THE_STEP))
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
-    assert "50% of the time" in outcome.reason
-    assert "2.0 times as long" in outcome.reason
+    assert "50 % of the time" in outcome.reason
+    assert "2 times as long" in outcome.reason
     assert "sync" not in outcome.reason
 
 
@@ -330,6 +330,6 @@ def test_two_loaders_are_two_findings(judge: Judge[Finding], line: int, places: 
         e = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:14 f
     """)
     assert sorted(finding.where.line or 0 for finding in found) == places
-    share = "50%" if len(places) == 1 else "25%"
+    share = "50 %" if len(places) == 1 else "25 %"
     assert all(share in finding.title for finding in found)
     assert sum(finding.saving.upper_ms or 0 for finding in found) == pytest.approx(8.0, abs=0.5)

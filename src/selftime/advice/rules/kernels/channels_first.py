@@ -100,7 +100,7 @@ from selftime.analysis.device.device_work import device_work
 from selftime.analysis.recording_requirements import recording_remedy
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
-from selftime.units import share_text
+from selftime.units import share_text, whole_percent_text
 
 MIN_INPUT_CHANNELS: Final = 8
 """Smallest number of input channels for which the memory layout matters: fewer fill no vector
@@ -249,9 +249,9 @@ def _outcome_on_device(trace: Trace, convolutions: pl.DataFrame) -> Outcome:
     whole, convolving = (sum(t["duration"].to_list()) for t in (launchers, convolution_work))
     spent_ms_per_step = sum(transposes["duration"].to_list()) / recorded_step_count(trace) / 1e6
     if convolving < MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME * whole or not transposes.height:
+        least = whole_percent_text(MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME)
         text = (
-            f"convolutions take less than {MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME:.0%} of the "
-            "device's time"
+            f"convolutions take less than {least} of the device's time"
             if transposes.height
             else "no kernel transposes a tensor around a convolution"
         )

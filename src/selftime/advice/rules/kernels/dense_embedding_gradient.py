@@ -63,6 +63,7 @@ from selftime.advice.savings.estimates import estimated_saving_of_recorded_step
 from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_SAVED_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the step that sparse gradients must save to report, as they need another
@@ -99,7 +100,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         upper = estimated_saving_of_recorded_step(trace, claim).upper_ms
         if upper < MIN_SAVED_SHARE_OF_STEP * limits.step_ms:
-            least = f"{MIN_SAVED_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_SAVED_SHARE_OF_STEP)
             text = (
                 f"dense gradients of embedding tables take less than {least} of the recorded step"
             )

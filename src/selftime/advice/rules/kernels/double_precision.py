@@ -118,6 +118,7 @@ from selftime.analysis.operator_dtypes import is_operator_computing_in_dtype
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length, subtract
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_FLOAT64_SHARE_OF_STEP: Final = 0.02
 """Smallest share of the step in float64 operators to report."""
@@ -169,8 +170,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if float64_costs.is_network and not is_small:
         yield _finding(trace, float64_costs)
         return
+    least = whole_percent_text(MIN_FLOAT64_SHARE_OF_STEP)
     reason = (
-        f"operators in float64 take less than {MIN_FLOAT64_SHARE_OF_STEP:.0%} of the recorded step"
+        f"operators in float64 take less than {least} of the recorded step"
         if is_small
         else "float64 in a program of which no layer of a network was recorded is taken as intended"
     )
@@ -229,9 +231,9 @@ def _finding(trace: Trace, float64_costs: _Float64OperatorCosts) -> Finding:
     share = spent_ms / float64_costs.limits.step_ms
     return Finding(
         covers=("C5",) if float64_costs.converts else ("E13",),
-        title=f"{share:.0%} of the step is converted from float64"
+        title=f"{whole_percent_text(share)} of the step is converted from float64"
         if float64_costs.converts
-        else f"{share:.0%} of the step runs in float64",
+        else f"{whole_percent_text(share)} of the step runs in float64",
         where=location,
         count_per_step=sum(float64_costs.lines["operators"].to_list()) / float64_costs.steps,
         claim=claim,

@@ -70,6 +70,7 @@ from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Out
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_DROPPED_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step that dropped positions take to report."""
@@ -101,7 +102,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         spent = operator_ms_per_step(trace, with_backward_operators(trace, of_line))
         dropped = spent * (1 - _kept_share(trace, of_line))
         if dropped < MIN_DROPPED_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_DROPPED_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_DROPPED_SHARE_OF_STEP)
             text = f"positions that a slice drops before the loss take less than {least} of a step"
             yield Checked(text, dropped, is_slowed=not trace.device_args.height)
         else:

@@ -79,6 +79,7 @@ from selftime.advice.detectors.source_lines import operators_by_line
 from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_PAIRS_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in such operators to report."""
@@ -133,7 +134,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         both = with_backward_operators(trace, same)
         spent = operator_ms_per_step(trace, both)
         if spent < MIN_PAIRS_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_PAIRS_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_PAIRS_SHARE_OF_STEP)
             text = f"comparisons of all pairs that are written out take less than {least} of a step"
             yield Checked(text, spent, is_slowed=not trace.device_args.height)
         else:

@@ -94,6 +94,7 @@ from selftime.analysis.source_sites import (
     source_sites_of_slices,
 )
 from selftime.trace import Trace
+from selftime.units import count_text
 
 LAYER_NAME_AND_TORCH_OPERATOR_BY_KIND: Final = {
     "log_softmax": ("A log-softmax", "`F.cross_entropy` on logits, or `F.log_softmax`"),
@@ -159,7 +160,8 @@ def _finding(
     layers = forward_operators["layer"].n_unique()
     return Finding(
         title=(
-            f"{layer} is written as {round(forward_operators.height / layers)} separate operators"
+            f"{layer} is written as {count_text(forward_operators.height / layers)} separate "
+            "operators"
         ),
         where=location,
         count_per_step=layers / steps,

@@ -124,6 +124,7 @@ from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.analysis.models import RecordedTensor
 from selftime.trace import Trace
+from selftime.units import share_text, whole_percent_text
 
 MIN_PRODUCT_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in such products, and in making their matrices, to report."""
@@ -236,7 +237,7 @@ def _operands_of_scattered(trace: Trace, found: list[ScatteredProduct]) -> _Oper
     first = max(found, key=lambda one: one.matrix.elements)
     share = first.written / max(first.matrix.elements, 1)
     return _OperandsOfLine(
-        f"A product multiplies by zeros with {share:.1%} of other elements, "
+        f"A product multiplies by zeros with {share_text(share)} of other elements, "
         f"{_sizes_text(first.matrix)}",
         SPARSE_PRODUCT_FIX,
         sum(moving_ns(trace, _bytes_of_sparse_product(one)) for one in found),
@@ -255,7 +256,7 @@ def _outcome(
     both = pl.concat([of_line.multiplied, of_line.made.select(columns)]).unique("id").sort("start")
     spent = operator_ms_per_step(trace, both)
     if spent < MIN_PRODUCT_SHARE_OF_STEP * step_stats.step_ms:
-        least = f"{MIN_PRODUCT_SHARE_OF_STEP:.0%}"
+        least = whole_percent_text(MIN_PRODUCT_SHARE_OF_STEP)
         text = f"products by matrices that are mostly zeros take less than {least} of the step"
         return Checked(text, spent, is_slowed=not trace.device_args.height)
     return _finding(trace, operands, of_line)

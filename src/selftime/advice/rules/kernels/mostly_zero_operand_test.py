@@ -92,7 +92,7 @@ def scattered(operators: str, written: str = "2560", zeros: str = "[512, 900]") 
 
 def test_zeros_into_which_few_elements_were_written_are_found(judge: Judge[Finding]) -> None:
     [finding] = judge(scattered("ozwdmmmmmo"))
-    assert finding.title == "A product multiplies by zeros with 0.6% of other elements, 512 x 900"
+    assert finding.title == "A product multiplies by zeros with 0.6 % of other elements, 512 x 900"
     assert finding.where.line == 9
     [finding] = judge(scattered("ozwdnnnnno"))
     assert finding.fix.code is not None
@@ -101,7 +101,7 @@ def test_zeros_into_which_few_elements_were_written_are_found(judge: Judge[Findi
 
 def test_several_ones_in_each_row_are_scattered(judge: Judge[Finding]) -> None:
     [finding] = judge(scattered("ozsmmmmmmo"))
-    assert "0.3% of other elements" in finding.title
+    assert "0.3 % of other elements" in finding.title
 
 
 def test_many_or_unknown_elements_and_other_uses_are_left_alone(judge: Judge[Finding]) -> None:

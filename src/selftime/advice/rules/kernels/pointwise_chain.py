@@ -98,6 +98,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.call_tree.training_passes import takes_gradients_of_gradients
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_SAVED_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step that fusion must save to report; compiling takes seconds per new
@@ -132,13 +133,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
         return
     least = MIN_SAVED_SHARE_OF_STEP if on_device else MIN_SAVED_SHARE_OF_STEP_ON_CPU
+    least_text = f"less than {whole_percent_text(least)} of the recorded step"
     for location, forward in _pointwise_chains_by_function(trace, chains):
         with_gradients = with_backward_operators(trace, forward)
         spent_ms = operator_ms_per_step(trace, with_gradients)
         if spent_ms < least * limits.step_ms:
             yield Checked(
-                f"a chain of elementwise operators takes less than {least:.0%} of the recorded "
-                "step",
+                f"a chain of elementwise operators takes {least_text}",
                 spent_ms,
                 is_slowed=not on_device,
             )
@@ -154,7 +155,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield finding
         else:
             yield Checked(
-                f"{finding.title}: saves less than {least:.0%} of the recorded step",
+                f"{finding.title}: saves {least_text}",
                 recorded.upper_ms,
                 is_slowed=not on_device,
             )

@@ -72,6 +72,7 @@ from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Out
 from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import step_statistics
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_REPEATED_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step in products of repeated rows to report."""
@@ -119,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         work = _RepeatedWork.of_products(trace, [found[at] for at in of_line["at"].to_list()])
         saved_ms = work.spent_ms(trace) * (1 - work.kept_share(trace))
         if saved_ms < MIN_REPEATED_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_REPEATED_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_REPEATED_SHARE_OF_STEP)
             text = f"multiplying repeated rows once would save less than {least} of a step"
             yield Checked(text, saved_ms, is_slowed=not trace.device_args.height)
         else:

@@ -80,6 +80,7 @@ from selftime.analysis.models import (
 from selftime.analysis.slice_arguments import arguments_of_slices
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_FILTER_LENGTH: Final = 15
 """Smallest length of a filter in each of two dimensions to count: on a CPU two filters of 11 took
@@ -122,7 +123,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         both = with_backward_operators(trace, of_line)
         spent = operator_ms_per_step(trace, both)
         if spent < MIN_FILTER_SHARE_OF_STEP * step_stats.step_ms:
-            least = f"{MIN_FILTER_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_FILTER_SHARE_OF_STEP)
             text = f"fixed filters of two dimensions take less than {least} of the step"
             yield Checked(text, spent, is_slowed=not trace.device_args.height)
         else:

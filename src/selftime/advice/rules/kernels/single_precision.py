@@ -92,6 +92,7 @@ from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME: Final = 0.1
 """Smallest share of device time in float32 matrix products to report, as the fix lowers
@@ -129,7 +130,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if _share_of_step_device_time(trace, kernels) < MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME:
         yield Checked(
             "float32 products without tensor cores take less than "
-            f"{MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME:.0%} of the device's time",
+            f"{whole_percent_text(MIN_FLOAT32_PRODUCT_SHARE_OF_DEVICE_TIME)} of the device's time",
             spent_ms,
             is_slowed=False,
         )
@@ -231,7 +232,10 @@ def _finding(trace: Trace, kernels: pl.DataFrame, claim: RemovalClaim) -> Findin
     is_head = _are_kernels_of_float32_output_layer(trace, kernels)
     return Finding(
         covers=("E1", *(("E2",) if is_ampere else ()), *(("K8",) if is_head else ())),
-        title=f"{share:.0%} of device time is float32 matrix products without tensor cores",
+        title=(
+            f"{whole_percent_text(share)} of device time is float32 matrix products without tensor "
+            "cores"
+        ),
         where=_line_with_most_kernel_time(trace, kernels),
         count_per_step=kernels.height / steps,
         claim=claim,

@@ -91,6 +91,7 @@ from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.devices import DevicePeakRates
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 SLOW_BELOW_SHARE_OF_PEAK_RATE: Final = 0.25
 """Share of the device's peak FLOP rate below which a matrix product counts as slow."""
@@ -122,7 +123,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     )
     if not slow.height:
         yield Checked(
-            f"no long product runs below {SLOW_BELOW_SHARE_OF_PEAK_RATE:.0%} of the device's peak",
+            f"no long product runs below {whole_percent_text(SLOW_BELOW_SHARE_OF_PEAK_RATE)} of "
+            "the device's peak",
             is_absent=True,
         )
         return
@@ -140,8 +142,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
             small_ms += spent_ms
     if small_ms:
         yield Checked(
-            f"removing long products below {SLOW_BELOW_SHARE_OF_PEAK_RATE:.0%} of the peak would "
-            "save little of the step",
+            f"removing long products below {whole_percent_text(SLOW_BELOW_SHARE_OF_PEAK_RATE)} of "
+            "the peak would save little of the step",
             small_ms,
             is_slowed=False,
         )
@@ -209,8 +211,9 @@ def _finding(trace: Trace, kernels: pl.DataFrame) -> Finding:
     row: dict[str, Any] = kernels.row(0, named=True)
     steps = recorded_step_count(trace)
     time, least = sum(kernels["duration"].to_list()), sum(kernels["least"].to_list())
+    share = whole_percent_text(least / time)
     return Finding(
-        title=f"`{row['called']}` of {row['input_shapes']} runs at {least / time:.0%} of the peak",
+        title=f"`{row['called']}` of {row['input_shapes']} runs at {share} of the peak",
         where=where_from_row(row),
         count_per_step=kernels.height / steps,
         confidence="low",

@@ -81,6 +81,7 @@ from selftime.advice.rule_definition import Checked, Evidence, Finding, Fix, Out
 from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME: Final = 0.3
 """Smallest share of device time in convolutions to report."""
@@ -94,7 +95,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     convolutions = filter_by_name(operators_in_counted_steps(trace), names.is_generic_convolution)
     share = _convolution_share_of_device_time(trace, convolutions)
     if share < MIN_CONVOLUTION_SHARE_OF_DEVICE_TIME:
-        text = f"convolutions take {share:.0%} of the device's time"
+        text = f"convolutions take {whole_percent_text(share)} of the device's time"
         yield Checked(text, is_absent=not convolutions.height)
     elif not _do_all_input_shapes_repeat(convolutions):
         yield Checked("the shapes of convolutions change, and a search would run again for each")

@@ -97,6 +97,7 @@ from selftime.analysis.slice_arguments import argument_row_numbers
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.source_sites import SOURCE_SITE_COLUMNS, source_sites_of_slices
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MAX_REPORTED_BLOCK_WAVES: Final = 4.0
 """Largest number of waves of thread blocks of a kernel to report; with more, the last wave is at
@@ -109,8 +110,8 @@ MIN_SAVED_SHARE_OF_STEP: Final = 0.05
 """Smallest share of the step that the fix must save to report, as it changes the model's sizes."""
 
 SMALL_SAVING_REASON: Final = (
-    f"filling last waves of blocks saves less than {MIN_SAVED_SHARE_OF_STEP:.0%} of the recorded "
-    "step"
+    f"filling last waves of blocks saves less than {whole_percent_text(MIN_SAVED_SHARE_OF_STEP)} "
+    "of the recorded step"
 )
 """Reason to rule the cause out."""
 

@@ -85,6 +85,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import Intervals, length
 from selftime.names.tensor_operators import calls_backward, sets_anomaly_mode
 from selftime.trace import Trace
+from selftime.units import count_text
 
 DISABLE_ANOMALY_DETECTION_FIX_CODE: Final = """torch.autograd.set_detect_anomaly(False)"""
 """Example code of the fix: switches anomaly detection off, which is the default."""
@@ -138,7 +139,10 @@ def _finding(
     )
     return Finding(
         covers=("F5", "B10") if removed_waits else ("F5",),
-        title=f"Anomaly detection checks {nan_checks.height / steps:.0f} gradients a step for NaN",
+        title=(
+            f"Anomaly detection checks {count_text(nan_checks.height / steps)} gradients a step "
+            "for NaN"
+        ),
         where=_anomaly_mode_location(trace, first),
         count_per_step=nan_checks.height / steps,
         claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),

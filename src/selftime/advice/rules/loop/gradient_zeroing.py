@@ -99,6 +99,7 @@ from selftime.analysis.device.device_work import device_work
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.intervals import length
 from selftime.trace import Trace
+from selftime.units import count_text
 
 GRADIENT_DROPPING_TO_ZEROING_TIME_RATIO: Final = 0.1
 """Time to set gradients to None as a share of the time to fill them with zeros."""
@@ -143,7 +144,7 @@ def _finding(trace: Trace, statistics: StepStatistics, zero_fills: LineSlices) -
     )
     on_device = statistics.scaled_to_typical_step(sum(work["duration"].to_list()) / steps / 1e6)
     return Finding(
-        title=f"Gradients are filled with zeros by {count:.0f} operators",
+        title=f"Gradients are filled with zeros by {count_text(count)} operators",
         where=zero_fills.where,
         count_per_step=count,
         claim=RemovalClaim(

@@ -69,6 +69,7 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import Intervals, length
 from selftime.names.tensor_operators import is_checkpoint_call, is_checkpoint_overhead
 from selftime.trace import Trace
+from selftime.units import whole_percent_text
 
 MAX_DEVICE_MEMORY_SHARE_IN_USE: Final = 0.6
 """Largest share of device memory in use at which all activations may fit without recomputation."""
@@ -89,8 +90,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     device_memory_share = _peak_share_of_device_memory(trace)
     if device_memory_share is not None and device_memory_share > MAX_DEVICE_MEMORY_SHARE_IN_USE:
         yield Checked(
-            f"{device_memory_share:.0%} of the device's memory is in use; without recomputation it "
-            "may not suffice"
+            f"{whole_percent_text(device_memory_share)} of the device's memory is in use; "
+            "without recomputation it may not suffice"
         )
         return
     recomputation_times = _recomputation_intervals(trace, recomputed)

@@ -80,6 +80,7 @@ from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import length
 from selftime.names.tensor_operators import calls_backward
 from selftime.trace import Trace
+from selftime.units import count_text
 
 SINGLE_BACKWARD_FIX_CODE: Final = """first.backward(retain_graph=True)   # before
 second.backward()
@@ -162,7 +163,10 @@ def _finding(
     )
     spent_ms = statistics.scaled_to_typical_step(length(repeated_nodes.times) / steps / 1e6)
     return Finding(
-        title=f"The backward pass evaluates {count:.0f} autograd nodes of one forward pass again",
+        title=(
+            f"The backward pass evaluates {count_text(count)} autograd nodes of one forward pass "
+            "again"
+        ),
         where=calls.where,
         count_per_step=count,
         claim=RemovalClaim(changes, noise_ms=statistics.noise_ms),

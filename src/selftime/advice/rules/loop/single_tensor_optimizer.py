@@ -160,6 +160,7 @@ from selftime.advice.rule_definition import (
 from selftime.advice.savings.claims import RemovalClaim, SavingRange
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.trace import Trace
+from selftime.units import count_text, whole_percent_text
 
 MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP: Final = 0.03
 """Smallest share of the step that the optimizer takes, where no other work hides it, to report."""
@@ -198,7 +199,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         location = where_from_row(row)
         optimizer = f"`{row['name']}`" + ("" if location.file is None else f" ({location})")
         if exposed < MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP * limits.step_ms:
-            least = f"{MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP:.0%}"
+            least = whole_percent_text(MIN_EXPOSED_OPTIMIZER_SHARE_OF_STEP)
             yield Checked(f"{optimizer} takes less than {least} of the step", exposed)
             continue
         reason = _reason_to_keep_optimizer_form(row, updates)
@@ -296,7 +297,7 @@ def _finding(
     count = _operators_per_step(optimizer_annotation, updates)
     sparse = updates.sparse_operators.height * _per_step_factor(optimizer_annotation, updates)
     return Finding(
-        title=f"{optimizer} runs {count:.0f} operators a step, one parameter at a time",
+        title=f"{optimizer} runs {count_text(count)} operators a step, one parameter at a time",
         where=where_from_row(optimizer_annotation),
         count_per_step=optimizer_annotation["count_per_step"],
         claim=claim,
@@ -362,4 +363,4 @@ def _optimizer_fix(
 
 
 def _operator_count_text(count: int) -> str:
-    return "1 operator" if count == 1 else f"{count:,} operators"
+    return "1 operator" if count == 1 else f"{count_text(count)} operators"

@@ -76,6 +76,7 @@ from selftime.advice.step_statistics import step_statistics
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_step_windows, is_instant_in_windows
 from selftime.trace import Trace
+from selftime.units import tenths_text
 
 MIN_ALLOCATING_STEPS_SHARE: Final = 0.5
 """Share of the steps with allocations from the driver above which they are reported."""
@@ -130,7 +131,7 @@ def _finding(trace: Trace, allocation_calls: pl.DataFrame, location: Where) -> F
         f"`{name}`" for name in sorted(allocation_calls["name"].cast(pl.String).unique())
     )
     return Finding(
-        title=f"Each step calls {called} {count:.1f} times",
+        title=f"Each step calls {called} {tenths_text(count)} times",
         where=location,
         count_per_step=count,
         claim=RemovalClaim(changes, largest_changes=changes),

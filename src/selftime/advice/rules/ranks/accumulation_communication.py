@@ -103,6 +103,7 @@ from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
+from selftime.units import count_text
 
 FIX_CODE: Final = """for number, batch in enumerate(batches, 1):
     is_last = number == len(batches)
@@ -149,7 +150,10 @@ def _finding(
     )
     batches = repeated_forwards.height / steps
     return Finding(
-        title=f"Gradients are all-reduced {np.ceil(batches) + 1:.0f} times a step; once is enough",
+        title=(
+            f"Gradients are all-reduced {count_text(np.ceil(batches) + 1)} times a step; once is "
+            "enough"
+        ),
         where=next(
             slices_by_line(trace, repeated_forwards), LineSlices.as_one_group(repeated_forwards)
         ).where,

@@ -117,6 +117,7 @@ from selftime.analysis.ranks.rank_and_process_groups import rank_and_size
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
+from selftime.units import rate_text, whole_percent_text
 
 MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP: Final = 0.1
 """Smallest share of the step with communication but no computation to report."""
@@ -182,7 +183,7 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
         length(_exposed_times_in_steps(trace)) / counted_step_count(trace) / 1e6
     )
     if exposed_ms < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms:
-        least = f"{MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP:.0%}"
+        least = whole_percent_text(MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP)
         yield Checked(
             f"less than {least} of the step is exposed communication between ranks",
             exposed_ms,
@@ -225,10 +226,10 @@ def _outcome_of_exposed_time(
     most = next(slices_by_line(trace, carried), every)
     per_step_ms = length(every.times) / counted_step_count(trace) / 1e6
     every_ms = step_stats.scaled_to_typical_step(per_step_ms)
-    share = exposed_ms / step_stats.step_ms
+    share = whole_percent_text(exposed_ms / step_stats.step_ms)
     return Finding(
         covers=("I3",),
-        title=f"{share:.0%} of the step is communication between ranks that no computation hides",
+        title=f"{share} of the step is communication between ranks that no computation hides",
         where=most.where if most.where.file else _line_of_forward_pass(trace, forward_passes),
         count_per_step=carried.height / counted_step_count(trace),
         claim=UpperBoundClaim(most_ms, is_slowed=False, removing_changes=without),
@@ -298,7 +299,7 @@ def _outcome_from_all_ranks(
 ) -> Outcome:
     """Returns the outcome that all ranks' traces show: late ranks, a slow link, or many bytes."""
     if totals.transfer_share < MIN_TRANSFER_SHARE_OF_COMMUNICATION_TIME:
-        waits = f"{1 - totals.transfer_share:.0%} of the communication time"
+        waits = f"{whole_percent_text(1 - totals.transfer_share)} of the communication time"
         reason = (
             f"{waits} is a wait for ranks that come later, and transfers nothing: see `slow_rank`"
         )
@@ -315,7 +316,7 @@ def _slow_link_finding(
     return Finding(
         covers=("I8",),
         title=(
-            f"Collectives move {totals.fastest_bytes_per_s / 1e6:,.0f} MB/s, less than any link "
+            f"Collectives move {rate_text(totals.fastest_bytes_per_s, 'B')}, less than any link "
             "between the ranks"
         ),
         where=_line_of_forward_pass(trace, forward_passes),
@@ -352,11 +353,10 @@ def _finding(
     changes = changes_shortening_communication(
         trace, every, 1 - (1 - HALF_PRECISION_BYTES_SHARE) * min(totals.transfer_share, 1.0)
     )
+    share = whole_percent_text(exposed_ms / step_stats.step_ms)
     return Finding(
         covers=("I3",),
-        title=(
-            f"{exposed_ms / step_stats.step_ms:.0%} of the step is exposed gradient communication"
-        ),
+        title=f"{share} of the step is exposed gradient communication",
         where=_line_of_forward_pass(trace, forward_passes),
         count_per_step=1.0,
         claim=RemovalClaim(

@@ -83,6 +83,7 @@ from selftime.advice.savings.claims import RemovalClaim
 from selftime.advice.step_statistics import StepStatistics, step_statistics
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
+from selftime.units import bytes_text, count_text
 
 MEBIBYTE: Final = 1 << 20
 """Bytes of a mebibyte, the unit of `bucket_cap_mb`."""
@@ -144,8 +145,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield _large_bucket_finding(trace, step_stats, forward_passes, buckets)
     else:
         yield Checked(
-            f"gradients are all-reduced in buckets of {buckets.bytes / MEBIBYTE:.1f} MiB, "
-            f"{buckets.count:.0f} after each backward pass"
+            f"gradients are all-reduced in buckets of {bytes_text(buckets.bytes)}, "
+            f"{count_text(buckets.count)} after each backward pass"
         )
 
 
@@ -178,8 +179,8 @@ def _small_buckets_finding(
     )
     return Finding(
         title=(
-            f"Gradients are all-reduced in {buckets.count:.0f} buckets of "
-            f"{buckets.bytes / 1024:.0f} KiB"
+            f"Gradients are all-reduced in {count_text(buckets.count)} buckets of "
+            f"{bytes_text(buckets.bytes)}"
         ),
         where=next(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
@@ -222,7 +223,7 @@ def _large_bucket_finding(
         trace, communication_times, DEFAULT_BUCKET_BYTES / buckets.total
     )
     return Finding(
-        title=f"All gradients, {buckets.total / MEBIBYTE:.0f} MiB, are all-reduced at once",
+        title=f"All gradients, {bytes_text(buckets.total)}, are all-reduced at once",
         where=next(
             slices_by_line(trace, forward_passes), LineSlices.as_one_group(forward_passes)
         ).where,

@@ -62,6 +62,7 @@ from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_step_windows
 from selftime.intervals import intersect, length, union
 from selftime.trace import Trace
+from selftime.units import count_text
 
 MAX_CHEAP_SYNCHRONISED_LAYERS_PER_STEP: Final = 20
 """Largest number of synchronised layers per step not to report; together they cost below 1 ms."""
@@ -85,10 +86,15 @@ def check(trace: Trace) -> Iterator[Outcome]:
         per_step <= MAX_CHEAP_SYNCHRONISED_LAYERS_PER_STEP
         or alone < MIN_EXPOSED_COMMUNICATION_SHARE_OF_STEP * step_stats.step_ms
     ):
-        yield Checked(f"{per_step:.0f} synchronised normalisations a step", alone, is_slowed=False)
+        yield Checked(
+            f"{count_text(per_step)} synchronised normalisations a step", alone, is_slowed=False
+        )
         return
     yield Finding(
-        title=f"{per_step:.0f} normalisations a step all-reduce their statistics between ranks",
+        title=(
+            f"{count_text(per_step)} normalisations a step all-reduce their statistics between "
+            "ranks"
+        ),
         where=next(slices_by_line(trace, layers), LineSlices.as_one_group(layers)).where,
         count_per_step=per_step,
         claim=UpperBoundClaim(alone, is_slowed=False),

@@ -77,7 +77,7 @@ from selftime.advice.rule_definition import (
 )
 from selftime.advice.savings.claims import RunClaim
 from selftime.trace import Trace
-from selftime.units import share_text
+from selftime.units import share_text, tenths_text
 
 MIN_CORES_FOR_WORKERS: Final = 2
 """Fewest cores that the program may use at which one is free for a worker."""
@@ -153,8 +153,8 @@ def _fix_of_workers(trace: Trace, workers: Any) -> Fix:
     cores = available_cores(trace.facts)
     if cores is not None and workers is not None and workers >= cores:
         return Fix(
-            f"The program may use {cores:g} cores, which {workers} workers share already: do less "
-            "work a sample, or fetch a batch at once with `__getitems__`."
+            f"The program may use {tenths_text(cores)} cores, which {workers} workers share "
+            "already: do less work a sample, or fetch a batch at once with `__getitems__`."
         )
     return Fix("Give the DataLoader more workers while cores are free, or less work a sample.")
 

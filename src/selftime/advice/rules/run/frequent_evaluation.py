@@ -75,7 +75,7 @@ from selftime.analysis.run.evaluations import (
 )
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.trace import Trace
-from selftime.units import share_text
+from selftime.units import count_text, share_text
 
 MIN_SHARE_OF_RUN: Final = 0.1
 """Smallest share of the run for the rule to fire: more than twice what evaluating on a tenth of the
@@ -96,8 +96,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     steps = step_kinds(run).filter(pl.col("kind").is_in(KINDS_WITHOUT_TRAINING).not_())
     if steps.height and count > int(steps["count"].sum()):
         yield Checked(
-            f"the model is in evaluation mode {count:,} times, more often than the program makes "
-            "steps: it acts, or makes data to train on"
+            f"the model is in evaluation mode {count_text(count)} times, more often than the "
+            "program makes steps: it acts, or makes data to train on"
         )
         return
     share = whole / run.wall_ns

@@ -59,7 +59,7 @@ from selftime.analysis.run.segment_lines import longest_line_of_segments
 from selftime.analysis.run.step_kinds import step_kinds
 from selftime.ledger_format import ROLLOUT_KIND, UNUSUAL_KIND_SUFFIX
 from selftime.trace import Trace
-from selftime.units import share_text
+from selftime.units import count_text, share_text
 
 MIN_SHARE_OF_RUN: Final = 0.1
 """Smallest share of the run for the rule to fire, as for evaluations."""
@@ -86,7 +86,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(f"acting in an environment takes {share} of the run")
         return
     acted = run.segments.filter(pl.col("kind").cast(pl.String).str.starts_with(ROLLOUT_KIND))
-    rollouts = "one rollout" if count == 1 else f"{count:,} rollouts"
+    rollouts = "one rollout" if count == 1 else f"{count_text(count)} rollouts"
     yield Finding(
         title=f"Acting in an environment takes {share} of the run, in {rollouts}",
         where=where_from_reading(longest_line_of_segments(run, acted["id"]) or {}),

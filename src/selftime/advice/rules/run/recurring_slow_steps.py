@@ -83,7 +83,7 @@ from selftime.analysis.run.sampled_lines import sampled_lines
 from selftime.analysis.run.slow_steps import slow_step_activities, steps_of_run
 from selftime.run import Run
 from selftime.trace import Trace
-from selftime.units import seconds_text
+from selftime.units import seconds_text, tenths_text
 
 MIN_SLOW_STEPS: Final = 2
 """Smallest number of slow steps at one line for the rule to fire: one may be of the machine."""
@@ -136,8 +136,9 @@ def _lack_of_cores(trace: Trace) -> str | None:
     if cores - others >= (recorded_facts.intra_op_thread_count(trace) or cores):
         return None
     return (
-        f"a run without other programs: they used {others:.1f} of the {cores:.3g} cores while this "
-        "was recorded, which makes computing slow now and then"
+        f"a run without other programs: they used {tenths_text(others)} of the "
+        f"{tenths_text(cores)} cores while this was recorded, which makes computing slow now and "
+        "then"
     )
 
 

@@ -63,7 +63,7 @@ from selftime.advice.savings.claims import RunClaim
 from selftime.analysis.run.compilation_sites import compilations_with_sites
 from selftime.run import COUNTED, Run
 from selftime.trace import Trace
-from selftime.units import seconds_text
+from selftime.units import seconds_text, share_text, times_text
 
 MAX_SPEEDUP: Final = 10.0
 """How many times as fast compiled steps are at best: PyTorch's own suites of models have 1.3 to 3,
@@ -90,12 +90,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
     elif compiled > (MAX_SPEEDUP - 1) * steps:
         yield _finding(run, compiled, steps)
     elif compiled < MIN_SHARE_OF_RUN * run.wall_ns:
-        yield Checked(f"compilation takes {compiled / run.wall_ns:.1%} of the run")
+        yield Checked(f"compilation takes {share_text(compiled / run.wall_ns)} of the run")
     else:
         yield Unknown(
             f"the time of steps without compilation: the {seconds_text(compiled)} spent compiling "
             "pay off in this run only if compiled steps are at least "
-            f"{1 + compiled / steps:.2f} times as fast; "
+            f"{times_text(1 + compiled / steps)} as fast; "
             "run some uncompiled steps with `selftime run --light`"
         )
 
