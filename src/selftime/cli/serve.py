@@ -6,7 +6,7 @@ import secrets
 import signal
 import socket
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -28,6 +28,23 @@ _MAX_PENDING_CONNECTIONS: Final = 256
 """Largest number of connections that wait to be accepted: the socket's backlog."""
 _REQUEST_THREAD_COUNT: Final = 16
 """Number of threads that answer requests; several may wait while one thread reads a trace."""
+
+_AllowedHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME[:PORT]",
+        help="Also accept this host name, for a server behind a proxy.",
+    ),
+]
+_NeedsToken: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--token/--no-token",
+        help="Whether requests need the token that the printed address holds. "
+        "Default: on a --host that other machines reach.",
+    ),
+]
 
 
 def add_command(app: typer.Typer) -> None:
@@ -53,22 +70,8 @@ def serve(  # noqa: PLR0913, PLR0917 - the command's options
     host: Annotated[
         str, typer.Option(help="Address to listen on; other machines need a token.")
     ] = "127.0.0.1",
-    allowed_hosts: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME[:PORT]",
-            help="Also accept this host name, for a server behind a proxy.",
-        ),
-    ] = None,
-    needs_token: Annotated[
-        bool | None,
-        typer.Option(
-            "--token/--no-token",
-            help="Whether requests need the token that the printed address holds. "
-            "Default: on a --host that other machines reach.",
-        ),
-    ] = None,
+    allowed_hosts: _AllowedHosts = None,
+    needs_token: _NeedsToken = None,
     opens_browser: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,

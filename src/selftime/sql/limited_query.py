@@ -120,6 +120,7 @@ class LimitedQueries:
         A process that did not answer is ended; another one then waits for the next query.
         """
         with self._lock:
+            _end_workers(self._waiting, lambda one: one.process.poll() is not None)
             self._waiting.sort(key=lambda one: one.path == path)
             worker = self._waiting.pop() if self._waiting else _Worker(self.limits.threads)
         worker.is_usable = False
@@ -137,9 +138,13 @@ class LimitedQueries:
         """Returns the error for a process that ended without an answer."""
         import signal  # noqa: PLC0415 - asked rarely
 
-        out_of_memory = {-getattr(signal, name, 0) for name in ("SIGABRT", "SIGKILL")} - {0}
-        if status in out_of_memory:
+        if status == -getattr(signal, "SIGABRT", 0):
             return StoppedQuery(self.limits.memory_sentence)
+        if status == -getattr(signal, "SIGKILL", 0):
+            return StoppedQuery(
+                "the system ended the process of the query, as a rule because memory was short; "
+                "ask for less"
+            )
         return StoppedQuery(f"the process of the query ended (status {status}); ask for less")
 
 
@@ -181,16 +186,19 @@ class _Worker:
             self._messages.put(error)
 
 
-def _end_workers(workers: list[_Worker]) -> None:
+def _end_workers(
+    workers: list[_Worker], is_chosen: Callable[[_Worker], bool] = lambda _: True
+) -> None:
     """Kills processes, and closes their pipes; what was said to them is lost."""
-    for process in [worker.process for worker in workers]:
+    for worker in [one for one in workers if is_chosen(one)]:
+        workers.remove(worker)
+        process = worker.process
         process.kill()
         for pipe in (process.stdin, process.stdout):
             with suppress(OSError):
                 assert pipe is not None  # noqa: S101 - `start_python_process` opens both
                 pipe.close()
         process.wait()
-    workers.clear()
 
 
 def _decoded(answer: EncodedResult | FailedQuery) -> QueryResult:
