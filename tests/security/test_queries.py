@@ -14,6 +14,9 @@ from typing import Any, Final
 
 import pytest
 
+from selftime.advice.what_if.selected_work import _matches as fits_pattern
+from selftime.trace import Trace
+
 EVERY_ROW_WITH_EVERY: Final = "select a.name from slices a, slices b, slices c"
 WITHOUT_END: Final = (
     "with recursive n as (select 1 as x union all select x + 1 as x from n) select count(*) from n"
@@ -152,3 +155,10 @@ def test_queries_do_not_end_the_server_of_an_agent(folder: Path) -> None:
         process.stdin.close()  # the agent has gone
         assert process.wait(PATIENCE_S) == 0
         assert has_ended(worker)
+
+
+def test_no_pattern_goes_back_over_a_name_without_end(traces: dict[str, Trace]) -> None:
+    name = "a" * 5000 + "!"
+    found = traces["steady"].sql(f"select regexp_like('{name}', '^(a+)+$') as fits")
+    assert found["fits"].to_list() == [False]
+    assert not fits_pattern(name, "*a" * 40 + "*b")

@@ -32,7 +32,8 @@ QueryThreads: TypeAlias = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Threads that compute a query in SQL. Default: half of the processor's cores.",
+        help="Threads that compute a query in SQL. Default: half of the processor's cores, but "
+        "in `selftime sql` all.",
     ),
 ]
 
