@@ -11,13 +11,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from measure import Measured, measure
-from medians import middle
 from open_trace import lay
-from sheets import Column, Table, add_format, show, table
-from traces import KINDS, add_options, trace
+from sheets import Column, Table, table
+from traces import KINDS, trace
+from whole_commands import measure_traces, summary
 
 COLUMNS: Final = (
     Column("trace", "trace"),
@@ -28,17 +28,6 @@ COLUMNS: Final = (
     Column("memory", "peak memory", "bytes"),
     Column("failure", "fails"),
 )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser)
-    add_format(parser)
-    parser.add_argument("-n", type=int, default=3, help="rounds (default: 3)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of one run")
-    options = parser.parse_args()
-    tables = [advised(kind, size, options) for size in options.sizes for kind in options.kinds]
-    show(tables, options.format)
 
 
 def advised(kind: str, size: int, options: argparse.Namespace) -> Table:
@@ -72,16 +61,5 @@ def advised(kind: str, size: int, options: argparse.Namespace) -> Table:
     return table("advise", f"{kind}-{size}", title, COLUMNS, rows, about)
 
 
-def summary(runs: list[Measured]) -> dict[str, Any]:
-    well = [run for run in runs if not run.failure]
-    return {
-        "wall_s": middle([run.wall_s for run in well]),
-        "cpu_s": middle([run.cpu_s for run in well]),
-        "memory": middle([run.memory for run in well]),
-        "failure": next((run.failure for run in runs if run.failure), None),
-        "samples": [round(run.wall_s, 3) for run in runs],
-    }
-
-
 if __name__ == "__main__":
-    main()
+    measure_traces(__doc__, advised)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from measure import HOW, Measured, measure
 from medians import middle
 from sheets import Column, Table, add_format, show, table
+from whole_commands import add_rounds
 
 WHOSE: Final = ("selftime", "torch")
 FLAGS: Final[dict[str, dict[str, Any]]] = {
@@ -48,8 +49,7 @@ def main() -> None:
     add_format(parser)
     parser.add_argument("--events", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--flags", nargs="+", choices=FLAGS, default=["none"])
-    parser.add_argument("-n", type=int, default=3, help="rounds (default: 3)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of one run")
+    add_rounds(parser)
     parser.add_argument("--one", choices=WHOSE, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

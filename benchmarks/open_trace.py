@@ -26,6 +26,7 @@ from medians import middle
 from peers import environments
 from sheets import Column, Table, add_format, show, table
 from traces import KINDS, add_options, trace
+from whole_commands import add_rounds
 
 HERE: Final = Path(__file__).parent
 OPENED, KEPT, PACKED = "selftime", "selftime, kept", "selftime, gzip"
@@ -105,8 +106,7 @@ def main() -> None:
     add_format(parser)
     there = readers()
     parser.add_argument("--readers", nargs="+", choices=there, default=list(there), metavar="NAME")
-    parser.add_argument("-n", type=int, default=3, help="rounds (default: 3)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of one run")
+    add_rounds(parser)
     parser.add_argument("--patience", type=float, default=120, help="seconds of all of a reader")
     parser.add_argument("--disk", choices=("warm", "cold"), default="warm")
     options = parser.parse_args()

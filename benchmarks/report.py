@@ -10,10 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advise import summary
 from measure import measure
-from sheets import Column, Table, add_format, show, table
-from traces import KINDS, add_options, trace
+from sheets import Column, Table, table
+from traces import KINDS, trace
+from whole_commands import measure_traces, summary
 
 COLUMNS = (
     Column("trace", "trace"),
@@ -24,17 +24,6 @@ COLUMNS = (
     Column("page", "page", "bytes"),
     Column("failure", "fails"),
 )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    add_options(parser)
-    add_format(parser)
-    parser.add_argument("-n", type=int, default=3, help="rounds (default: 3)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of one run")
-    options = parser.parse_args()
-    tables = [reported(kind, size, options) for size in options.sizes for kind in options.kinds]
-    show(tables, options.format)
 
 
 def reported(kind: str, size: int, options: argparse.Namespace) -> Table:
@@ -57,4 +46,4 @@ def reported(kind: str, size: int, options: argparse.Namespace) -> Table:
 
 
 if __name__ == "__main__":
-    main()
+    measure_traces(__doc__, reported)

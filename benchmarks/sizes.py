@@ -19,6 +19,7 @@ from medians import middle
 from open_trace import OPENED, once, readers, rotated
 from sheets import Column, Table, add_format, show, table
 from traces import KINDS, add_options, trace
+from whole_commands import add_rounds
 
 COLUMNS: Final = (
     Column("megabytes", "JSON, MB", "count"),
@@ -37,8 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_options(parser)
     add_format(parser)
-    parser.add_argument("-n", type=int, default=5, help="rounds (default: 5)")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of one run")
+    add_rounds(parser, rounds=5)
     parser.add_argument("--disk", choices=("warm", "cold"), default="warm")
     options = parser.parse_args()
     show([grown(kind, sorted(options.sizes), options) for kind in options.kinds], options.format)

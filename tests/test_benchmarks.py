@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from document import PAGE, page
+from frame_cpu import cpu_of_frames
 from goals import GOALS, verdicts
 from measure import Measured, measure
 from medians import interval, middle
@@ -58,6 +59,7 @@ def test_a_process_is_measured_from_start_to_exit() -> None:
 
 
 @linux
+@pytest.mark.timed
 def test_memory_is_that_of_all_processes() -> None:
     program = """
 import subprocess, sys, time
@@ -243,6 +245,22 @@ def test_a_part_is_told_what_it_understands() -> None:
     assert words("views", given) == ["--sizes", "10", "100"]
     assert words("averages", given) == ["--events", "10000", "-n", "2"]
     assert words("import", given) == ["-n", "2"]
+
+
+def test_the_time_of_a_frame_is_all_that_its_thread_did_since_the_last_one() -> None:
+    def event(name: str, begin: int, took: int, cpu: int, thread: int = 1) -> dict[str, Any]:
+        return {
+            "name": name, "ph": "X", "pid": 7, "tid": thread, "ts": begin, "dur": took, "tdur": cpu
+        }  # fmt: skip
+
+    calls = [("FireAnimationFrame", at, 5, 5) for at in (101, 111, 301, 501, 511)]
+    tasks = [("RunTask", 100, 50, 40), ("RunTask", 200, 90, 3000), ("RunTask", 300, 50, 1000)]
+    tasks += [("RunTask", 400, 90, 2000), ("RunTask", 500, 50, 7000)]
+    other = event("RunTask", 410, 50, 9000, thread=2)
+    recorded = [*(event(*one) for one in calls + tasks), other]
+    # the frame at 300 has no call but that of the one who measures
+    assert cpu_of_frames(recorded) == [9.0]
+    assert cpu_of_frames(recorded, others=0) == [4.0, 9.0]
 
 
 def test_a_table_survives_being_kept(tmp_path: Path) -> None:

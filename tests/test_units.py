@@ -33,6 +33,11 @@ def test_times(value: int) -> None:
     assert abs(value) < 1000 * size or size == 10**9
 
 
+def test_of_a_range_only_a_plain_unit_is_written_once() -> None:
+    assert units.range_text("3 min 12 s", "4 min 12 s") == "3 min 12 s to 4 min 12 s"
+    assert units.range_text("12 s", "4 min 30 s") == "12 s to 4 min 30 s"
+
+
 @given(st.integers(-(2**63), 2**63))
 def test_instants(value: int) -> None:
     number, size = parsed(units.instant_text(value), TIMES)

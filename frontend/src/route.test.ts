@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { change, current, followUrl, formatRoute, go, parseRoute } from "./route.ts";
+import { change, current, entry, followed, followUrl, formatRoute, go, parseRoute } from "./route.ts";
 
 test("nothing in the address is no panel", () => {
   assert.deepEqual(parseRoute(""), { panel: "", params: {} });
@@ -73,4 +73,44 @@ test("a change that is not written yet gives way to another address", async () =
   location.hash = "#/idle?trace=a";
   await page.turn();
   assert.deepEqual(current(), { panel: "idle", params: { trace: "a" } });
+});
+
+test("what is changed is written before another address is added", async () => {
+  for (const leave of [() => go("operators"), () => followed("#/operators?trace=a")]) {
+    const page = openedAt("#/flame?trace=a");
+    change({ by: "self" });
+    leave();
+    await page.turn();
+    assert.deepEqual(page.history, ["#/flame?trace=a&by=self", "#/operators?trace=a"]);
+    followed("#/operators?trace=a"); // it is shown
+    assert.equal(page.history.length, 2);
+  }
+});
+
+test("a plain click on a link stays in a frame that has no address of its own", async () => {
+  const page = openedAt("#/flame");
+  const click = (baseURI: string, hash: string | null, more: object = {}) => {
+    Object.assign(document, { baseURI, closest: () => hash && { getAttribute: () => hash } });
+    const event = Object.assign(new Event("click", { cancelable: true }), { button: 0, ctrlKey: false, metaKey: false, shiftKey: false, ...more });
+    document.dispatchEvent(event);
+    return event.defaultPrevented;
+  };
+  assert.ok(click("http://outer/", "#/idle"));
+  for (const more of [{ ctrlKey: true }, { metaKey: true }, { shiftKey: true }, { button: 1 }]) assert.ok(!click("http://outer/", "#/other", more));
+  assert.ok(!click("http://outer/", null));
+  assert.ok(!click("http://page/#/idle", "#/other"));
+  await page.turn();
+  assert.deepEqual(page.history, ["#/flame", "#/idle"]);
+});
+
+test("an entry of the history keeps its number", () => {
+  openedAt("#/flame");
+  const fresh = entry();
+  assert.ok(fresh > 0);
+  Object.assign(history, { state: { entry: fresh } });
+  assert.equal(entry(), fresh);
+  for (const state of [null, "entry", { entry: "1" }, {}]) {
+    Object.assign(history, { state });
+    assert.notEqual(entry(), fresh);
+  }
 });

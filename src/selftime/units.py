@@ -121,7 +121,7 @@ def range_text(low: str, high: str) -> str:
     ('450 to 700 ms', '450 ms to 1.2 s')
     """
     number, _, unit = low.partition(" ")
-    is_shared = number == "0" or (high.endswith(f" {unit}") and " " not in unit)
+    is_shared = number == "0" or (high.partition(" ")[2] == unit and " " not in unit)
     return f"{number if is_shared else low} to {high}"
 
 

@@ -80,6 +80,7 @@ def test_rows_of_the_account_stand_for_all_their_slices_or_time_of_none() -> Non
     # the first step does not count: it is longer than the others, or may be
     assert by_class["data_wait"].slices.tolist() == ids(trace, LOADER)[1:]
     assert by_class["compute"].slices.tolist() == ids(trace, "k", "kernel")[1:]
+    assert not any(row.are_examples for row in by_class.values())
 
 
 def test_slices_and_stretches_of_a_row_cover_its_time() -> None:
@@ -138,6 +139,7 @@ def test_measurements_have_all_their_slices_or_examples() -> None:
         Evidence("some", 1.0, "ms", (kernels[1],)),
         Evidence("none", 1.0, "ratio"),
         Evidence("another rank's", 1.0, "ms", (trace.slices.height + 5,)),
+        Evidence("first and last", 1.0, "ms", (-1, 0, trace.slices.height - 1)),
     )
     found = numbers(advice(trace, evidence=evidence, count_per_step=1.0))
     assert found["finding:slow-1:1"].slices.tolist() == kernels
@@ -146,6 +148,7 @@ def test_measurements_have_all_their_slices_or_examples() -> None:
     assert found["finding:slow-1:2"].are_examples
     assert "finding:slow-1:3" not in found
     assert "finding:slow-1:4" not in found
+    assert found["finding:slow-1:5"].slices.tolist() == [0, trace.slices.height - 1]
     # three in three steps: those of the first measurement
     assert found["finding:slow-1:count"].slices.tolist() == kernels
 
@@ -155,6 +158,7 @@ def test_measurements_have_all_their_slices_or_examples() -> None:
     [
         (union([10_000], [30_000]), ["aten::mm", "aten::add"], 0),
         (union([40_000], [60_000]), ["frame"], 0),
+        (union([40_000], [70_000]), ["frame", "beside"], 0),
         (union([120_000], [125_000]), [], 1),
         (union([], []), [], 0),
         # of a part of a slice it is that slice, and of two the one in the middle
@@ -168,13 +172,14 @@ def test_host_time_is_of_the_outermost_operators_else_of_frames(
     trace = sketch("""
         mark 1   | ssssssssss
         python 1 | fffffffggg
-        python 1 |     hh
+        python 1 |     hhi
         cpu 1    |  ab
         cpu 1    |  c
         a = aten::mm
         b = aten::add
         c = aten::copy_
         h = frame
+        i = beside
         s = ProfilerStep#1
     """)
     found, rest = host_slices_within(trace, times)

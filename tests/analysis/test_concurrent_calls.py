@@ -1,8 +1,9 @@
 """Calls in threads for large traces, and results that threads share."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Barrier, get_ident
+from time import monotonic, sleep
 
 import pytest
 
@@ -42,6 +43,28 @@ def test_calls_of_a_small_trace_are_made_once_when_asked_for(trace: Trace) -> No
         wanted, _ = begin(lambda: made.append(get_ident())), begin(lambda: made.append(0))
         wanted(), wanted()
     assert made == [get_ident()]
+
+
+def test_on_one_core_no_thread_is_used(large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with concurrent_calls(large) as begin:
+        assert begin(get_ident)() == get_ident()
+
+
+def test_calls_that_have_not_begun_when_the_context_is_left_are_not_made(large: Trace) -> None:
+    made: list[int] = []
+    waiting: list[Future[None]] = []
+
+    def until_cancelled() -> None:
+        until = monotonic() + PATIENCE_S
+        while not (waiting and waiting[0].cancelled()) and monotonic() < until:
+            sleep(0.001)
+
+    with concurrent_calls(large) as begin:
+        begin(until_cancelled), begin(until_cancelled)
+        last = begin(lambda: made.append(0))
+        waiting.append(last.__self__)  # type: ignore[attr-defined]  # a future's method
+    assert made == []
 
 
 def test_an_error_is_raised_where_the_result_is_asked_for(large: Trace) -> None:

@@ -119,7 +119,9 @@ def test_a_trace_that_cannot_be_read_says_why_in_every_panel(
     address: Address, opened: Open, panels: Panels, show: Show
 ) -> None:
     page = opened(address("empty"))
-    for name in set(panels(page)) - WITHOUT_TRACE:
+    shown = set(panels(page)) - WITHOUT_TRACE
+    assert {"answer", "timeline"} <= shown
+    for name in shown:
         show(page, name)
         assert "it holds no events: record at least one step" in page.inner_text("main"), name
 

@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+import polars as pl
 from playwright.sync_api import Page, expect
 from tests.browser.timeline_page import canvas, heading, opened_timeline, settled, told, words
+from typer.testing import CliRunner
+
+from selftime.cli import app
+from selftime.units import time_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
@@ -117,3 +122,88 @@ def test_a_second_trace_lies_below_the_first_and_selections_are_compared(
     expect(compared).to_contain_text("of cuda")
     page.get_by_role("button", name="Compare no longer").click()
     assert "compare" not in words(page)
+
+
+def test_a_marked_area_has_the_statistics_of_both_traces(
+    opened: Open,
+    served: Served,
+    recorded: Mapping[str, Path],
+    view: Callable[..., pl.DataFrame],
+    screenshot: Screenshot,
+) -> None:
+    page = opened_timeline(opened, served(recorded["cuda"], recorded["rocm"]))
+    page.get_by_role("button", name="Second trace").click()
+    page.get_by_role("radio", name="rocm").click()
+    expect(page.locator(".timeline-rank").first).to_have_text("cuda")
+    settled(page)
+    other = words(page)["beside"]
+    show = f"?beside={quote(other)}&align=-50000&area=0-900000"
+    page.evaluate("hash => { location.hash = hash }", f"#/timeline{show}")
+    pane = page.get_by_label("Statistics of the marked area")
+    rows = pane.locator("tbody tr")
+    expect(rows.first).to_contain_text("all")
+    heads = pane.locator("thead th").all_inner_texts()
+    assert heads == ["what", "cuda", "rocm", "difference", "count cuda", "count rocm"]
+    texts = {row.split("\t")[0].split()[0]: row.split("\t")[1:] for row in rows.all_inner_texts()}
+    programs = {"tracks": "host,python,device,other"}
+    first = view(recorded["cuda"], "selection", start=0, end=900_000, **programs)
+    second = view(recorded["rocm"], "selection", start=50_000, end=950_000, **programs)
+    for name in ("all", "aten::addmm", "elementwise_kernel"):
+        told = [table.filter(table["what"] == name).row(0, named=True) for table in (first, second)]
+        times = [one["self"] for one in told]
+        assert texts[name][:2] == [time_text(time) for time in times]
+        assert texts[name][3:] == [str(one["count"]) for one in told]
+    assert texts["cudaLaunchKernel"][1] == "-"
+    assert texts["hipLaunchKernel"][0] == "-"
+    screenshot(page, "timeline-area-of-both")
+
+    pane.get_by_role("button", name="count", exact=True).click()
+    assert pane.locator("thead th").all_inner_texts() == ["what", "cuda", "rocm", "difference"]
+    pane.get_by_role("button", name="rocm", exact=True).click()
+    expect(pane.locator("thead th").nth(1)).to_have_text("self")
+    expect(pane).not_to_contain_text("cudaLaunchKernel")
+
+
+def test_a_report_of_two_traces_has_both_timelines(
+    opened: Open, recorded: Mapping[str, Path], tmp_path: Path, screenshot: Screenshot
+) -> None:
+    file = tmp_path / "both.html"
+    traces = [str(recorded["cuda"]), str(recorded["rocm"])]
+    done = CliRunner().invoke(app, ["compare", *traces, "-o", str(file)])
+    assert done.exit_code == 0, done.output
+    page = opened(file.as_uri())
+    page.get_by_role("link", name="timelines").click()
+    expect(page.locator(".timeline-rank").first).to_contain_text("before")
+    settled(page)
+    middle_of(page, "stream 7")
+    assert page.locator(".timeline-rank").last.inner_text().startswith("after")
+    page.get_by_role("button", name="Second trace").click()
+    expect(page.get_by_label("A second trace below this one")).not_to_contain_text("no other trace")
+    page.get_by_role("radio", name="step", exact=True).click()
+    assert words(page)["align"].startswith("step.")
+    screenshot(page, "timeline-report-of-both")
+
+
+def test_a_report_says_what_stands_beside_no_trace_of_it(
+    opened: Open, recorded: Mapping[str, Path], tmp_path: Path, screenshot: Screenshot
+) -> None:
+    file = tmp_path / "one.html"
+    done = CliRunner().invoke(app, ["report", str(recorded["cuda"]), "-o", str(file)])
+    assert done.exit_code == 0, done.output
+    asked = f"?beside=other.json&rows=name&track={quote(KERNELS)}"
+    page = opened_timeline(opened, file.as_uri(), asked)
+    notes = page.get_by_role("note")
+    expect(notes).to_have_count(3)
+    told = " ".join(notes.all_inner_texts())
+    assert "this report does not carry it" in told
+    assert "all kernels is no track: a report answers no queries" in told
+    assert "rows of streams by depth" in told
+    assert page.get_by_role("link", name="Edit the query").count() == 0
+    middle_of(page, "stream 7")  # the trace itself is shown
+    page.get_by_role("button", name="Second trace").click()
+    box = page.get_by_label("A second trace below this one")
+    expect(box).to_contain_text("This report carries no other trace")
+    screenshot(page, "timeline-report-of-one")
+    page.get_by_role("button", name="Tracks", exact=True).click()
+    box = page.get_by_role("group", name="Tracks", exact=True)
+    expect(box).to_contain_text("A report answers no queries")

@@ -78,10 +78,10 @@ def test_a_folder_of_several_jobs_is_listed_first_but_not_a_pair_of_files() -> N
     assert not are_unrelated([*traces[:1], ListedTrace("d", "d", "later", job="d")])
 
 
-def write(path: Path, rank: int | None = None, *, device: str = "") -> None:
+def write(path: Path, rank: int | None = None, *, device: str = "", world_size: int = 2) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     event = {"ph": "X", "cat": "cpu_op", "name": path.name, "pid": 1, "tid": 1, "ts": 1, "dur": 1}
-    header = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": 2}}
+    header = {} if rank is None else {"distributedInfo": {"rank": rank, "world_size": world_size}}
     devices = {"deviceProperties": [{"id": 0, "name": device}]} if device else {}
     path.write_text(json.dumps({"schemaVersion": 1, **header, **devices, "traceEvents": [event]}))
 
@@ -99,6 +99,13 @@ def test_a_folder_of_unrelated_traces_is_not_read_as_one_job(tmp_path: Path) -> 
     assert isinstance(asked, Job)
     assert len(asked.traces) == 2, "a pattern is read as it is"
     assert isinstance(load(tmp_path / "vit.json"), Trace)
+
+
+def test_traces_of_jobs_of_different_sizes_are_not_read_as_one_job(tmp_path: Path) -> None:
+    write(tmp_path / "a.json", rank=0, device="H100")
+    write(tmp_path / "b.json", rank=1, device="H100", world_size=4)
+    with pytest.raises(UnrelatedTraces, match="2 traces of 2 jobs"):
+        load(tmp_path)
 
 
 def test_the_command_reads_the_newest_of_them_and_says_so(tmp_path: Path) -> None:

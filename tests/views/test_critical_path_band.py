@@ -39,13 +39,14 @@ def test_an_empty_trace_has_no_path() -> None:
 
 
 def test_segments_stand_on_the_lanes_that_run_them() -> None:
-    found = critical_path_band(sketch(STEPS), step="3").select("lane", "kind", "time")
-    assert found.rows() == [
+    found = critical_path_band(sketch(STEPS), step="3")
+    assert found.select("lane", "kind", "time").rows() == [
         ("waiting", "data", 30 * US),
         ("1", "host", 10 * US),
         ("waiting", "latency", 10 * US),
         ("stream 7", "compute", 70 * US),
     ]
+    assert found["duration"].to_list() == found["time"].to_list()
 
 
 def test_a_step_is_chosen_by_number_or_as_the_typical_one() -> None:
@@ -90,6 +91,37 @@ def test_work_beside_the_path_is_told_with_what_of_it_is_on_the_path() -> None:
     assert table.select("kind", "name", "time", "on_path", "off_share", "count").rows() == [
         ("compute", "x", 20 * US, 0, 1.0, 1)
     ]
+
+
+def test_rows_beside_the_path_are_in_order_of_time_with_their_shares() -> None:
+    trace = sketch("""
+        mark 1 | sssssssssssssss
+        cpu 1  | aaaa
+        call 1 | kwxzuyyyyyyyyy
+        gpu 7  |  kkkkkkkkkkkk
+        gpu 8  |   w xx uuu
+        copy 9 |     z
+        s = ProfilerStep#1
+        a = aten::mm
+        k = gemm
+        w = gemm
+        x = relu
+        u = relu
+        z = Memcpy DtoD (Device -> Device)
+        y = cudaStreamSynchronize
+    """)
+    table = off_path(trace)
+    columns = ("kind", "name", "time", "on_path", "count", "start")
+    assert table.select(columns).rows() == [
+        ("compute", "relu", 50 * US, 0, 2, 70 * US),
+        ("compute", "gemm", 10 * US, 120 * US, 1, 20 * US),
+        ("copy", "Memcpy DtoD (Device -> Device)", 10 * US, 0, 1, 40 * US),
+    ]
+    assert table["share"].to_list() == pytest.approx([5 / 7, 1 / 7, 1 / 7])
+    assert table["off_share"].to_list() == pytest.approx([1, 1 / 13, 1])
+    longest = trace.slices["start"].gather(table["longest"])
+    assert longest.to_list() == table["start"].to_list()
+    assert off_path(trace, top=1)["name"].to_list() == ["relu"]
 
 
 @pytest.mark.traces

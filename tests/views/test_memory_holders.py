@@ -71,6 +71,11 @@ def test_small_groups_are_the_others() -> None:
         (1, "others", None),
         (2, "unaccounted", None),
     }
+    assert set(rows(trace, "group", "holder", "operator", by="operator", groups=0)) == {
+        (0, "group", "aten::mm"),
+        (1, "group", "aten::relu"),
+        (2, "unaccounted", None),
+    }
 
 
 def test_memory_from_before_is_a_group() -> None:

@@ -42,6 +42,20 @@ def test_a_line_has_a_row_for_each_place_of_release() -> None:
         1,
     )
     assert rows(trace, "bytes", start=10 * US, end=40 * US) == [(512,)]
+    assert rows(trace, "bytes", end=20 * US) == [(2 * KIB,), (512,)]
+
+
+def test_of_several_blocks_the_median_and_the_longest_lifetime_are_told() -> None:
+    trace = sketch("""
+        m = aten::mm; line = net.py:12 forward
+        A = a; bytes = 512; device_type = 1; device = 0
+        B = b; bytes = 512; device_type = 1; device = 0
+        C = c; bytes = 512; device_type = 1; device = 0
+        cpu 1    | mmmmmmmmmmmmm
+        memory 1 | Aa Bb  C    c
+    """)
+    columns = ("blocks", "bytes", "median_lifetime", "longest_lifetime")
+    assert rows(trace, *columns) == [(3, 3 * 512, 10 * US, 50 * US)]
 
 
 def test_a_leak_comes_first_with_its_line() -> None:

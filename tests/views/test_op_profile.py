@@ -127,6 +127,92 @@ def test_host_time_is_divided_where_it_is_asked_for() -> None:
     assert table.filter(depth=0)["total_time"].sum() == modules(trace)["self_cpu_time"].sum()
 
 
+TRAINED = """
+    n = nn.Module: Net_0; module_id = 0
+    a = aten::linear; sequence = 7; forward_thread = 0
+    v = AddmmBackward0; forward_thread = 1; forward = a
+    s = aten::zero_
+    python 1 | nnnnn
+    cpu 1    |  aaa        s
+    call 1   |   k         u
+    cpu 2    |       vvvv
+    call 2   |        q
+    gpu 7    |    kk   qqq u
+"""
+
+
+def test_each_row_has_its_share_and_the_time_of_each_pass() -> None:
+    heads = op_profile(sketch(TRAINED)).filter(depth=0)
+    assert rows(heads, "count", "total_time", "forward_time", "backward_time") == [
+        ("Net_0", 2, 50 * US, 20 * US, 30 * US),
+        ("(outside modules)", 1, 10 * US, 10 * US, 0),
+    ]
+    assert heads["share"].to_list() == pytest.approx([5 / 6, 1 / 6])
+    assert heads["recompute_time"].sum() == 0
+
+
+def test_one_pass_alone_is_the_whole() -> None:
+    trace = sketch(TRAINED)
+    backward = op_profile(trace, only="backward")
+    assert rows(backward, "kind", "total_time", "share") == [
+        ("Net_0", "module", 30 * US, 1.0),
+        ("AddmmBackward0", "operator", 30 * US, 1.0),
+        ("q", "kernel", 30 * US, 1.0),
+    ]
+    assert op_profile(trace, only="forward").filter(depth=0)["total_time"].to_list() == [
+        20 * US, 10 * US,
+    ]  # fmt: skip
+    assert op_profile(trace, only="recompute").is_empty()
+
+
+def test_kinds_of_host_time_are_those_of_models_and_of_what_is_no_operator() -> None:
+    trace = sketch("""
+        f = train.py(3): main
+        l = aten::linear
+        m = aten::mm; input_shapes = [[512,512],[512,512]]; input_types = ["float","float"]
+        r = aten::relu; input_shapes = [[512,512]]; input_types = ["float"]
+        o = my::operator
+        d = data loading
+        python 1 | ffffffffffffff
+        cpu 1    | llllll rrrr o
+        cpu 1    | mmmmm
+        mark 1   |                d
+    """)
+    table = op_profile(trace, by="category")
+    assert rows(table.filter(pl.col("kind") != "shape"), "kind", "total_time") == [
+        ("gemm", "category", 50 * US),
+        ("aten::mm", "operator", 50 * US),
+        ("elementwise", "category", 40 * US),
+        ("aten::relu", "operator", 40 * US),
+        ("Python", "category", 30 * US),
+        ("(Python)", "frame", 30 * US),
+        ("other", "category", 20 * US),
+        ("aten::linear", "operator", 10 * US),
+        ("my::operator", "operator", 10 * US),
+        ("annotation", "category", 10 * US),
+        ("data loading", "annotation", 10 * US),
+    ]
+
+
+def test_work_of_operators_that_no_device_did_is_in_no_rate() -> None:
+    """The first product, of no elements, launched nothing."""
+    table = op_profile(
+        sketch("""
+            m = aten::mm; input_shapes = [[512,512],[512,512]]; input_types = ["float","float"]
+            cpu 1  | mmm mmm
+            call 1 |      k
+            gpu 7  |       kk
+        """)
+    )
+    assert table["flops_rate"][0] == pytest.approx(FLOPS / 20e-6)
+
+
+def test_work_that_nothing_launched_is_of_an_operator_that_was_not_recorded() -> None:
+    [_, operator, _] = op_profile(sketch("gpu 7 | kk")).iter_rows(named=True)
+    assert (operator["name"], operator["kind"]) == ("(operator not recorded)", "unknown")
+    assert (operator["forward_time"], operator["backward_time"]) == (0, 0)
+
+
 def test_a_cpus_share_is_known_where_its_peak_was_measured() -> None:
     trace = sketch("""
         a = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]

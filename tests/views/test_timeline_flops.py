@@ -1,11 +1,13 @@
 """FLOP/s over time in the timeline: of a device by its kernels, of a CPU by its operators."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 
 from selftime.analysis.timeline.flop_rate_curves import flop_rate_curves
+from selftime.devices import CpuPeakRates
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.operators import operators
@@ -119,6 +121,22 @@ def test_on_a_cpu_flops_are_spread_over_the_operators_own_time() -> None:
     row = listed(trace)
     assert (row["name"], row["device"], row["peak"]) == ("CPU FLOP/s", None, None)
     assert row["note"].startswith("FLOPs are known for 44.4 % of the time in which operators ran;")
+
+
+def test_the_scale_of_a_cpu_ends_at_what_it_was_measured_to_do() -> None:
+    trace = sketch("""
+        m = aten::mm; input_shapes = [[512,512],[512,512]]; input_types = ["float","float"]
+        b = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["double","double"]
+        cpu 1  | mmmm bb
+    """)
+    peaks = CpuPeakRates(1, {"float32": 1e13, "float64": 5e12}, ((1 << 20, 1e11),))
+    row = listed(replace(trace, run=replace(trace.run, cpu_peaks=peaks)))
+
+    assert row["peak"] == 1e13  # that of most of the FLOPs
+    assert row["note"] == (
+        "FLOPs are known for 100.0 % of the time in which operators ran; the scale ends at what "
+        "this CPU was measured to do in float32, 10.0 TFLOP/s."
+    )
 
 
 @pytest.mark.traces

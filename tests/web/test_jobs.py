@@ -250,7 +250,9 @@ def test_of_two_recordings_of_a_rank_each_is_shown(folder: Path, ran: SimulatedJ
     other.write_text(json.dumps(earlier))
     files = TracesAtPaths([str(folder)])
     server = PageDataAnswers(files)
-    for listed in files.listed_traces():
+    traces = files.listed_traces()
+    assert len(traces) == len(ran.traces) + 1
+    for listed in traces:
         job = json.loads(server.job_json({".trace": listed.id}))
         shown = {one["trace"] for rank in job["ranks"] for one in rank["traces"]}
         assert listed.id in shown

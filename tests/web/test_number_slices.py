@@ -1,14 +1,21 @@
 """The page's questions for the slices of a number, and for the numbers that a slice is part of."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.mcp.recorded import LOADER, written
 from werkzeug.test import Client
 
 import selftime
-from selftime.reports.page_data.number_slices import described_numbers
+from selftime.intervals import union
+from selftime.reports.page_data.number_slices import (
+    DescribedNumber,
+    described_numbers,
+    number_slices_json,
+)
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.web import PageApp, TracesAtPaths, advice_answers
@@ -102,6 +109,16 @@ def test_links_of_the_advice_lead_to_as_many_slices_as_they_say(file: Path) -> N
         assert found["slice_count"] + found["stretch_count"] > 0
 
 
+def test_a_row_of_the_account_is_opened_by_its_place(file: Path) -> None:
+    page = Page(file)
+    rows = page.ask("advice")["said"]["account"]["rows"]
+    linked = [(at, row["slices"]) for at, row in enumerate(rows) if row["slices"] is not None]
+    assert len(linked) > 1
+    for at, link in linked:
+        found = page.ask("number_slices", of=link["of"])
+        assert found["answer"] == {"why": str(at + 1), "rows": "all"}
+
+
 def test_slices_of_a_number_lie_where_the_timeline_draws_them(file: Path) -> None:
     page = Page(file)
     texts = page.ask("advice")["said"]["findings"][0]
@@ -160,9 +177,20 @@ def test_of_many_slices_the_longest_are_sent(file: Path, monkeypatch: pytest.Mon
     assert starts == sorted(starts)
 
 
+def test_of_many_stretches_the_longest_are_sent_in_order_of_time() -> None:
+    stretches = union([0, 100, 300], [50, 110, 400])
+    number = DescribedNumber("account:x", "row", "", "", "", {}, False, np.array([0]), stretches)
+    told = json.loads(number_slices_json(sketch("cpu 1 | aa b"), number, 2))
+    assert told["text"] == "1 slice and 3 stretches of time"
+    assert (told["slice_count"], told["stretch_count"], told["stretch_time"]) == (1, 3, 160)
+    columns = told["stretches"]["columns"]
+    assert [columns[name]["values"] for name in ("start", "duration")] == [[0, 300], [50, 100]]
+
+
 def test_stored_numbers_are_the_same_and_damaged_ones_are_none() -> None:
     trace = sketch("cpu 1 | aa b")
     numbers = described_numbers(selftime.advise(trace), None)
+    assert numbers
     encoded = advice_answers.encode_numbers(numbers)
     told = advice_answers.decode_numbers(encoded)
     assert told is not None

@@ -125,6 +125,7 @@ describe("a table in a report", () => {
     assert.equal((await data.page("a", "operators", { by: "line", top: 2 }, {})).all, 2);
     await assert.rejects(data.page("a", "operators", { by: "line", top: 9 }, {}), DataError);
     await assert.rejects(data.page("a", "operators", { by: "line" }, {}), DataError);
+    assert.equal((await data.page("a", "operators", { by: "shape", top: 9 }, {})).all, 3); // all that there are
   });
   test("that is not carried is told with its options", async () => {
     await assert.rejects(data.page("a", "operators", { by: "stack" }, {}), (error: unknown) => {
@@ -162,7 +163,57 @@ describe("source", () => {
   });
   test("is null elsewhere", async () => {
     assert.equal(await data.source("a", "train.py", 60, 10), null);
+    assert.equal(await data.source("a", "train.py", 1, 10), null); // ends where the carried part begins
+    assert.equal(await data.source("a", "train.py", 13, 10), null); // begins where it has ended
     assert.equal(await data.source("a", "other.py", 1, 10), null);
+  });
+});
+
+describe("what is asked of one trace", () => {
+  const number = (of: string, ids: readonly number[]) => ({ of, rule: "r", text: of, slices: { columns: { id: { values: ids } } }, stretches: [] });
+  const alone = new InlineData({
+    ...CARRIED,
+    jobs: [],
+    held: { a: { ...CARRIED.held["a"]!, tables: [...CARRIED.held["a"]!.tables, { view: "number_slices", options: {}, packed: packed([number("finding:1", [3, 4])]) }] } },
+  });
+  test("needs no job that it is of", async () => {
+    assert.equal((await alone.page("a", "operators", {}, {})).all, 5);
+    await assert.rejects(alone.page("a", "ranks", {}, {}), DataError);
+  });
+  test("are its numbers and their slices, which the report carries", async () => {
+    const found = await alone.numbersOfSlice("a", 4);
+    assert.deepEqual([found.known, found.numbers.map(({ of }) => of)], [true, ["finding:1"]]);
+    assert.deepEqual((await alone.numbersOfSlice("a", 5)).numbers, []);
+    assert.equal((await alone.numberSlices("a", "finding:1")).of, "finding:1");
+    await assert.rejects(alone.numberSlices("a", "finding:2"), DataError);
+    assert.deepEqual(await data.numbers("a"), { known: true, numbers: [] });
+  });
+});
+
+describe("the callers and callees of a name", () => {
+  const FLAME: ViewSpec = {
+    ...OPERATORS,
+    name: "flame",
+    options: [{ name: "order", type: "choice", default: "top_down", choices: [], parts: [] }, { name: "of", type: "text", default: "", choices: [], parts: [] }],
+    columns: ["id", "parent", "name", "kind", "depth", "total_time", "self_time", "count"].map((name) => ({ name, unit: "count" as const, doc: "", nullable: true, labels: {} })),
+  };
+  const flame = (order: string, rows: Cell[][]) => ({
+    view: "flame", options: { order }, packed: packed({
+      ...ROWS, view: "flame", options: { order }, all: rows.length, total: rows.length, rows: rows.length, totals: {},
+      columns: Object.fromEntries(FLAME.columns.map(({ name }, at) => [name, { values: rows.map((row) => row[at] ?? null) }])),
+    }),
+  });
+  const graph = flame("top_down", [[0, null, "a", "operator", 0, 100, 60, 1], [1, 0, "b", "operator", 1, 40, 40, 2]]);
+  const flat = flame("flat", [[0, null, "a", "operator", 0, 100, 60, 1], [1, null, "b", "operator", 0, 40, 40, 2]]);
+  const report = (tables: ReportData["held"][string]["tables"]) => new InlineData({ ...CARRIED, views: packed([FLAME]), held: { a: { ...CARRIED.held["a"]!, tables } } });
+  test("are made of the graph of all names", async () => {
+    const page = await report([graph, flat]).page("a", "flame", { of: "b", order: "bottom_up" }, {});
+    assert.deepEqual(column(page, "name"), ["b", "a"]);
+    assert.deepEqual([page.options["of"], page.totals], ["b", { self_time: 40 }]);
+  });
+  test("are not there without it", async () => {
+    await assert.rejects(report([flat]).page("a", "flame", { of: "b" }, {}), /does not carry `flame`/);
+    await assert.rejects(report([graph, flat]).page("a", "flame", { of: "gone" }, {}), /does not carry `flame`/);
   });
 });
 

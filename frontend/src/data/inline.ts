@@ -11,6 +11,7 @@ import type { SqlResult, SqlSchema } from "./sql.ts";
 import { sandwich } from "./sandwich.ts";
 import { runQuery, gatherColumn, totals, valueAt } from "./table.ts";
 import type { Table } from "./table.ts";
+import { Turns } from "./turns.ts";
 import { suitableResolution, isTimeRangeQuery, rowsInRange } from "./resolutions.ts";
 
 /** The data of a report; compressed parts are texts for `decompress`. */
@@ -73,6 +74,8 @@ export class InlineData implements Data {
   readonly inline = true;
   readonly #carried: ReportData;
   readonly #unpacked = new Map<string, Promise<unknown>>();
+  /** Tiles of the timeline come while it moves. */
+  readonly #tiles = new Turns();
 
   constructor(inside: ReportData) {
     this.#carried = inside;
@@ -115,6 +118,7 @@ export class InlineData implements Data {
     const of = spec.across ? this.#job(trace).traces.join(" ") : trace;
     const key = `${of} ${view} ${JSON.stringify(found.options)}`;
     const whole = await this.#once(key, async () => inHand(await decompress(found.packed), spec));
+    if (isTile) await this.#tiles.next();
     return answered(whole, query, isTile ? rowsInRange(whole.table, options) : first(whole, options));
   }
 

@@ -7,6 +7,7 @@ import type { AskedChange, Compared, Contents, Data, Job, Metric, Options, Page,
 import type { AdviceNumber, KnownNumbers, NumberOfSlice, NumberSlices } from "./numbers.ts";
 import { SqlError } from "./sql.ts";
 import type { SqlPlace, SqlResult, SqlSchema } from "./sql.ts";
+import { Turns } from "./turns.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -23,15 +24,22 @@ const FROM_PAGE = { "Selftime-Page": "1" };
 type Parameters = Record<string, string>;
 type Failed = { error?: string; place?: SqlPlace | null };
 
-async function ask<T>(path: string, queryParameters: Parameters = {}, signal: AbortSignal | null = null): Promise<T> {
+interface How {
+  signal?: AbortSignal;
+  /** Whose answers are read one a frame. */
+  turns?: Turns;
+}
+
+async function ask<T>(path: string, queryParameters: Parameters = {}, { signal, turns }: How = {}): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(address(path, queryParameters), { credentials: "same-origin", headers: FROM_PAGE, signal });
+    answer = await fetch(address(path, queryParameters), { credentials: "same-origin", headers: FROM_PAGE, signal: signal ?? null });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new DataError("the server does not answer; is `selftime serve` still running?");
   }
   if (!answer.ok) throw new DataError(await told(answer));
+  await turns?.next();
   const body = (await answer.json()) as T & Failed;
   if (body.error !== undefined && body.place !== undefined) throw new SqlError(body.error, body.place);
   if (body.error !== undefined) throw new DataError(body.error);
@@ -67,6 +75,8 @@ export function queryParameters(trace: string, options: Options, query: Query): 
 export class ServerData implements Data {
   readonly inline = false;
   readonly pair = null;
+  /** Tiles of the timeline come while it moves. */
+  readonly #tiles = new Turns();
 
   async traces(): Promise<TraceInfo[]> {
     return (await ask<{ traces: TraceInfo[] }>("traces")).traces;
@@ -77,7 +87,7 @@ export class ServerData implements Data {
   }
 
   contents(trace: string, signal: AbortSignal): Promise<Contents> {
-    return ask("contents", { ".trace": trace }, signal);
+    return ask("contents", { ".trace": trace }, { signal });
   }
 
   async progress(trace: string): Promise<Progress | null> {
@@ -85,7 +95,7 @@ export class ServerData implements Data {
   }
 
   page(trace: string, view: string, options: Options, query: Query): Promise<Page> {
-    return ask(`view/${view}`, queryParameters(trace, options, query));
+    return ask(`view/${view}`, queryParameters(trace, options, query), view === "timeline" ? { turns: this.#tiles } : {});
   }
 
   advice(trace: string): Promise<Advice> {
@@ -125,11 +135,11 @@ export class ServerData implements Data {
   }
 
   sql(trace: string, query: string, signal: AbortSignal): Promise<SqlResult> {
-    return ask("sql", { ".trace": trace, query }, signal);
+    return ask("sql", { ".trace": trace, query }, { signal });
   }
 
   queryTrack(trace: string, query: string, options: Options, rows: Query): Promise<Page> {
-    return ask("sql_track", queryParameters(trace, { ...options, query }, rows));
+    return ask("sql_track", queryParameters(trace, { ...options, query }, rows), { turns: this.#tiles });
   }
 
   async rule(name: string): Promise<string> {

@@ -29,16 +29,20 @@ export interface Picture {
   hovered: Box | null;
 }
 
+/** What is drawn on. */
 export interface Sheet {
   ctx: CanvasRenderingContext2D;
   palette: Palette;
   width: number;
   height: number;
+}
+
+export interface ScrolledSheet extends Sheet {
   /** The vertical scroll position, in pixels. */
   top: number;
 }
 
-export function paint(sheet: Sheet, picture: Picture): void {
+export function paint(sheet: ScrolledSheet, picture: Picture): void {
   const { ctx, palette, width, height, top } = sheet;
   ctx.clearRect(0, 0, width, height);
   ctx.font = `12px ${palette["font"] ?? "sans-serif"}`;

@@ -14,26 +14,14 @@ VERDICT_CONFIDENCE_LEVEL: Final = 0.99
 One in a hundred unchanged rows gets such a verdict by chance.
 """
 
-DIFFERENCE_COLUMNS: Final = (
-    Column(
-        "before", pl.Float64, "ns", "Mean time per steady step in the recording before the change."
-    ),
-    Column(
-        "after", pl.Float64, "ns", "Mean time per steady step in the recording after the change."
-    ),
-    Column(
-        "difference",
-        pl.Float64,
-        "ns",
-        "Mean time per step after the change minus before; negative means faster.",
-    ),
-    Column(
-        "change",
-        pl.Float64,
-        "ratio",
-        "`difference` divided by `before`; null if `before` is 0.",
-        True,
-    ),
+CHANGE_COLUMN: Final = Column(
+    "change",
+    pl.Float64,
+    "ratio",
+    "`difference` divided by `before`; null if `before` is 0.",
+    True,
+)
+INTERVAL_COLUMNS: Final = (
     Column(
         "low",
         pl.Float64,
@@ -48,6 +36,23 @@ DIFFERENCE_COLUMNS: Final = (
         "Upper bound of the difference's 95 % interval; null if unknown.",
         True,
     ),
+)
+
+DIFFERENCE_COLUMNS: Final = (
+    Column(
+        "before", pl.Float64, "ns", "Mean time per steady step in the recording before the change."
+    ),
+    Column(
+        "after", pl.Float64, "ns", "Mean time per steady step in the recording after the change."
+    ),
+    Column(
+        "difference",
+        pl.Float64,
+        "ns",
+        "Mean time per step after the change minus before; negative means faster.",
+    ),
+    CHANGE_COLUMN,
+    *INTERVAL_COLUMNS,
     Column(
         "verdict",
         pl.String,

@@ -5,7 +5,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.analysis.run.parts import run_parts
-from selftime.compare.difference_columns import VERDICT_CONFIDENCE_LEVEL
+from selftime.compare.difference_columns import INTERVAL_COLUMNS, VERDICT_CONFIDENCE_LEVEL
 from selftime.compare.run_figures import STEP_FIGURES, step_figure, steps_by_kind
 from selftime.compare.section_statistics import SectionedFigure, difference_interval
 from selftime.compare.statistical_significance import CONFIDENCE_LEVEL
@@ -96,20 +96,7 @@ RUN_STEPS_TABLE: Final = Table(
             "`difference` divided by `before`; null if `before` is 0 or unknown.",
             True,
         ),
-        Column(
-            "low",
-            pl.Float64,
-            "ns",
-            "Lower bound of the difference's 95 % interval; null if unknown.",
-            True,
-        ),
-        Column(
-            "high",
-            pl.Float64,
-            "ns",
-            "Upper bound of the difference's 95 % interval; null if unknown.",
-            True,
-        ),
+        *INTERVAL_COLUMNS,
         Column(
             "verdict",
             pl.String,

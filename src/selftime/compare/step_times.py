@@ -9,7 +9,9 @@ from selftime.analysis.steps.breakdown import STEP_TIME_CATEGORIES, step_breakdo
 from selftime.analysis.steps.steady_steps import steps_with_counted_flags
 from selftime.array_types import Floats
 from selftime.compare.difference_columns import (
+    CHANGE_COLUMN,
     DIFFERENCE_COLUMNS,
+    INTERVAL_COLUMNS,
     difference_columns,
     difference_verdicts,
 )
@@ -42,27 +44,8 @@ STEPS_TABLE: Final = Table(
             "ns",
             "Step time after the change minus before; negative means faster.",
         ),
-        Column(
-            "change",
-            pl.Float64,
-            "ratio",
-            "`difference` divided by `before`; null if `before` is 0.",
-            True,
-        ),
-        Column(
-            "low",
-            pl.Float64,
-            "ns",
-            "Lower bound of the difference's 95 % interval; null if unknown.",
-            True,
-        ),
-        Column(
-            "high",
-            pl.Float64,
-            "ns",
-            "Upper bound of the difference's 95 % interval; null if unknown.",
-            True,
-        ),
+        CHANGE_COLUMN,
+        *INTERVAL_COLUMNS,
         Column(
             "chance",
             pl.Float64,

@@ -60,7 +60,7 @@ def off_path(trace: Trace, *, step: str = "", top: RowLimit = 0) -> pl.DataFrame
     segment = path.drop_nulls("slice")
     np.add.at(on_path, segment["slice"].to_numpy(), (segment["end"] - segment["start"]).to_numpy())
     own = on_path[work["id"].to_numpy()]
-    rows = work.with_columns(time=within - own, on_path=own).filter(pl.col("time") > 0)
+    rows = work.with_columns(time=np.maximum(within - own, 0), on_path=own)
     longest = pl.col("id").sort_by("time", descending=True).first()
     table = (
         rows.with_columns(pl.col("kind").cast(pl.String).replace(_KIND_OF_WORK))
@@ -69,8 +69,9 @@ def off_path(trace: Trace, *, step: str = "", top: RowLimit = 0) -> pl.DataFrame
             pl.col("time", "on_path").sum(),
             longest.alias("longest"),
             pl.col("start").sort_by("time", descending=True).first(),
-            count=pl.len(),
+            count=(pl.col("time") > 0).sum(),
         )
+        .filter(pl.col("time") > 0)
         .sort("time", descending=True, maintain_order=True)
     )
     table = table.with_columns(

@@ -4,6 +4,7 @@ from typing import Literal
 
 import polars as pl
 
+from selftime.analysis.models.operator_efficiency import BYTES_SHARE_COLUMN, FLOPS_SHARE_COLUMN
 from selftime.analysis.op_profile_tree import has_profile_of_modules, op_profile_rows
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -64,13 +65,7 @@ from selftime.views.view_declaration import Share, view
         "Modelled FLOPs divided by `total_time`: a lower bound of the achieved rate.",
         True,
     ),
-    Column(
-        "flops_share",
-        pl.Float64,
-        "ratio",
-        "FLOP/s as a share of the device's peak; Winograd's algorithm may exceed 1.",
-        True,
-    ),
+    FLOPS_SHARE_COLUMN,
     Column(
         "bytes_rate",
         pl.Float64,
@@ -78,13 +73,7 @@ from selftime.views.view_declaration import Share, view
         "Modelled bytes divided by `total_time`: a lower bound of the achieved bandwidth.",
         True,
     ),
-    Column(
-        "bytes_share",
-        pl.Float64,
-        "ratio",
-        "Bandwidth as a share of the device memory's peak; caches may make it exceed 1.",
-        True,
-    ),
+    BYTES_SHARE_COLUMN,
     Column(
         "count",
         pl.Int64,

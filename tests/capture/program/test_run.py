@@ -72,7 +72,9 @@ def test_events_have_the_times_of_steps_recorded_without_details(record: "Runner
 def test_the_step_ends_after_the_optimizer_has_closed_its_region(record: "Runner") -> None:
     outcome = record(training(20))
     steps = [(row["ts"], row["ts"] + row["dur"]) for row in outcome.rows("ProfilerStep")]
-    for row in outcome.rows("Optimizer.step"):
+    rows = outcome.rows("Optimizer.step")
+    assert len(rows) == len(steps) > 0
+    for row in rows:
         inside = [s for s, e in steps if s <= row["ts"] and row["ts"] + row["dur"] <= e]
         assert len(inside) == 1
 

@@ -9,7 +9,7 @@ import { KEYS } from "../../parts/controls/keys.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import { areUnrelated } from "../../parts/data/unrelated-traces.ts";
 import { loadTable } from "../../parts/data/full-table.ts";
-import { change } from "../../route.ts";
+import { change, link } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Difference } from "./difference.tsx";
 import type { ComparableView } from "./tables/comparable-views.ts";
@@ -123,6 +123,7 @@ function Tools(props: PanelProps & { pair: Pair; comparable: ComparableView | un
         <Side {...props} title="Before" id={before} onChoose={choose("before")} />
         {data.pair === null && <button type="button" title="Swap before and after" onClick={swap}>swap</button>}
         <Side {...props} title="After" id={after} onChoose={choose("after")} />
+        <a href={link("timeline", { trace: before, beside: after })} title="The second below the first">timelines</a>
       </div>
       <Choice
         label="Show"

@@ -55,3 +55,15 @@ test("every kind of the view has a colour of the style sheet", () => {
   const sheet = readFileSync(new URL("../../style.css", import.meta.url), "utf8");
   for (const colour of Object.values(KIND_COLOURS)) assert.match(sheet, new RegExp(`--${colour}: #`));
 });
+
+test("of a stretch that lasts no time, or a picture without width, nothing is divided by 0", () => {
+  assert.equal(placeOf(100, 100, 100, 1000), 0);
+  assert.equal(instantAt(5, 100, 200, 0), 100);
+});
+
+test("an edge beyond the shown stretch is not drawn, and one goes from the upper lane to the lower", () => {
+  assert.deepEqual(edgesOf(band, 145, 160, 15), [{ x: 5, top: 1, bottom: 2 }]);
+  assert.deepEqual(band.segments.map(({ count }) => count), [1, 3, 1, 1]);
+  const unknown = bandOf({ ...table, columns: { ...table.columns, count: [null, 3, 1, 1] } });
+  assert.equal(unknown.segments[0]?.count, 1);
+});

@@ -43,3 +43,10 @@ test("of more ranks than rows the greatest is shown, and none is left out", () =
 test("names stand as near as there is room", () => {
   assert.deepEqual([labelledRows(22, 14), labelledRows(8, 14), labelledRows(3, 14)], [1, 2, 8]);
 });
+
+test("of more steps than pixels several share a column, and few columns are no wider than they may be", () => {
+  const heat = heatOf(table(Array.from({ length: 1000 }, (_, step) => ["rank 0", step, step] as const)), "late");
+  const sheet = layoutHeat(heat, 600, 300);
+  assert.deepEqual([sheet.steps, sheet.columns, sheet.column], [5, 200, 3]);
+  assert.deepEqual([layoutHeat(heatOf(table([["rank 0", 0, 1]]), "late"), 600, 300).column, sheet.row], [96, 22]);
+});

@@ -98,3 +98,11 @@ test("a tree is as deep as its longest path", () => {
   assert.equal(deepest(host.tree), 2);
   assert.equal(deepest(framesOf(table([]), "weight").tree), 0);
 });
+
+test("a node's facts are those of its row, and its share is of all where the table has none", () => {
+  const { name, isRoot, root, share, self } = nodeFacts(host, 1, -1);
+  assert.deepEqual([name, isRoot, root, share, self], ["aten::conv2d; wide", false, "train.py(3): main", 0.8, 80]);
+  assert.equal(nodeFacts(host, 0, -1).isRoot, true);
+  const of = (share: number) => framesOf({ ...host.table, columns: { ...host.table.columns, share: [share, null, null] } }, "weight");
+  assert.equal(nodeFacts(of(0.25), 0, -1).share, 0.25);
+});

@@ -71,3 +71,17 @@ test("a file has a name and a folder", () => {
   assert.deepEqual(splitPath("/x/y/net.py"), { name: "net.py", folder: "/x/y" });
   assert.deepEqual(splitPath("net.py"), { name: "net.py", folder: "" });
 });
+
+test("where the device's times are equal, the host's decide; what has no line is divided by where it ran", () => {
+  const both = costsOf(table([["a.py", 1, "stack", 5, 1, 0, 1], ["a.py", 2, "stack", 5, 9, 0, 9], [null, null, null, 3, 4, 0, 0]]), undefined);
+  assert.deepEqual(both.ranked.map((cost) => cost.line), [2, 1]);
+  assert.deepEqual([both.elsewhere, both.hasMemory], [{ device: 3, host: 4 }, false]);
+});
+
+test("memory is known where one line has some, and a line that ran cold leads to the hottest", () => {
+  const rows = table([["a.py", 1, "stack", 0, 5, 0, 5], ["a.py", 2, "stack", 0, 0, 0, 0]]);
+  const costs = costsOf({ ...rows, columns: { ...rows.columns, cpu_memory: [0, 8] } }, undefined);
+  assert.equal(costs.hasMemory, true);
+  const cold = costs.ranked.find((cost) => cost.line === 2);
+  assert.equal(nextHot(costs, cold, 2), costs.ranked[0]);
+});

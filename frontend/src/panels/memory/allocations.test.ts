@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { allocationsOf, linkOf, nodeFacts, nodeOf } from "./allocations.ts";
+import { allocationsOf, linkOf, nodeFacts } from "./allocations.ts";
 
 const table: FullTable = {
   options: {},
@@ -32,8 +32,4 @@ test("a node has its own bytes and its share", () => {
 
 test("a frame of the user begins a box", () => {
   assert.deepEqual([0, 1, 2].map((node) => linkOf(allocations, node)), ["stands alone", "begins", "stands alone"]);
-});
-
-test("a node of another tree is none", () => {
-  assert.deepEqual([nodeOf(undefined, allocations.tree), nodeOf("2", allocations.tree), nodeOf("9", allocations.tree)], [-1, 2, -1]);
 });

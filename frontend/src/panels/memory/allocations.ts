@@ -18,12 +18,6 @@ export function allocationsOf(table: FullTable): Allocations {
   return { tree: buildTree(texts(table, "name"), parent, numbers(table, "bytes")), kind: texts(table, "kind"), table };
 }
 
-/** The node in the address, if the tree has it. */
-export function nodeOf(word: string | undefined, tree: Tree): number {
-  const node = Number(word ?? -1);
-  return Number.isInteger(node) && node < tree.name.length ? node : -1;
-}
-
 /** Frames of libraries are drawn in one box with what called them; the user's own stand alone. */
 export function linkOf({ kind, table }: Allocations, node: number): Link {
   if (kind[node] === "module" || textAt(table, "origin", node) === "user") return "begins";

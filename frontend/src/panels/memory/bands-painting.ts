@@ -2,7 +2,8 @@
 
 import type { Band, Edges } from "./bands.ts";
 import { pointAt } from "./curves.ts";
-import type { Scale, Sheet } from "./painting.ts";
+import type { Sheet } from "../../draw/icicle.ts";
+import type { Scale } from "./painting.ts";
 import { LEFT } from "./painting.ts";
 
 export interface Stacked {

@@ -1,17 +1,17 @@
 // What holds a device's memory at one time and not at another, or in one trace and not in another.
 
-import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { QueryResult } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { loadTable, number } from "../../parts/data/full-table.ts";
+import { number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
 import { bytesText, countText, exactText, instantText } from "../../units.ts";
 import { versusText } from "./against.tsx";
-import { ofDevice } from "./curves.ts";
 import type { Difference as Group, Versus } from "./differences.ts";
-import { differencesOf, sideOf, signedBytes } from "./differences.ts";
+import { differencesOf, signedBytes } from "./differences.ts";
 import type { HolderGrouping } from "./holder.tsx";
 import { Holder } from "./holder.tsx";
 import type { HoldersProps } from "./holders.tsx";
+import { useOtherSide } from "./loading.ts";
 import type { When } from "./stretch.ts";
 
 const MOST = 200;
@@ -24,11 +24,7 @@ interface DifferenceProps extends HoldersProps {
 }
 
 export function Difference(props: DifferenceProps) {
-  const { data, trace, curve, by, versus } = props;
-  const side = sideOf(versus, trace.id);
-  const options = { by, ...side.options };
-  const where = ofDevice(curve);
-  const asked = useQuery(() => loadTable(data, side.trace, "memory_peak", options, { where }), JSON.stringify([side.trace, options, where]));
+  const asked = useOtherSide(props, "memory_peak");
   return <QueryResult asked={asked} what="what it is compared with">{(before) => <Compared {...props} before={before} />}</QueryResult>;
 }
 

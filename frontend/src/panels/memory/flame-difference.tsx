@@ -1,24 +1,23 @@
 // The difference flame graph of memory: what allocated more, or less, than what it is compared with.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Box, Link } from "../../draw/tree.ts";
 import { nodesOfBox } from "../../draw/tree.ts";
-import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
+import { QueryResult } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import { loadTable } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { Icicle } from "../../parts/trees/icicle.tsx";
-import { change, link } from "../../route.ts";
+import { link } from "../../route.ts";
 import { bytesText } from "../../units.ts";
 import { label } from "../flame/frames.ts";
 import { versusText } from "./against.tsx";
-import { allocationsOf, nodeOf } from "./allocations.ts";
-import { ofDevice } from "./curves.ts";
+import { allocationsOf } from "./allocations.ts";
 import type { Versus } from "./differences.ts";
-import { sideOf, signedBytes } from "./differences.ts";
+import { signedBytes } from "./differences.ts";
 import type { FlameDifference } from "./flame-differences.ts";
 import { changeOf, flameDifference, strengthOf } from "./flame-differences.ts";
+import { FocusedIcicle } from "./focused-icicle.tsx";
 import type { FlameProps } from "./flame.tsx";
+import { useOtherSide } from "./loading.ts";
 import type { When } from "./stretch.ts";
 
 interface DifferenceProps extends FlameProps {
@@ -29,46 +28,32 @@ interface DifferenceProps extends FlameProps {
 }
 
 export function FlameOfDifference(props: DifferenceProps) {
-  const { data, trace, curve, by, versus } = props;
-  const side = sideOf(versus, trace.id);
-  const where = ofDevice(curve);
-  const key = JSON.stringify([side, by, where]);
-  const asked = useQuery(() => loadTable(data, side.trace, "memory_flame", { by, ...side.options }, { where }), key);
+  const asked = useOtherSide(props, "memory_flame");
   return <QueryResult asked={asked} what="what it is compared with">{(before) => <Drawn {...props} before={before} />}</QueryResult>;
 }
 
 function Drawn(props: DifferenceProps & { before: FullTable }) {
   const { before, after, params, curve, versus, traces, when } = props;
   const found = useMemo(() => flameDifference(allocationsOf(before), allocationsOf(after)), [before, after]);
-  const [hover, setHover] = useState<Box | null>(null);
   const look = useMemo(() => lookOf(found), [found]);
   const { tree } = found;
   const [from, to] = [before, after].map((table) => table.totals["self_bytes"] ?? 0) as [number, number];
   if (tree.whole === 0) return <p class="muted">No allocation on {plain(curve.title)} differs: {bytesText(from)} then, {bytesText(to)} {when.words}.</p>;
-  const focus = nodeOf(params["focus"], tree);
-  const focusOn = (node: number) => change({ focus: node < 0 ? undefined : String(node) }, { replace: false });
-  const shown = hover?.node ?? focus;
   return (
     <>
-      <div class="memory-summary">
-        <span>
-          <strong>{signedBytes(to - from)}</strong> {plain(curve.title)}, from {bytesText(from)} at {versusText(versus, traces)} to {bytesText(to)} {when.words}
-        </span>
-        {focus >= 0 && <button type="button" onClick={() => focusOn(-1)}>show all</button>}
-      </div>
-      <Details found={found} node={shown} />
-      <Icicle
-        {...look}
+      <FocusedIcicle
         tree={tree}
-        describe={(node) => `${plain(tree.name[node] ?? "")}: ${told(found, node)}`}
-        focus={focus}
-        cursor={focus}
-        hits={null}
+        params={params}
         title="Difference of allocated memory by what allocated it"
-        onHover={setHover}
-        onChoose={focusOn}
-        onPress={focusOn}
-        onFocus={focusOn}
+        look={look}
+        describe={(node) => `${plain(tree.name[node] ?? "")}: ${told(found, node)}`}
+        hits={null}
+        summary={
+          <span>
+            <strong>{signedBytes(to - from)}</strong> {plain(curve.title)}, from {bytesText(from)} at {versusText(versus, traces)} to {bytesText(to)} {when.words}
+          </span>
+        }
+        details={(node) => <Details found={found} node={node} />}
       />
       <p class="memory-scale muted">
         <i class="more" aria-hidden="true" /> holds more <i class="less" aria-hidden="true" /> holds less
@@ -110,7 +95,6 @@ function told({ before, after }: FlameDifference, node: number): string {
 
 function Details(props: { found: FlameDifference; node: number }) {
   const { found, node } = props;
-  if (node < 0) return <p class="memory-node muted">Point at a box for its bytes; a click focuses it.</p>;
   const [file, line] = [found.file[node] ?? null, found.line[node] ?? null];
   const name = found.tree.name[node] ?? "";
   return (

@@ -49,3 +49,9 @@ test("a root below which nothing changed is left out and told", () => {
 test("two empty trees differ by nothing", () => {
   assert.deepEqual(flameDifference(tree([]), tree([])).tree.name, []);
 });
+
+test("equal nodes of one side are one, and what they hold adds up", () => {
+  const twice = tree([[0, null, "main", 100], [1, 0, "forward", 60], [2, 0, "forward", 30]]);
+  const found = flameDifference(twice, tree([[0, null, "main", 20]]));
+  assert.deepEqual(found.tree.name.map((name, node) => [name, found.before[node], found.tree.total[node]]), [["main", 100, 110], ["forward", 90, 90]]);
+});

@@ -1,6 +1,6 @@
 // The flame graph of the memory at the peak, or at a chosen time.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Span } from "../../draw/span.ts";
 import type { Box } from "../../draw/tree.ts";
 import { matchedWeight, matches, nodesOfBox } from "../../draw/tree.ts";
@@ -10,7 +10,6 @@ import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable, number } from "../../parts/data/full-table.ts";
 import { plain } from "../../parts/text/plain.ts";
-import { Icicle } from "../../parts/trees/icicle.tsx";
 import { change, link } from "../../route.ts";
 import { bytesText, countText, instantText, shareText } from "../../units.ts";
 import { COLOURS, label } from "../flame/frames.ts";
@@ -18,10 +17,11 @@ import type { PanelProps } from "../panel.ts";
 import type { Curve } from "./curves.ts";
 import { ofDevice } from "./curves.ts";
 import type { Allocations, NodeFacts } from "./allocations.ts";
-import { allocationsOf, linkOf, nodeFacts, nodeOf } from "./allocations.ts";
+import { allocationsOf, linkOf, nodeFacts } from "./allocations.ts";
 import { Against } from "./against.tsx";
 import { versusOf } from "./differences.ts";
 import { FlameOfDifference } from "./flame-difference.tsx";
+import { FocusedIcicle } from "./focused-icicle.tsx";
 import { OnlyThePeak } from "./holders.tsx";
 import type { When } from "./stretch.ts";
 import { whenOf } from "./stretch.ts";
@@ -65,7 +65,6 @@ function Graph(props: FlameProps & { table: FullTable; when: When }) {
   const { table, curve, params, when } = props;
   const allocations = useMemo(() => allocationsOf(table), [table]);
   const { tree, kind } = allocations;
-  const [hover, setHover] = useState<Box | null>(null);
   const find = params["find"] ?? "";
   const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
   const look = useMemo(() => ({
@@ -75,36 +74,27 @@ function Graph(props: FlameProps & { table: FullTable; when: When }) {
   }), [allocations]);
   const time = number(table, "time", 0);
   if (tree.whole === 0 || time === null) return <p class="muted">Nothing is allocated on {plain(curve.title)} then.</p>;
-  const focus = nodeOf(params["focus"], tree);
-  const focusOn = (node: number) => change({ focus: node < 0 ? undefined : String(node) }, { replace: false });
-  const shown = hover?.node ?? focus;
   return (
-    <>
-      <div class="memory-summary">
-        <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {instantText(time)}</span>
-        {hits !== null && (
-          <span role="status" class="memory-found">
-            {hits.size === 0 ? "nothing matches" : `${hits.size} nodes match: ${shareText(matchedWeight(tree, hits) / tree.whole)}`}
-          </span>
-        )}
-        {focus >= 0 && <button type="button" onClick={() => focusOn(-1)}>show all</button>}
-        <Find label="Search names" value={find} onChange={(next) => change({ find: next === "" ? undefined : next })} />
-      </div>
-      <Details node={shown < 0 ? null : nodeFacts(allocations, shown)} />
-      <Icicle
-        {...look}
-        tree={tree}
-        describe={(node) => `${plain(tree.name[node] ?? "")}: ${bytesText(tree.total[node] ?? 0)}`}
-        focus={focus}
-        cursor={focus}
-        hits={hits}
-        title="Allocated memory by what allocated it"
-        onHover={setHover}
-        onChoose={focusOn}
-        onPress={focusOn}
-        onFocus={focusOn}
-      />
-    </>
+    <FocusedIcicle
+      tree={tree}
+      params={params}
+      title="Allocated memory by what allocated it"
+      look={look}
+      describe={(node) => `${plain(tree.name[node] ?? "")}: ${bytesText(tree.total[node] ?? 0)}`}
+      hits={hits}
+      summary={
+        <>
+          <span><strong>{bytesText(tree.whole)}</strong> {plain(curve.title)}, {when.words}, {instantText(time)}</span>
+          {hits !== null && (
+            <span role="status" class="memory-found">
+              {hits.size === 0 ? "nothing matches" : `${hits.size} nodes match: ${shareText(matchedWeight(tree, hits) / tree.whole)}`}
+            </span>
+          )}
+        </>
+      }
+      find={<Find label="Search names" value={find} onChange={(next) => change({ find: next === "" ? undefined : next })} />}
+      details={(node) => <Details node={nodeFacts(allocations, node)} />}
+    />
   );
 }
 
@@ -114,9 +104,7 @@ function labelOf({ tree, kind }: Allocations, box: Box): string {
   return others > 0 ? `${name}  +${others}` : name;
 }
 
-function Details(props: { node: NodeFacts | null }) {
-  const { node } = props;
-  if (node === null) return <p class="memory-node muted">Point at a box for its bytes; a click focuses it.</p>;
+function Details({ node }: { node: NodeFacts }) {
   const { file, line } = node;
   return (
     <p class="memory-node">

@@ -27,6 +27,7 @@ test("a band is hidden and shown, stands alone and no longer does", () => {
   const others = alone(hidden, "input", bands);
   assert.deepEqual([...others], ["earlier", "gradient"]);
   assert.equal(alone(others, "input", bands).size, 0);
+  assert.deepEqual([...alone(new Set(["earlier"]), "input", bands)], ["earlier", "gradient"]);
 });
 
 test("the curve is what the shown bands hold together, with their own peak", () => {

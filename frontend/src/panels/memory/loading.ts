@@ -3,12 +3,15 @@
 import type { Data } from "../../data/api.ts";
 import type { Span } from "../../draw/span.ts";
 import { useQuery } from "../../parts/data/asking.tsx";
+import type { FullTable } from "../../parts/data/full-table.ts";
 import { loadTable } from "../../parts/data/full-table.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Band, Grouping } from "./bands.ts";
 import { bandsOf, GROUPINGS, isVague } from "./bands.ts";
 import type { Curve } from "./curves.ts";
-import { curvesOf, windowOf } from "./curves.ts";
+import { curvesOf, ofDevice, windowOf } from "./curves.ts";
+import type { Versus } from "./differences.ts";
+import { sideOf } from "./differences.ts";
 
 /** Points of a window, of which a sixth at least is in sight. */
 export const POINTS = 4_000;
@@ -64,4 +67,15 @@ export async function loadStack(
   if (chosen !== undefined || isTold(first)) return first;
   const lines = await load("line");
   return isTold(lines) ? lines : first;
+}
+
+/** The table of a view of what the shown memory is compared with: another instant, or another trace. */
+export function useOtherSide(
+  { data, trace, curve, by, versus }: PanelProps & { curve: Curve; by: string; versus: Versus },
+  view: string,
+): ReturnType<typeof useQuery<FullTable>> {
+  const side = sideOf(versus, trace.id);
+  const options = { by, ...side.options };
+  const where = ofDevice(curve);
+  return useQuery(() => loadTable(data, side.trace, view, options, { where }), JSON.stringify([side.trace, view, options, where]));
 }

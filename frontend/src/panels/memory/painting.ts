@@ -1,6 +1,6 @@
 // Draws the curve of a device: allocated as an area or as bands, reserved as a dashed line.
 
-import type { Palette } from "../../draw/icicle.ts";
+import type { Sheet } from "../../draw/icicle.ts";
 import type { Span } from "../../draw/span.ts";
 import { ticks } from "../../draw/ticks.ts";
 import { bytesText } from "../../units.ts";
@@ -12,13 +12,6 @@ import { pointAt, sizes } from "./curves.ts";
 export const LEFT = 72;
 const BOTTOM = 20;
 const TOP = 8;
-
-export interface Sheet {
-  ctx: CanvasRenderingContext2D;
-  palette: Palette;
-  width: number;
-  height: number;
-}
 
 export interface Shown {
   curve: Curve;

@@ -8,6 +8,8 @@ import { countedText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Forest } from "./forest.ts";
 import { isUniqueName, passes } from "./forest.ts";
+import { NodeFooter } from "./node-footer.tsx";
+import { PassLegend } from "./passes.tsx";
 
 interface DetailsProps extends PanelProps {
   forest: Forest;
@@ -19,26 +21,16 @@ interface DetailsProps extends PanelProps {
 export function Details(props: DetailsProps) {
   const { forest, node, root, onFocus } = props;
   return (
-    <footer class="modules-details">
-      <div class="modules-node">
-        {node < 0 ? <Legend /> : <Chosen {...props} />}
-      </div>
-      {root >= 0 && (
-        <span class="modules-moves">
-          <button type="button" onClick={() => onFocus(forest.tree.parent[root] ?? -1)}>what is around it</button>
-          <button type="button" onClick={() => onFocus(-1)}>show all</button>
-        </span>
-      )}
-    </footer>
+    <NodeFooter tree={forest.tree} root={root} onFocus={onFocus}>
+      {node < 0 ? <Legend /> : <Chosen {...props} />}
+    </NodeFooter>
   );
 }
 
 function Legend() {
   return (
     <p>
-      {["forward", "backward", "recompute"].map((pass) => (
-        <span key={pass} class="modules-pass"><i class={`pass-${pass}`} />{pass}</span>
-      ))}
+      <PassLegend />
       <span class="muted">Shares are of all time recorded. Double click shows one module only.</span>
     </p>
   );

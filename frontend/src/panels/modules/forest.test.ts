@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { FullTable } from "../../parts/data/full-table.ts";
-import type { ForestQuery } from "./forest.ts";
-import { parseNumbers, toggleNumber } from "../../parts/trees/treerows.ts";
-import { forestOf, isUniqueName, passes, shownRows } from "./forest.ts";
+import type { TreeRowsQuery } from "../../parts/trees/treerows.ts";
+import { nodeInAddress, parseNumbers, rowsByTime, toggleNumber } from "../../parts/trees/treerows.ts";
+import { forestOf, isUniqueName, passes } from "./forest.ts";
 
 // Net_0 100 ─┬─ Block_0 60 ── Linear_1 5
 //            └─ Block_1 8  ── Linear_10 8
@@ -25,12 +25,13 @@ const table: FullTable = {
   rows: 6, total: 6, totals: {}, lacks: [],
 };
 const forest = forestOf(table, undefined);
+type ForestQuery = TreeRowsQuery & { sort: string };
 const all: ForestQuery = { root: -1, toggled: new Set(), at: -1, hits: null, sort: "-total_device_time" };
-const nodes = (asked: Partial<ForestQuery>) => shownRows(forest, { ...all, ...asked }).map((row) => row.node);
+const nodes = (asked: Partial<ForestQuery>) => rowsByTime(forest, { ...all, ...asked }).map((row) => row.node);
 
 test("no modules, no rows", () => {
   const none = forestOf({ ...table, columns: {}, rows: 0 }, undefined);
-  assert.deepEqual(shownRows(none, all), []);
+  assert.deepEqual(rowsByTime(none, all), []);
   assert.equal(none.outside, -1);
 });
 
@@ -42,7 +43,7 @@ test("device time counts where there is any, unless the host's is asked for", ()
 });
 
 test("heavy branches are open at first, light ones closed", () => {
-  assert.deepEqual(shownRows(forest, all), [
+  assert.deepEqual(rowsByTime(forest, all), [
     { node: 0, depth: 0, open: true },
     { node: 1, depth: 1, open: true },
     { node: 2, depth: 2, open: null },
@@ -62,7 +63,7 @@ test("a search keeps what matches and what is around it", () => {
 });
 
 test("a subtree stands alone", () => {
-  assert.deepEqual(shownRows(forest, { ...all, root: 3 }).map((row) => [row.node, row.depth]), [[3, 0], [4, 1]]);
+  assert.deepEqual(rowsByTime(forest, { ...all, root: 3 }).map((row) => [row.node, row.depth]), [[3, 0], [4, 1]]);
 });
 
 test("siblings are sorted, the unknown last", () => {
@@ -78,6 +79,10 @@ test("what was toggled goes into the address and comes back", () => {
   assert.deepEqual(parseNumbers(undefined), new Set());
   assert.equal(toggleNumber(parseNumbers("3.1"), 2), "1.2.3");
   assert.equal(toggleNumber(parseNumbers("3"), 3), undefined);
+});
+
+test("a node of another tree is none", () => {
+  assert.deepEqual(["5", "0", "6", "-2", "1.5", "", undefined].map((word) => nodeInAddress(word, forest.tree)), [5, 0, -1, -1, -1, -1, -1]);
 });
 
 test("a name that begins another's is not told by a prefix", () => {

@@ -1,9 +1,7 @@
-// The view `modules` as a tree, and its visible rows (pure).
+// The view `modules` as a tree (pure).
 
 import type { Tree } from "../../draw/tree.ts";
 import { buildTree } from "../../draw/tree.ts";
-import type { Row, TreeRowsQuery } from "../../parts/trees/treerows.ts";
-import { compareRows, visibleRows } from "../../parts/trees/treerows.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { number, numbers, texts } from "../../parts/data/full-table.ts";
 
@@ -37,21 +35,6 @@ export function forestOf(table: FullTable, asked: string | undefined): Forest {
 
 function numbersOrNull(table: FullTable, name: string): (number | null)[] {
   return (table.columns[name] ?? []).map((known) => (typeof known === "number" ? known : null));
-}
-
-/** Rows with at least this share of the total are open at first. */
-const OPEN = 0.1;
-
-export interface ForestQuery extends TreeRowsQuery {
-  sort: string;
-}
-
-/** The rows that are shown, in order. */
-export function shownRows(forest: Forest, asked: ForestQuery): Row[] {
-  const { tree } = forest;
-  const whole = asked.root < 0 ? tree.whole : (tree.total[asked.root] ?? 0);
-  const isOpen = (node: number) => (tree.total[node] ?? 0) >= OPEN * whole;
-  return visibleRows(tree, asked, isOpen, compareRows(forest.table, asked.sort));
 }
 
 /** The total time of a module by pass: forward, backward and recomputation. */

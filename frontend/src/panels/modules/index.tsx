@@ -2,10 +2,9 @@
 // modules alone.
 
 import "./style.css";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { ROW } from "../../draw/icicle.ts";
 import type { Box } from "../../draw/tree.ts";
-import { matchedWeight, matches } from "../../draw/tree.ts";
 import { QueryResult, useQuery } from "../../parts/data/asking.tsx";
 import { Icicle } from "../../parts/trees/icicle.tsx";
 import { KEYS } from "../../parts/controls/keys.tsx";
@@ -13,15 +12,15 @@ import { MissingData } from "../../parts/text/missing-data.tsx";
 import { plain } from "../../parts/text/plain.ts";
 import type { FullTable } from "../../parts/data/full-table.ts";
 import { numbers, loadTable } from "../../parts/data/full-table.ts";
-import { change } from "../../route.ts";
 import { timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Details } from "./details.tsx";
 import type { Forest } from "./forest.ts";
 import { forestOf } from "./forest.ts";
 import { ProfileOfOperators } from "./profile/index.tsx";
+import { Rows } from "./rows.tsx";
 import { groupingOf, Tools } from "./tools.tsx";
-import { Rows } from "./tree-table.tsx";
+import { useTreeChoice } from "./tree-choice.ts";
 
 KEYS["modules"] = [
   ["↑ ↓", "row by row"],
@@ -63,26 +62,11 @@ function Shown(props: PanelProps & { table: FullTable }) {
   return <Both {...props} forest={forest} />;
 }
 
-function nodeOf(word: string | undefined, forest: Forest): number {
-  const node = Number(word ?? -1);
-  return Number.isInteger(node) && node >= 0 && node < forest.tree.name.length ? node : -1;
-}
-
 function Both(props: PanelProps & { forest: Forest }) {
   const { params, forest } = props;
   const { tree } = forest;
-  const [hover, setHover] = useState(-1);
-  const root = nodeOf(params["root"], forest);
-  const at = nodeOf(params["at"], forest);
-  const find = params["find"] ?? "";
-  const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
+  const { root, at, hits, found, shown, choose, focus, hover } = useTreeChoice(tree, params);
   const isTree = tree.roots.length < tree.name.length;
-  const choose = (node: number) => change({ at: node < 0 ? undefined : String(node) });
-  const focus = (node: number) => {
-    const to = node < 0 ? undefined : String(node);
-    change({ root: to, at: to ?? params["at"] }, { replace: false });
-  };
-  const found = hits && { count: hits.size, share: tree.whole > 0 ? matchedWeight(tree, hits) / tree.whole : 0 };
   const colour = useMemo(() => colouring(forest), [forest]);
   const label = useMemo(() => (box: Box) => plain(tree.name[box.node] ?? ""), [tree]);
   return (
@@ -99,14 +83,14 @@ function Both(props: PanelProps & { forest: Forest }) {
           cursor={at}
           hits={hits}
           title={`${forest.metric} time by module`}
-          onHover={(box) => setHover(box?.joined === 1 ? box.node : -1)}
+          onHover={hover}
           onChoose={choose}
           onPress={choose}
           onFocus={focus}
         />
       )}
       <Rows forest={forest} params={params} root={root} at={at} hits={hits} onChoose={choose} onFocus={focus} />
-      <Details {...props} node={hover >= 0 ? hover : at >= 0 ? at : root} root={root} onFocus={focus} />
+      <Details {...props} node={shown} root={root} onFocus={focus} />
     </>
   );
 }

@@ -51,3 +51,15 @@ test("an axis ends at powers of ten", () => {
   assert.deepEqual(decades([1, 100]), [1, 1000]);
   assert.deepEqual(decades([0, -1]), [1, 10]);
 });
+
+test("an operator whose work or bytes are unknown is no point, and one below both roofs is bound by the nearer", () => {
+  const of = (more: FullTable["columns"]) => rooflineOf({ ...TABLE, rows: 1, total: 1, columns: { name: ["a"], self: [1], total: [1], self_model_flops: [1], model_flops: [1], self_model_bytes: [1], ...more } }, TIMES);
+  assert.deepEqual([of({ self_model_flops: [0] }), of({ self_model_bytes: [0] }), of({ self: [0], total: [0] })].map(({ points }) => points.length), [0, 0, 0]);
+  assert.equal(of({}).points.length, 1);
+  assert.equal(of({}).points[0]?.boundBy, null);
+});
+
+test("the highest roof stands first", () => {
+  const turned = Object.fromEntries(Object.entries(TABLE.columns).map(([name, cells]) => [name, cells.toReversed()]));
+  assert.deepEqual(rooflineOf({ ...TABLE, columns: turned }, TIMES).roofs.map(({ flops }) => flops), [1e14, 1e13]);
+});

@@ -57,3 +57,26 @@ test("kinds beyond the colours share one", () => {
   assert.equal(new Set(colours.slice(0, 5)).size, 5);
   assert.deepEqual(colours.slice(5), [OTHER_KINDS, OTHER_KINDS]);
 });
+
+test("a table's rows are steps with their figures, and what is unknown is 0", () => {
+  const columns = { start: [5], kind: ["training"], longest: [7], median: [null], traceStart: [null] };
+  const [one] = stepsOf({ options: {}, columns, rows: 1, total: 1, totals: {}, lacks: [] });
+  assert.deepEqual([one?.start, one?.longest, one?.median], [5, 7, 0]);
+});
+
+test("the picture has a little room before the first and after the last step", () => {
+  assert.deepEqual(extent([step(100, 10), step(190, 10)]), { from: 99 * MS, to: 201 * MS });
+  assert.deepEqual(extent([step(0, 100)]), { from: 0, to: 101 * MS });
+});
+
+test("linear marks are round and begin at 0, logarithmic ones lie between the shortest and the longest", () => {
+  const steps = [step(0, 10), step(10, 100)];
+  const marks = (kind: "linear" | "logarithmic") => scaleOf(steps, extent(steps), kind, 400, 232).marks.map((mark) => mark / MS);
+  assert.deepEqual(marks("linear"), [0, 50, 100]);
+  assert.deepEqual(marks("logarithmic"), [10, 20, 50, 100]);
+});
+
+test("a duration of 0 stands on a logarithmic axis too", () => {
+  const steps = [step(0, 10)];
+  assert.ok(Number.isFinite(scaleOf(steps, extent(steps), "logarithmic", 400, 200).y(0)));
+});

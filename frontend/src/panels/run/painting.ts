@@ -1,6 +1,6 @@
 // Draws the steps of a run: a dot for each, or a line from the shortest to the longest of a pixel.
 
-import type { Palette } from "../../draw/icicle.ts";
+import type { Palette, Sheet } from "../../draw/icicle.ts";
 import type { Span } from "../../draw/span.ts";
 import { ticks } from "../../draw/ticks.ts";
 import { roundTime } from "../../parts/steps/stepspan.ts";
@@ -9,13 +9,6 @@ import { ROOM } from "./curve.ts";
 
 /** Half the width of a mark of a slow step, which may stand at the edge of the picture. */
 const MARK = 5;
-
-export interface Sheet {
-  ctx: CanvasRenderingContext2D;
-  palette: Palette;
-  width: number;
-  height: number;
-}
 
 export interface Shown {
   steps: readonly Steps[];

@@ -56,3 +56,11 @@ test("slow steps by cause and line, the costliest first", () => {
     ["program", 2, 80, 3], ["data_wait", 1, 40, undefined], ["unknown", 1, 1, undefined],
   ]);
 });
+
+test("the shares of a part stand in order of time, and one that is nearly all speaks for it", () => {
+  const rows: Cell[][] = [["imports", "numpy", 1, 0.1, 1, null, null, null], ["imports", "torch", 999, 0.9, 1, null, null, null], ["other", "training", 5, 0, 0, null, null, null]];
+  const [imports, other] = partsOf(table(RUN, rows), LABELS, new Map([["training", { file: "/a.py", line: 8, function: null }]]));
+  assert.deepEqual(imports?.shares.map((share) => share.what), ["torch", "numpy"]);
+  assert.equal(imports && onlyShare(imports)?.what, "torch");
+  assert.equal(other?.shares[0]?.place, null); // it is of no loop: it only has the name of one
+});

@@ -55,7 +55,7 @@ function Timeline(props: PanelProps) {
           if (shown.limits === null) return <EmptyTrace />;
           return (
             <Board identity={keyOf(shown.sources, found.rows)} rows={found.rows} {...props} {...shown} limits={shown.limits} tiles={tiles}>
-              <Notes left={found.left} second={second} queries={queries} isAsked={{ second: beside !== "", queries: params["track"] !== undefined }} />
+              <Notes left={found.left} second={second} queries={queries} isAsked={{ second: beside !== "", queries: params["track"] !== undefined, names: rows === "name" }} isReport={props.data.inline} />
             </Board>
           );
         }}

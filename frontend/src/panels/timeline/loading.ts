@@ -18,6 +18,8 @@ export interface Listed {
   pages: Page[];
 }
 
+const NOT_IN_REPORT = "this report does not carry it; `selftime compare BEFORE AFTER -o FILE.html` writes one of two traces";
+
 export const NOTHING: Listed = { sources: [], pages: [] };
 
 /** A query that cannot be shown, and why. */
@@ -48,7 +50,7 @@ export async function loadBeside({ data, trace, traces, params }: PanelProps): P
   const id = params["beside"];
   if (id === undefined) return NOTHING;
   const other = traces.find((one) => one.id === id);
-  if (other === undefined) throw new Error("the second trace is no longer here; choose another one");
+  if (other === undefined) throw new Error(data.inline ? NOT_IN_REPORT : "the second trace is no longer here; choose another one");
   const rows = rowsOf(params["rows"], data.inline);
   const page = await data.page(id, "timeline", { what: "tracks", ...rows }, {});
   const alignment = parseAlignment(params["align"]);

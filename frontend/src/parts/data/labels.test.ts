@@ -4,12 +4,12 @@ import type { Column } from "../../data/api.ts";
 import { labelOfValue, labelsOf, sentLabel } from "./labels.ts";
 
 const PART: Column = {
-  name: "part", unit: "name", doc: "", nullable: false, labels: { first_batch: { text: "first batch", doc: "" } },
+  name: "part", unit: "name", doc: "", nullable: false, labels: { first_batch: { text: "the first batch", doc: "It takes longest." } },
 };
 
 test("a value has the label that was sent, else its own words", () => {
   const labels = labelsOf({ columns: [PART] }, "part");
-  assert.equal(labelOfValue(labels, "first_batch").text, "first batch");
+  assert.deepEqual(labelOfValue(labels, "first_batch"), { text: "the first batch", doc: "It takes longest." });
   assert.equal(labelOfValue(labels, "other_part").text, "other part");
   assert.equal(sentLabel(labels, "constructor"), undefined);
 });

@@ -48,6 +48,17 @@ export function visibleRows(
   return rows;
 }
 
+/** Nodes with at least this share of the shown time are open at first. */
+const OPEN = 0.1;
+
+/** The rows of a tree of times, in the order of a column; what takes little is closed at first. */
+export function rowsByTime(of: { tree: Tree; table: FullTable }, asked: TreeRowsQuery & { sort: string }): Row[] {
+  const { tree, table } = of;
+  const whole = asked.root < 0 ? tree.whole : (tree.total[asked.root] ?? 0);
+  const isOpen = (node: number) => (tree.total[node] ?? 0) >= OPEN * whole;
+  return visibleRows(tree, asked, isOpen, compareRows(table, asked.sort));
+}
+
 function withAbove(tree: Tree, hits: ReadonlySet<number>): Set<number> {
   const wanted = new Set<number>();
   for (const hit of hits) {
@@ -71,6 +82,12 @@ function compared(one: Cell, other: Cell): number {
   if (typeof one === "number" && typeof other === "number") return one - other;
   const [a, b] = [String(one), String(other)];
   return a < b ? -1 : Number(a > b);
+}
+
+/** The node that a word of the address names; -1 for none, or one that the tree has not. */
+export function nodeInAddress(word: string | undefined, tree: Tree): number {
+  const node = Number(word || -1);
+  return Number.isInteger(node) && node >= 0 && node < tree.name.length ? node : -1;
 }
 
 /** Nodes from the address: numbers joined by dots. */

@@ -42,3 +42,32 @@ test("of equal matches the shorter text is first", () => {
 test("a text without end takes no time without end", () => {
   assert.ok(fuzzyMatch("a".repeat(50), "ab".repeat(100_000)) !== null);
 });
+
+/** What it is worth to find the letters of a word at some places: by the begin of words, by case, and side by side. */
+function worth(word: string, text: string, places: readonly number[]): number {
+  const gains = places.map((at, letter) => {
+    const isBegin = /[^a]/.test(text[at - 1] ?? "_") && (text[at - 1] !== "A") || (text[at - 1] === "a" && text[at] === "A");
+    return (at === 0 ? 10 : isBegin ? 7 : 1) + (text[at] === word[letter] ? 1 : 0) + (letter > 0 && places[letter - 1] === at - 1 ? 7 : 0);
+  });
+  return gains.reduce((sum, gain) => sum + gain, -0.05 * text.length);
+}
+
+/** Every way to find the letters in order. */
+function ways(word: string, text: string, from = 0): number[][] {
+  if (word === "") return [[]];
+  const at = Array.from(text, (_, place) => place).filter((place) => place >= from && text[place]?.toLowerCase() === word[0]?.toLowerCase());
+  return at.flatMap((place) => ways(word.slice(1), text, place + 1).map((rest) => [place, ...rest]));
+}
+
+test("of all ways to find the letters the best one is taken", () => {
+  const texts = [""];
+  for (let at = 0; texts[at]!.length < 5; at += 1) texts.push(...["a", "A", "_"].map((letter) => texts[at] + letter));
+  for (const text of texts) {
+    for (const word of ["a", "A", "aa", "aA", "a_", "_a", "aaA"]) {
+      const scores = ways(word, text).map((places) => worth(word, text, places));
+      const found = fuzzyMatch(word, text);
+      if (found === null) assert.deepEqual(scores, [], `${word} in ${text}`);
+      else assert.deepEqual([found.score, worth(word, text, found.places)].map((score) => score.toFixed(3)), Array(2).fill(Math.max(...scores).toFixed(3)), `${word} in ${text}`);
+    }
+  }
+});

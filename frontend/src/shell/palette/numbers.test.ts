@@ -11,7 +11,7 @@ const NUMBER: AdviceNumber = {
 test("a finding is offered once, with the way to its slices; a row with that alone", () => {
   const numbers: AdviceNumber[] = [
     NUMBER,
-    { ...NUMBER, of: "finding:slow_input-1:1", kind: "measured" },
+    { ...NUMBER, of: "finding:slow_input-1:1", kind: "measured", title: "time in the loader" },
     { ...NUMBER, of: "account:idle-1", kind: "row", title: "idle", text: "4 stretches" },
   ];
   const told = entriesOf(numbers).map(({ title, detail }) => [title, detail]);

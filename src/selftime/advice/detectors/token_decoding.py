@@ -40,6 +40,12 @@ MAX_ROWS_BOUND_BY_WEIGHT_READS_ON_CPU: Final = 4
 """Largest number of rows with which a matrix product on a CPU takes the time to read its weights:
 as measured, the first row takes as long as 3 to 5 further rows."""
 
+RARE_END_CHECK_FIX_CODE: Final = """ended |= token == end_of_text        # stays on the device
+if position % 16 == 0 and bool(ended.all()):
+    break                            # one wait in sixteen tokens"""
+"""Example code of the fix in text generation: checks for the end of the text every 16 tokens, and
+drops tokens made after the end."""
+
 
 class _MatrixProductSizes(NamedTuple):
     """The sizes of the product of an input matrix and a weight matrix."""

@@ -27,6 +27,20 @@ from selftime.array_types import Ints
 from selftime.devices import DevicePeakRates
 from selftime.schema import Column
 
+FLOPS_SHARE_COLUMN: Final = Column(
+    "flops_share",
+    pl.Float64,
+    "ratio",
+    "FLOP/s as a share of the device's peak; Winograd's algorithm may exceed 1.",
+    True,
+)
+BYTES_SHARE_COLUMN: Final = Column(
+    "bytes_share",
+    pl.Float64,
+    "ratio",
+    "Bandwidth as a share of the device memory's peak; caches may make it exceed 1.",
+    True,
+)
 OPERATOR_EFFICIENCY_COLUMNS: Final = (
     Column(
         "model_flops",
@@ -49,13 +63,7 @@ OPERATOR_EFFICIENCY_COLUMNS: Final = (
         "Modelled FLOPs divided by total time: a lower bound of the achieved rate.",
         True,
     ),
-    Column(
-        "flops_share",
-        pl.Float64,
-        "ratio",
-        "FLOP/s as a share of the device's peak; Winograd's algorithm may exceed 1.",
-        True,
-    ),
+    FLOPS_SHARE_COLUMN,
     Column(
         "bytes_rate",
         pl.Float64,
@@ -63,13 +71,7 @@ OPERATOR_EFFICIENCY_COLUMNS: Final = (
         "Modelled bytes divided by total time: a lower bound of the achieved bandwidth.",
         True,
     ),
-    Column(
-        "bytes_share",
-        pl.Float64,
-        "ratio",
-        "Bandwidth as a share of the device memory's peak; caches may make it exceed 1.",
-        True,
-    ),
+    BYTES_SHARE_COLUMN,
     Column("intensity", pl.Float64, "flops/byte", "`model_flops` divided by `model_bytes`.", True),
     Column(
         "modelled_share",

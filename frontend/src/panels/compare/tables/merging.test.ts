@@ -40,7 +40,7 @@ test("a key that differs in its kind differs", () => {
 });
 
 test("there are no multiples of nothing, nor of less", () => {
-  assert.deepEqual([rowOf([], 0, 5, "ns").ratio, rowOf([], -1, 5, "ns").ratio, rowOf([], 4, 2, "ns").ratio], [null, null, 0.5]);
+  assert.deepEqual([rowOf([], 0, 5, "ns").ratio, rowOf([], -1, 5, "ns").ratio, rowOf([], 4, 2, "ns").ratio, rowOf([], 0.5, 0.25, "ns").ratio], [null, null, 0.5, 0.5]);
 });
 
 test("the largest differences stand first, whichever way they go; the unknown last", () => {
@@ -90,4 +90,11 @@ test("sums are divided by the steps of each where both have some", () => {
   assert.deepEqual(divisors(true, [three, three], false), [4, 4]);
   assert.equal(divisors(false, [three, three], true), null);
   assert.equal(divisors(true, [three, none], true), null);
+});
+
+test("what takes no time on either side is left out, what takes some on one is not", () => {
+  const of = (value: number) => new Map([["mm", { key: ["mm"], value }]]);
+  assert.deepEqual(mergeRows(of(0), of(0), "ns"), []);
+  assert.equal(mergeRows(of(1), of(0), "ns")[0]?.ratio, 0);
+  assert.equal(mergeRows(of(0), of(1), "ns")[0]?.b, 1);
 });

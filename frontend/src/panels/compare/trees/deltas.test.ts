@@ -106,3 +106,9 @@ test("text stays readable on the strongest colours of both themes", () => {
     }
   }
 });
+
+test("a small difference of a large step has no colour, and the scale is a share of the step", () => {
+  const large = deltasOf(tree([["net", 0, null, 0, 1000, 1000, 1000, 1000, null], ["a", 1, 0, 1, 10, 10.1, 10, 10.1, null]]), "host");
+  assert.equal(large.scale, 50.505);
+  assert.deepEqual([markOf(large, 2), colourOf(large, 2)], ["same", "other"]);
+});

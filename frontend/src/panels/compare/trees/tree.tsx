@@ -5,8 +5,9 @@ import type { Metric } from "../../../data/api.ts";
 import type { Box } from "../../../draw/tree.ts";
 import { matches } from "../../../draw/tree.ts";
 import { Choice } from "../../../parts/controls/choice.tsx";
+import { treeState } from "../../../parts/trees/tree-state.ts";
 import { SortHead, TreeGrid } from "../../../parts/trees/treegrid.tsx";
-import { compareRows, parseNumbers, toggleNumber, visibleRows } from "../../../parts/trees/treerows.ts";
+import { compareRows, nodeInAddress, visibleRows } from "../../../parts/trees/treerows.ts";
 import { number, textAt } from "../../../parts/data/full-table.ts";
 import { change } from "../../../route.ts";
 import { countText, timeText } from "../../../units.ts";
@@ -26,8 +27,8 @@ interface TreeProps extends DifferenceProps {
 export function Tree(props: TreeProps) {
   const { deltas, params } = props;
   const [hover, setHover] = useState<Box | null>(null);
-  const focus = nodeOf(params["focus"], deltas);
-  const at = nodeOf(params["at"], deltas);
+  const focus = nodeInAddress(params["focus"], deltas.changes);
+  const at = nodeInAddress(params["at"], deltas.changes);
   const find = params["find"] ?? "";
   const hits = useMemo(() => (find === "" ? null : matches(deltas.changes, find)), [deltas, find]);
   const choose = (node: number) => change({ at: node < 0 ? undefined : String(node) });
@@ -55,11 +56,6 @@ export function Tree(props: TreeProps) {
         )}
     </section>
   );
-}
-
-function nodeOf(word: string | undefined, deltas: Deltas): number {
-  const node = Number(word ?? -1);
-  return Number.isInteger(node) && node < deltas.table.rows ? node : -1;
 }
 
 function Tools(props: TreeProps) {
@@ -108,13 +104,11 @@ interface RowsProps extends TreeProps {
 function Rows(props: RowsProps) {
   const { deltas, params, focus, at, hits } = props;
   const { changes } = deltas;
-  const closed = parseNumbers(params["toggled"]);
-  const sort = params["sort-tree"] ?? "-total_difference";
+  const { toggled, sort, sorting, onToggle } = treeState(params, "-total_difference", "sort-tree");
   const rows = useMemo(() => {
     const isOpen = (node: number) => node === ALL || (deltas.most > 0 && (changes.total[node] ?? 0) >= OPEN * deltas.most);
-    return visibleRows(changes, { root: focus, at, hits, toggled: closed }, isOpen, ordered(deltas, sort));
+    return visibleRows(changes, { root: focus, at, hits, toggled }, isOpen, ordered(deltas, sort));
   }, [deltas, focus, at, hits, sort, params["toggled"]]);
-  const sorting = { sort, onSort: (next: string) => change({ "sort-tree": next }) };
   return (
     <TreeGrid
       id="delta"
@@ -139,7 +133,7 @@ function Rows(props: RowsProps) {
       }
       cells={(node) => <Cells deltas={deltas} node={node} />}
       classOf={(node) => `compare-is-${markOf(deltas, node)}`}
-      onToggle={(node) => change({ toggled: toggleNumber(closed, node), at: String(node) })}
+      onToggle={onToggle}
       onChoose={props.onChoose}
       onFocus={props.onFocus}
     />

@@ -6,6 +6,8 @@ import { plain } from "../../../parts/text/plain.ts";
 import { link } from "../../../route.ts";
 import { timeText, countedText, shareText, text } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
+import { NodeFooter } from "../node-footer.tsx";
+import { PassLegend } from "../passes.tsx";
 import type { Profile } from "./profile.ts";
 import { ACHIEVED, tableOf, UNKNOWN_COLOUR } from "./profile.ts";
 
@@ -21,15 +23,9 @@ interface DetailsProps {
 export function Details(props: DetailsProps) {
   const { profile, node, root, hasPasses, onFocus } = props;
   return (
-    <footer class="modules-details">
-      <div class="modules-node">{node < 0 ? <Legend profile={profile} hasPasses={hasPasses} /> : <Chosen {...props} />}</div>
-      {root >= 0 && (
-        <span class="modules-moves">
-          <button type="button" onClick={() => onFocus(profile.tree.parent[root] ?? -1)}>what is around it</button>
-          <button type="button" onClick={() => onFocus(-1)}>show all</button>
-        </span>
-      )}
-    </footer>
+    <NodeFooter tree={profile.tree} root={root} onFocus={onFocus}>
+      {node < 0 ? <Legend profile={profile} hasPasses={hasPasses} /> : <Chosen {...props} />}
+    </NodeFooter>
   );
 }
 
@@ -48,9 +44,7 @@ function Legend({ profile, hasPasses }: { profile: Profile; hasPasses: boolean }
         </span>
       )}
       {hasPasses && <span class="muted">Bars by pass:</span>}
-      {hasPasses && ["forward", "backward", "recompute"].map((pass) => (
-        <span key={pass} class="modules-pass"><i class={`pass-${pass}`} />{pass}</span>
-      ))}
+      {hasPasses && <PassLegend />}
     </p>
   );
 }

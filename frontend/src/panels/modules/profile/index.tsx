@@ -1,19 +1,18 @@
 // Modules or kinds of work, their operators and kernels, by time and by achieved share of the peak.
 
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { ROW } from "../../../draw/icicle.ts";
 import type { Box } from "../../../draw/tree.ts";
-import { matchedWeight, matches } from "../../../draw/tree.ts";
 import { QueryResult, useQuery } from "../../../parts/data/asking.tsx";
 import type { FullTable } from "../../../parts/data/full-table.ts";
 import { loadTable, number, numbers } from "../../../parts/data/full-table.ts";
 import { MissingData, MissingDataNote } from "../../../parts/text/missing-data.tsx";
 import { plain } from "../../../parts/text/plain.ts";
 import { Icicle } from "../../../parts/trees/icicle.tsx";
-import { change } from "../../../route.ts";
 import { timeText } from "../../../units.ts";
 import type { PanelProps } from "../../panel.ts";
 import { Tools } from "../tools.tsx";
+import { useTreeChoice } from "../tree-choice.ts";
 import { Details } from "./details.tsx";
 import type { Profile } from "./profile.ts";
 import { achievedColour, profileOf } from "./profile.ts";
@@ -58,17 +57,7 @@ function Shown(props: PanelProps & { table: FullTable }) {
 function Both(props: PanelProps & { profile: Profile }) {
   const { params, profile } = props;
   const { tree, table } = profile;
-  const [hover, setHover] = useState(-1);
-  const root = nodeOf(params["root"], table.rows);
-  const at = nodeOf(params["at"], table.rows);
-  const find = params["find"] ?? "";
-  const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
-  const found = hits && { count: hits.size, share: tree.whole > 0 ? matchedWeight(tree, hits) / tree.whole : 0 };
-  const choose = (node: number) => change({ at: node < 0 ? undefined : String(node) });
-  const focus = (node: number) => {
-    const to = node < 0 ? undefined : String(node);
-    change({ root: to, at: to ?? params["at"] }, { replace: false });
-  };
+  const { root, at, hits, found, shown, choose, focus, hover } = useTreeChoice(tree, params);
   const colour = useMemo(() => (node: number) => achievedColour(number(table, "achieved_share", node)), [table]);
   const isUnknown = useMemo(() => (node: number) => number(table, "achieved_share", node) === null, [table]);
   const label = useMemo(() => (box: Box) => plain(tree.name[box.node] ?? ""), [tree]);
@@ -88,20 +77,15 @@ function Both(props: PanelProps & { profile: Profile }) {
         cursor={at}
         hits={hits}
         title={`${profile.onDevice ? "device" : "host"} time by ${profile.byModule ? "module" : "kind of work"}, coloured by achieved share of the peak`}
-        onHover={(box) => setHover(box?.joined === 1 ? box.node : -1)}
+        onHover={hover}
         onChoose={choose}
         onPress={choose}
         onFocus={focus}
       />
       <Rows profile={profile} params={params} root={root} at={at} hits={hits} onChoose={choose} onFocus={focus} />
-      <Details views={props.views} profile={profile} hasPasses={hasPasses(profile)} node={hover >= 0 ? hover : at >= 0 ? at : root} root={root} onFocus={focus} />
+      <Details views={props.views} profile={profile} hasPasses={hasPasses(profile)} node={shown} root={root} onFocus={focus} />
     </>
   );
-}
-
-function nodeOf(word: string | undefined, rows: number): number {
-  const node = Number(word ?? -1);
-  return Number.isInteger(node) && node >= 0 && node < rows ? node : -1;
 }
 
 function deepest(table: FullTable): number {

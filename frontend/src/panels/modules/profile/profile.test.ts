@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { FullTable } from "../../../parts/data/full-table.ts";
-import { achievedColour, figureWords, heads, knownShare, passes, profileOf, shownRows, tableOf } from "./profile.ts";
+import { rowsByTime } from "../../../parts/trees/treerows.ts";
+import { achievedColour, figureWords, heads, knownShare, passes, profileOf, tableOf } from "./profile.ts";
 
 // Net 100 ─┬─ Linear 60 ── aten::mm 60 ── gemm 60
 //          └─ aten::add 40
@@ -28,7 +29,7 @@ const profile = profileOf(table);
 const all = { root: -1, toggled: new Set<number>(), at: -1, hits: null };
 
 test("an empty table has no rows", () => {
-  assert.deepEqual(shownRows(profileOf({ ...table, columns: {}, rows: 0 }), { ...all, sort: "-total_time" }), []);
+  assert.deepEqual(rowsByTime(profileOf({ ...table, columns: {}, rows: 0 }), { ...all, sort: "-total_time" }), []);
 });
 
 test("kernels have short names, and shapes that were not recorded say so", () => {
@@ -39,11 +40,11 @@ test("kernels have short names, and shapes that were not recorded say so", () =>
 });
 
 test("siblings are sorted by time or by what is wasted, the unknown last; heavy rows are open", () => {
-  const nodes = (sort: string) => shownRows(profile, { ...all, root: 0, sort }).map((row) => row.node);
+  const nodes = (sort: string) => rowsByTime(profile, { ...all, root: 0, sort }).map((row) => row.node);
   assert.deepEqual(nodes("-total_time"), [0, 1, 2, 3, 4]);
   assert.deepEqual(nodes("total_time"), [0, 4, 1, 2, 3]);
   assert.deepEqual(nodes("-wasted_time"), [0, 1, 2, 3, 4]);
-  assert.deepEqual(shownRows(profile, { ...all, sort: "-wasted_time" }).map(({ node, open }) => [node, open]), [[0, true], [1, false], [4, null], [5, null]]);
+  assert.deepEqual(rowsByTime(profile, { ...all, sort: "-wasted_time" }).map(({ node, open }) => [node, open]), [[0, true], [1, false], [4, null], [5, null]]);
 });
 
 test("the achieved share has a colour, and the unknown one of its own", () => {

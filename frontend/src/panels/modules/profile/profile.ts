@@ -1,15 +1,14 @@
-// The view `op_profile` as a tree, its visible rows and columns (pure).
+// The view `op_profile` as a tree, and its columns (pure).
 
-import type { Head } from "../tree-table.tsx";
 import type { Cell, Unit } from "../../../data/api.ts";
 import type { Tree } from "../../../draw/tree.ts";
 import { buildTree } from "../../../draw/tree.ts";
 import { shortName } from "../../../draw/names.ts";
 import type { FullTable } from "../../../parts/data/full-table.ts";
 import { number, numbers, textAt, texts } from "../../../parts/data/full-table.ts";
-import type { Row, TreeRowsQuery } from "../../../parts/trees/treerows.ts";
-import { compareRows, visibleRows } from "../../../parts/trees/treerows.ts";
 import { timeText, text, UNKNOWN } from "../../../units.ts";
+import type { Head } from "../columns.ts";
+import { headsThatSay, PASSES } from "../columns.ts";
 
 export interface Profile {
   tree: Tree;
@@ -38,20 +37,6 @@ export function profileOf(table: FullTable): Profile {
 function labelOf(name: string, kind: string): string {
   if (kind === "kernel") return shortName(name);
   return kind === "shape" && name === NO_SHAPES ? "input shapes not recorded" : name;
-}
-
-/** Rows with at least this share of the total are open at first. */
-const OPEN = 0.1;
-
-export interface ProfileQuery extends TreeRowsQuery {
-  sort: string;
-}
-
-/** The rows that are shown, in order. */
-export function shownRows({ tree, table }: Profile, asked: ProfileQuery): Row[] {
-  const whole = asked.root < 0 ? tree.whole : (tree.total[asked.root] ?? 0);
-  const isOpen = (node: number) => (tree.total[node] ?? 0) >= OPEN * whole;
-  return visibleRows(tree, asked, isOpen, compareRows(table, asked.sort));
 }
 
 /** Five classes of the achieved share of the peak, the least first, with the colour of each. */
@@ -92,14 +77,10 @@ const HEADS: readonly Head[] = [
   { name: "count", title: "Count", doc: "Kernels, copies and fills; of host time, slices", unit: "count" },
 ];
 
-/** The columns that say something: not all unknown or 0, and passes only where there are several. */
+/** The columns that say something; the known time always does, and time without modules where there are modules. */
 export function heads({ table, byModule }: Profile): Head[] {
-  const says = (name: string) => (table.columns[name] ?? []).some((value) => value !== null && value !== 0);
-  const oneWay = !says("backward_time") && !says("recompute_time");
-  return HEADS.filter(({ name }) => {
-    if (name === "own_time") return byModule;
-    return (name === "known_time" || says(name)) && !(oneWay && name === "forward_time");
-  });
+  const all = HEADS.filter(({ name }) => byModule || name !== "own_time");
+  return headsThatSay(table, all, "time", ["known_time", "own_time"]);
 }
 
 const PREFIXES: readonly (readonly [size: number, prefix: string])[] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
@@ -117,8 +98,6 @@ export function figureWords(value: Cell, unit: Unit): string {
   if (unit === "ns") return value === 0 ? "0" : timeText(value);
   return unit === "flops/s" || unit === "bytes/s" ? rateWords(value) : text(value, unit);
 }
-
-export const PASSES = ["forward", "backward", "recompute"] as const;
 
 /** The time of a row in each pass. */
 export function passes({ table }: Profile, node: number): number[] {

@@ -2,63 +2,30 @@
 
 import { useMemo } from "preact/hooks";
 import { cell, number, textAt } from "../../../parts/data/full-table.ts";
-import { plain } from "../../../parts/text/plain.ts";
-import { SortHead, TreeGrid } from "../../../parts/trees/treegrid.tsx";
-import { parseNumbers, toggleNumber } from "../../../parts/trees/treerows.ts";
-import { change } from "../../../route.ts";
-import { shareText, text, timeText, UNKNOWN } from "../../../units.ts";
-import type { PanelProps } from "../../panel.ts";
-import type { Head } from "../tree-table.tsx";
+import { shareText, text, UNKNOWN } from "../../../units.ts";
+import type { Head } from "../columns.ts";
+import { PassShare } from "../passes.tsx";
+import type { RowsProps } from "../tree-table.tsx";
+import { TreeTable } from "../tree-table.tsx";
 import type { Profile } from "./profile.ts";
-import { achievedColour, figureWords, heads, knownShare, PASSES, passes, shownRows } from "./profile.ts";
+import { achievedColour, figureWords, heads, knownShare, passes } from "./profile.ts";
 
-interface RowsProps {
-  profile: Profile;
-  params: PanelProps["params"];
-  root: number;
-  at: number;
-  hits: ReadonlySet<number> | null;
-  onChoose: (node: number) => void;
-  onFocus: (node: number) => void;
-}
-
-export function Rows(props: RowsProps) {
-  const { profile, params, root, at, hits } = props;
-  const closed = parseNumbers(params["toggled"]);
-  const sort = params["sort"] ?? "-total_time";
-  const rows = useMemo(
-    () => shownRows(profile, { root, at, hits, sort, toggled: closed }),
-    [profile, root, at, hits, sort, params["toggled"]],
-  );
+export function Rows(props: RowsProps & { profile: Profile }) {
+  const { profile } = props;
   const columns = useMemo(() => heads(profile), [profile]);
-  const sorting = { sort, onSort: (next: string) => change({ sort: next }) };
   return (
-    <TreeGrid
+    <TreeTable
+      {...props}
       id="profile"
       label="Profile of operators"
-      tree={profile.tree}
-      rows={rows}
-      root={root}
-      at={at}
-      hits={hits}
-      columns={columns.length}
-      head={
-        <>
-          <SortHead name="name" title={profile.byModule ? "Module" : "Kind of work"} doc="The name of the row." number={false} {...sorting} />
-          <SortHead name="share" title="Share" doc="The row's share of all time." number={false} {...sorting} />
-          {columns.map(({ name, title, doc }) => <SortHead key={name} name={name} title={title} doc={`${doc}.`} {...sorting} />)}
-        </>
-      }
-      cells={(node) => (
-        <>
-          <Share profile={profile} node={node} />
-          {columns.map((head) => <Figure key={head.name} head={head} profile={profile} node={node} />)}
-        </>
-      )}
+      of={profile}
+      usual="-total_time"
+      name={{ title: profile.byModule ? "Module" : "Kind of work", doc: "The name of the row." }}
+      columns={columns}
+      sortsShare
+      share={(node) => <Share profile={profile} node={node} />}
+      figure={(head, node) => <Figure key={head.name} head={head} profile={profile} node={node} />}
       classOf={(node) => KINDS[textAt(profile.table, "kind", node) ?? ""] ?? "derived"}
-      onToggle={(node) => change({ toggled: toggleNumber(closed, node), at: String(node) })}
-      onChoose={props.onChoose}
-      onFocus={props.onFocus}
     />
   );
 }
@@ -102,21 +69,9 @@ function Achieved({ profile, node }: { profile: Profile; node: number }) {
   );
 }
 
-/** A bar with the row's share by pass: forward, backward, recomputation. */
 function Share({ profile, node }: { profile: Profile; node: number }) {
-  const { whole } = profile.tree;
+  const { total, whole } = profile.tree;
   const parts = passes(profile, node);
-  const total = profile.tree.total[node] ?? 0;
-  const rest = total - parts.reduce((sum, time) => sum + time, 0);
-  const width = (time: number) => `${whole > 0 ? (100 * time) / whole : 0}%`;
-  const title = PASSES.map((pass, at) => `${pass} ${timeText(parts[at] ?? 0)}`).join(", ");
-  return (
-    <span role="gridcell" class="tree-share" title={plain(title)}>
-      <span class="tree-bar" aria-hidden="true">
-        {PASSES.map((pass, at) => <i key={pass} class={`pass-${pass}`} style={{ width: width(parts[at] ?? 0) }} />)}
-        {rest > 0 && <i class="pass-unknown" style={{ width: width(rest) }} />}
-      </span>
-      <span class="number">{shareText(number(profile.table, "share", node) ?? 0)}</span>
-    </span>
-  );
+  const unknown = (total[node] ?? 0) - parts.reduce((sum, time) => sum + time, 0);
+  return <PassShare passes={parts} unknown={unknown} whole={whole} share={number(profile.table, "share", node) ?? 0} />;
 }

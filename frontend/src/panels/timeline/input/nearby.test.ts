@@ -50,6 +50,10 @@ test("a slice is found under the pointer, and beside it if it is near", async ()
   assert.equal(sliceAt(viewport, store, names, 350, y), null);
   assert.equal(sliceAt(viewport, store, names, 160, y + 17)?.name, "c");
   assert.equal(sliceAt(viewport, store, names, 160, RULER - 5), null);
+  assert.equal(sliceAt(viewport, store, names, 398, y)?.id, 3);
+  assert.equal(sliceAt(viewport, store, names, 303, y)?.id, 1);
+  assert.equal(sliceAt(viewport, store, names, 304, y), null);
+  assert.equal(sliceAt(viewport, store, names, 219, y + 17)?.start, 220); // nearer than the one that ended at 200
 });
 
 test("arrows go along the row, and into and out of a slice", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Page } from "../../../data/api.ts";
-import { flowsOf, launchedWork, linksOf } from "./relations.ts";
+import { flowsOf, launchedWork, linksOf, sliceOfPage } from "./relations.ts";
 
 function page(names: readonly string[], rows: readonly (readonly Cell[])[], options: Page["options"] = {}): Page {
   const columns = Object.fromEntries(names.map((name, at) => [name, { values: rows.map((row) => row[at] ?? null) }]));
@@ -35,4 +35,14 @@ test("the device work of a slice is told with its whole number, the longest of i
   assert.deepEqual(work?.links.map((link) => [link.slice, link.name]), [[20, "gemm"]]);
   const none = page(["group", "key", "value"], [["slice", "name", "x"]]);
   assert.equal(launchedWork(none, []), null);
+});
+
+test("a slice is read from its facts; a self time that is not told is unknown", () => {
+  const names = ["group", "key", "value", "slice", "track", "row", "start", "duration"];
+  const facts: Cell[][] = [["slice", "name", "aten::mm", 7, 2, 3, 100, 50], ["arguments", "category", "no", null, null, null, null, null], ["slice", "category", "cpu_op", null, null, null, null, null]];
+  assert.equal(sliceOfPage(page(names, [])), null);
+  const slice = { id: 7, name: "aten::mm", category: "cpu_op", track: 2, row: 3, start: 100, end: 150, count: 1 };
+  assert.deepEqual(sliceOfPage(page(names, facts)), { ...slice, self: Number.NaN });
+  assert.deepEqual(sliceOfPage(page(names, [...facts, ["slice", "self", "20", null, null, null, null, null]])), { ...slice, self: 20 });
+  assert.equal(sliceOfPage(page(names, [["slice", "name", "mark", 7, 2, 3, 100, null]]))?.end, 100);
 });

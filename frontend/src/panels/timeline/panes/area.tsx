@@ -9,7 +9,11 @@ import type { PanelProps } from "../../panel.ts";
 import { isTrace, ownTime, ownTrack, placeOfTrack, shownId } from "../tracks/sources.ts";
 import type { Source } from "../tracks/sources.ts";
 import type { TimelineController } from "../input/controller.ts";
+import { loadAllRows } from "../tiles/store.ts";
 import { Compared } from "./compared.tsx";
+import { SideBySide } from "./side-by-side.tsx";
+import { MEASURES } from "./statistics.ts";
+import type { Measure } from "./statistics.ts";
 import { cellReader } from "../tiles/cell-reader.ts";
 import type { Area } from "../drawing/viewport.ts";
 
@@ -19,20 +23,17 @@ const BY = [
   ["track", "by track"],
 ] as const;
 const TOP = 200;
+const COLUMNS = ["what", "category", ...MEASURES, "id"];
 /** Categories of the program's slices, without the recorder's and duplicates of annotations. */
 const PROGRAM = "host,python,device,other";
 
 export function AreaPane(props: PanelProps & { controller: TimelineController; area: Area }) {
-  const { data, controller, area } = props;
+  const { controller, area } = props;
   const [by, group] = useState<string>("name");
-  const [place, turn] = useState(0);
+  const [place, turn] = useState<number | null>(null);
+  const [measure, choose] = useState<Measure>("self");
   const marked = controller.sources.filter((one) => isTrace(one) && (area.tracks === null || numbersOf(area, one).length > 0));
-  const of = marked.find((one) => one.at === place) ?? marked[0] ?? controller.of(0);
-  const tracks = area.tracks === null ? PROGRAM : numbersOf(area, of).join(",");
-  const [from, to] = [Math.round(ownTime(of, area.from)), Math.round(ownTime(of, area.to))];
-  const options = { start: from, end: Math.max(to, from + 1) || 1, tracks, by };
-  const key = JSON.stringify([of.trace, options]);
-  const asked = useQuery(() => data.page(of.trace, "selection", options, { rows: TOP }), key);
+  const one = marked.find((known) => known.at === place) ?? (marked.length > 1 ? null : (marked[0] ?? controller.of(0)));
   return (
     <section class="timeline-details" aria-label="Statistics of the marked area">
       <header>
@@ -42,23 +43,57 @@ export function AreaPane(props: PanelProps & { controller: TimelineController; a
         </span>
         {marked.length > 1 && (
           <span class="timeline-choice" role="group" aria-label="Trace">
-            {marked.map((one) => (
-              <button key={one.at} type="button" aria-pressed={one === of} onClick={() => turn(one.at)}>{plain(one.label)}</button>
+            <button type="button" aria-pressed={one === null} onClick={() => turn(null)}>{marked.length === 2 ? "both" : "side by side"}</button>
+            {marked.map((known) => (
+              <button key={known.at} type="button" aria-pressed={known === one} onClick={() => turn(known.at)}>{plain(known.label)}</button>
             ))}
           </span>
         )}
-        <span class="timeline-choice" role="group" aria-label="Rows">
-          {BY.map(([name, title]) => (
-            <button key={name} type="button" aria-pressed={by === name} onClick={() => group(name)}>{title}</button>
-          ))}
-        </span>
+        {one === null && <Choices label="Amount" value={measure} choices={MEASURES.map((name) => [name, name])} onChange={choose} />}
+        <Choices label="Rows" value={by} choices={BY} onChange={group} />
         <Compared controller={controller} />
         <button type="button" class="quiet" title="Fit (F)" onClick={() => controller.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => controller.mark(null)}>×</button>
       </header>
-      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <QueryResult asked={asked}>{(page) => <Rows page={page} controller={controller} of={of} />}</QueryResult>}
+      {one === null
+        ? <Several {...props} sources={marked} by={by} measure={measure} />
+        : <Single {...props} of={one} by={by} />}
     </section>
   );
+}
+
+function Choices<T extends string>(props: { label: string; value: T; choices: readonly (readonly [T, string])[]; onChange: (value: T) => void }) {
+  return (
+    <span class="timeline-choice" role="group" aria-label={props.label}>
+      {props.choices.map(([name, title]) => (
+        <button key={name} type="button" aria-pressed={props.value === name} onClick={() => props.onChange(name)}>{title}</button>
+      ))}
+    </span>
+  );
+}
+
+type AreaProps = PanelProps & { controller: TimelineController; area: Area; by: string };
+
+/** What is asked of a trace: the area by its own clock, on its own tracks. */
+function optionsOf(area: Area, of: Source, by: string) {
+  const tracks = area.tracks === null ? PROGRAM : numbersOf(area, of).join(",");
+  const [from, to] = [Math.round(ownTime(of, area.from)), Math.round(ownTime(of, area.to))];
+  return { start: from, end: Math.max(to, from + 1) || 1, tracks, by };
+}
+
+function Single({ data, controller, area, by, of }: AreaProps & { of: Source }) {
+  const options = optionsOf(area, of, by);
+  const asked = useQuery(() => data.page(of.trace, "selection", options, { rows: TOP }), JSON.stringify([of.trace, options]));
+  if (options.tracks === "") return <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p>;
+  return <QueryResult asked={asked}>{(page) => <Rows page={page} controller={controller} of={of} />}</QueryResult>;
+}
+
+/** All rows are asked for: what is missing among the first rows of a trace need not be missing in it. */
+function Several({ data, controller, area, by, sources, measure }: AreaProps & { sources: readonly Source[]; measure: Measure }) {
+  const all = sources.map((of) => [of.trace, optionsOf(area, of, by)] as const);
+  const ask = () => Promise.all(all.map(([trace, options]) => loadAllRows((...words) => data.page(trace, "selection", ...words), options, { columns: COLUMNS })));
+  const asked = useQuery(async () => ({ pages: await ask(), sources }), JSON.stringify(all));
+  return <QueryResult asked={asked}>{(found) => <SideBySide {...found} controller={controller} area={area} measure={measure} />}</QueryResult>;
 }
 
 /** Numbers of the marked tracks of a rank; counters have no slices. */

@@ -12,13 +12,14 @@ import { loadSteps } from "../input/steps.ts";
 import { alignmentText, labelOf, parseAlignment } from "../tracks/beside.ts";
 import type { Alignment } from "../tracks/beside.ts";
 
+/** How a second trace comes into a report. */
+const OF_BOTH = <><code>selftime compare BEFORE AFTER -o FILE.html</code> writes one of two traces.</>;
 /** Of more traces the list is searched. */
 const MOST_LISTED = 12;
 
 export function BesideChooser(props: PanelProps) {
-  const { data, params } = props;
+  const { params } = props;
   const { open, show, holder } = usePopover<HTMLSpanElement>();
-  if (data.inline) return null; // a report holds the tiles of few traces, and none at the resolution of another
   const isShown = params["beside"] !== undefined;
   return (
     <span class="timeline-ranks" ref={holder}>
@@ -34,10 +35,11 @@ export function BesideChooser(props: PanelProps) {
 const OF_SECOND = { fold: undefined, slice: undefined, area: undefined, pin: undefined, hide: undefined, order: undefined, compare: undefined };
 
 function Box(props: PanelProps) {
-  const { trace, traces, params } = props;
+  const { data, trace, traces, params } = props;
   const [find, search] = useState("");
   const chosen = params["beside"];
   const known = traces.filter((one) => !one.is_ledger && nameOf(one, trace).toLowerCase().includes(find.trim().toLowerCase()));
+  const isAlone = data.inline && traces.every((one) => one.is_ledger || one.id === trace.id);
   const choose = (id: string | undefined) => change({ ...OF_SECOND, beside: id, align: undefined }, { replace: false });
   return (
     <div class="timeline-box timeline-beside-box" role="group" aria-label="A second trace below this one">
@@ -55,6 +57,7 @@ function Box(props: PanelProps) {
       </ul>
       {known.length > MOST_LISTED && <p class="muted">and {countText(known.length - MOST_LISTED)} more, by search</p>}
       {known.length === 0 && <p class="muted">No trace has this name.</p>}
+      {isAlone && <p class="muted">This report carries no other trace. {OF_BOTH}</p>}
       {chosen !== undefined && <Align {...props} other={chosen} alignment={parseAlignment(params["align"])} />}
       {chosen !== undefined && <button type="button" onClick={() => choose(undefined)}>This trace alone</button>}
     </div>

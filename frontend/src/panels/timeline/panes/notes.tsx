@@ -12,16 +12,21 @@ interface Props {
   left: readonly string[];
   second: QueryState<Listed>;
   queries: QueryState<Listed & { failed: FailedQuery[] }>;
-  isAsked: { second: boolean; queries: boolean };
+  isAsked: { second: boolean; queries: boolean; names: boolean };
+  /** Whether no server answers. */
+  isReport: boolean;
 }
 
-export function Notes({ left, second, queries, isAsked }: Props) {
+export function Notes({ left, second, queries, isAsked, isReport }: Props) {
   const failed = queries.state === "here" && !queries.stale ? queries.value.failed : [];
   const isBusy = (asked: QueryState<unknown>) => asked.state === "waiting" || (asked.state === "here" && asked.stale);
   return (
     <>
       {left.length > 0 && (
         <p class="muted timeline-left" role="note">Not shown, as their start times are unknown: {left.map(plain).join(", ")}.</p>
+      )}
+      {isReport && isAsked.names && (
+        <p class="muted timeline-left" role="note">A report has the rows of streams by depth; <code>selftime serve</code> shows them by name.</p>
       )}
       {isAsked.second && isBusy(second) && <Busy what="the second trace" />}
       {isAsked.second && second.state === "failed" && (
@@ -31,7 +36,7 @@ export function Notes({ left, second, queries, isAsked }: Props) {
         </p>
       )}
       {isAsked.queries && isBusy(queries) && <Busy what="the results of queries" />}
-      {failed.map(({ query, error }) => <Failed key={query} query={query} error={error} />)}
+      {failed.map((one) => <Failed key={one.query} {...one} isReport={isReport} />)}
     </>
   );
 }
@@ -48,12 +53,12 @@ function Busy({ what }: { what: string }) {
   return isSlow ? <p class="muted timeline-left" role="status">Reading {what} …</p> : null;
 }
 
-function Failed({ query, error }: FailedQuery) {
+function Failed({ query, error, isReport }: FailedQuery & { isReport: boolean }) {
   const others = withoutQuery(current().params["track"], query);
   return (
     <p class="timeline-failed" role="note">
       <span><b>{plain(titleOf(query).slice(0, 80))}</b> is no track: {plain(error)}.</span>
-      <a href={link("sql", { q: query, ...(others === undefined ? {} : { track: others }) })}>Edit the query</a>
+      {!isReport && <a href={link("sql", { q: query, ...(others === undefined ? {} : { track: others }) })}>Edit the query</a>}
       <button type="button" onClick={() => change({ track: others })}>Close</button>
     </p>
   );

@@ -77,7 +77,9 @@ function Box(props: { controller: TimelineController; isUsual: boolean }) {
           </ul>
         </>
       )}
-      {!controller.data.inline && <a href={link("sql", queries === undefined ? {} : { track: queries })}>Add a track from a query</a>}
+      {controller.data.inline
+        ? <p class="muted">A report answers no queries; <code>selftime serve</code> shows their results as tracks, and rows by name.</p>
+        : <a href={link("sql", queries === undefined ? {} : { track: queries })}>Add a track from a query</a>}
       <button type="button" disabled={isUsual} onClick={reset}>As at first</button>
       <p class="muted">Drag a name to move it, or Alt+↑ and Alt+↓ on it.</p>
     </div>

@@ -15,6 +15,7 @@ export interface Wanted extends Place {
 
 /** All counters together, as if they were one track. */
 export const COUNTERS = -1;
+/** Requests of all sources that run at once: to send one takes up to a millisecond of a frame. */
 const AT_ONCE = 4;
 /** The most cached rows, of about 40 bytes each. */
 const ROOM = 2_000_000;
@@ -48,6 +49,7 @@ export class Store {
   /** ns per pixel of the report's tiles, if coarser than requested. */
   downsampled: number | null = null;
   #room = ROOM;
+  #most = AT_ONCE;
   readonly #ask: Ask;
   readonly #names: Names;
   #changed: () => void = () => {};
@@ -65,9 +67,10 @@ export class Store {
     this.#names = names;
   }
 
-  /** Shares the room for rows with others; `changed` is called when there is more to draw. */
+  /** Shares the room for rows, and the requests, with others; `changed` is called when there is more to draw. */
   share(sources: number, changed: () => void): void {
     this.#room = ROOM / sources;
+    this.#most = Math.max(1, Math.floor(AT_ONCE / sources));
     this.#changed = changed;
   }
 
@@ -132,7 +135,7 @@ export class Store {
 
   #work(): void {
     for (const batch of batches(this.#wanted, (one) => this.#isMissing(one))) {
-      if (this.#asked >= AT_ONCE) return;
+      if (this.#asked >= this.#most) return;
       void this.#fetch(batch);
     }
   }

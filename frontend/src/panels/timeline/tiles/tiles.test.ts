@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Options, Page } from "../../../data/api.ts";
-import { readArea, readSpan, areaText } from "../input/url-parameters.ts";
+import { readArea, readSpan, areaText, rowsOf } from "../input/url-parameters.ts";
 import { Names } from "../drawing/names.ts";
 import { COUNTERS, Store, batches, wantedParts, loadAllRows } from "./store.ts";
 import type { Wanted } from "./store.ts";
@@ -173,4 +173,19 @@ test("areas and stretches stand in the address, and what is none is none", () =>
   assert.equal(readArea("5-x"), null);
   assert.deepEqual(readSpan("5", "9"), { from: 5, to: 9 });
   for (const [from, to] of [["9", "5"], ["x", "5"], [undefined, "5"]] as const) assert.equal(readSpan(from, to), null);
+});
+
+test("an area of all tracks has no list, and rows by name are asked of a server alone", () => {
+  assert.deepEqual([areaText({ from: 1.4, to: 9.6, tracks: null }), areaText({ from: 1, to: 9, tracks: ["t1", "t2"] })], ["1-10", "1-9:t1.t2"]);
+  assert.deepEqual([rowsOf("name", false), rowsOf("name", true), rowsOf(undefined, false)], [{ lanes: "name" }, {}, {}]);
+});
+
+test("sources share the requests that run at once", () => {
+  for (const [sources, most] of [[1, 4], [2, 2], [4, 1], [8, 1]] as const) {
+    let asked = 0;
+    const store = new Store(() => new Promise<Page>(() => (asked += 1)), new Names());
+    store.share(sources, () => {});
+    store.want(Array.from({ length: 6 }, (_, number) => wanted(1, 0, number)));
+    assert.equal(asked, most);
+  }
 });

@@ -1,7 +1,7 @@
 // A tile: the data of a track for 1024 pixels of a power of two of ns each.
 
 import type { Options, Page } from "../../../data/api.ts";
-import { cellReader } from "./cell-reader.ts";
+import { columnNumbers, columnTexts, gathered } from "./columns.ts";
 import type { Names } from "../drawing/names.ts";
 
 export const PIXELS = 1024;
@@ -93,42 +93,52 @@ const SLICES: ReadonlySet<string> = new Set(["slice", "merged"]);
 
 /** The parts of a page by track. Rows that lie outside the tile are left out. */
 export function partsOf(page: Page, place: Place, names: Names): Map<number, Part> {
-  const read = cellReader(page);
   const from = place.number * width(place.level);
   const to = from + width(place.level);
   const rows = new Map<number, Map<number, number[]>>();
   const marks = new Map<number, number[]>();
+  const of = columnsOf(page, names);
+  const kinds = columnTexts(page, "kind");
+  const [areSlices, areMarks] = [kinds.texts.map((kind) => SLICES.has(kind)), kinds.texts.map((kind) => kind === "instant")];
+  const [tracks, lines] = [columnNumbers(page, "track"), columnNumbers(page, "row")];
+  let lane = { track: Number.NaN, line: Number.NaN, rows: [] as number[] }; // rows of a lane follow one another
   for (let row = 0; row < page.rows; row++) {
-    const kind = read.text("kind", row);
-    if (!SLICES.has(kind) && kind !== "instant") continue;
-    const start = read.number("start", row);
-    const end = start + (read.number("duration", row) || 0);
+    const kind = kinds.codes[row] as number;
+    if (areSlices[kind] !== true && areMarks[kind] !== true) continue;
+    const [start, end] = [of.start[row] as number, of.end[row] as number];
     if (start >= to || (end < from && start < from)) continue;
-    const track = read.number("track", row);
-    if (kind === "instant") push(marks, track, row);
-    else push(within(rows, track), read.number("row", row), row);
+    const [track, line] = [tracks[row] as number, lines[row] as number];
+    if (areMarks[kind] === true) push(marks, track, row);
+    else {
+      if (lane.track !== track || lane.line !== line) lane = { track, line, rows: listed(within(rows, track), line) };
+      lane.rows.push(row);
+    }
   }
   const found = new Map<number, Part>();
   for (const [track, lanes] of rows) {
     const list: Lane[] = [];
     let size = 0;
     for (const [lane, those] of lanes) {
-      list[lane] = laneOf(read, those, names);
+      list[lane] = laneOf(of, those);
       size += those.length;
     }
     found.set(track, { lanes: Array.from(list, (lane) => lane ?? NO_LANE), marks: null, size, depth: 0 });
   }
   for (const [track, those] of marks) {
     const part = found.get(track) ?? { lanes: [], marks: null, size: 0, depth: 0 };
-    found.set(track, { ...part, marks: marksOf(read, those, names), size: part.size + those.length });
+    found.set(track, { ...part, marks: marksOf(of, those), size: part.size + those.length });
   }
   return found;
 }
 
 function push<K>(lists: Map<K, number[]>, key: K, row: number): void {
-  const list = lists.get(key);
-  if (list) list.push(row);
-  else lists.set(key, [row]);
+  listed(lists, key).push(row);
+}
+
+function listed<K>(lists: Map<K, number[]>, key: K): number[] {
+  let found = lists.get(key);
+  if (!found) lists.set(key, (found = []));
+  return found;
 }
 
 function within<K, L, V>(maps: Map<K, Map<L, V>>, key: K): Map<L, V> {
@@ -136,8 +146,6 @@ function within<K, L, V>(maps: Map<K, Map<L, V>>, key: K): Map<L, V> {
   if (!found) maps.set(key, (found = new Map()));
   return found;
 }
-
-type Reading = ReturnType<typeof cellReader>;
 
 export const NO_LANE: Lane = {
   start: new Float64Array(),
@@ -149,51 +157,73 @@ export const NO_LANE: Lane = {
   filled: new Float32Array(),
 };
 
-function laneOf(read: Reading, rows: readonly number[], names: Names): Lane {
-  const start = Float64Array.from(rows, (row) => read.number("start", row));
-  const length = rows.map((row) => read.number("duration", row) || 0);
+/** What is drawn of the rows of a page. */
+interface Columns extends Record<"start" | "end" | "busy" | "id" | "count" | "self", Float64Array> {
+  /** The code of a row's name and category, and that of a mark. */
+  name: (row: number) => number;
+  mark: (row: number) => number;
+}
+
+function columnsOf(page: Page, names: Names): Columns {
+  const start = columnNumbers(page, "start");
+  const end = columnNumbers(page, "duration");
+  for (let row = 0; row < end.length; row++) end[row] = (start[row] as number) + (end[row] || 0);
+  const [texts, categories] = [columnTexts(page, "name"), columnTexts(page, "category")];
+  const known = new Map<number, number>();
+  const name = (row: number) => {
+    const [text, category] = [texts.codes[row] as number, categories.codes[row] as number];
+    const key = text * categories.texts.length + category;
+    let code = known.get(key);
+    if (code === undefined) known.set(key, (code = names.code(texts.texts[text] ?? "", categories.texts[category] ?? "")));
+    return code;
+  };
+  const mark = (row: number) => names.code(texts.texts[texts.codes[row] as number] ?? "", "mark");
+  const numbers = (column: string) => columnNumbers(page, column);
   return {
-    start,
-    end: start.map((time, at) => time + (length[at] ?? 0)),
-    name: Int32Array.from(rows, (row) => names.code(read.text("name", row), read.text("category", row))),
-    id: Int32Array.from(rows, (row) => Number(read.cell("id", row) ?? -1)),
-    count: Int32Array.from(rows, (row) => read.number("count", row)),
-    self: Float64Array.from(rows, (row) => read.number("self", row)),
-    filled: Float32Array.from(rows, (row, at) => {
-      const all = length[at] ?? 0;
-      return all > 0 ? Math.min(1, read.number("busy", row) / all) : 1;
-    }),
+    start, end, busy: numbers("busy"), id: numbers("id"), count: numbers("count"), self: numbers("self"), name, mark,
   };
 }
 
-function marksOf(read: Reading, rows: readonly number[], names: Names): Marks {
+function laneOf(of: Columns, rows: readonly number[]): Lane {
+  const [start, end, busy] = [gathered(of.start, rows), gathered(of.end, rows), gathered(of.busy, rows)];
+  const [name, id, filled] = [new Int32Array(rows.length), new Int32Array(rows.length), new Float32Array(rows.length)];
+  for (let at = 0; at < rows.length; at++) {
+    const row = rows[at] as number;
+    const long = (end[at] as number) - (start[at] as number);
+    name[at] = of.name(row);
+    id[at] = Number.isNaN(of.id[row]) ? -1 : (of.id[row] as number);
+    filled[at] = long > 0 ? Math.min(1, (busy[at] as number) / long) : 1;
+  }
+  return { start, end, name, id, count: Int32Array.from(gathered(of.count, rows)), self: gathered(of.self, rows), filled };
+}
+
+function marksOf(of: Columns, rows: readonly number[]): Marks {
   return {
-    time: Float64Array.from(rows, (row) => read.number("start", row)),
-    name: Int32Array.from(rows, (row) => names.code(read.text("name", row), "mark")),
-    count: Int32Array.from(rows, (row) => read.number("count", row)),
+    time: gathered(of.start, rows),
+    name: Int32Array.from(rows, (row) => of.mark(row)),
+    count: Int32Array.from(gathered(of.count, rows)),
   };
 }
 
 /** The samples of a page by counter, whose titles are those of the list of tracks. */
 export function samplesOf(page: Page, place: Place | null): Map<string, Samples> {
-  const read = cellReader(page);
   const from = place === null ? -Infinity : place.number * width(place.level);
   const to = place === null ? Infinity : from + width(place.level);
-  const rows = new Map<string, number[]>();
+  const [kinds, names] = [columnTexts(page, "kind"), columnTexts(page, "name")];
+  const [start, long, mean, low, high] = ["start", "duration", "value", "low", "high"].map((name) => columnNumbers(page, name)) as [Float64Array, Float64Array, Float64Array, Float64Array, Float64Array];
+  const counter = kinds.texts.indexOf("counter");
+  const rows = new Map<number, number[]>();
   for (let row = 0; row < page.rows; row++) {
-    if (read.text("kind", row) !== "counter") continue;
-    const start = read.number("start", row);
-    if (start >= to || start + (read.number("duration", row) || 0) < from) continue;
-    push(rows, read.text("name", row), row);
+    if (kinds.codes[row] !== counter) continue;
+    const begin = start[row] as number;
+    if (begin >= to || begin + (long[row] || 0) < from) continue;
+    push(rows, names.codes[row] as number, row);
   }
-  const of = (those: number[], name: string) =>
-    Float64Array.from(those, (row) => read.number(name, row));
   return new Map(
     [...rows].map(([name, those]) => {
-      const start = of(those, "start");
-      const long = of(those, "duration");
-      const end = start.map((time, at) => time + (long[at] || 0));
-      return [name, { start, end, mean: of(those, "value"), low: of(those, "low"), high: of(those, "high") }];
+      const begin = gathered(start, those);
+      const end = gathered(long, those).map((time, at) => (begin[at] as number) + (time || 0));
+      return [names.texts[name] ?? "", { start: begin, end, mean: gathered(mean, those), low: gathered(low, those), high: gathered(high, those) }];
     }),
   );
 }

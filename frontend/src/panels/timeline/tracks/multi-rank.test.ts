@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { TraceClock, Job, Options, Page } from "../../../data/api.ts";
 import { SameCollectives, parseRankKeys, rankKeysText, shownRanks } from "./multi-rank.ts";
-import { ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack } from "./sources.ts";
+import { MOST_RANKS, ownId, ownTime, ownTrack, placeOfId, placeOfTrack, shownId, shownTime, shownTrack } from "./sources.ts";
 import { JointTiles, ownPlaces } from "../tiles/joint.ts";
 import { Names } from "../drawing/names.ts";
 import { Store } from "../tiles/store.ts";
@@ -40,6 +40,12 @@ describe("ranks beside the shown one", () => {
     assert.deepEqual([ownId(id), ownTrack(track), ownTrack(counters)], [7, 7, -1]);
     assert.deepEqual([placeOfId(id), placeOfTrack(track), placeOfTrack(counters)], [1, 1, 1]);
     assert.equal(shownId(second, -1), -1);
+  });
+  test("are no more than can be told apart", () => {
+    const ranks = Array.from({ length: 12 }, () => ({ shift: 0, drift: 0 }));
+    const shown = shownRanks(job(...ranks), "trace 0", ranks.map((_, key) => key));
+    assert.deepEqual(shown.ranks.map(({ label }) => label), Array.from({ length: MOST_RANKS }, (_, rank) => `rank ${rank}`));
+    assert.deepEqual(shown.left, []);
   });
   test("stand in the address by their keys", () => {
     assert.deepEqual(parseRankKeys("5.0.5.x.-1"), [5, 0]);
@@ -101,5 +107,38 @@ describe("tiles of another clock", () => {
     assert.ok(second);
     assert.deepEqual(ownPlaces(second, { level: 3, number: 5 }).map(({ number }) => number), [4, 5]);
     assert.deepEqual(ownPlaces({ ...second, shift: 0 }, { level: 3, number: 5 }).map(({ number }) => number), [5]);
+  });
+});
+
+describe("counters of another clock", () => {
+  const { ranks } = shownRanks(job({ shift: 0, drift: 0 }, { shift: 300, drift: 0 }), "trace 0", [1]);
+  const [first, second] = ranks;
+  assert.ok(first && second);
+  const ask = async (): Promise<Page> => {
+    const values = { kind: "counter", name: "queued", start: 100, duration: 50, value: 2, low: 1, high: 3 };
+    const columns = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { values: [value] }]));
+    return { view: "timeline", options: {}, all: 1, total: 1, from: 0, rows: 1, columns, totals: {}, lacks: [] };
+  };
+  const settled = async () => {
+    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  };
+
+  test("stand at the picture's instants, moved once; those of the shown rank at its own", async () => {
+    const joint = new JointTiles(ranks.map((source) => ({ source, store: new Store(ask, new Names()) })));
+    const [own, other] = [shownTrack(first, -1), shownTrack(second, -1)];
+    joint.want([{ level: 0, number: 0, track: own, depth: 0 }, { level: 0, number: 0, track: other, depth: 0 }]);
+    await settled();
+    const at = (track: number) => joint.samples("queued", { level: 0, number: 0 }, track);
+    assert.deepEqual([...new Set(at(own).flatMap(({ start }) => [...start]))], [100]);
+    assert.deepEqual(at(other).map(({ start, end }) => [start[0], end[0]]).at(-1), [400, 450]);
+    assert.equal(at(other)[0], at(other)[0]);
+    assert.deepEqual([joint.samples("queued", { level: 0, number: 0 }, shownTrack({ ...second, at: 7 }, -1)), joint.error], [[], null]);
+  });
+  test("that cannot be loaded are told, whichever rank's they are", async () => {
+    const failing = async () => Promise.reject(new Error("gone"));
+    const joint = new JointTiles(ranks.map((source) => ({ source, store: new Store(source.at === 0 ? ask : failing, new Names()) })));
+    joint.want([{ level: 0, number: 0, track: shownTrack(first, -1), depth: 0 }, { level: 0, number: 0, track: shownTrack(second, -1), depth: 0 }]);
+    await settled();
+    assert.equal(joint.error, "gone");
   });
 });

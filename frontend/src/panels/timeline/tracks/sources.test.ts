@@ -4,7 +4,7 @@ import type { Page } from "../../../data/api.ts";
 import { alignmentText, distinctLabels, labelOf, parseAlignment, shiftOf } from "./beside.ts";
 import { comparedText } from "./comparison.ts";
 import { isTrack, queriesOf, queriesText, titleOf, withQuery, withoutQuery } from "./query-tracks.ts";
-import { BESIDE, FIRST_QUERY, firstSource, groupsOf, queryGroups } from "./sources.ts";
+import { BESIDE, FIRST_QUERY, firstSource, groupsOf, ownId, placeOfId, placeOfTrack, queryGroups, shownFlow, shownId, shownTrack } from "./sources.ts";
 import type { Source } from "./sources.ts";
 import { counterText, mostOf } from "./tracks.ts";
 
@@ -96,4 +96,17 @@ test("durations are compared in words", () => {
   assert.equal(comparedText(50_000, basis), "50.0 µs shorter than aten::mm, 100 µs: 0.50 times as long");
   assert.equal(comparedText(100_000, basis), "as long as aten::mm, 100 µs");
   assert.equal(comparedText(5, { name: "x", duration: 0 }), "5 ns longer than x, 0 ms");
+});
+
+test("ids, tracks and times of a source are its own again; those of none stay none", () => {
+  const source: Source = { ...firstSource("b"), at: 3, stretch: 2, shift: 100 };
+  assert.deepEqual([0, 7, -1].map((id) => ownId(shownId(source, id))), [0, 7, -1]);
+  assert.deepEqual([shownId(source, 0), 0, -1].map(placeOfId), [3, 0, 0]);
+  assert.deepEqual([shownTrack(source, 0), shownTrack(source, -1), 0, -1].map(placeOfTrack), [3, 3, 0, 0]);
+  const flow = { name: "launch", id: 1, start: 5, track: 2, row: 0, to: 4, toTime: 6, toTrack: 3, toRow: 1 };
+  assert.deepEqual(shownFlow(source, flow), {
+    name: "launch", id: shownId(source, 1), start: 110, track: shownTrack(source, 2), row: 0,
+    to: shownId(source, 4), toTime: 112, toTrack: shownTrack(source, 3), toRow: 1,
+  });
+  assert.equal(FIRST_QUERY, BESIDE + 1);
 });

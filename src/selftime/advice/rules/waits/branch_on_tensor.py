@@ -65,7 +65,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from selftime.advice.detectors.token_decoding import TokenDecoding, token_decoding_of
+from selftime.advice.detectors.token_decoding import (
+    RARE_END_CHECK_FIX_CODE,
+    TokenDecoding,
+    token_decoding_of,
+)
 from selftime.advice.detectors.wait_savings import (
     WaitSiteAdvice,
     outcomes_of_waiting_lines,
@@ -80,13 +84,6 @@ BRANCH_ON_DEVICE_FIX_CODE: Final = """\
 x = torch.where(mask.any(), x.masked_fill(mask, 0.0), x)
 torch._assert_async(torch.isfinite(x).all())  # for: assert"""
 """Example code of the fix: the same choice and the same check, made on the device."""
-
-
-RARE_END_CHECK_FIX_CODE: Final = """ended |= token == end_of_text        # stays on the device
-if position % 16 == 0 and bool(ended.all()):
-    break                            # one wait in sixteen tokens"""
-"""Example code of the fix in text generation: checks for the end of the text every 16 tokens, and
-drops tokens made after the end."""
 
 
 @rule(covers=("B2", "K3"))

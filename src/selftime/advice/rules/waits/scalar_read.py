@@ -67,7 +67,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from selftime.advice.detectors.token_decoding import TokenDecoding, token_decoding_of
+from selftime.advice.detectors.token_decoding import (
+    RARE_END_CHECK_FIX_CODE,
+    TokenDecoding,
+    token_decoding_of,
+)
 from selftime.advice.detectors.wait_savings import (
     WaitSiteAdvice,
     outcomes_of_waiting_lines,
@@ -82,13 +86,6 @@ if step % 100 == 0:
     print(total.item() / 100)   # one wait in a hundred steps
     total.zero_()"""
 """Example code of the fix: `total` is a tensor on the device, `torch.zeros((), device=device)`."""
-
-
-RARE_END_CHECK_FIX_CODE: Final = """ended |= token == end_of_text        # stays on the device
-if position % 16 == 0 and bool(ended.all()):
-    break                            # one wait in sixteen tokens"""
-"""Example code of the fix in text generation: checks for the end of the text every 16 tokens, and
-drops tokens made after the end."""
 
 
 @rule(covers=("B1", "K3", "K10", "L6"))
