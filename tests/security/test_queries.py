@@ -106,6 +106,21 @@ def test_a_signal_ends_a_query_of_the_command(number: signal.Signals, folder: Pa
         assert (process.returncode, err) == (-number, "")
 
 
+def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
+    words = ("sql", folder / "trace.json", WITHOUT_END, "--query-seconds", "1.5")
+    ignore = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    ignore += "signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-c", ignore, sys.executable, "-m", "selftime", *map(str, words)]
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        child_that_answers(process)
+        for number in (signal.SIGHUP, signal.SIGINT):
+            os.killpg(process.pid, number)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, "after 1.5 s" in err) == (2, True)
+
+
 class Agent:
     """An agent that speaks to `selftime mcp` line by line."""
 

@@ -61,7 +61,9 @@ def held_to(limits: "QueryLimits") -> Iterator[None]:
     end_process_with_parent()
     sentences = f"{limits.time_sentence}\n{limits.memory_sentence}"
     os.write(_pipe_to_parent, sentences.encode()[:_MAX_SENTENCES_BYTES])
-    on_interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends the process at once
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    is_ignored = on_interrupt == signal.SIG_IGN  # as in the background; Polars' own handler acts
+    signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else signal.SIG_DFL)  # ends at once
     stderr = _send_stderr_nowhere()
     signal.setitimer(signal.ITIMER_REAL, limits.seconds)
     limit_memory_of_process(limits.memory_bytes)
@@ -94,7 +96,8 @@ def _end_with_child(child: int, from_child: int) -> None:
         os.kill(os.getpid(), number)
 
     for name in _SIGNAL_NAMES_OF_STOPPED_PARENT:
-        signal.signal(getattr(signal, name), end_both)
+        if signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
+            signal.signal(getattr(signal, name), end_both)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child, too
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status < 0:
