@@ -52,6 +52,14 @@ class _Connection(HTTPChannel):  # type: ignore[misc]  # Waitress has no types
             self.request_began_at = time.time() if self.has_asked else self.creation_time
         return is_taken
 
+    def readable(self) -> bool:
+        """Returns whether to wait for bytes; a closed connection's number may be another's soon."""
+        return self.socket is not None and bool(super().readable())
+
+    def writable(self) -> bool:
+        """Returns whether to wait until bytes can be sent, or the connection can be closed."""
+        return self.socket is not None and bool(super().writable())
+
     def owed_since(self) -> float | None:
         """Returns since when the client has to send or to take something; None if it has not to."""
         if self.total_outbufs_len:
@@ -104,7 +112,11 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]  # Waitress has no typ
         """Returns whether to accept a connection; closes the one that waits longest if need be."""
         is_checked = bool(super().readable())
         connections = self.active_channels.values()
-        owed_since = {one: since for one in connections if (since := one.owed_since()) is not None}
+        owed_since = {
+            one: since
+            for one in connections
+            if (since := one.owed_since()) is not None and not one.total_outbufs_len
+        }
         if len(connections) > self.limits.connections and owed_since:
             min(owed_since, key=owed_since.__getitem__).handle_close()
         return is_checked and (bool(owed_since) or len(connections) < self.limits.connections)
