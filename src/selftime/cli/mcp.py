@@ -5,6 +5,12 @@ from typing import Annotated
 
 import typer
 
+from selftime.cli.query_options import (
+    QueryMemory,
+    QuerySeconds,
+    QueryThreads,
+    limits_of_options,
+)
 from selftime.errors import UsageError
 
 
@@ -23,6 +29,9 @@ def mcp(
             metavar="[PATH]...", help="Traces and folders of them; default: this folder."
         ),
     ] = None,
+    query_seconds: QuerySeconds = None,
+    query_memory: QueryMemory = None,
+    query_threads: QueryThreads = None,
 ) -> None:
     """Answer an agent over the Model Context Protocol, on standard input and output.
 
@@ -39,4 +48,5 @@ def mcp(
     from selftime.mcp import ToolHandlers, TraceLibrary
     from selftime.mcp.server import serve_tools_on_stdio
 
-    serve_tools_on_stdio(ToolHandlers(TraceLibrary(paths or ["."])))
+    limits = limits_of_options(query_seconds, query_memory, query_threads)
+    serve_tools_on_stdio(ToolHandlers(TraceLibrary(paths or ["."]), query_limits=limits))

@@ -4,6 +4,9 @@ See https://modelcontextprotocol.io/specification.
 """
 
 import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from threading import Event
 from typing import Any, Final
 
 import anyio
@@ -17,6 +20,7 @@ from selftime.errors import SelftimeError
 from selftime.mcp.tool_handlers import ToolHandlers
 from selftime.mcp.tools import TOOL_BY_NAME, call_tool
 from selftime.reports.plain import plain
+from selftime.web.client_presence import is_client_gone
 
 _SERVER_INSTRUCTIONS_FOR_AGENTS: Final = (
     "Recordings of PyTorch programs, and what to change in them. Begin with `list_traces`,"
@@ -59,9 +63,15 @@ async def _serve_tool_requests(handlers: ToolHandlers) -> None:
     async def call_tool(
         _context: Any, request: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        text, is_error = await anyio.to_thread.run_sync(
-            _tool_answer_or_error, handlers, request.name, request.arguments or {}, limiter=limiter
-        )
+        async with _told_when_cancelled() as is_cancelled:
+            is_client_gone.set(is_cancelled)  # the thread sees it
+            text, is_error = await anyio.to_thread.run_sync(
+                _tool_answer_or_error,
+                handlers,
+                request.name,
+                request.arguments or {},
+                limiter=limiter,
+            )
         content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], is_error=is_error)
 
@@ -74,6 +84,23 @@ async def _serve_tool_requests(handlers: ToolHandlers) -> None:
     )
     async with mcp.server.stdio.stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _told_when_cancelled() -> AsyncIterator[Callable[[], bool]]:
+    """Yields a function that tells a thread whether the agent has cancelled the request."""
+    is_cancelled = Event()
+
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            is_cancelled.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        yield is_cancelled.is_set
+        group.cancel_scope.cancel()
 
 
 def _tool_answer_or_error(
