@@ -15,6 +15,7 @@ from typing import Final
 
 from selftime.capture.ledger.ledger import Ledger
 from selftime.capture.ledger.stacks import StackReader
+from selftime.capture.unlisted_thread import UnlistedThread
 from selftime.ledger_format import LONGEST_READING_PAUSE_NS
 
 FIRST_PAUSE_S: Final = 0.01
@@ -59,7 +60,7 @@ class StackWatcher:
         self._reads_often = False
         """Whether to sample every `FIRST_PAUSE_S` seconds, while the step detector searches for
         a loop."""
-        self._thread: threading.Thread | None = None
+        self._thread: UnlistedThread | None = None
         self._end = threading.Event()
         """Event that tells the current sampling thread to end."""
         self._is_paused = False
@@ -67,10 +68,7 @@ class StackWatcher:
     def start(self) -> None:
         """Starts the thread that samples stacks."""
         self._end = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._end,), name="selftime ledger", daemon=True
-        )
-        self._thread.start()
+        self._thread = UnlistedThread(self._run, self._end)
 
     def pause(self) -> None:
         """Ends the sampling thread until `resume` starts a new one."""
@@ -88,7 +86,7 @@ class StackWatcher:
         """Ends the sampling thread."""
         thread, self._thread = self._thread, None
         self._end.set()
-        if thread is not None and thread.is_alive():
+        if thread is not None:
             thread.join(_MAX_JOIN_S)
 
     def _run(self, end: threading.Event) -> None:

@@ -65,6 +65,8 @@ class LineMarker:
         """
         if not _is_traced_by_selftime_at_most() or _profiler_enabled():
             return False
+        if sys.getprofile() is not None:  # the recording would remove it
+            return False
         if open_ranges.outlive_recording:
             return False
         step = _MarkedStep(self._sources_factory())

@@ -37,8 +37,8 @@ from selftime.capture.profiler.profiler_options import (
 )
 from selftime.capture.profiler.profiler_pitfalls import AlreadyRecording, ProfilerPitfalls
 from selftime.capture.profiler.recording_state import RecordedTimes, RecordingState
+from selftime.capture.profiler.skipped_frames import reason_to_skip_frames
 from selftime.capture.trace_file import trace_files
-from selftime.capture.trace_file.non_utf8_files import first_non_utf8_file, frames_skipped_message
 from selftime.capture.trace_file.trace_corrections import TraceCorrections
 from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError
@@ -77,8 +77,8 @@ class Profile(torch.profiler.profile):
         self.slow_step: dict[str, Any] | None = None  # which one of the run it holds, likewise
         self.recorder_work: RecorderWork | None = None
         """Marks selftime's own work, to exclude it from steps; None without a recorder."""
-        self.non_utf8_file: str | None = None
-        """Loaded file whose non-UTF-8 name prevents recording frames; None without one."""
+        self.skipped_frames: str | None = None
+        """Says why no Python frames are recorded although they were requested; else None."""
         self.running = False  # whether `start` has been called and `stop` has not
         self._recording = RecordingState()
         self._previous_recording: RecordingState | None = None
@@ -154,9 +154,9 @@ class Profile(torch.profiler.profile):
 
     def prepare_trace(self) -> None:
         self.pitfalls.check_no_other_recording()
-        if self.with_stack and (file := first_non_utf8_file()) is not None:
+        if self.with_stack and (reason := reason_to_skip_frames()) is not None:
             self.with_stack = self.with_modules = False
-            self.non_utf8_file, self.pitfalls.pending["frames"] = file, frames_skipped_message(file)
+            self.skipped_frames = self.pitfalls.pending["frames"] = reason
         if self._recording.steps:
             self._previous_recording = self._recording
         self._recording = RecordingState()

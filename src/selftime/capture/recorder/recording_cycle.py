@@ -45,7 +45,6 @@ from selftime.capture.recorder.recording_plan import (
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.running_profiler import RunningProfiler, discard_after_failure
 from selftime.capture.steps import RecorderWork, StepSource
-from selftime.capture.trace_file.non_utf8_files import frames_skipped_message
 from selftime.errors import RecordingError
 
 
@@ -332,9 +331,9 @@ class RecordingCycle:
         except RecordingError as error:
             self._discard_with_reason(str(error))
             return None
-        if profiler.profile.non_utf8_file is not None:
+        if profiler.profile.skipped_frames is not None:
             self.details = replace(self.details, frames=False)
-            self.messages.append(frames_skipped_message(profiler.profile.non_utf8_file))
+            self.messages.append(profiler.profile.skipped_frames)
         return profiler
 
     def _discard_with_reason(self, reason: str) -> None:

@@ -38,14 +38,6 @@ def first_non_utf8_file() -> str | None:
     return next(name for name in names if not is_utf8(name))
 
 
-def frames_skipped_message(file: str) -> str:
-    """Returns the warning that a file's name prevents the recording of Python frames."""
-    return (
-        f"Python frames and source lines are not recorded: the name of `{escape_non_utf8(file)}` "
-        "is not UTF-8, and PyTorch's recorder fails on it; rename it"
-    )
-
-
 def _files_of_running_frames() -> Iterator[str]:
     for innermost in sys._current_frames().values():  # noqa: SLF001 - to see other threads
         for frame, _ in traceback.walk_stack(innermost):
