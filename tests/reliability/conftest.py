@@ -50,7 +50,10 @@ class Ending:
     files: dict[str, str]
     """A hash of each file's content, by its path in the program's folder; "/" for a folder."""
     left: list[str]
-    """Files in the temporary folder, and processes of the program, that outlived it."""
+    """Files in the temporary folder, and processes of the program, that outlived it.
+
+    Without those of multiprocessing, which may be deleted late.
+    """
 
 
 @dataclass
@@ -113,7 +116,7 @@ def run(program: Program, folder: Path, *, recorded: bool) -> Ending:
         os.killpg(process.pid, signal.SIGKILL)
         raise
     left = [] if program.may_leave_processes else processes_marked(str(folder))
-    left += sorted(str(one.relative_to(temporary)) for one in temporary.rglob("*"))
+    left += sorted(one.name for one in temporary.iterdir() if not one.name.startswith("pymp-"))
     return Ending(process.returncode, stdout or b"", _without_our_lines(stderr), _files(work), left)
 
 

@@ -90,7 +90,7 @@ PROGRAMS: Final = {
         import gc
         gc.disable()
         for number in range(30): step()
-        print(gc.isenabled(), gc.get_threshold(), gc.callbacks)
+        print(gc.isenabled(), gc.get_threshold())
         """,
     "the garbage collector frozen": """
         import gc
@@ -129,11 +129,10 @@ PROGRAMS: Final = {
         print(sys.getswitchinterval())
         """,
     "hooks of its own": """
-        print(sys.excepthook is sys.__excepthook__)
         print(threading.excepthook is threading.__excepthook__)
-        print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
+        print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGHUP))
         for number in range(30): step()
-        print(sys.excepthook is sys.__excepthook__, signal.getsignal(signal.SIGINT))
+        print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGHUP))
         """,
     "an optimizer of its own": """
         class Own(torch.optim.SGD):
@@ -272,6 +271,7 @@ PROGRAMS: Final = {
         print(rows.requires_grad, rows.is_inference())
         """,
     "anomalies that are looked for": """
+        import warnings; warnings.simplefilter("ignore")  # they tell all callers
         with torch.autograd.detect_anomaly(check_nan=True):
             for number in range(12): step()
             try: (torch.zeros(1, requires_grad=True) / 0 * 0).backward()

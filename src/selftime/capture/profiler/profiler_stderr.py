@@ -1,7 +1,8 @@
-"""Removes lines that torch's profiler writes to stderr: `USDT:…`, and that there is no GPU.
+"""Removes lines that torch's profiler writes to stderr about itself.
 
 At each start and stop, the profiler writes a line that begins with `USDT:`, from C++ at the highest
-log level: no setting drops it without dropping warnings too. Other output to stderr is passed on.
+log level: no setting drops it without dropping warnings too. Other lines tell of circumstances that
+it copes with. Other output to stderr is passed on.
 """
 
 import os
@@ -13,6 +14,12 @@ from typing import Final
 USDT_LINE_PREFIX: Final = b"USDT:"
 NO_GPU_TEXT: Final = b"gpuGetDeviceCount failed"
 """Text in the line that the profiler of a build with CUDA writes where there is no driver."""
+_HIDDEN_TEXTS: Final = (
+    NO_GPU_TEXT,
+    b"External init callback must run in same thread as registerClient",  # first used in a thread
+    b"Python replay stack is empty during pop operation",  # a frame from before the recording
+)
+"""Texts in lines that are removed."""
 
 
 @contextmanager
@@ -38,8 +45,12 @@ def hide_usdt_lines() -> Iterator[None]:
             os.close(stderr)
             captured_file.seek(0)
             for line in captured_file:
-                if not line.startswith(USDT_LINE_PREFIX) and NO_GPU_TEXT not in line:
+                if not _tells_of_profiler(line):
                     _write_line_to_stderr(line)
+
+
+def _tells_of_profiler(line: bytes) -> bool:
+    return line.startswith(USDT_LINE_PREFIX) or any(text in line for text in _HIDDEN_TEXTS)
 
 
 def _write_line_to_stderr(line: bytes) -> None:
