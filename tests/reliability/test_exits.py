@@ -39,7 +39,6 @@ ENDS: Final = {
     "KeyboardInterrupt": "raise KeyboardInterrupt",
     "MemoryError": "raise MemoryError",
     "GeneratorExit": "raise GeneratorExit",
-    "endless recursion": "end()",
     "os._exit": "os._exit(7)",
     "os._exit in a thread": "threading.Thread(target=os._exit, args=(8,)).start(); time.sleep(60)",
     "SIGTERM to itself": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",

@@ -78,7 +78,7 @@ SURROUNDINGS: Final[dict[str, dict[str, Any]]] = {
     "a name that is not ASCII": {"name": "prögramm 程序.py"},
     "a name without an ending": {"name": "program"},
     "a name like an option": {"name": "./--help.py"},
-    "a name like a package": {"name": "torch_like/torch.py"},
+    "a name like a package": {"name": "torch_like/profile.py"},
     "the name of a module of ours": {"name": "selftime_like.py"},
     "the name of a module of Python's": {"name": "sub/profile.py"},
     "words that look like options": {"words": ("--steps", "2", "-o", "x", "--", "-q", "--help")},

@@ -68,9 +68,12 @@ def machine_at_end(recorder: "Recorder | None") -> dict[str, Any]:
 
 
 def cpu_thread_count() -> int | None:
-    """Returns how many threads share an operator on the CPU; None if a device does the work."""
-    torch = sys.modules["torch"]
-    if any(getattr(torch, name).is_initialized() for name in ("cuda", "xpu")):
+    """Returns how many threads share an operator on the CPU.
+
+    None if a device does the work, or the program has removed torch from its modules.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or any(getattr(torch, name).is_initialized() for name in ("cuda", "xpu")):
         return None
     count: int = torch.get_num_threads()
     return count

@@ -64,7 +64,8 @@ class PythonProgram:
         except BaseException as error:  # noqa: BLE001 - the program's own, printed as Python does
             on_end(error)
             hide_own_frames(error)
-            sys.excepthook(type(error), error, error.__traceback__)
+            if (status := _print_by_excepthook(error)) is not None:
+                return status
             if not isinstance(error, KeyboardInterrupt):
                 return 1
             self.signal = signal.SIGINT
@@ -102,6 +103,26 @@ def _can_module_be_imported(name: str) -> bool:
     """Returns whether a module can be found on the import path, without importing it."""
     spec = PathFinder.find_spec(name, [str(Path.cwd()), *sys.path])
     return spec is not None or find_spec(name) is not None
+
+
+def _print_by_excepthook(error: BaseException) -> int | None:
+    """Prints an exception as Python does; returns an exit status if the program's hook set one."""
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as stop:
+        return _exit_status_of(stop.code)
+    except BaseException as failure:  # noqa: BLE001 - the program's own, printed as Python does
+        if failure.__context__ is error:  # only because it is being handled here
+            failure.__context__ = None
+        hide_own_frames(failure)
+        for heading, one in (
+            ("Error in sys.excepthook:\n", failure),
+            ("\nOriginal exception was:\n", error),
+        ):
+            if sys.stderr is not None:
+                sys.stderr.write(heading)
+            sys.__excepthook__(type(one), one, one.__traceback__)
+    return None
 
 
 def _exit_status_of(code: object) -> int:

@@ -117,7 +117,8 @@ class RecordedProcess:
                 self.ledger.finish(reason, machine_at_end(self.recorder) | facts)
                 self._report_unwritten_ledger(self.ledger)
         if self._is_root:
-            self._send_root_report()
+            with self._kept_from_program():
+                self._send_root_report()
 
     @contextmanager
     def _kept_from_program(self) -> Iterator[None]:
