@@ -66,6 +66,7 @@ def run_program(
         options, channel, lambda: program.user_packages, is_root=True, ledger=run
     )
     if isinstance(program, PythonProgram):
+        run.keep_results(options)
         run.start()
         run.write_while_running()
     process.watch()

@@ -45,7 +45,7 @@ HEALTH_VERDICT_SENTENCES: Final[dict[HealthVerdict, str]] = {
     "unusable": "unusable: no advice is given on this trace",
 }
 """Sentence for each verdict on the quality of the trace."""
-_FIX_EFFECT_TEXT: Final[dict[FixSemantics, str]] = {
+FIX_EFFECT_TEXT: Final[dict[FixSemantics, str]] = {
     "neutral": "results stay the same",
     "numerics": "results change by rounding",
     "training": "training may converge differently",
@@ -161,7 +161,7 @@ def speedup_text(speedup: float) -> str:
 
 def finding_confidence_text(finding: Finding) -> str:
     """Returns as text how sure a finding is, and whether its fix changes the program's results."""
-    return f"{_CONFIDENCE_TEXT[finding.confidence]}, {_FIX_EFFECT_TEXT[finding.semantics]}"
+    return f"{_CONFIDENCE_TEXT[finding.confidence]}, {FIX_EFFECT_TEXT[finding.semantics]}"
 
 
 def evidence_text(evidence: Evidence, root: str | None = None) -> str:
