@@ -192,7 +192,9 @@ def verify(
         benched=benched,
         notes=(*recording_differences(before, after), *_notes_on_load(before, after)),
         repaired=None if named is None else _repaired(named, named in gone, achieved, benched),
-        results=None if compare is None else compare(_semantics(gone if named is None else [named])),
+        results=None
+        if compare is None
+        else compare(_semantics(gone if named is None else [named])),
     )
 
 

@@ -37,9 +37,7 @@ FindingOption: TypeAlias = Annotated[
 
 ResultsOption: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--results", help="Also compare what both computed; record with `run --results`."
-    ),
+    typer.Option("--results", help="Also compare what both computed; record with `run --results`."),
 ]
 RepeatOption: TypeAlias = Annotated[
     str | None,
@@ -57,7 +55,7 @@ def add_command(app: typer.Typer) -> None:
     )(verify)
 
 
-def verify(
+def verify(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="The trace with the finding.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The trace after the fix.")],
     bench_file: Annotated[

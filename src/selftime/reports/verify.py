@@ -12,8 +12,8 @@ from selftime.advice.verify import (
     RepairedFinding,
     Verification,
 )
-from selftime.reports.advice.wording import FIX_EFFECT_TEXT, file_and_line_text
 from selftime.compare.results.result_comparison import ResultComparison
+from selftime.reports.advice.wording import FIX_EFFECT_TEXT, file_and_line_text
 from selftime.reports.plain import plain
 from selftime.reports.terminal import render_as_text
 from selftime.units import milliseconds_text, time_range_text

@@ -90,8 +90,7 @@ class BackwardStepFinder:
             state.differentiations += 1
             if state.in_backward or state.in_module:
                 return original(*args, **kwargs)
-            if state.ledger is not None and state.ledger.results is not None and args:
-                keep_loss(args[0])
+            keep_loss(args)
             if state.in_optimizer:
                 return run_in_optimizer(*args, **kwargs)
             if state.is_off or (
@@ -133,14 +132,14 @@ class BackwardStepFinder:
         return run_backward
 
     @never_torch_compile
-    def _keep_loss(self, tensors: Any) -> None:
+    def _keep_loss(self, arguments: tuple[Any, ...]) -> None:
         state = self.state
         results = None if state.ledger is None else state.ledger.results
-        is_off = state.is_off or not state.is_step_thread
-        if results is None or is_off or TracingContext.try_get() is not None:
+        if results is None or not arguments or state.is_off or not state.is_step_thread:
             return
-        with state.recorder_work:
-            results.add_loss(tensors)
+        if TracingContext.try_get() is None:
+            with state.recorder_work:
+                results.add_loss(arguments[0])
 
     @never_torch_compile
     def _note_beginning_of_pass(self) -> None:

@@ -5,7 +5,7 @@ The values come from a file that others may have written: what is not as it shou
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class KeptValues:
     """Digests of generators' states at the program's `start`, its `first` result and its `end`."""
     failure: str | None = None
 
-    def rounds(self, what: str) -> Mapping[int, KeptRound]:
+    def rounds(self, what: Literal["losses", "outputs"]) -> Mapping[int, KeptRound]:
         """Returns the kept `losses` or `outputs`."""
         return self.losses if what == "losses" else self.outputs
 
@@ -77,7 +77,7 @@ def kept_values(trace: Trace) -> KeptValues | None:
         torch_seed=seed if type(seed) is int else None,
         deterministic=told.get("deterministic") is True,
         generators=_generators(told.get("generators")),
-        failure=failure[:200] if isinstance(failure, str) else None,
+        failure=failure[:200].replace("`", "'") if isinstance(failure, str) else None,
     )
 
 
@@ -108,6 +108,9 @@ def _tensor(told: Any) -> KeptTensor | None:
     try:
         values = np.array([float(value) for value in told["values"][:_MAX_ELEMENTS]])
         shape = tuple(int(size) for size in told["shape"])
-        return KeptTensor(str(told["dtype"])[:_MAX_DTYPE_CHARACTERS], shape, values)
+        dtype = str(told["dtype"])
+        if not dtype.isidentifier() or len(dtype) > _MAX_DTYPE_CHARACTERS:
+            return None
+        return KeptTensor(dtype, shape, values)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None

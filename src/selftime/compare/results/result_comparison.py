@@ -1,10 +1,11 @@
 """Says whether two programs computed the same, as far as a change of the one may alter results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from selftime.compare.comparability import Comparability, property_differences
 from selftime.compare.results.kept_values import KeptRound, KeptValues, kept_values
@@ -12,12 +13,14 @@ from selftime.compare.results.rounding import MAX_TOLERANCE, computing_format, t
 from selftime.trace import Trace
 
 ResultVerdict: TypeAlias = Literal["equal", "within_rounding", "differs", "unknown"]
+What: TypeAlias = Literal["losses", "outputs"]
 Semantics: TypeAlias = Literal["neutral", "numerics", "training"]
 
 _MAX_RATIO_OF_LIKE_LOSSES: Final = 10.0
 """Ratio of two programs' median losses up to which these are of the same order."""
 _MIN_SCALE_OF_GRADIENT_SCALER: Final = 16.0
-_WHAT: Final = {"losses": "loss", "outputs": "output"}
+_WHAT: Final[dict[What, str]] = {"losses": "loss", "outputs": "output"}
+"""What is compared, and one of it in words; losses rather than outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class ResultComparison:
     verdict: ResultVerdict
     semantics: Semantics
     """What the repair may change in the results, by the badge of its findings."""
-    compared: Literal["losses", "outputs"] | None
+    compared: What | None
     rounds: int
     """Number of rounds that both recordings have, and that were judged."""
     difference: float | None
@@ -78,10 +81,10 @@ def compare_results(
         return _unknown(semantics, text)
     first, second = kept
     assert first is not None and second is not None  # noqa: PT018, S101 - as `missing` is empty
-    what = next((name for name in ("losses", "outputs") if first.rounds(name)), None)
+    what = next((name for name in _WHAT if first.rounds(name)), None)
     if what is None or not second.rounds(what):
         failure = first.failure or second.failure
-        return _unknown(semantics, _nothing_kept_text(first, second, failure))
+        return _unknown(semantics, _nothing_kept_text(first, failure))
     judge = _Judge(before, after, first, second, semantics, what)
     if repeated is not None:
         own = kept_values(repeated)
@@ -104,7 +107,7 @@ def _unknown(semantics: Semantics, text: str, *reasons: str) -> ResultComparison
     )
 
 
-def _nothing_kept_text(first: KeptValues, second: KeptValues, failure: str | None) -> str:
+def _nothing_kept_text(first: KeptValues, failure: str | None) -> str:
     if failure is not None:
         return f"the kept results could not be read at the program's end: `{failure}`"
     if not first.losses and not first.outputs:
@@ -121,7 +124,7 @@ class _Judge:
     first: KeptValues
     second: KeptValues
     semantics: Semantics
-    what: Literal["losses", "outputs"] | str
+    what: What
 
     def comparison(self) -> ResultComparison:
         if self.semantics == "training":
@@ -216,14 +219,14 @@ class _Judge:
             return
         for name in ("random", "numpy"):
             if self._is_drawn_unseeded(name):
-                yield f"the generator of `{name}` had another state in each; record both with `--seed 0`"
+                yield f"the generator of `{name}` was not seeded; record both with `--seed 0`"
                 return
         drawn = self._first_other_draw()
         if drawn is not None and drawn <= found.number and not self._is_strict:
             yield (
-                f"before {_WHAT[self.what]} {drawn + 1} the second program drew other random numbers "
-                "(initial values, dropout, the order of batches); let both draw alike, and record "
-                "them again"
+                f"before {_WHAT[self.what]} {drawn + 1} the second program drew other random "
+                "numbers (initial values, dropout, the order of batches); let both draw alike, and "
+                "record them again"
             )
         if self._is_strict and found.relative <= found.allowed_of_numerics:
             yield from self._reasons_for_rounding()
@@ -240,7 +243,9 @@ class _Judge:
         )
         for text in property_differences(*sides):
             yield f"{text}; record both on the same machine in the same way"
-        if self.after.devices.height and not (self.first.deterministic and self.second.deterministic):
+        if self.after.devices.height and not (
+            self.first.deterministic and self.second.deterministic
+        ):
             yield (
                 "operators of the device may sum in another order in each run; record both with "
                 "`torch.use_deterministic_algorithms(True)`"
@@ -249,7 +254,9 @@ class _Judge:
     def _is_drawn_unseeded(self, name: str) -> bool:
         if not (self.first.uses_generator(name) and self.second.uses_generator(name)):
             return False
-        old, new = (kept.generators.get("first", {}).get(name) for kept in (self.first, self.second))
+        old, new = (
+            kept.generators.get("first", {}).get(name) for kept in (self.first, self.second)
+        )
         return old != new
 
     def _first_other_draw(self) -> int | None:
@@ -261,14 +268,19 @@ class _Judge:
     def _order_of_magnitude(self) -> ResultComparison:
         """Compares nothing but whether the results are finite, and of the same order."""
         old, new = (
-            np.concatenate([t.values for one in kept.rounds(self.what).values() for t in one.tensors])
+            np.concatenate(
+                [t.values for one in kept.rounds(self.what).values() for t in one.tensors]
+            )
             for kept in (self.first, self.second)
         )
         if not np.isfinite(new).all() and np.isfinite(old).all():
             return self._result("differs", f"{self.what} of the second program are not finite")
         sizes = [float(np.median(np.abs(one[np.isfinite(one)]))) for one in (old, new)]
         ratio = sizes[1] / sizes[0] if sizes[0] else 1.0
-        if self.what == "losses" and not 1 / _MAX_RATIO_OF_LIKE_LOSSES <= ratio <= _MAX_RATIO_OF_LIKE_LOSSES:
+        if (
+            self.what == "losses"
+            and not 1 / _MAX_RATIO_OF_LIKE_LOSSES <= ratio <= _MAX_RATIO_OF_LIKE_LOSSES
+        ):
             text = f"the median of the losses is {sizes[0]:.3g} before, {sizes[1]:.3g} after"
             return self._result("differs", text)
         return self._result(
@@ -288,7 +300,7 @@ class _Judge:
         return ResultComparison(
             verdict,
             self.semantics,
-            "losses" if self.what == "losses" else "outputs",
+            self.what,
             0 if found is None else found.rounds,
             None if found is None else found.relative,
             None if found is None else found.allowed,
@@ -299,8 +311,8 @@ class _Judge:
         )
 
 
-def _dtypes(rounds: "object") -> set[str]:
-    return {t.dtype for one in rounds.values() for t in one.tensors}  # type: ignore[attr-defined]
+def _dtypes(rounds: Mapping[int, KeptRound]) -> set[str]:
+    return {tensor.dtype for one in rounds.values() for tensor in one.tensors}
 
 
 def _shapes(kept: KeptRound) -> str:
@@ -308,13 +320,11 @@ def _shapes(kept: KeptRound) -> str:
 
 
 def _without_gradient_scale(
-    old: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    new: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-    allowed: float,
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    old: NDArray[np.float64], new: NDArray[np.float64], allowed: float
+) -> NDArray[np.float64]:
     """Returns losses without the power of two that a gradient scaler multiplies them by."""
     if old.size != 1 or not old[0] or new[0] / old[0] < _MIN_SCALE_OF_GRADIENT_SCALER:
         return new
     scale = 2.0 ** np.round(np.log2(new[0] / old[0]))
-    is_scaled = abs(new[0] / scale - old[0]) <= max(allowed, 0.0) * abs(old[0])
+    is_scaled = abs(new[0] / scale - old[0]) <= allowed * abs(old[0])
     return new / scale if is_scaled else new

@@ -7,12 +7,12 @@ counts once for an operator, not for each term.
 
 What one step of training rounds otherwise, the next ones start from, and no bound holds for all
 programs. Adam divides a gradient by its own size: where that is nothing but rounding, such as of a
-bias before a normalization, the sign of the update is rounding, too. In `examples/digits` the loss of
-the first round differs by 1e-7 between double and single precision, that of the third by 3e-4, and
-that of the fifth by 2e-3. So a change of precision is judged closely in the first round, and from the
-second on by the root of the roundoff, which doubles with each round; a change that leaves the
-precision alone by the roundoff, which doubles likewise. Rounds in which a real difference would be
-hidden are not judged.
+bias before a normalization, the sign of the update is rounding, too. In `examples/digits` the loss
+of the first round differs by 1e-7 between double and single precision, that of the third by 3e-4,
+and that of the fifth by 2e-3. So a change of precision is judged closely in the first round, and
+from the second on by the root of the roundoff, which doubles with each round; a change that leaves
+the precision alone by the roundoff, which doubles likewise. Rounds in which a real difference would
+be hidden are not judged.
 """
 
 import json
