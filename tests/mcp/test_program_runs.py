@@ -63,8 +63,9 @@ def test_an_endless_program_is_stopped(tmp_path: Path) -> None:
 
 def test_a_program_that_takes_sigterm_may_finish(tmp_path: Path) -> None:
     code = (
-        "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(print('saved')))"
-        "\ntime.sleep(60)"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('saved')))\n"
+        "time.sleep(60)"
     )
     done = outcome(code, tmp_path, seconds=1)
     assert (done.is_late, done.output_end) == (True, b"saved\n")

@@ -88,7 +88,7 @@ class KeptResults:
 
 
 def _is_capturing(torch: Any) -> bool:
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
 def _plain_tensors(value: Any, torch: Any) -> list[Any]:
